@@ -1,0 +1,74 @@
+import { z } from "zod";
+
+/** A comma list, blanks dropped. */
+const list = z.string().transform((text) => text.split(",").map((part) => part.trim()).filter(Boolean));
+const port = z.coerce.number().int().min(0).max(65_535);
+
+/** What every process reads. Durations in milliseconds. */
+const common = {
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  /** Connections this process may hold; see docs/operations.md for the sum over a fleet. */
+  DATABASE_POOL: z.coerce.number().int().min(1).max(100).default(10),
+  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  /** Put before every Redis key and channel, so that several deployments can share a server. */
+  REDIS_PREFIX: z.string().regex(/^[a-z0-9_-]+$/i).default("pay"),
+  HOST: z.string().default("0.0.0.0"),
+  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+  /** 0 takes a free port; the log line "metrics listening" names it. */
+  METRICS_PORT: port.default(9464),
+};
+
+const Api = z.object({
+  ...common,
+  NETWORKS_FILE: z.string().min(1),
+  PORT: port.default(8080),
+  /** Where buyers and wallets reach us; becomes part of every payment link. */
+  PUBLIC_URL: z.url({ protocol: /^https?$/ }),
+});
+
+const Worker = z.object({
+  ...common,
+  NETWORKS_FILE: z.string().min(1),
+  /** Queues this process serves; all of them when unset. */
+  WORKER_QUEUES: list.default([]),
+  /** How long SIGTERM waits for running jobs. */
+  DRAIN_MS: z.coerce.number().int().min(0).default(45_000),
+});
+
+const Board = z.object({
+  ...common,
+  PORT: port.default(8081),
+  ADMIN_USER: z.string().min(1).default("operator"),
+  ADMIN_PASSWORD: z.string().min(12),
+});
+
+const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
+
+export type ApiConfig = Readonly<z.infer<typeof Api>>;
+export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
+export type BoardConfig = Readonly<z.infer<typeof Board>>;
+
+/** Thrown at start only. Names what is wrong with which variable and never holds a value. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Names each bad member and what was expected of it; the value itself may be a secret and is left out. */
+export function describeIssues(where: string, error: z.ZodError): string {
+  const lines = error.issues.map((issue) => `  ${issue.path.join(".") || "(whole)"}: ${issue.message}`);
+  return `${where} is not usable:\n${lines.join("\n")}`;
+}
+
+function parse<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): Readonly<T> {
+  // An empty variable means "not set", as compose files and shells write it.
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
+  const parsed = schema.safeParse(given, { reportInput: false });
+  if (!parsed.success) throw new ConfigError(describeIssues("the environment", parsed.error));
+  return Object.freeze(parsed.data);
+}
+
+/** Each reads and checks the environment once, at start. Throws ConfigError. */
+export const readApiConfig = (env: NodeJS.ProcessEnv): ApiConfig => parse(Api, env);
+export const readWorkerConfig = (env: NodeJS.ProcessEnv): WorkerConfig => parse(Worker, env);
+export const readBoardConfig = (env: NodeJS.ProcessEnv): BoardConfig => parse(Board, env);
+export const readMigrateConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Migrate>> => parse(Migrate, env);

@@ -1,0 +1,107 @@
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { ConfigError, describeIssues } from "./config.ts";
+
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address");
+const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
+
+/** Where a private key comes from: the name of an environment variable, or a file. The key itself never stands here. */
+const keySource = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
+
+const evmAsset = z.strictObject({
+  /** CAIP-19, for example eip155:8453/erc20:0x8335…; compared in lower case. */
+  asset: z.string().regex(/^eip155:\d+\/erc20:0x[0-9a-fA-F]{40}$/).toLowerCase(),
+  symbol: z.string().min(1),
+  name: z.string().min(1),
+  decimals: z.number().int().min(0).max(36),
+  /** How a buyer pays with it. */
+  kind: z.literal("eip3009"),
+  /** Currency it stands for at 1:1, for example iso4217/USD. */
+  peg: z.string().regex(/^iso4217\/[A-Z]{3}$/),
+  /** EIP-712 domain; the separator that follows from it is compared with the token's own at start. */
+  domain: z.strictObject({ name: z.string(), version: z.string() }),
+  /** Gas one transfer may take inside a batch; unused gas is not paid. */
+  transferGas: z.number().int().min(50_000).max(1_000_000).default(130_000),
+  iconUrl: z.url().optional(),
+});
+
+const evmNetwork = z.strictObject({
+  chain: z.string().regex(/^eip155:\d+$/),
+  name: z.string().min(1),
+  iconUrl: z.url().optional(),
+  /** Tried in this order. The name is what metrics and logs show; the URL may hold a secret. */
+  rpc: z.array(z.strictObject({ name: z.string().regex(/^[a-z0-9-]+$/), url: z.url() })).min(1),
+  rpcTimeoutMs: z.number().int().min(100).default(10_000),
+  /** Usual time between blocks, milliseconds. */
+  blockMs: z.number().int().min(10),
+  /** How often the watcher asks for a new head, milliseconds. */
+  pollMs: z.number().int().min(10),
+  /** When what was seen counts as confirmed: so many blocks (1 = included), or the chain's own tag. */
+  finality: z.union([z.strictObject({ blocks: z.number().int().min(1) }), z.enum(["safe", "finalized"])]),
+  multicall: address,
+  fees: z.strictObject({
+    /** No transaction of ours ever offers more than this per gas. */
+    maxFeePerGas: wei,
+    priorityFeePerGas: wei,
+  }),
+  /** A batch takes as many transfers as fit into this much gas. */
+  batchGas: z.number().int().min(200_000).default(4_000_000),
+  /** Nonces a lane may have unconfirmed. */
+  laneWindow: z.number().int().min(1).default(32),
+  treasury: z.strictObject({ address, key: keySource }),
+  lanes: z.array(z.strictObject({ address, key: keySource })).min(1),
+  assets: z.array(evmAsset).min(1),
+});
+
+const Networks = z.strictObject({
+  /** Part of every authorization nonce, so that two deployments on one treasury cannot meet. */
+  deployment: z.string().min(1).max(64),
+  chains: z.array(evmNetwork).min(1),
+});
+
+export type Networks = Readonly<z.infer<typeof Networks>>;
+export type EvmNetwork = Networks["chains"][number];
+export type EvmAsset = EvmNetwork["assets"][number];
+export type KeySource = z.infer<typeof keySource>;
+
+/** Checks a parsed networks document. Throws ConfigError, naming the member and never its value. */
+export function parseNetworks(document: unknown, where = "the networks document"): Networks {
+  const parsed = Networks.safeParse(document, { reportInput: false });
+  if (!parsed.success) throw new ConfigError(describeIssues(where, parsed.error));
+  for (const [index, network] of parsed.data.chains.entries()) {
+    for (const [at, entry] of network.assets.entries()) {
+      if (!entry.asset.startsWith(`${network.chain}/`))
+        throw new ConfigError(`${where} is not usable:\n  chains.${index}.assets.${at}.asset: is on another chain`);
+    }
+  }
+  const chains = new Set(parsed.data.chains.map((network) => network.chain));
+  if (chains.size !== parsed.data.chains.length)
+    throw new ConfigError(`${where} is not usable:\n  chains: one chain stands twice`);
+  return Object.freeze(parsed.data);
+}
+
+/** Reads the one file that says which chains, assets and keys are used. Throws ConfigError. */
+export function readNetworks(file: string): Networks {
+  let document: unknown;
+  try {
+    document = JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new ConfigError(`the networks file (NETWORKS_FILE) cannot be read as JSON`, { cause });
+  }
+  return parseNetworks(document, "the networks file (NETWORKS_FILE)");
+}
+
+/** Fetches a private key from where the networks file says. Throws ConfigError that names the place, never the key. */
+export function readKey(source: KeySource, env: NodeJS.ProcessEnv = process.env): `0x${string}` {
+  const place = "env" in source ? `environment variable ${source.env}` : `file ${source.file}`;
+  let text: string | undefined;
+  try {
+    text = "env" in source ? env[source.env] : readFileSync(source.file, "utf8");
+  } catch (cause) {
+    throw new ConfigError(`the private key in ${place} cannot be read`, { cause });
+  }
+  const key = text?.trim();
+  if (key === undefined || !/^0x[0-9a-fA-F]{64}$/.test(key))
+    throw new ConfigError(`the private key in ${place} is missing or is not 0x and 64 hex digits`);
+  return key as `0x${string}`;
+}
