@@ -1,0 +1,40 @@
+import { type DestinationStream, type LevelWithSilent, type LogFn, type Logger, pino } from "pino";
+import { censor, describeError, errorMessage, scrubText, secretMembers, withoutSecrets } from "./redaction.ts";
+
+export type Log = Logger;
+
+/**
+ * The log of one process: JSON lines on stdout (a test hands in its own stream). No line holds a key, a signature,
+ * an API key, a password or raw transaction bytes: members are censored by name at any depth, errors are described by
+ * an allow-list, and every finished line passes `scrubText`.
+ */
+export function createLog(options: { level: LevelWithSilent; role: string }, to?: DestinationStream): Log {
+  const settings = {
+    level: options.level,
+    base: { role: options.role, pid: process.pid },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: {
+      level: (label: string) => ({ level: label }),
+      log: (fields: object) => withoutSecrets({ ...fields }),
+    },
+    // The formatter above is not asked about bindings of a child; these paths are.
+    redact: { paths: secretMembers.map((name) => `["${name}"]`), censor },
+    serializers: { err: (error: unknown) => describeError(error) },
+    hooks: { logMethod, streamWrite: scrubText },
+  };
+  return to === undefined ? pino(settings) : pino(settings, to);
+}
+
+/** Without a message of its own pino takes `err.message` as it is, which for viem holds the request's body. */
+function logMethod(this: Logger, args: Parameters<LogFn>, method: LogFn): void {
+  const [first, message, ...rest] = args as [unknown, string | undefined, ...unknown[]];
+  const error = errorIn(first);
+  if (error === undefined) method.apply(this, args);
+  else method.apply(this, [first === error ? { err: error } : first, message ?? errorMessage(error), ...rest]);
+}
+
+function errorIn(first: unknown): Error | undefined {
+  if (first instanceof Error) return first;
+  const inner: unknown = typeof first === "object" && first !== null && "err" in first ? first.err : undefined;
+  return inner instanceof Error ? inner : undefined;
+}
