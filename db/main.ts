@@ -1,0 +1,27 @@
+import { ConfigError, readMigrateConfig } from "../ops/config.ts";
+import { dumpSchema } from "./dump.ts";
+import { migrateDatabase } from "./migrate.ts";
+
+const help = `usage: node db/main.ts <command>
+
+commands:
+  migrate   bring the schema up to date (the default); safe to run from several places at once
+  schema    print the schema as db/schema.sql holds it
+
+DATABASE_URL says which database.`;
+
+const command = process.argv[2] ?? "migrate";
+try {
+  if (command === "migrate") {
+    const ran = await migrateDatabase(readMigrateConfig(process.env).DATABASE_URL);
+    console.log(ran.length === 0 ? "the schema is up to date" : `migrated: ${ran.join(", ")}`);
+  } else if (command === "schema") {
+    process.stdout.write(await dumpSchema(readMigrateConfig(process.env).DATABASE_URL));
+  } else {
+    console.log(help);
+    process.exitCode = command === "--help" || command === "help" ? 0 : 2;
+  }
+} catch (error) {
+  console.error(error instanceof ConfigError ? error.message : error);
+  process.exitCode = 1;
+}

@@ -1,0 +1,60 @@
+import { Kysely, PostgresDialect } from "kysely";
+import pg from "pg";
+import type { Tables } from "./tables.ts";
+
+const INT8 = 20;
+const NUMERIC = 1700;
+
+/** Heights and nonces are far below 2^53; anything above it is a bug and not to be rounded. */
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isSafeInteger(count)) throw new Error("a bigint column holds more than a safe integer");
+  return count;
+}
+
+const types = {
+  getTypeParser(oid: number, format?: "text" | "binary") {
+    if (oid === NUMERIC) return BigInt;
+    if (oid === INT8) return parseCount;
+    return pg.types.getTypeParser(oid, format as "text");
+  },
+};
+
+export type OpenOptions = {
+  /** Connections at most. */
+  max?: number;
+  applicationName?: string;
+  /** Called after each statement with its seconds; for metrics. */
+  onStatement?: (seconds: number, failed: boolean) => void;
+  /** Called with the pool's connections; for metrics and logs. */
+  onIdleError?: (error: Error) => void;
+};
+
+/** Opens the pool. Nothing is connected until the first statement. Close it with `db.destroy()`. */
+export function openDb(
+  url: string,
+  options: OpenOptions = {},
+): Kysely<Tables> & { connections(): { used: number; idle: number; waiting: number } } {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.max ?? 10,
+    application_name: options.applicationName ?? "pay",
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: 15_000,
+    idle_in_transaction_session_timeout: 15_000,
+    types: types as pg.CustomTypesConfig,
+  });
+  // Without a listener, a connection that Postgres closes while idle (a restart) would end the process.
+  pool.on("error", (error) => options.onIdleError?.(error));
+  const db = new Kysely<Tables>({
+    dialect: new PostgresDialect({ pool }),
+    log: (event) => options.onStatement?.(event.queryDurationMillis / 1000, event.level === "error"),
+  });
+  return Object.assign(db, {
+    connections: () => ({
+      used: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
+  });
+}

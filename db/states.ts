@@ -1,0 +1,85 @@
+/**
+ * Every state machine as data: machine → state → states it may move to. `new` is where a row comes from that did not
+ * exist before. The first migration seeds the table `transition` from this, and `event` has a foreign key to it, so
+ * that nobody, psql included, can record a move that is not listed here.
+ */
+export const machines = {
+  /** The public states of the specification, part 3. */
+  payment: {
+    new: ["requires_action"],
+    requires_action: ["processing", "expired", "cancelled"],
+    processing: ["succeeded", "failed", "expired"],
+    succeeded: [],
+    failed: [],
+    expired: [],
+    cancelled: [],
+  },
+  /** One accepted confirm. A refused one may be offered again: the buyer may have topped up since. */
+  attempt: {
+    new: ["waiting"],
+    waiting: ["verified", "refused"],
+    refused: ["waiting"],
+    verified: [],
+  },
+  /**
+   * One token movement. `carried`: in a lane's stored transaction. `included`: seen in a block. `confirmed`: at the
+   * depth of the network's finality. `ended`: can no longer happen.
+   */
+  transfer: {
+    new: ["ready"],
+    ready: ["carried", "included", "ended"],
+    carried: ["included", "ready", "ended"],
+    included: ["confirmed", "carried", "ready"],
+    confirmed: [],
+    ended: [],
+  },
+  /**
+   * Signed bytes of a lane. `signed`: stored, perhaps sent. `offered`: sent, no answer that it was taken. `accepted`:
+   * an endpoint took it. `included`: in a block. `final`: in a block that cannot go. `replaced`: another one with the
+   * same nonce is final.
+   */
+  transaction: {
+    new: ["signed"],
+    signed: ["offered", "accepted", "included", "replaced"],
+    offered: ["accepted", "included", "replaced"],
+    accepted: ["offered", "included", "replaced"],
+    included: ["accepted", "final"],
+    final: [],
+    replaced: [],
+  },
+  /** The payout of what a merchant is owed. */
+  settlement: {
+    new: ["due"],
+    due: ["paying"],
+    paying: ["paid", "due"],
+    paid: [],
+  },
+} as const satisfies Record<string, Record<string, readonly string[]>>;
+
+export type Machine = keyof typeof machines;
+export type StateOf<M extends Machine> = Exclude<keyof (typeof machines)[M], "new"> & string;
+/** What may follow a state of a machine. */
+export type NextOf<
+  M extends Machine,
+  S extends keyof (typeof machines)[M],
+> = (typeof machines)[M][S] extends readonly (infer T)[] ? T & string : never;
+
+export type PaymentState = StateOf<"payment">;
+export type AttemptState = StateOf<"attempt">;
+export type TransferState = StateOf<"transfer">;
+export type TransactionState = StateOf<"transaction">;
+export type SettlementState = StateOf<"settlement">;
+
+/** True for the four states of a payment that never change again (specification, part 3). */
+export function isFinalPaymentState(state: PaymentState): boolean {
+  return machines.payment[state].length === 0;
+}
+
+/** All moves, flat, as the table `transition` holds them. */
+export function listTransitions(): { machine: Machine; from_state: string; to_state: string }[] {
+  return Object.entries(machines).flatMap(([machine, states]) =>
+    Object.entries(states).flatMap(([from_state, targets]) =>
+      (targets as readonly string[]).map((to_state) => ({ machine: machine as Machine, from_state, to_state })),
+    ),
+  );
+}

@@ -1,0 +1,219 @@
+import type { Generated, Kysely, Transaction } from "kysely";
+import type {
+  AttemptState,
+  Machine,
+  PaymentState,
+  SettlementState,
+  TransactionState,
+  TransferState,
+} from "./states.ts";
+
+export type Mode = "test" | "live";
+export type Purpose = "payment" | "settlement" | "refund";
+
+/** A row that owes somebody a job: the sweep rings it again when `due_at` has passed, with `due_try` raised. */
+type Due = { due_at: Date | null; due_try: Generated<number> };
+
+/** Where the truth is. Amounts (numeric) are bigint, heights and nonces (bigint) are number, bytea is Buffer. */
+export type Tables = {
+  account: { id: string; name: string; created_at: Date };
+  api_key: {
+    id: string;
+    account_id: string;
+    mode: Mode;
+    hash: Buffer;
+    hint: string;
+    scopes: string[];
+    created_at: Date;
+    revoked_at: Date | null;
+  };
+  app_id: { id: string; account_id: string; mode: Mode; created_at: Date; revoked_at: Date | null };
+  merchant: {
+    id: string;
+    account_id: string;
+    mode: Mode;
+    name: string;
+    email: string;
+    status: Generated<"active" | "inactive" | "suspended">;
+    icon_url: string | null;
+    created_at: Date;
+    deleted_at: Date | null;
+  };
+  settlement_destination: {
+    id: string;
+    merchant_id: string;
+    asset: string;
+    destination: string;
+    created_at: Date;
+    updated_at: Date;
+  };
+  transition: { machine: Machine; from_state: string; to_state: string };
+  event: {
+    id: Generated<number>;
+    machine: Machine;
+    subject: string;
+    from_state: string;
+    to_state: string;
+    detail: Record<string, unknown> | null;
+    at: Date;
+  };
+  payment: {
+    id: string;
+    account_id: string;
+    merchant_id: string;
+    mode: Mode;
+    reference_id: string | null;
+    unit: string;
+    value: bigint;
+    state: PaymentState;
+    state_version: Generated<number>;
+    failure_code: "declined_user" | null;
+    checkout: { successUrl: string; errorUrl: string } | null;
+    tx_id: string | null;
+    paid_asset: string | null;
+    paid_amount: bigint | null;
+    settlement_id: string | null;
+    created_at: Date;
+    expires_at: Date;
+  } & Due;
+  payment_option: {
+    id: string;
+    payment_id: string;
+    account: string;
+    chain: string;
+    asset: string;
+    token: string;
+    payer: string;
+    receiver: string;
+    amount: bigint;
+    authorization_nonce: string;
+    valid_before: number;
+    expires_at: Date | null;
+    created_at: Date;
+  };
+  attempt: {
+    id: string;
+    payment_id: string;
+    option_id: string;
+    digest: Buffer;
+    results: unknown;
+    state: AttemptState;
+    refusal: string | null;
+    created_at: Date;
+  } & Due;
+  lane: {
+    id: string;
+    chain: string;
+    address: string;
+    next_nonce: number;
+    fence: Generated<number>;
+    owner: string | null;
+    lease_until: Date | null;
+    rung: Generated<boolean>;
+    held: string | null;
+  };
+  transaction: {
+    lane_id: string;
+    nonce: number;
+    replacement: Generated<number>;
+    chain: string;
+    hash: string;
+    bytes: Buffer;
+    gas_limit: bigint;
+    max_fee_per_gas: bigint;
+    max_priority_fee_per_gas: bigint;
+    state: TransactionState;
+    created_at: Date;
+    offered_at: Date | null;
+    block_number: number | null;
+    block_hash: string | null;
+    gas_used: bigint | null;
+    gas_price: bigint | null;
+    reverted: boolean | null;
+  };
+  transfer: {
+    id: string;
+    purpose: Purpose;
+    payment_id: string | null;
+    settlement_id: string | null;
+    chain: string;
+    asset: string;
+    token: string;
+    payer: string;
+    receiver: string;
+    amount: bigint;
+    authorization_nonce: string;
+    valid_before: number;
+    signature: Buffer;
+    state: TransferState;
+    lane_id: string | null;
+    lane_nonce: number | null;
+    alone: Generated<boolean>;
+    last_trouble: string | null;
+    created_at: Date;
+  } & Due;
+  chain_cursor: {
+    chain: string;
+    number: number;
+    hash: string;
+    final_number: number;
+    reached_head_at: Date | null;
+    fence: Generated<number>;
+    owner: string | null;
+    lease_until: Date | null;
+  } & Due;
+  chain_block: { chain: string; number: number; hash: string; parent_hash: string; at: Date };
+  sighting: {
+    chain: string;
+    block_hash: string;
+    log_index: number;
+    block_number: number;
+    tx_hash: string;
+    token: string;
+    payer: string;
+    receiver: string;
+    amount: bigint;
+    authorization_nonce: string | null;
+    transfer_id: string | null;
+    orphaned: Generated<boolean>;
+    seen_at: Date;
+  };
+  settlement: {
+    id: string;
+    merchant_id: string;
+    mode: Mode;
+    asset: string;
+    number: number;
+    amount: bigint;
+    destination: string | null;
+    state: SettlementState;
+    created_at: Date;
+    paid_at: Date | null;
+  } & Due;
+  ledger_group: {
+    id: Generated<number>;
+    kind: string;
+    subject: string;
+    chain: string | null;
+    block_number: number | null;
+    block_hash: string | null;
+    tx_hash: string | null;
+    log_index: number | null;
+    at: Date;
+  };
+  ledger_entry: { id: Generated<number>; group_id: number; account: string; asset: string; amount: bigint };
+  merchant_balance: { merchant_id: string; asset: string; amount: bigint; next_settlement: Generated<number> };
+  operator_action: {
+    id: Generated<number>;
+    who: string;
+    action: string;
+    queue: string | null;
+    job_id: string | null;
+    at: Date;
+  };
+};
+
+/** Either the pool or an open transaction; the caller owns the transaction. */
+export type Db = Kysely<Tables> | Transaction<Tables>;
+/** The pool, for functions that open a transaction of their own. */
+export type Pool = Kysely<Tables>;

@@ -1,0 +1,65 @@
+import { Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import type { Logger } from "pino";
+import type { Metrics } from "../ops/metrics.ts";
+import { catalog, type JobData, type QueueName, queueNames } from "./catalog.ts";
+
+/** One job to be put on a queue. `key` is its deterministic id (queues/keys.ts), `delayMs` its wait. */
+export type Bell<N extends QueueName = QueueName> = { key: string; data: JobData<N>; delayMs?: number };
+
+/**
+ * Puts jobs on a queue. Never throws and never waits for a Redis that is away: the rows the jobs speak of carry a due
+ * time, and the sweep rings again what is missed here.
+ */
+export type Ring = <N extends QueueName>(queue: N, bells: readonly Bell<N>[]) => Promise<void>;
+
+export type RingDeps = { redis: Redis; prefix: string; log: Logger; metrics: Metrics };
+
+/** Failed jobs kept for people to see, per queue. */
+const KEPT_FAILED = 1_000;
+
+/** Opens one BullMQ queue per catalogue name. Close after the last ring. */
+export function openRing({ redis, prefix, log, metrics }: RingDeps): {
+  ring: Ring;
+  queues: Queue[];
+  close(): Promise<void>;
+} {
+  const queues = new Map(
+    queueNames.map((name) => {
+      const queue = new Queue(name, {
+        connection: redis,
+        prefix,
+        skipVersionCheck: true,
+        defaultJobOptions: {
+          removeOnComplete: true,
+          removeOnFail: { count: KEPT_FAILED },
+          attempts: catalog[name].attempts,
+          backoff: { type: "custom" },
+        },
+      });
+      queue.on("error", (error) => log.debug({ queue: name, err: error }, "queue connection"));
+      return [name, queue] as const;
+    }),
+  );
+  const ring: Ring = async (name, bells) => {
+    if (bells.length === 0) return;
+    const jobs = bells.map(({ key, data, delayMs }) => ({
+      name,
+      data,
+      opts: { jobId: key, ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
+    }));
+    try {
+      await queues.get(name)?.addBulk(jobs);
+    } catch (error) {
+      metrics.ringFailures.inc({ queue: name }, bells.length);
+      log.warn({ queue: name, jobs: bells.length, err: error }, "jobs not rung; the sweep will");
+    }
+  };
+  return {
+    ring,
+    queues: [...queues.values()],
+    close: async () => {
+      await Promise.all([...queues.values()].map((queue) => queue.close()));
+    },
+  };
+}
