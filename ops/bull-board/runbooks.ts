@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { FastifyInstance } from "fastify";
+
+const folder = new URL("../runbooks/", import.meta.url);
+
+/** Serves ops/runbooks as plain text, so that the board can link to them and an alert's page is one click away. */
+export function serveRunbooks(app: FastifyInstance): void {
+  const pages = new Map(
+    readdirSync(folder)
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => [name.slice(0, -".md".length), readFileSync(new URL(name, folder), "utf8")]),
+  );
+  const items = [...pages.keys()].map((name) => `<li><a href="/runbooks/${name}">${name}</a></li>`).join("\n");
+  app.get("/runbooks", (_request, reply) =>
+    reply.type("text/html; charset=utf-8").send(`<!doctype html><title>Runbooks</title><ul>\n${items}\n</ul>\n`),
+  );
+  app.get<{ Params: { page: string } }>("/runbooks/:page", (request, reply) => {
+    const text = pages.get(request.params.page);
+    if (text === undefined) return reply.code(404).send("no such runbook\n");
+    return reply.type("text/plain; charset=utf-8").send(text);
+  });
+}
