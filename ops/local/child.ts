@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { findProgram } from "./binaries.ts";
+import { within } from "./wait.ts";
+
+export type Child = {
+  readonly pid: number;
+  /** Settles when the process is gone; never rejects. */
+  readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  isGone(): boolean;
+  /** Its newest output, both streams. */
+  tail(): string;
+  /** Sends the signal and waits; a process that has not left after `withinMs` is killed. */
+  end(signal: NodeJS.Signals, withinMs?: number): Promise<void>;
+};
+
+export type ChildOptions = {
+  cwd?: string;
+  env?: NodeJS.ProcessEnv;
+  uid?: number | undefined;
+  gid?: number | undefined;
+  /** The signal the kernel sends to the process when we die without having ended it. */
+  orphanSignal?: NodeJS.Signals;
+  onLine?: (line: string) => void;
+};
+
+const tailLength = 4_000;
+
+/**
+ * A command line that makes the kernel end the program when its parent dies, however it dies. Where setpriv is
+ * missing (it comes with every Linux, not with macOS) the program runs as it is.
+ */
+export function tiedToParent(command: string, args: readonly string[], signal: NodeJS.Signals): [string, string[]] {
+  const setpriv = findProgram("setpriv");
+  if (setpriv === undefined) return [command, [...args]];
+  return [setpriv, ["--pdeathsig", signal.slice("SIG".length), command, ...args]];
+}
+
+/** Starts a program whose life ends with ours. */
+export async function startChild(command: string, args: readonly string[], options: ChildOptions = {}): Promise<Child> {
+  const [program, line] = tiedToParent(command, args, options.orphanSignal ?? "SIGTERM");
+  const { cwd, env, uid, gid } = options;
+  const child = spawn(program, line, {
+    stdio: ["ignore", "pipe", "pipe"],
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    ...(uid === undefined ? {} : { uid }),
+    ...(gid === undefined ? {} : { gid }),
+    // Ctrl-C reaches the whole foreground group; what runs here is stopped by us, in order.
+    detached: true,
+  });
+  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.once("exit", (code, signal) => resolve({ code, signal }));
+  });
+  let isGone = false;
+  void ended.then(() => {
+    isGone = true;
+  });
+  const tail = collect(child, options.onLine);
+  await new Promise<void>((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", reject);
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${command} did not start`);
+  return {
+    pid,
+    gone: ended,
+    isGone: () => isGone,
+    tail,
+    async end(signal, withinMs = 10_000) {
+      if (isGone) return;
+      child.kill(signal);
+      await within(withinMs, command, ended).catch(() => child.kill("SIGKILL"));
+      await ended;
+    },
+  };
+}
+
+/** Reads both streams as lines and keeps the newest text. */
+function collect(child: ChildProcess, onLine: ((line: string) => void) | undefined): () => string {
+  let kept = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    let rest = "";
+    stream?.setEncoding("utf8");
+    stream?.on("data", (text: string) => {
+      kept = (kept + text).slice(-tailLength);
+      if (onLine === undefined) return;
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) onLine(line);
+    });
+  }
+  return () => kept;
+}

