@@ -1,0 +1,77 @@
+import type { Address, Hex } from "viem";
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { parseNetworks } from "../networks.ts";
+import { usdcAbi } from "./artifacts.ts";
+import type { ChainClient } from "./chain-client.ts";
+import type { Contracts } from "./usdc.ts";
+
+export type KeyPair = { address: Address; privateKey: Hex };
+
+export type ChainKeys = {
+  treasury: KeyPair;
+  lanes: KeyPair[];
+  /** The variables the networks document names: TREASURY_KEY, LANE_KEY_0, LANE_KEY_1 and so on. */
+  env: Record<string, string>;
+};
+
+/** A fresh key that nobody else has. */
+export function newKey(): KeyPair {
+  const privateKey = generatePrivateKey();
+  return { address: privateKeyToAddress(privateKey), privateKey };
+}
+
+/** A treasury and so many lanes, all new. */
+export function newChainKeys(lanes = 1): ChainKeys {
+  const treasury = newKey();
+  const keys = Array.from({ length: lanes }, newKey);
+  const env = Object.fromEntries(keys.map((key, index) => [`LANE_KEY_${index}`, key.privateKey]));
+  return { treasury, lanes: keys, env: { TREASURY_KEY: treasury.privateKey, ...env } };
+}
+
+export type NetworkOptions = {
+  chain: ChainClient;
+  contracts: Contracts;
+  keys: ChainKeys;
+  /** Where the service reaches the chain: one URL, or several when failover is the matter. */
+  rpcUrls: readonly string[];
+  deployment: string;
+  blockMs?: number;
+  /** Members of the chain's entry to be set otherwise. */
+  change?: Record<string, unknown>;
+};
+
+/** The document ops/networks.ts reads, for one local chain; token name, symbol and version as the chain tells them. */
+export async function networksDocument(options: NetworkOptions): Promise<Record<string, unknown>> {
+  const { chain, contracts, keys } = options;
+  const caip = `eip155:${await chain.getChainId()}`;
+  const token = { address: contracts.token, abi: usdcAbi } as const;
+  const name = await chain.readContract({ ...token, functionName: "name" });
+  const version = await chain.readContract({ ...token, functionName: "version" });
+  const usdc = {
+    asset: `${caip}/erc20:${contracts.token.toLowerCase()}`,
+    symbol: await chain.readContract({ ...token, functionName: "symbol" }),
+    name,
+    decimals: await chain.readContract({ ...token, functionName: "decimals" }),
+    kind: "eip3009",
+    peg: "iso4217/USD",
+    domain: { name, version },
+  };
+  const lanes = keys.lanes.map(({ address }, index) => ({ address, key: { env: `LANE_KEY_${index}` } }));
+  const network = {
+    chain: caip,
+    name: "Local",
+    rpc: options.rpcUrls.map((url, index) => ({ name: `local-${index}`, url })),
+    blockMs: options.blockMs ?? 1_000,
+    pollMs: 100,
+    finality: { blocks: 1 },
+    multicall: contracts.multicall,
+    fees: { maxFeePerGas: "200000000000", priorityFeePerGas: "1000000000" },
+    treasury: { address: keys.treasury.address, key: { env: "TREASURY_KEY" } },
+    lanes,
+    assets: [usdc],
+    ...options.change,
+  };
+  const document = { deployment: options.deployment, chains: [network] };
+  parseNetworks(document);
+  return document;
+}

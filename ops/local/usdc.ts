@@ -1,0 +1,102 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { type Address, encodeFunctionData, getAddress, type Hex, parseEther } from "viem";
+import { z } from "zod";
+import { circleContract, usdcAbi } from "./artifacts.ts";
+import { type ChainClient, operator } from "./chain-client.ts";
+
+/** The contracts of one local chain that the service is pointed at. */
+export type Contracts = { token: Address; multicall: Address };
+
+const decimals = 6;
+/** The proxy's admin may do nothing else, so it must not be the operator. */
+const proxyAdmin = getAddress("0x000000000000000000000000000000000000ad01");
+const lostAndFound = getAddress("0x000000000000000000000000000000000000ad02");
+const allowance = 2n ** 128n;
+
+/**
+ * Puts Multicall3 and Circle's USDC (its proxy and its version 2.2, initialized as on a real network) on an empty
+ * chain, with the operator as its minter.
+ */
+export async function deployContracts(chain: ChainClient): Promise<Contracts> {
+  const multicall = await deploy(chain, { abi: [], bytecode: multicallCode() });
+  const checker = await deploy(chain, circleContract("util/SignatureChecker.sol/SignatureChecker"));
+  const logic = circleContract("v2/FiatTokenV2_2.sol/FiatTokenV2_2", { SignatureChecker: checker });
+  const implementation = await deploy(chain, logic);
+  const token = await deploy(chain, circleContract("v1/FiatTokenProxy.sol/FiatTokenProxy"), [implementation]);
+  const us = operator.address;
+  const call = { address: token, abi: usdcAbi } as const;
+  const write = async (hash: Promise<Hex>) => mined(chain, await hash);
+  await write(chain.writeContract({ ...call, functionName: "changeAdmin", args: [proxyAdmin] }));
+  const names = ["USD Coin", "USDC", "USD"] as const;
+  await write(chain.writeContract({ ...call, functionName: "initialize", args: [...names, decimals, us, us, us, us] }));
+  await write(chain.writeContract({ ...call, functionName: "initializeV2", args: [names[0]] }));
+  await write(chain.writeContract({ ...call, functionName: "initializeV2_1", args: [lostAndFound] }));
+  await write(chain.writeContract({ ...call, functionName: "initializeV2_2", args: [[], names[1]] }));
+  await write(chain.writeContract({ ...call, functionName: "configureMinter", args: [us, allowance] }));
+  return { token, multicall };
+}
+
+/**
+ * Takes the contracts of a real network as they are, on a fork of it, and makes the operator a minter by speaking as
+ * the token's master minter. Works where the token is Circle's own.
+ */
+export async function adoptContracts(chain: ChainClient, { token, multicall }: Contracts): Promise<Contracts> {
+  for (const [variable, address] of Object.entries({ FORK_USDC: token, FORK_MULTICALL: multicall })) {
+    const code = await chain.getCode({ address });
+    if (code === undefined) throw new Error(`${variable} names an address without code on the forked network`);
+  }
+  const master = await chain.readContract({ address: token, abi: usdcAbi, functionName: "masterMinter" });
+  await fundGas(chain, [operator.address, master]);
+  await chain.impersonateAccount({ address: master });
+  const args = [operator.address, allowance] as const;
+  const data = encodeFunctionData({ abi: usdcAbi, functionName: "configureMinter", args });
+  await mined(chain, await chain.sendTransaction({ account: master, to: token, data }));
+  await chain.stopImpersonatingAccount({ address: master });
+  return { token, multicall };
+}
+
+/** Mints so much to each. Returns when the last one is in a block. */
+export async function mintUsdc(
+  chain: ChainClient,
+  token: Address,
+  to: readonly Address[],
+  amount: bigint,
+): Promise<void> {
+  const first = await chain.getTransactionCount({ address: operator.address, blockTag: "pending" });
+  let last: Hex | undefined;
+  for (const [index, receiver] of to.entries()) {
+    const data = encodeFunctionData({ abi: usdcAbi, functionName: "mint", args: [receiver, amount] });
+    last = await chain.sendTransaction({ to: token, data, nonce: first + index, gas: 300_000n });
+  }
+  if (last !== undefined) await mined(chain, last);
+}
+
+/** Gives each account ether for gas. */
+export async function fundGas(chain: ChainClient, to: readonly Address[], ether = "1000"): Promise<void> {
+  for (const address of to) await chain.setBalance({ address, value: parseEther(ether) });
+}
+
+/** What an account holds, in the token's smallest unit. */
+export function usdcBalance(chain: ChainClient, token: Address, of: Address): Promise<bigint> {
+  return chain.readContract({ address: token, abi: usdcAbi, functionName: "balanceOf", args: [of] });
+}
+
+async function deploy(chain: ChainClient, { abi, bytecode }: ReturnType<typeof circleContract>, args: unknown[] = []) {
+  const receipt = await mined(chain, await chain.deployContract({ abi, bytecode, args }));
+  if (!receipt.contractAddress) throw new Error("a deployment left no contract");
+  return getAddress(receipt.contractAddress);
+}
+
+async function mined(chain: ChainClient, hash: Hex) {
+  const receipt = await chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
+  if (receipt.status !== "success") throw new Error("a transaction that sets the chain up was reverted");
+  return receipt;
+}
+
+/** viem carries Multicall3's creation code and does not export it: it is read from its own file. */
+function multicallCode(): Hex {
+  const load = createRequire(import.meta.url);
+  const file = join(dirname(load.resolve("viem")), "constants", "contracts.js");
+  return z.object({ multicall3Bytecode: z.string().startsWith("0x") }).parse(load(file)).multicall3Bytecode as Hex;
+}
