@@ -162,7 +162,7 @@ export type Tables = {
     owner: string | null;
     lease_until: Date | null;
   } & Due;
-  chain_block: { chain: string; number: number; hash: string; parent_hash: string; at: Date };
+  chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
   sighting: {
     chain: string;
     block_hash: string;

@@ -235,6 +235,7 @@ const statements = [
     number bigint not null,
     hash text not null,
     parent_hash text not null,
+    base_fee numeric(78,0) not null,
     at timestamptz not null,
     primary key (chain, number)
   )`,

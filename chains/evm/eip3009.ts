@@ -1,0 +1,122 @@
+import {
+  concat,
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  hashDomain,
+  keccak256,
+  numberToHex,
+  toHex,
+} from "viem";
+import { TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
+import { splitSignature } from "./signature.ts";
+
+/** What a payer signs (EIP-3009). `value` in minor units; `validBefore` in Unix seconds; `validAfter` is always 0. */
+export type Authorization = {
+  token: Hex;
+  from: Hex;
+  to: Hex;
+  value: bigint;
+  validBefore: number;
+  nonce: Hex;
+};
+
+/** EIP-712 domain of a token, as its networks file entry gives it. */
+export type TokenDomain = { name: string; version: string; chainId: number; verifyingContract: Hex };
+
+const domainType = [
+  { name: "name", type: "string" },
+  { name: "version", type: "string" },
+  { name: "chainId", type: "uint256" },
+  { name: "verifyingContract", type: "address" },
+] as const;
+
+const authorizationType = [
+  { name: "from", type: "address" },
+  { name: "to", type: "address" },
+  { name: "value", type: "uint256" },
+  { name: "validAfter", type: "uint256" },
+  { name: "validBefore", type: "uint256" },
+  { name: "nonce", type: "bytes32" },
+] as const;
+
+/**
+ * The nonce that binds an authorization to one payment (or one settlement): who pays the same payment twice on a token
+ * signs the same nonce twice, and the token refuses the second one.
+ * @param parts for example `["payment", "pay_…"]`; none may hold a line feed
+ */
+export function deriveNonce(deployment: string, parts: readonly string[]): Hex {
+  return keccak256(toHex([deployment, ...parts].join("\n")));
+}
+
+/** EIP-712 domain separator. */
+export function domainSeparator(domain: TokenDomain): Hex {
+  return hashDomain({ domain: { ...domain, chainId: BigInt(domain.chainId) }, types: { EIP712Domain: domainType } });
+}
+
+/** The EIP-712 digest that the payer's key signs. */
+export function hashAuthorization(separator: Hex, authorization: Authorization): Hex {
+  const struct = keccak256(
+    encodeAbiParameters(
+      [
+        { type: "bytes32" },
+        { type: "address" },
+        { type: "address" },
+        { type: "uint256" },
+        { type: "uint256" },
+        { type: "uint256" },
+        { type: "bytes32" },
+      ],
+      [
+        TRANSFER_WITH_AUTHORIZATION_TYPEHASH,
+        authorization.from,
+        authorization.to,
+        authorization.value,
+        0n,
+        BigInt(authorization.validBefore),
+        authorization.nonce,
+      ],
+    ),
+  );
+  return keccak256(concat(["0x1901", separator, struct]));
+}
+
+/**
+ * The typed data as wallets take it: a JSON text with EIP712Domain listed and whole numbers as 0x hex, so that no
+ * wallet's JSON parser can round one (wire-contract: every deployed SDK reads this form).
+ */
+export function typedDataJson(domain: TokenDomain, authorization: Authorization): string {
+  return JSON.stringify({
+    types: { EIP712Domain: domainType, TransferWithAuthorization: authorizationType },
+    primaryType: "TransferWithAuthorization",
+    domain: { ...domain, chainId: numberToHex(domain.chainId) },
+    message: {
+      from: authorization.from,
+      to: authorization.to,
+      value: numberToHex(authorization.value),
+      validAfter: numberToHex(0),
+      validBefore: numberToHex(authorization.validBefore),
+      nonce: authorization.nonce,
+    },
+  });
+}
+
+/** Call data of `transferWithAuthorization`. The signature is 65 bytes that `readSignature` has accepted. */
+export function encodeTransfer(authorization: Authorization, signature: Hex): Hex {
+  const { r, s, v } = splitSignature(signature);
+  return encodeFunctionData({
+    abi: tokenAbi,
+    functionName: "transferWithAuthorization",
+    args: [
+      authorization.from,
+      authorization.to,
+      authorization.value,
+      0n,
+      BigInt(authorization.validBefore),
+      authorization.nonce,
+      v,
+      r,
+      s,
+    ],
+  });
+}

@@ -1,0 +1,69 @@
+import pRetry from "p-retry";
+import { type EIP1193RequestFn, HttpRequestError, http, type PublicRpcSchema, TimeoutError } from "viem";
+import type { Metrics } from "../../ops/metrics.ts";
+import type { EvmNetwork } from "../../ops/networks.ts";
+import { ChainFault } from "../faults.ts";
+
+/** One JSON-RPC request to a chain (EIP-1193), whichever endpoint answers. */
+export type Rpc = EIP1193RequestFn<PublicRpcSchema>;
+
+/** How long an endpoint that did not answer is asked last, milliseconds. */
+const SET_ASIDE_MS = 5_000;
+
+type Endpoint = { name: string; request: Rpc; setAsideUntil: number };
+
+/**
+ * Opens the endpoints of a network as one. An endpoint that does not answer is set aside and the next one asked; a read
+ * is tried three times, a send once (the caller decides what an unknown outcome means).
+ * Throws ChainFault `rpc_unreachable` when nobody answered; an error that an endpoint answered with is thrown as viem's.
+ */
+export function openRpc(network: EvmNetwork, metrics: Metrics, now: () => number = Date.now): Rpc {
+  const endpoints: Endpoint[] = network.rpc.map(({ name, url }) => ({
+    name,
+    request: http(url, { retryCount: 0, timeout: network.rpcTimeoutMs })({}).request as Rpc,
+    setAsideUntil: 0,
+  }));
+
+  const askOne = async (endpoint: Endpoint, call: { method: string; params?: unknown }): Promise<unknown> => {
+    const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method: call.method });
+    let outcome = "ok";
+    try {
+      return await endpoint.request(call as never);
+    } catch (error) {
+      outcome = isSilence(error) ? "unreachable" : "error";
+      throw error;
+    } finally {
+      stop();
+      metrics.rpcCalls.inc({ chain: network.chain, endpoint: endpoint.name, method: call.method, outcome });
+    }
+  };
+
+  const askAll = async (call: { method: string; params?: unknown }): Promise<unknown> => {
+    const inOrder = endpoints.toSorted((a, b) => Number(a.setAsideUntil > now()) - Number(b.setAsideUntil > now()));
+    let silence: unknown;
+    for (const endpoint of inOrder) {
+      try {
+        return await askOne(endpoint, call);
+      } catch (error) {
+        if (!isSilence(error)) throw error;
+        silence = error;
+        endpoint.setAsideUntil = now() + SET_ASIDE_MS;
+      }
+    }
+    throw new ChainFault("rpc_unreachable", { cause: silence, detail: `${network.chain} ${call.method}` });
+  };
+
+  const request = (call: { method: string; params?: unknown }): Promise<unknown> =>
+    pRetry(() => askAll(call), {
+      retries: call.method === "eth_sendRawTransaction" ? 0 : 2,
+      minTimeout: 100,
+      randomize: true,
+      shouldRetry: ({ error }) => error instanceof ChainFault && error.transient,
+    });
+  return request as Rpc;
+}
+
+/** True when no JSON-RPC answer came: refused, reset, timed out, or an HTTP error (429 and 5xx among them). */
+export function isSilence(error: unknown): boolean {
+  return error instanceof HttpRequestError || error instanceof TimeoutError;
+}

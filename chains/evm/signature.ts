@@ -1,0 +1,59 @@
+import { createRequire } from "node:module";
+import { type Hex, hexToBytes, keccak256, size, slice } from "viem";
+
+type Native = {
+  ecdsaRecover(signature: Uint8Array, recovery: number, message: Uint8Array, compressed: boolean): Uint8Array;
+};
+
+const require = createRequire(import.meta.url);
+
+/**
+ * The package's own index falls back to slow JavaScript without a word; its bindings throw instead, so that the one
+ * line below is what decides, and `signatureEngine` says what it decided.
+ */
+function load(): { native: Native; engine: "native" | "javascript" } {
+  try {
+    return { native: require("secp256k1/bindings.js") as Native, engine: "native" };
+  } catch {
+    return { native: require("secp256k1/elliptic.js") as Native, engine: "javascript" };
+  }
+}
+const { native, engine } = load();
+
+/** Which implementation recovers signatures in this process; logged at start. */
+export const signatureEngine = engine;
+
+/** secp256k1n / 2 (EIP-2, Homestead): a higher s is the same signature's twin, and USDC refuses it. */
+const HALF_N = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+
+export type SignatureParts = { r: Hex; s: Hex; v: number };
+
+/** Takes a 65-byte signature apart; v comes out as 27 or 28. */
+export function splitSignature(signature: Hex): SignatureParts {
+  const v = Number.parseInt(signature.slice(-2), 16);
+  return { r: slice(signature, 0, 32), s: slice(signature, 32, 64), v: v < 27 ? v + 27 : v };
+}
+
+/**
+ * Checks the form of a plain key's signature: 65 bytes, v of 27, 28, 0 or 1, low s.
+ * Gives why it is refused, or undefined when it is well formed.
+ */
+export function findSignatureFault(signature: string): string | undefined {
+  if (!/^0x([0-9a-fA-F]{2})*$/.test(signature)) return "the signature is not a hex string";
+  if (size(signature as Hex) !== 65) return "the signature is not 65 bytes long";
+  const { s, v } = splitSignature(signature as Hex);
+  if (v !== 27 && v !== 28) return "the signature's last byte is none of 27, 28, 0 and 1";
+  if (BigInt(s) > HALF_N) return "the signature's s is in the upper half, which tokens refuse";
+  return undefined;
+}
+
+/** The address whose key signed a 32-byte digest, in lower case; undefined when no key could have. */
+export function recoverSigner(digest: Hex, signature: Hex): Hex | undefined {
+  const { v } = splitSignature(signature);
+  try {
+    const key = native.ecdsaRecover(hexToBytes(slice(signature, 0, 64)), v - 27, hexToBytes(digest), false);
+    return `0x${keccak256(key.subarray(1)).slice(-40)}`;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * What can go wrong between us and a chain. `transient` says whether the same call may go through later; everything
+ * else is a misconfiguration or a bug and wants a person.
+ */
+export const faults = {
+  rpc_unreachable: { transient: true, message: "no RPC endpoint of the chain answered" },
+  rpc_answer: { transient: true, message: "an RPC endpoint answered with an error" },
+  rpc_behind: { transient: true, message: "the RPC endpoint does not know the block yet" },
+  wrong_chain: { transient: false, message: "an RPC endpoint serves another chain" },
+  wrong_contract: { transient: false, message: "a contract on the chain is not what the networks file says" },
+  wrong_key: { transient: false, message: "a private key does not belong to the address in the networks file" },
+  unknown_chain: { transient: false, message: "the chain is not in the networks file" },
+} as const satisfies Record<string, { transient: boolean; message: string }>;
+
+export type FaultCode = keyof typeof faults;
+
+/** Thrown at the edge of chains/: carries a code and the one bit that decides about another try. */
+export class ChainFault extends Error {
+  override readonly name = "ChainFault";
+  readonly code: FaultCode;
+  readonly transient: boolean;
+
+  constructor(code: FaultCode, options: { cause?: unknown; detail?: string } = {}) {
+    super(options.detail ? `${faults[code].message}: ${options.detail}` : faults[code].message, {
+      cause: options.cause,
+    });
+    this.code = code;
+    this.transient = faults[code].transient;
+  }
+}

@@ -1,0 +1,24 @@
+import type { Metrics } from "../ops/metrics.ts";
+import type { Networks } from "../ops/networks.ts";
+import { checkEvmChain, type EvmChain, openEvmChain } from "./evm/open.ts";
+import { ChainFault } from "./faults.ts";
+
+/** Every network of the deployment, by CAIP-2. */
+export type Chains = ReadonlyMap<string, EvmChain>;
+
+/** Opens every network; nothing is asked of them yet. */
+export function openChains(networks: Networks, metrics: Metrics): Chains {
+  return new Map(networks.chains.map((network) => [network.chain, openEvmChain(network, metrics)]));
+}
+
+/** Compares the networks file with the chains. Throws ChainFault on a mismatch; see checkEvmChain. */
+export async function checkChains(chains: Chains): Promise<void> {
+  for (const chain of chains.values()) await checkEvmChain(chain);
+}
+
+/** A network that must be there, because a row names it. Throws ChainFault `unknown_chain`. */
+export function getChain(chains: Chains, id: string): EvmChain {
+  const chain = chains.get(id);
+  if (!chain) throw new ChainFault("unknown_chain", { detail: id });
+  return chain;
+}
