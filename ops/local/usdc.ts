@@ -1,6 +1,14 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { type Address, encodeFunctionData, getAddress, type Hex, parseEther } from "viem";
+import {
+  type Address,
+  encodeFunctionData,
+  getAbiItem,
+  getAddress,
+  type Hex,
+  type PrivateKeyAccount,
+  parseEther,
+} from "viem";
 import { z } from "zod";
 import { circleContract, usdcAbi } from "./artifacts.ts";
 import { type ChainClient, operator } from "./chain-client.ts";
@@ -80,6 +88,31 @@ export async function fundGas(chain: ChainClient, to: readonly Address[], ether 
 /** What an account holds, in the token's smallest unit. */
 export function usdcBalance(chain: ChainClient, token: Address, of: Address): Promise<bigint> {
   return chain.readContract({ address: token, abi: usdcAbi, functionName: "balanceOf", args: [of] });
+}
+
+/** Sends tokens by a transaction of the holder's own, and gives its hash once it is in a block. */
+export async function transferUsdc(
+  chain: ChainClient,
+  token: Address,
+  from: PrivateKeyAccount,
+  to: Address,
+  amount: bigint,
+): Promise<Hex> {
+  const data = encodeFunctionData({ abi: usdcAbi, functionName: "transfer", args: [to, amount] });
+  const hash = await chain.sendTransaction({ account: from, to: token, data });
+  await mined(chain, hash);
+  return hash;
+}
+
+/** The token's transfers from or to an account since a block, oldest first. */
+export async function listTransfers(
+  chain: ChainClient,
+  token: Address,
+  { from, to, since }: { from?: Address; to?: Address; since: bigint },
+) {
+  const args = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
+  const event = getAbiItem({ abi: usdcAbi, name: "Transfer" });
+  return await chain.getLogs({ address: token, event, args, fromBlock: since, strict: true });
 }
 
 async function deploy(chain: ChainClient, { abi, bytecode }: ReturnType<typeof circleContract>, args: unknown[] = []) {

@@ -1,0 +1,112 @@
+import { Redis } from "ioredis";
+import { describe, expect, test } from "vitest";
+import { fundBuyer, networksFor, sendUsdc, startChain, transfersTo, usdcBalance } from "../support/chain.ts";
+import { createDatabase } from "../support/database.ts";
+import { startFaultProxy } from "../support/fault-proxy.ts";
+import { startPrivatePostgres, startPrivateRedis } from "../support/private-services.ts";
+import { redisPrefix } from "../support/redis.ts";
+import { execute } from "../support/sql.ts";
+
+describe("a test file's own things", () => {
+  test("a database is a migrated copy that other copies do not see", async () => {
+    const [one, other] = await Promise.all([createDatabase(), createDatabase()]);
+    await execute(one, "create table only_here (id int)");
+    const found = await execute(
+      other,
+      "select to_regclass('only_here') as only_here, to_regclass('payment') as payment",
+    );
+    expect(found).toEqual([{ only_here: null, payment: "payment" }]);
+  });
+
+  test("two Redis places differ by their prefix", () => {
+    expect(redisPrefix().prefix).not.toBe(redisPrefix().prefix);
+  });
+
+  test("a chain has Circle's token, funded lanes and buyers without gas", async () => {
+    const chain = await startChain({ lanes: 2 });
+    const buyer = await fundBuyer(chain, 5_000_000n);
+    expect(await usdcBalance(chain, buyer.address)).toBe(5_000_000n);
+    expect(await chain.client.getBalance({ address: buyer.address })).toBe(0n);
+    const networks = await networksFor(chain);
+    expect(networks.chains[0]?.lanes).toHaveLength(2);
+    expect(networks.chains[0]?.assets[0]?.domain).toEqual({ name: "USD Coin", version: "2" });
+  });
+
+  test("two chains of one file share no state", async () => {
+    const [one, other] = await Promise.all([startChain(), startChain()]);
+    const buyer = await fundBuyer(one);
+    await sendUsdc(one, buyer, one.keys.treasury.address, 7n);
+    expect(await transfersTo(one, one.keys.treasury.address)).toMatchObject([{ args: { value: 7n } }]);
+    expect(await usdcBalance(other, buyer.address)).toBe(0n);
+  });
+});
+
+describe("what a chaos test may do", () => {
+  test("a private Redis that is killed comes back on its port with what it had stored", async () => {
+    const service = await startPrivateRedis();
+    const redis = new Redis(service.url, { retryStrategy: () => 50 });
+    redis.on("error", () => undefined);
+    await redis.set("kept", "yes");
+    await service.stop();
+    expect(service.pid()).toBeUndefined();
+    await service.start();
+    expect(await redis.get("kept")).toBe("yes");
+    redis.disconnect();
+  });
+
+  test("a private Postgres that is killed comes back on its port with what it had committed", async () => {
+    const service = await startPrivatePostgres();
+    await execute(service.url, "create table kept (id int)", "insert into kept values (1)");
+    await service.kill("SIGKILL");
+    await service.start();
+    expect(await execute(service.url, "select id from kept")).toEqual([{ id: 1 }]);
+  });
+});
+
+describe("the fault proxy", () => {
+  test("passes calls on and counts them", async () => {
+    const { proxy, ask } = await proxied();
+    expect(await ask("eth_chainId")).toMatchObject({ result: "0x7a69" });
+    expect(proxy.calls).toEqual({ eth_chainId: 1 });
+  });
+
+  test("resets connections while it refuses, and serves again after", async () => {
+    const { proxy, ask } = await proxied();
+    proxy.refuse(true);
+    await expect(ask("eth_chainId")).rejects.toThrow();
+    proxy.refuse(false);
+    expect(await ask("eth_chainId")).toMatchObject({ result: "0x7a69" });
+  });
+
+  test("lets a hook act between the chain's answer and the caller's", async () => {
+    const { chain, proxy, ask } = await proxied();
+    const seen: unknown[] = [];
+    proxy.onAnswer(async (method, _params, answer) => {
+      seen.push(method, answer.result, await chain.client.getBlockNumber());
+    });
+    const before = await chain.client.getBlockNumber();
+    await ask("evm_mine");
+    expect(seen).toEqual(["evm_mine", expect.anything(), before + 1n]);
+  });
+
+  test("can lose an answer that the chain has given, or fail a call before the chain gets it", async () => {
+    const { chain, proxy, ask } = await proxied();
+    const before = await chain.client.getBlockNumber();
+    proxy.dropAnswers(({ method }) => method === "evm_mine");
+    await expect(ask("evm_mine")).rejects.toThrow();
+    expect(await chain.client.getBlockNumber()).toBe(before + 1n);
+    proxy.fail(({ method }) => (method === "eth_gasPrice" ? { code: -32_000, message: "busy" } : undefined));
+    expect(await ask("eth_gasPrice")).toMatchObject({ error: { message: "busy" } });
+  });
+});
+
+async function proxied() {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const ask = async (method: string): Promise<unknown> => {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] });
+    const headers = { "content-type": "application/json" };
+    return (await fetch(proxy.url, { method: "POST", headers, body })).json();
+  };
+  return { chain, proxy, ask };
+}

@@ -1,0 +1,122 @@
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { PrivateKeyAccount } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { inject } from "vitest";
+import { startAnvil } from "../../ops/local/anvil.ts";
+import { type ChainClient, openChain } from "../../ops/local/chain-client.ts";
+import { type ChainKeys, networksDocument, newChainKeys, newKey } from "../../ops/local/networks-document.ts";
+import { makeScratch } from "../../ops/local/scratch.ts";
+import type { Service } from "../../ops/local/service.ts";
+import * as usdc from "../../ops/local/usdc.ts";
+import { type Networks, parseNetworks } from "../../ops/networks.ts";
+import { atEnd } from "./at-end.ts";
+
+export type TestChain = {
+  url: string;
+  /** `eip155:31337` */
+  id: string;
+  /** CAIP-19 of its USDC, in lower case. */
+  asset: string;
+  client: ChainClient;
+  contracts: usdc.Contracts;
+  /** Treasury and lanes; `keys.env` holds the variables the networks document names. */
+  keys: ChainKeys;
+  anvil: Service;
+  /** The block it was forked at. */
+  since: bigint;
+};
+
+export type TestChainOptions = {
+  lanes?: number;
+  /** Seconds between blocks; a block per transaction when unset. */
+  blockTime?: number;
+};
+
+/** A chain of one's own, forked from the one that holds the contracts, with a new treasury and funded lanes. */
+export async function startChain({ lanes = 1, blockTime }: TestChainOptions = {}): Promise<TestChain> {
+  const { anvilUrl, contracts } = inject("services");
+  const anvil = await startAnvil({ forkUrl: anvilUrl, ...(blockTime === undefined ? {} : { blockTime }) });
+  atEnd(() => anvil.close());
+  const client = openChain(anvil.url);
+  const keys = newChainKeys(lanes);
+  await usdc.fundGas(
+    client,
+    keys.lanes.map((lane) => lane.address),
+  );
+  const since = await client.getBlockNumber();
+  const id = `eip155:${await client.getChainId()}`;
+  const asset = `${id}/erc20:${contracts.token.toLowerCase()}`;
+  return { url: anvil.url, id, asset, client, contracts, keys, anvil, since };
+}
+
+/** A buyer with so much USDC (1000 when unset, in the smallest unit) and no gas. */
+export async function fundBuyer(chain: TestChain, amount = 1_000_000_000n): Promise<PrivateKeyAccount> {
+  const [buyer] = await fundBuyers(chain, 1, amount);
+  if (buyer === undefined) throw new Error("no buyer was made");
+  return buyer;
+}
+
+/** Many such buyers at once. */
+export async function fundBuyers(
+  chain: TestChain,
+  count: number,
+  amount = 1_000_000_000n,
+): Promise<PrivateKeyAccount[]> {
+  const buyers = Array.from({ length: count }, () => privateKeyToAccount(newKey().privateKey));
+  await usdc.mintUsdc(
+    chain.client,
+    chain.contracts.token,
+    buyers.map((buyer) => buyer.address),
+    amount,
+  );
+  return buyers;
+}
+
+/** USDC of an account, in the smallest unit. */
+export function usdcBalance(chain: TestChain, of: `0x${string}`): Promise<bigint> {
+  return usdc.usdcBalance(chain.client, chain.contracts.token, of);
+}
+
+/** Makes so many blocks now. */
+export function mine(chain: TestChain, blocks = 1): Promise<void> {
+  return chain.client.mine({ blocks });
+}
+
+/** Sends USDC from a buyer by the buyer's own transaction (gas is given first). */
+export async function sendUsdc(chain: TestChain, from: PrivateKeyAccount, to: `0x${string}`, amount: bigint) {
+  await usdc.fundGas(chain.client, [from.address]);
+  return await usdc.transferUsdc(chain.client, chain.contracts.token, from, to, amount);
+}
+
+/** USDC transfers to an account since the fork began, oldest first. */
+export async function transfersTo(chain: TestChain, to: `0x${string}`) {
+  return await usdc.listTransfers(chain.client, chain.contracts.token, { to, since: chain.since });
+}
+
+export type NetworksOptions = {
+  /** Where the service reaches the chain; the chain itself when unset. A fault proxy goes here. */
+  rpcUrls?: string[];
+  deployment?: string;
+  /** Members of the chain's entry set otherwise, for example `{ finality: { blocks: 3 } }`. */
+  change?: Record<string, unknown>;
+};
+
+/** The networks document for this chain, parsed. */
+export async function networksFor(chain: TestChain, options: NetworksOptions = {}): Promise<Networks> {
+  return parseNetworks(await describe(chain, options));
+}
+
+/** The same as a file, for NETWORKS_FILE. */
+export async function networksFileFor(chain: TestChain, options: NetworksOptions = {}): Promise<string> {
+  const folder = await makeScratch("networks");
+  atEnd(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, "networks.json");
+  await writeFile(file, JSON.stringify(await describe(chain, options)));
+  return file;
+}
+
+function describe(chain: TestChain, { rpcUrls = [chain.url], deployment = "test", change = {} }: NetworksOptions) {
+  const { client, contracts, keys } = chain;
+  return networksDocument({ chain: client, contracts, keys, rpcUrls, deployment, change });
+}

@@ -1,0 +1,22 @@
+import { randomBytes } from "node:crypto";
+import { inject } from "vitest";
+import { migrateDatabase } from "../../db/migrate.ts";
+import { atEnd } from "./at-end.ts";
+import { execute, namedDatabase } from "./sql.ts";
+
+/** A migrated database of one's own, on the shared Postgres; dropped when the file is over. Gives its URL. */
+export async function createDatabase(): Promise<string> {
+  const { postgresUrl, template } = inject("services");
+  const name = `pay_${randomBytes(6).toString("hex")}`;
+  await execute(postgresUrl, `create database ${name} template ${template}`);
+  atEnd(() => execute(postgresUrl, `drop database if exists ${name} with (force)`));
+  return namedDatabase(postgresUrl, name);
+}
+
+/** The same on a server of one's own, which has no template: created and migrated. */
+export async function createDatabaseOn(serverUrl: string): Promise<string> {
+  const name = `pay_${randomBytes(6).toString("hex")}`;
+  await execute(serverUrl, `create database ${name}`);
+  await migrateDatabase(namedDatabase(serverUrl, name));
+  return namedDatabase(serverUrl, name);
+}

@@ -1,0 +1,58 @@
+import { type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
+import { createDatabase } from "./database.ts";
+import { type SpawnedProcess, spawnProcess } from "./process.ts";
+import { type RedisPlace, redisPrefix } from "./redis.ts";
+
+export type FleetOptions = NetworksOptions & {
+  chain: TestChain;
+  apis?: number;
+  workers?: number;
+  /** A database of the shared server when unset; a private Postgres's for chaos tests. */
+  databaseUrl?: string;
+  redis?: RedisPlace;
+  /** Further environment of every process. */
+  env?: Record<string, string>;
+};
+
+export type Fleet = {
+  /** The first api. */
+  baseUrl: string;
+  apis: SpawnedProcess[];
+  workers: SpawnedProcess[];
+  databaseUrl: string;
+  redis: RedisPlace;
+  /** What its processes run with, to start more of them. */
+  env: Record<string, string>;
+  addApi(env?: Record<string, string>): Promise<SpawnedProcess>;
+  addWorker(env?: Record<string, string>): Promise<SpawnedProcess>;
+};
+
+/** Real api and worker processes on a database, a Redis prefix and a chain of this file's own. */
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const databaseUrl = options.databaseUrl ?? (await createDatabase());
+  const redis = options.redis ?? redisPrefix();
+  const env = {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    NETWORKS_FILE: await networksFileFor(options.chain, options),
+    PUBLIC_URL: "http://127.0.0.1:8080",
+    LOG_LEVEL: "info",
+    ...options.chain.keys.env,
+    ...options.env,
+  };
+  const apis: SpawnedProcess[] = [];
+  const workers: SpawnedProcess[] = [];
+  const add = async (role: "api" | "worker", to: SpawnedProcess[], more: Record<string, string>) => {
+    const started = await spawnProcess({ role, env: { ...env, ...more } });
+    to.push(started);
+    return started;
+  };
+  await Promise.all([
+    ...Array.from({ length: options.apis ?? 1 }, () => add("api", apis, {})),
+    ...Array.from({ length: options.workers ?? 2 }, () => add("worker", workers, {})),
+  ]);
+  const addApi = (more: Record<string, string> = {}) => add("api", apis, more);
+  const addWorker = (more: Record<string, string> = {}) => add("worker", workers, more);
+  return { baseUrl: apis[0]?.url ?? "", apis, workers, databaseUrl, redis, env, addApi, addWorker };
+}

@@ -1,0 +1,26 @@
+import { type ProcessOptions, type ServiceProcess, startProcess } from "../../ops/local/process.ts";
+import { atEnd } from "./at-end.ts";
+
+export type SpawnedProcess = ServiceProcess & {
+  /** Its log lines, parsed; lines that are no JSON are left out. */
+  records(): Record<string, unknown>[];
+};
+
+/**
+ * Starts `node api/main.ts`, `node workers/main.ts` or bull-board with this environment on free ports and waits until
+ * it is ready. Killed when the file is over.
+ */
+export async function spawnProcess(options: ProcessOptions): Promise<SpawnedProcess> {
+  const started = await startProcess(options);
+  atEnd(() => started.kill("SIGKILL"));
+  return { ...started, records: () => started.lines.flatMap(parseLine) };
+}
+
+function parseLine(line: string): Record<string, unknown>[] {
+  try {
+    const parsed: unknown = JSON.parse(line);
+    return typeof parsed === "object" && parsed !== null ? [parsed as Record<string, unknown>] : [];
+  } catch {
+    return [];
+  }
+}

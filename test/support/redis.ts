@@ -1,0 +1,25 @@
+import { randomBytes } from "node:crypto";
+import { Redis } from "ioredis";
+import { inject } from "vitest";
+import { atEnd } from "./at-end.ts";
+
+export type RedisPlace = { url: string; prefix: string };
+
+/** The shared Redis and a prefix nobody else uses; what stands under it is removed when the file is over. */
+export function redisPrefix(): RedisPlace {
+  const { redisUrl } = inject("services");
+  const prefix = `t${randomBytes(5).toString("hex")}`;
+  atEnd(() => removeUnder(redisUrl, prefix));
+  return { url: redisUrl, prefix };
+}
+
+async function removeUnder(url: string, prefix: string): Promise<void> {
+  const redis = new Redis(url);
+  try {
+    for await (const keys of redis.scanStream({ match: `*${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>) {
+      if (keys.length > 0) await redis.unlink(keys);
+    }
+  } finally {
+    redis.disconnect();
+  }
+}

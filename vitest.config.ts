@@ -1,0 +1,24 @@
+import { defineConfig } from "vitest/config";
+
+/** A project per kind of test: `vitest run --project unit` starts no service. */
+const project = (name: string, more: object = {}) => ({
+  extends: true as const,
+  test: { name, include: [`test/${name}/**/*.test.ts`], ...more },
+});
+
+/** Tests on real services share them by the global setup and own what they write. */
+const real = {
+  globalSetup: ["test/support/services.ts"],
+  setupFiles: ["test/support/setup-file.ts"],
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+};
+
+export default defineConfig({
+  test: {
+    pool: "forks",
+    maxWorkers: 2,
+    reporters: ["default", "./test/support/last-line.ts"],
+    projects: [project("unit"), project("rooms", real), project("e2e", { ...real, testTimeout: 120_000 })],
+  },
+});
