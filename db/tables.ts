@@ -110,7 +110,6 @@ export type Tables = {
     owner: string | null;
     lease_until: Date | null;
     rung: Generated<boolean>;
-    held: string | null;
   };
   transaction: {
     lane_id: string;
@@ -149,6 +148,8 @@ export type Tables = {
     lane_id: string | null;
     lane_nonce: number | null;
     alone: Generated<boolean>;
+    hold_until: Date | null;
+    troubles: Generated<number>;
     last_trouble: string | null;
     created_at: Date;
   } & Due;

@@ -157,7 +157,6 @@ const statements = [
     owner text,
     lease_until timestamptz,
     rung boolean not null default false,
-    held text,
     unique (chain, address)
   )`,
   `create table transaction (
@@ -202,6 +201,8 @@ const statements = [
     lane_id text references lane,
     lane_nonce bigint,
     alone boolean not null default false,
+    hold_until timestamptz,
+    troubles integer not null default 0,
     last_trouble text,
     created_at timestamptz not null,
     due_at timestamptz,
@@ -212,6 +213,7 @@ const statements = [
   )`,
   "create unique index transfer_payment on transfer (payment_id) where purpose = 'payment'",
   "create unique index transfer_settlement on transfer (settlement_id) where purpose = 'settlement'",
+  "create index transfer_authorization on transfer (authorization_nonce)",
   "create index transfer_ready on transfer (chain, created_at) where state = 'ready'",
   "create index transfer_due on transfer (due_at) where due_at is not null",
   "create index transfer_slot on transfer (lane_id, lane_nonce) where lane_id is not null",
@@ -256,6 +258,7 @@ const statements = [
     primary key (chain, block_hash, log_index)
   )`,
   "create unique index sighting_one_claim on sighting (transfer_id) where transfer_id is not null and not orphaned",
+  "create index sighting_authorization on sighting (authorization_nonce) where authorization_nonce is not null",
   "create index sighting_block on sighting (chain, block_number)",
 
   // Money: double entry, append only

@@ -1,0 +1,84 @@
+import { sql } from "kysely";
+import type { Db } from "./tables.ts";
+
+/** A lane in one owner's hands: writes with an older fence match no row. */
+export type LaneLease = { id: string; chain: string; address: string; fence: number; nextNonce: number };
+
+/** Makes a lane known; one that is there keeps its nonce. */
+export async function ensureLane(
+  db: Db,
+  lane: { id: string; chain: string; address: string; nextNonce: number },
+): Promise<void> {
+  await db
+    .insertInto("lane")
+    .values({ id: lane.id, chain: lane.chain, address: lane.address, next_nonce: lane.nextNonce })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Takes a free lane of a chain (or one whose owner's time is up), raising its fence. Undefined when there is none. */
+export async function takeLane(
+  db: Db,
+  args: { chain: string; addresses: readonly string[]; owner: string; now: Date; until: Date },
+): Promise<LaneLease | undefined> {
+  const result = await sql<LaneLease>`
+    update lane set owner = ${args.owner}, lease_until = ${args.until}, fence = fence + 1, rung = false
+    where id = (
+      select id from lane
+      where chain = ${args.chain} and address = any(${args.addresses}) and (lease_until is null or lease_until <= ${args.now})
+      order by lease_until nulls first, id limit 1 for update skip locked
+    )
+    returning id, chain, address, fence, next_nonce as "nextNonce"`.execute(db);
+  return result.rows[0];
+}
+
+/**
+ * Tells whoever holds a lane of the chain that more is ready: the holder cannot let go without seeing it.
+ * False when no lane is held, so that the caller takes one itself.
+ */
+export async function ringLanes(db: Db, args: { chain: string; now: Date }): Promise<boolean> {
+  const result = await db
+    .updateTable("lane")
+    .set({ rung: true })
+    .where("chain", "=", args.chain)
+    .where("lease_until", ">", args.now)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Gives a lane back. False when it was rung meanwhile (the ring is cleared; look again) or is no longer ours. */
+export async function releaseLane(db: Db, lease: LaneLease): Promise<"released" | "rung" | "lost"> {
+  const result = await sql<{ rung: boolean }>`
+    update lane set
+      owner = case when rung then owner end,
+      lease_until = case when rung then lease_until end,
+      rung = false
+    from (select id, rung as was_rung from lane where id = ${lease.id} and fence = ${lease.fence} for update) before
+    where lane.id = before.id
+    returning before.was_rung as rung`.execute(db);
+  const row = result.rows[0];
+  if (!row) return "lost";
+  return row.rung ? "rung" : "released";
+}
+
+/** Uses up the lane's next nonce and renews the lease. False when somebody else holds the lane or has used the nonce. */
+export async function useNonce(db: Db, lease: LaneLease, args: { nonce: number; until: Date }): Promise<boolean> {
+  const result = await db
+    .updateTable("lane")
+    .set({ next_nonce: args.nonce + 1, lease_until: args.until })
+    .where("id", "=", lease.id)
+    .where("fence", "=", lease.fence)
+    .where("next_nonce", "=", args.nonce)
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
+}
+
+/** After the chain has said that a nonce is used by a transaction that is not ours: never offers a used one again. */
+export async function skipUsedNonces(db: Db, args: { laneId: string; nextNonce: number }): Promise<void> {
+  await db
+    .updateTable("lane")
+    .set({ next_nonce: args.nextNonce })
+    .where("id", "=", args.laneId)
+    .where("next_nonce", "<", args.nextNonce)
+    .execute();
+}

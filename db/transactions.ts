@@ -1,0 +1,148 @@
+import type { Insertable, Selectable } from "kysely";
+import { sql } from "kysely";
+import type { TransactionState } from "./states.ts";
+import type { Db, Tables } from "./tables.ts";
+
+export type TransactionRow = Selectable<Tables["transaction"]>;
+/** One set of bytes: the nonce of a lane, and which replacement under it. */
+export type TransactionKey = Pick<TransactionRow, "lane_id" | "nonce" | "replacement">;
+
+/** Stores signed bytes; only what is stored is ever sent. */
+export async function insertTransaction(db: Db, row: Insertable<Tables["transaction"]>): Promise<void> {
+  await db.insertInto("transaction").values(row).execute();
+}
+
+/** Notes what an offer came to, unless the chain has said more already. */
+export async function noteOffer(
+  db: Db,
+  key: TransactionKey,
+  args: { state: "offered" | "accepted"; at: Date },
+): Promise<void> {
+  await db
+    .updateTable("transaction")
+    .set({ state: args.state, offered_at: args.at })
+    .where("lane_id", "=", key.lane_id)
+    .where("nonce", "=", key.nonce)
+    .where("replacement", "=", key.replacement)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .execute();
+}
+
+/** Our transactions among a block's hashes that we do not yet know to be there. */
+export async function listByHashes(
+  db: Db,
+  args: { chain: string; hashes: readonly string[] },
+): Promise<TransactionRow[]> {
+  if (args.hashes.length === 0) return [];
+  return db
+    .selectFrom("transaction")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .execute();
+}
+
+/** All bytes ever signed for one nonce. */
+export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<TransactionRow[]> {
+  return db
+    .selectFrom("transaction")
+    .selectAll()
+    .where("lane_id", "=", key.lane_id)
+    .where("nonce", "=", key.nonce)
+    .orderBy("replacement")
+    .execute();
+}
+
+/** The newest bytes of every nonce that is in no block yet, lowest nonce first. */
+export async function listUnincluded(db: Db, chain: string): Promise<TransactionRow[]> {
+  const rows = await db
+    .selectFrom("transaction")
+    .selectAll()
+    .distinctOn(["lane_id", "nonce"])
+    .where("chain", "=", chain)
+    .where("state", "not in", ["final", "replaced"])
+    .orderBy("lane_id")
+    .orderBy("nonce")
+    .orderBy(sql`state = 'included' desc`)
+    .orderBy("replacement", "desc")
+    .execute();
+  return rows.filter((row) => row.state !== "included");
+}
+
+/** Nonces of a lane that are taken and in no block yet. */
+export async function countUnincluded(db: Db, laneId: string): Promise<number> {
+  const row = await db
+    .selectFrom("transaction")
+    .select(sql<number>`count(distinct nonce)::int`.as("count"))
+    .where("lane_id", "=", laneId)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .executeTakeFirstOrThrow();
+  return row.count;
+}
+
+/** A transaction of ours is in a block. */
+export async function markIncluded(
+  db: Db,
+  key: TransactionKey,
+  seen: { blockNumber: number; blockHash: string; gasUsed: bigint; gasPrice: bigint; reverted: boolean },
+): Promise<void> {
+  await db
+    .updateTable("transaction")
+    .set({
+      state: "included",
+      block_number: seen.blockNumber,
+      block_hash: seen.blockHash,
+      gas_used: seen.gasUsed,
+      gas_price: seen.gasPrice,
+      reverted: seen.reverted,
+    })
+    .where("lane_id", "=", key.lane_id)
+    .where("nonce", "=", key.nonce)
+    .where("replacement", "=", key.replacement)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .execute();
+}
+
+/** Blocks above a height are gone: what was in them has to be offered again. */
+export async function unmarkIncluded(db: Db, args: { chain: string; above: number }): Promise<void> {
+  await db
+    .updateTable("transaction")
+    .set({
+      state: "accepted",
+      block_number: null,
+      block_hash: null,
+      gas_used: null,
+      gas_price: null,
+      reverted: null,
+      offered_at: null,
+    })
+    .where("chain", "=", args.chain)
+    .where("state", "=", "included")
+    .where("block_number", ">", args.above)
+    .execute();
+}
+
+/** What is in blocks up to a height is final, and every other set of bytes with the same nonce replaced. */
+export async function finishTransactions(db: Db, args: { chain: string; upTo: number }): Promise<void> {
+  await sql`
+    with finished as (
+      update transaction set state = 'final'
+      where chain = ${args.chain} and state = 'included' and block_number <= ${args.upTo}
+      returning lane_id, nonce
+    )
+    update transaction t set state = 'replaced' from finished f
+    where t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'offered', 'accepted')`.execute(db);
+}
+
+/** The nonce was used by a transaction that is not ours and final: none of these bytes can ever land. */
+export async function markReplaced(db: Db, key: { lane_id: string; nonce: number }): Promise<void> {
+  const unfinished: TransactionState[] = ["signed", "offered", "accepted"];
+  await db
+    .updateTable("transaction")
+    .set({ state: "replaced" })
+    .where("lane_id", "=", key.lane_id)
+    .where("nonce", "=", key.nonce)
+    .where("state", "in", unfinished)
+    .execute();
+}

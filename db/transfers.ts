@@ -1,0 +1,175 @@
+import { type Insertable, type Selectable, sql } from "kysely";
+import { moveRows, recordBirths } from "./moves.ts";
+import type { Db, Purpose, Tables } from "./tables.ts";
+
+export type TransferRow = Selectable<Tables["transfer"]>;
+
+/** Writes new transfers, ready to be carried. The unique key (chain, token, payer, nonce) refuses a second one. */
+export async function insertTransfers(
+  db: Db,
+  rows: readonly Omit<Insertable<Tables["transfer"]>, "state" | "created_at">[],
+  at: Date,
+): Promise<void> {
+  if (rows.length === 0) return;
+  await db
+    .insertInto("transfer")
+    .values(rows.map((row) => ({ ...row, state: "ready" as const, created_at: at })))
+    .execute();
+  await recordBirths(
+    db,
+    "transfer",
+    rows.map(({ id }) => ({ id, state: "ready" })),
+    at,
+  );
+}
+
+/** What a lane may take now: oldest first, without those that wait after trouble. */
+export async function listReady(db: Db, args: { chain: string; now: Date; limit: number }): Promise<TransferRow[]> {
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("state", "=", "ready")
+    .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
+    .orderBy("created_at")
+    .orderBy("id")
+    .limit(args.limit)
+    .execute();
+}
+
+/** Puts transfers into a lane's nonce. Fewer ids than asked means that somebody else took some: undo the whole. */
+export async function carryTransfers(
+  db: Db,
+  args: { ids: readonly string[]; laneId: string; nonce: number; at: Date },
+): Promise<string[]> {
+  return moveRows(db, "transfer", {
+    ids: args.ids,
+    from: "ready",
+    to: "carried",
+    at: args.at,
+    detail: { lane: args.laneId, nonce: args.nonce },
+    set: { lane_id: args.laneId, lane_nonce: args.nonce, due_at: null, hold_until: null },
+  });
+}
+
+/** Keeps a transfer that cannot be made now until a later try; the authorization stays good until it expires. */
+export async function holdTransfer(db: Db, args: { id: string; trouble: string; now: Date }): Promise<void> {
+  await db
+    .updateTable("transfer")
+    .set({
+      last_trouble: args.trouble,
+      troubles: sql`troubles + 1`,
+      hold_until: sql<Date>`${args.now}::timestamptz + least(60, power(2, troubles)) * interval '1 second'`,
+      due_at: sql<Date>`${args.now}::timestamptz + least(60, power(2, troubles)) * interval '1 second'`,
+    })
+    .where("id", "=", args.id)
+    .where("state", "=", "ready")
+    .execute();
+}
+
+/** Live transfers that a chain's movements may belong to, by their natural key. */
+export async function listByAuthorizations(
+  db: Db,
+  args: { chain: string; nonces: readonly string[] },
+): Promise<TransferRow[]> {
+  if (args.nonces.length === 0) return [];
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`authorization_nonce = any(${args.nonces})`)
+    .execute();
+}
+
+/** Transfers that ride in a lane's nonce. */
+export async function listCarried(db: Db, slot: { lane_id: string; nonce: number }): Promise<TransferRow[]> {
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("lane_id", "=", slot.lane_id)
+    .where("lane_nonce", "=", slot.nonce)
+    .where("state", "=", "carried")
+    .execute();
+}
+
+/** Takes transfers out of a nonce that did not make them, to be tried alone. */
+export async function uncarryTransfers(
+  db: Db,
+  args: { ids: readonly string[]; reason: string; now: Date },
+): Promise<string[]> {
+  return moveRows(db, "transfer", {
+    ids: args.ids,
+    from: "carried",
+    to: "ready",
+    at: args.now,
+    detail: { reason: args.reason },
+    set: {
+      lane_id: null,
+      lane_nonce: null,
+      alone: true,
+      due_at: args.now,
+      hold_until: null,
+      last_trouble: args.reason,
+    },
+  });
+}
+
+/** A confirmed transfer with the log that proves it. */
+export type ConfirmedTransfer = {
+  id: string;
+  purpose: Purpose;
+  payment_id: string | null;
+  settlement_id: string | null;
+  chain: string;
+  asset: string;
+  amount: bigint;
+  block_number: number;
+  block_hash: string;
+  tx_hash: string;
+  log_index: number;
+};
+
+/** Included transfers whose block is at or below a height. */
+export async function listConfirmable(
+  db: Db,
+  args: { chain: string; upTo: number; limit: number },
+): Promise<ConfirmedTransfer[]> {
+  return db
+    .selectFrom("transfer as t")
+    .innerJoin("sighting as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
+    .select([
+      "t.id",
+      "t.purpose",
+      "t.payment_id",
+      "t.settlement_id",
+      "t.chain",
+      "t.asset",
+      "t.amount",
+      "s.block_number",
+      "s.block_hash",
+      "s.tx_hash",
+      "s.log_index",
+    ])
+    .where("t.chain", "=", args.chain)
+    .where("t.state", "=", "included")
+    .where("s.block_number", "<=", args.upTo)
+    .orderBy("s.block_number")
+    .orderBy("s.log_index")
+    .limit(args.limit)
+    .execute();
+}
+
+/** Unfinished transfers whose authorization is past its time at a chain time. */
+export async function listOutlived(
+  db: Db,
+  args: { chain: string; chainTime: Date; limit: number },
+): Promise<TransferRow[]> {
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("state", "in", ["ready", "carried"])
+    .where("valid_before", "<=", Math.floor(args.chainTime.getTime() / 1000))
+    .limit(args.limit)
+    .execute();
+}

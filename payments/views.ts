@@ -1,0 +1,48 @@
+import type { PaymentState } from "../db/states.ts";
+import type { Mode } from "../db/tables.ts";
+
+/** An amount in minor units of `unit` (`iso4217/USD`, or `caip19/` and an asset), with what a person is shown. */
+export type Money = {
+  unit: string;
+  value: bigint;
+  display: {
+    assetSymbol: string;
+    assetName: string;
+    decimals: number;
+    iconUrl?: string | undefined;
+    networkName?: string | undefined;
+    networkIconUrl?: string | undefined;
+  };
+};
+
+/** Where a payment stands. `info` is there when it has succeeded. `stateVersion` grows with every change. */
+export type PaymentStatus = {
+  paymentId: string;
+  state: PaymentState;
+  stateVersion: number;
+  failureCode: "declined_user" | null;
+  info: { txId: string; optionAmount: Money } | null;
+};
+
+/** A payment as its merchant and its buyer see it. */
+export type PaymentView = PaymentStatus & {
+  mode: Mode;
+  referenceId: string | null;
+  amount: Money;
+  merchant: { id: string; name: string; iconUrl: string | null };
+  createdAt: Date;
+  expiresAt: Date;
+};
+
+/** Something a wallet executes (specification, 2.9). `chain` is CAIP-2. */
+export type WalletAction = { chain: string; method: string; params: readonly unknown[] };
+
+/** One way to pay. `account` is as the wallet wrote it; `expiresAt` is null when the option lives as long as its payment. */
+export type OptionView = {
+  id: string;
+  account: string;
+  amount: Money;
+  etaSeconds: number;
+  expiresAt: Date | null;
+  actions: readonly WalletAction[];
+};
