@@ -1,0 +1,38 @@
+import { type Insertable, type Selectable, sql } from "kysely";
+import { recordBirths } from "./moves.ts";
+import type { Db, Mode, Tables } from "./tables.ts";
+
+export type PaymentRow = Selectable<Tables["payment"]>;
+/** A payment with what is shown of its merchant. */
+export type PaymentWithMerchant = PaymentRow & { merchant_name: string; merchant_icon_url: string | null };
+
+/** Writes a new payment, waiting for its buyer. */
+export async function insertPayment(db: Db, row: Insertable<Tables["payment"]>): Promise<void> {
+  await db.insertInto("payment").values(row).execute();
+  await recordBirths(db, "payment", [{ id: row.id, state: row.state }], row.created_at as Date);
+}
+
+/** A payment of a mode; with an owner given, only that merchant's of that account. */
+export async function findPayment(
+  db: Db,
+  args: { id: string; mode: Mode; merchant?: { accountId: string; merchantId: string } | undefined },
+): Promise<PaymentWithMerchant | undefined> {
+  let query = db
+    .selectFrom("payment as p")
+    .innerJoin("merchant as m", "m.id", "p.merchant_id")
+    .selectAll("p")
+    .select(["m.name as merchant_name", "m.icon_url as merchant_icon_url"])
+    .where("p.id", "=", args.id)
+    .where("p.mode", "=", args.mode);
+  if (args.merchant)
+    query = query
+      .where("p.account_id", "=", args.merchant.accountId)
+      .where("p.merchant_id", "=", args.merchant.merchantId);
+  return query.executeTakeFirst();
+}
+
+/** Payments by id, for those who wait for a change. */
+export async function listPayments(db: Db, ids: readonly string[]): Promise<PaymentRow[]> {
+  if (ids.length === 0) return [];
+  return db.selectFrom("payment").selectAll().where(sql<boolean>`id = any(${ids})`).execute();
+}

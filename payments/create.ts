@@ -1,0 +1,87 @@
+import { parseAssetId } from "../chains/caip.ts";
+import { findPayment, insertPayment } from "../db/payments.ts";
+import { keys } from "../queues/keys.ts";
+import type { Caller } from "./accounts.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { newId } from "./ids.ts";
+import { currencyDecimals } from "./money.ts";
+import { toPaymentView } from "./read.ts";
+import type { PaymentView } from "./views.ts";
+
+/** Time a buyer has when the merchant says nothing, milliseconds. */
+const LIFETIME_MS = 5 * 60_000;
+/** Longest time a merchant may give, milliseconds. A longer wish is cut to it. */
+const LONGEST_LIFETIME_MS = 24 * 60 * 60_000;
+
+export type NewPayment = {
+  caller: Caller;
+  merchantId: string;
+  referenceId?: string | undefined;
+  amount: { unit: string; value: bigint };
+  expiresAt?: Date | undefined;
+  checkout?: { successUrl: string; errorUrl: string } | undefined;
+};
+
+/**
+ * Writes what a merchant asks for and starts its clock.
+ * Refuses with `merchant_not_found` (also for another account's or mode's) and `params_validation`.
+ */
+export async function createPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<PaymentView>> {
+  const now = deps.now();
+  const { accountId, mode } = args.caller;
+  const fault = findUnitFault(args.amount.unit);
+  if (fault) return refuse("params_validation", `amount.unit: ${fault}`);
+  if (args.expiresAt && args.expiresAt <= now) return refuse("params_validation", "expiresAt: is not in the future");
+
+  const merchant = await deps.db
+    .selectFrom("merchant")
+    .select(["id"])
+    .where("id", "=", args.merchantId)
+    .where("account_id", "=", accountId)
+    .where("mode", "=", mode)
+    .where("deleted_at", "is", null)
+    .executeTakeFirst();
+  if (!merchant) return refuse("merchant_not_found", "no such merchant");
+
+  const latest = new Date(now.getTime() + LONGEST_LIFETIME_MS);
+  const wanted = args.expiresAt ?? new Date(now.getTime() + LIFETIME_MS);
+  const expiresAt = wanted < latest ? wanted : latest;
+  const id = newId("pay");
+  const row = await deps.db.transaction().execute(async (db) => {
+    await insertPayment(db, {
+      id,
+      account_id: accountId,
+      merchant_id: merchant.id,
+      mode,
+      reference_id: args.referenceId ?? null,
+      unit: args.amount.unit,
+      value: args.amount.value,
+      state: "requires_action",
+      failure_code: null,
+      checkout: args.checkout ? (JSON.stringify(args.checkout) as never) : null,
+      tx_id: null,
+      paid_asset: null,
+      paid_amount: null,
+      settlement_id: null,
+      created_at: now,
+      expires_at: expiresAt,
+      due_at: expiresAt,
+    });
+    return findPayment(db, { id, mode });
+  });
+  if (!row) throw new Error("a payment that was just written is not there");
+  deps.metrics.paymentMoves.inc({ mode, from: "new", to: "requires_action" });
+  await deps.ring("expire-payment", [
+    { key: keys.expire(id, 0), data: { paymentId: id }, delayMs: expiresAt.getTime() - now.getTime() },
+  ]);
+  return done(toPaymentView(deps, row));
+}
+
+/** What is wrong with a unit; undefined when it is a currency or an asset. */
+function findUnitFault(unit: string): string | undefined {
+  if (unit.startsWith("caip19/"))
+    return parseAssetId(unit.slice(7)) ? undefined : "is not a CAIP-19 asset behind caip19/";
+  if (!unit.startsWith("iso4217/")) return "expected iso4217/ and a currency code, or caip19/ and an asset";
+  return currencyDecimals(unit.slice(8)) === undefined ? "is not a currency of ISO 4217" : undefined;
+}

@@ -1,0 +1,22 @@
+import type { Logger } from "pino";
+import type { Chains } from "../chains/open.ts";
+import type { Pool } from "../db/tables.ts";
+import type { Metrics } from "../ops/metrics.ts";
+import type { Networks } from "../ops/networks.ts";
+import type { Announce } from "../queues/announce.ts";
+import type { Ring } from "../queues/ring.ts";
+
+/** What the steps of this room work with. Made once by a main.ts; a test makes its own. */
+export type PaymentDeps = {
+  db: Pool;
+  chains: Chains;
+  networks: Networks;
+  /** Puts jobs on queues; called after the commit. */
+  ring: Ring;
+  /** Wakes long polls; called after the commit. */
+  announce: Announce;
+  log: Logger;
+  metrics: Metrics;
+  /** The only clock. */
+  now: () => Date;
+};

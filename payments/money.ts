@@ -1,0 +1,62 @@
+import type { EvmToken } from "../chains/evm/open.ts";
+import type { EvmNetwork } from "../ops/networks.ts";
+import type { Money } from "./views.ts";
+
+const currencies = new Set(Intl.supportedValuesOf("currency"));
+const currencyNames = new Intl.DisplayNames("en", { type: "currency" });
+
+/** Minor decimals of an ISO 4217 currency; undefined when there is no such currency. */
+export function currencyDecimals(code: string): number | undefined {
+  if (!currencies.has(code)) return undefined;
+  return (
+    new Intl.NumberFormat("en", { style: "currency", currency: code }).resolvedOptions().maximumFractionDigits ?? 2
+  );
+}
+
+/**
+ * How much of a token pays an amount, in the token's minor units; undefined when the token cannot pay that unit.
+ * A token is worth its peg 1:1; what does not divide is rounded up, so that a merchant never gets less than asked.
+ */
+export function toTokenAmount(
+  amount: { unit: string; value: bigint },
+  token: { asset: string; peg: string; decimals: number },
+): bigint | undefined {
+  if (amount.unit.toLowerCase() === `caip19/${token.asset}`) return amount.value;
+  if (amount.unit !== token.peg) return undefined;
+  const decimals = currencyDecimals(token.peg.slice("iso4217/".length));
+  if (decimals === undefined) return undefined;
+  return rescale(amount.value, decimals, token.decimals);
+}
+
+/** Changes the number of minor decimals, rounding up. */
+export function rescale(value: bigint, from: number, to: number): bigint {
+  if (to >= from) return value * 10n ** BigInt(to - from);
+  const step = 10n ** BigInt(from - to);
+  return (value + step - 1n) / step;
+}
+
+/** An amount of a token, as shown to people. */
+export function tokenMoney(value: bigint, token: EvmToken, network: EvmNetwork): Money {
+  return {
+    unit: `caip19/${token.asset}`,
+    value,
+    display: {
+      assetSymbol: token.symbol,
+      assetName: token.name,
+      decimals: token.decimals,
+      iconUrl: token.iconUrl,
+      networkName: network.name,
+      networkIconUrl: network.iconUrl,
+    },
+  };
+}
+
+/** An amount of a currency, as shown to people. */
+export function currencyMoney(value: bigint, unit: string): Money {
+  const code = unit.slice("iso4217/".length);
+  return {
+    unit,
+    value,
+    display: { assetSymbol: code, assetName: currencyNames.of(code) ?? code, decimals: currencyDecimals(code) ?? 2 },
+  };
+}

@@ -1,0 +1,63 @@
+import { findPayment, listPayments, type PaymentRow, type PaymentWithMerchant } from "../db/payments.ts";
+import type { Mode } from "../db/tables.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { currencyMoney, tokenMoney } from "./money.ts";
+import type { Money, PaymentStatus, PaymentView } from "./views.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "chains">;
+/** Which payment: mode is part of every question; a merchant's own calls name the owner too. */
+export type PaymentQuery = {
+  paymentId: string;
+  mode: Mode;
+  merchant?: { accountId: string; merchantId: string } | undefined;
+};
+
+/** A payment, or `payment_not_found` (also for another mode's, account's or merchant's). */
+export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<Result<PaymentView>> {
+  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  return row ? done(toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
+}
+
+/** Where a payment stands; refuses like findPaymentView. */
+export async function findStatus(deps: Deps, args: PaymentQuery): Promise<Result<PaymentStatus>> {
+  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  return row ? done(toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
+}
+
+/** Where several payments stand, in one query and any order; unknown ids are left out. For long polls only. */
+export async function listStatuses(deps: Deps, paymentIds: readonly string[]): Promise<PaymentStatus[]> {
+  return (await listPayments(deps.db, paymentIds)).map((row) => toStatus(deps, row));
+}
+
+function toStatus(deps: Deps, row: PaymentRow): PaymentStatus {
+  const info =
+    row.state === "succeeded" && row.tx_id !== null && row.paid_asset !== null && row.paid_amount !== null
+      ? { txId: row.tx_id, optionAmount: toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
+      : null;
+  return { paymentId: row.id, state: row.state, stateVersion: row.state_version, failureCode: row.failure_code, info };
+}
+
+/** A payment row as callers see it. */
+export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWithMerchant): PaymentView {
+  return {
+    ...toStatus(deps as Deps, row),
+    mode: row.mode,
+    referenceId: row.reference_id,
+    amount: toMoney(deps, row.unit, row.value),
+    merchant: { id: row.merchant_id, name: row.merchant_name, iconUrl: row.merchant_icon_url },
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
+}
+
+/** Puts an amount's display to it. An asset that is no longer in the networks file is shown by its identifier. */
+function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
+  if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
+  const asset = unit.slice("caip19/".length).toLowerCase();
+  for (const chain of deps.chains.values()) {
+    const token = chain.tokens.get(asset);
+    if (token) return tokenMoney(value, token, chain.network);
+  }
+  return { unit, value, display: { assetSymbol: asset, assetName: asset, decimals: 0 } };
+}
