@@ -1,0 +1,139 @@
+import { Queue, Worker } from "bullmq";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { buildBoard } from "../../../ops/bull-board/board.ts";
+import type { OperatorAction } from "../../../ops/bull-board/writes.ts";
+import { createLog } from "../../../ops/log.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { createDatabase } from "../../support/database.ts";
+import { spawnProcess } from "../../support/process.ts";
+import { redisPrefix } from "../../support/redis.ts";
+import { execute } from "../../support/sql.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const login = { user: "operator", password: "a long password" };
+const authorization = `Basic ${Buffer.from(`${login.user}:${login.password}`).toString("base64")}`;
+const { url: redisUrl, prefix } = redisPrefix();
+
+/** A queue on the shared Redis with one job that failed, as a worker leaves it. */
+async function queueWithFailedJob(name = "settle", jobId = "settle-1-0", under = prefix) {
+  const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
+  atEnd(() => connection.disconnect());
+  const queue = new Queue(name, { connection, prefix: under });
+  atEnd(() => queue.close());
+  await queue.add(name, { settlementId: "stl_1" }, { jobId });
+  const worker = new Worker(name, () => Promise.reject(new Error("the lane is held")), { connection, prefix: under });
+  await waitFor(async () => (await queue.getJobState(jobId)) === "failed", { within: 10_000 });
+  await worker.close();
+  return queue;
+}
+
+async function boardOver(queue: Queue, recordAction: (action: OperatorAction) => Promise<unknown>) {
+  const log = createLog({ level: "silent", role: "bull-board" });
+  const board = await buildBoard({ queues: [queue], login, deployment: "test", recordAction, log });
+  atEnd(() => board.close());
+  return board;
+}
+
+const queue = await queueWithFailedJob();
+const recorded: OperatorAction[] = [];
+const board = await boardOver(queue, async (action) => recorded.push(action));
+const job = "/api/queues/settle/settle-1-0";
+const put = (url: string, headers: Record<string, string> = {}) =>
+  board.inject({ method: "PUT", url, headers: { authorization, ...headers } });
+
+test("nothing is shown without a login, with a wrong password or with a wrong name", async () => {
+  const wrong = ["operator:wrong", "root:a long password"].map(
+    (pair) => `Basic ${Buffer.from(pair).toString("base64")}`,
+  );
+  for (const url of ["/", "/api/queues", job, "/runbooks", "/static/favicon.svg"]) {
+    for (const given of [undefined, ...wrong]) {
+      const answer = await board.inject({ url, headers: given === undefined ? {} : { authorization: given } });
+      expect([url, answer.statusCode, answer.headers["www-authenticate"]]).toEqual([url, 401, expect.any(String)]);
+    }
+  }
+});
+
+test("a failed job is shown with its reason and its data", async () => {
+  const answer = await board.inject({ url: job, headers: { authorization } });
+  expect(answer.json()).toMatchObject({
+    status: "failed",
+    job: { id: "settle-1-0", data: { settlementId: "stl_1" }, failedReason: "the lane is held" },
+  });
+});
+
+test("the page is served and may not be framed", async () => {
+  const answer = await board.inject({ url: "/", headers: { authorization } });
+  expect([answer.statusCode, answer.headers["x-frame-options"]]).toEqual([200, "DENY"]);
+});
+
+test.each([
+  ["obliterate", "PUT", "/api/queues/settle/obliterate"],
+  ["empty", "PUT", "/api/queues/settle/empty"],
+  ["pause", "PUT", "/api/queues/settle/pause"],
+  ["clean", "PUT", `${job}/clean`],
+  ["retry every completed job", "PUT", "/api/queues/settle/retry/completed"],
+  ["update data", "PATCH", `${job}/update-data`],
+  ["add a job", "POST", "/api/queues/settle/add"],
+] as const)("to %s is refused and changes nothing", async (_name, method, url) => {
+  const payload = { name: "settle", data: { settlementId: "stl_2" }, options: {}, jobData: {}, force: true };
+  const answer = await board.inject({ method, url, headers: { authorization }, payload });
+  expect(answer.statusCode).toBe(403);
+  expect(await queue.getJobCounts("failed", "waiting")).toEqual({ failed: 1, waiting: 0 });
+  expect(await queue.isPaused()).toBe(false);
+  expect((await queue.getJob("settle-1-0"))?.data).toEqual({ settlementId: "stl_1" });
+  expect(recorded).toEqual([]);
+});
+
+test.each([{ "sec-fetch-site": "cross-site" }, { "sec-fetch-site": "same-site" }, { origin: "https://evil.example" }])(
+  "a retry that another site asks for is refused: %j",
+  async (headers) => {
+    expect((await put(`${job}/retry`, headers)).statusCode).toBe(403);
+    expect(await queue.getJobState("settle-1-0")).toBe("failed");
+    expect(recorded).toEqual([]);
+  },
+);
+
+test("a write that cannot be put on record does not happen", async () => {
+  const mute = await boardOver(queue, () => Promise.reject(new Error("no database")));
+  const answer = await mute.inject({ method: "PUT", url: `${job}/retry`, headers: { authorization } });
+  expect(answer.statusCode).toBe(503);
+  expect(await queue.getJobState("settle-1-0")).toBe("failed");
+});
+
+test("a retry runs the job again and is on record", async () => {
+  expect((await put(`${job}/retry`, { "sec-fetch-site": "same-origin" })).statusCode).toBe(204);
+  expect(recorded).toEqual([{ who: "operator", action: "retry", queue: "settle", jobId: "settle-1-0" }]);
+  expect(await queue.getJobState("settle-1-0")).toBe("waiting");
+  const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
+  atEnd(() => connection.disconnect());
+  const seen: unknown[] = [];
+  const worker = new Worker("settle", async ({ data }) => seen.push(data), { connection, prefix });
+  await waitFor(() => seen.length > 0, { within: 10_000 });
+  await worker.close();
+  expect(seen).toEqual([{ settlementId: "stl_1" }]);
+});
+
+test("the process serves the board, its probes and metrics, and writes the audit row", async () => {
+  const databaseUrl = await createDatabase();
+  const own = redisPrefix();
+  const failed = await queueWithFailedJob("relay-permit", "relay-trf-1", own.prefix);
+  const env = {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: own.url,
+    REDIS_PREFIX: own.prefix,
+    ADMIN_PASSWORD: login.password,
+  };
+  const process = await spawnProcess({ role: "bull-board", env });
+  expect((await fetch(process.url)).status).toBe(401);
+  const retry = `${process.url}/api/queues/relay-permit/relay-trf-1/retry`;
+  expect((await fetch(retry, { method: "PUT", headers: { authorization } })).status).toBe(204);
+  expect(await failed.getJobState("relay-trf-1")).toBe("waiting");
+  expect(await execute(databaseUrl, "select who, action, queue, job_id from operator_action")).toEqual([
+    { who: "operator", action: "retry", queue: "relay-permit", job_id: "relay-trf-1" },
+  ]);
+  const metrics = await (await fetch(process.metricsUrl)).text();
+  expect(metrics).toContain('role="bull-board"');
+  process.kill("SIGTERM");
+  expect(await process.gone).toEqual({ code: 0, signal: null });
+});
