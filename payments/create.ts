@@ -1,6 +1,5 @@
 import { parseAssetId } from "../chains/caip.ts";
 import { findPayment, insertPayment } from "../db/payments.ts";
-import { keys } from "../queues/keys.ts";
 import type { Caller } from "./accounts.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
@@ -72,9 +71,7 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
   });
   if (!row) throw new Error("a payment that was just written is not there");
   deps.metrics.paymentMoves.inc({ mode, from: "new", to: "requires_action" });
-  await deps.ring("expire-payment", [
-    { key: keys.expire(id, 0), data: { paymentId: id }, delayMs: expiresAt.getTime() - now.getTime() },
-  ]);
+  await deps.ring("expire-payment", [{ data: { paymentId: id }, delayMs: expiresAt.getTime() - now.getTime() }]);
   return done(toPaymentView(deps, row));
 }
 

@@ -4,6 +4,9 @@ import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 
+/** SQLSTATE of a unique index that refused a row. */
+const UNIQUE_VIOLATION = "23505";
+
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
 /** Makes a merchant, `active` from the start (specification, 2.7). */
@@ -52,22 +55,19 @@ export async function addDestinations(
   }));
   if (new Set(rows.map((row) => row.asset)).size !== rows.length)
     return refuse("settlement_asset_conflict", "settlements: one asset stands twice");
-  return deps.db.transaction().execute(async (db) => {
-    const inserted = await db
+  try {
+    await deps.db
       .insertInto("settlement_destination")
       .values(rows.map((row) => ({ ...row, merchant_id: args.merchantId, created_at: at, updated_at: at })))
-      .onConflict((conflict) => conflict.doNothing())
-      .returning("id")
       .execute();
-    if (inserted.length === rows.length) return done(rows);
-    const kept = new Set(inserted.map((row) => row.id));
-    await db
-      .deleteFrom("settlement_destination")
-      .where("id", "in", ["", ...kept])
-      .execute();
-    const taken = rows.filter((row) => !kept.has(row.id)).map((row) => row.asset);
-    return refuse("settlement_asset_conflict", `settlements: the merchant is already paid in ${taken.join(", ")}`);
-  });
+  } catch (error) {
+    if ((error as { code?: string }).code !== UNIQUE_VIOLATION) throw error;
+    return refuse(
+      "settlement_asset_conflict",
+      "settlements: the merchant has a destination for one of the assets already",
+    );
+  }
+  return done(rows);
 }
 
 /** What is wrong with a destination, beginning with the member's name; undefined when it is usable. */

@@ -1,8 +1,13 @@
 import { z } from "zod";
 
 /** What a queue's jobs look like and how they are run. Payloads hold ids only: Postgres is the truth. */
-export type JobSpec = {
-  data: z.ZodType;
+type JobSpec<D> = {
+  data: z.ZodType<D>;
+  /**
+   * The piece of work in the job's deterministic id, `step-id`. BullMQ refuses ids with one colon, so CAIP ids are
+   * written with dashes.
+   */
+  subject: (data: D) => string;
   /** Tries on passing trouble before the job is let go; its row's due time brings a new one. */
   attempts: number;
   /** First wait between tries, milliseconds; doubles each time. */
@@ -12,18 +17,60 @@ export type JobSpec = {
 };
 
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
-const chain = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
+const attemptRef = z.strictObject({ attemptId: id("att") });
+const transferRef = z.strictObject({ transferId: id("trf") });
+const paymentRef = z.strictObject({ paymentId: id("pay") });
+const settlementRef = z.strictObject({ settlementId: id("stl") });
+/** `block` is the one that the watcher waits for. */
+const blockRef = z.strictObject({
+  chain: z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/),
+  block: z.number().int().min(0),
+});
+/** `at` is a second of Unix time, so that all worker processes together ring one sweep a second. */
+const tick = z.strictObject({ at: z.number().int().min(0) });
+
+const job = <D>(spec: JobSpec<D>) => spec;
 
 /** Every job this service runs. A line added here does not compile until workers/handlers.ts handles it. */
 export const catalog = {
-  "verify-signature": { data: z.strictObject({ attemptId: id("att") }), attempts: 8, backoffMs: 500, concurrency: 64 },
-  "relay-permit": { data: z.strictObject({ transferId: id("trf") }), attempts: 8, backoffMs: 500, concurrency: 64 },
-  "submit-solana": { data: z.strictObject({ transferId: id("trf") }), attempts: 8, backoffMs: 500, concurrency: 16 },
-  "watch-chain": { data: z.strictObject({ chain }), attempts: 8, backoffMs: 250, concurrency: 16 },
-  "expire-payment": { data: z.strictObject({ paymentId: id("pay") }), attempts: 8, backoffMs: 1_000, concurrency: 16 },
-  settle: { data: z.strictObject({ settlementId: id("stl") }), attempts: 8, backoffMs: 1_000, concurrency: 32 },
-  sweep: { data: z.strictObject({}), attempts: 1, backoffMs: 1_000, concurrency: 1 },
-} as const satisfies Record<string, JobSpec>;
+  "verify-signature": job({
+    data: attemptRef,
+    subject: (d) => d.attemptId,
+    attempts: 8,
+    backoffMs: 500,
+    concurrency: 64,
+  }),
+  "relay-permit": job({
+    data: transferRef,
+    subject: (d) => d.transferId,
+    attempts: 8,
+    backoffMs: 500,
+    concurrency: 64,
+  }),
+  "submit-solana": job({
+    data: transferRef,
+    subject: (d) => d.transferId,
+    attempts: 8,
+    backoffMs: 500,
+    concurrency: 16,
+  }),
+  "watch-chain": job({
+    data: blockRef,
+    subject: (d) => `${d.chain.replaceAll(":", "-")}-${d.block}`,
+    attempts: 8,
+    backoffMs: 250,
+    concurrency: 16,
+  }),
+  "expire-payment": job({
+    data: paymentRef,
+    subject: (d) => d.paymentId,
+    attempts: 8,
+    backoffMs: 1_000,
+    concurrency: 16,
+  }),
+  settle: job({ data: settlementRef, subject: (d) => d.settlementId, attempts: 8, backoffMs: 1_000, concurrency: 32 }),
+  sweep: job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
+} as const;
 
 export type QueueName = keyof typeof catalog;
 export type JobData<N extends QueueName> = z.infer<(typeof catalog)[N]["data"]>;
@@ -32,4 +79,13 @@ export const queueNames = Object.keys(catalog) as QueueName[];
 /** True for the name of a queue; for parsing WORKER_QUEUES. */
 export function isQueueName(name: string): name is QueueName {
   return Object.hasOwn(catalog, name);
+}
+
+/**
+ * The deterministic id of one piece of work, `queue-subject-try`: adding it twice runs it once. The sweep raises `try`,
+ * so that a failed job kept for people to see never blocks its row.
+ */
+export function jobId<N extends QueueName>(queue: N, data: JobData<N>, again: number): string {
+  const subject = catalog[queue].subject as (data: JobData<N>) => string;
+  return `${queue}-${subject(data)}-${again}`;
 }

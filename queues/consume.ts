@@ -2,7 +2,7 @@ import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "pino";
 import type { Metrics } from "../ops/metrics.ts";
-import { catalog, type JobData, type JobSpec, type QueueName } from "./catalog.ts";
+import { catalog, type JobData, type QueueName } from "./catalog.ts";
 
 /** What a handler says: finished, or look again in so many milliseconds. Waiting is a value and burns no try. */
 export type Outcome = { done: true } | { again: number };
@@ -30,7 +30,7 @@ const LONGEST_BACKOFF_MS = 10_000;
  */
 export function consume<N extends QueueName>(name: N, handle: Handler<N>, options: ConsumeOptions): Worker {
   const { metrics, log } = options;
-  const spec: JobSpec = catalog[name];
+  const spec = catalog[name];
 
   /** Passing trouble is thrown on for BullMQ to try again, until the tries are used up; anything else is a bug. */
   const judge = (job: Job, cause: unknown): "gave_up" => {

@@ -2,10 +2,10 @@ import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "pino";
 import type { Metrics } from "../ops/metrics.ts";
-import { catalog, type JobData, type QueueName, queueNames } from "./catalog.ts";
+import { catalog, type JobData, jobId, type QueueName, queueNames } from "./catalog.ts";
 
-/** One job to be put on a queue. `key` is its deterministic id (queues/keys.ts), `delayMs` its wait. */
-export type Bell<N extends QueueName = QueueName> = { key: string; data: JobData<N>; delayMs?: number };
+/** One job to be put on a queue: what it is about, the how-manieth ring for it (the sweep counts up), and its wait. */
+export type Bell<N extends QueueName = QueueName> = { data: JobData<N>; again?: number; delayMs?: number };
 
 /**
  * Puts jobs on a queue. Never throws and never waits for a Redis that is away: the rows the jobs speak of carry a due
@@ -43,10 +43,10 @@ export function openRing({ redis, prefix, log, metrics }: RingDeps): {
   );
   const ring: Ring = async (name, bells) => {
     if (bells.length === 0) return;
-    const jobs = bells.map(({ key, data, delayMs }) => ({
+    const jobs = bells.map(({ data, again, delayMs }) => ({
       name,
       data,
-      opts: { jobId: key, ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
+      opts: { jobId: jobId(name, data, again ?? 0), ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
     }));
     try {
       await queues.get(name)?.addBulk(jobs);
