@@ -1,0 +1,33 @@
+import type { Insertable, Selectable } from "kysely";
+import type { Db, Tables } from "./tables.ts";
+
+export type OptionRow = Selectable<Tables["payment_option"]>;
+
+/**
+ * Writes options, or gives the ones that are there: a payer has one option per payment and asset, however often it is
+ * asked for, so that what was signed stays good.
+ */
+export async function upsertOptions(
+  db: Db,
+  rows: readonly Insertable<Tables["payment_option"]>[],
+): Promise<OptionRow[]> {
+  if (rows.length === 0) return [];
+  return db
+    .insertInto("payment_option")
+    .values([...rows])
+    .onConflict((conflict) =>
+      conflict.columns(["payment_id", "payer", "asset"]).doUpdateSet((eb) => ({ account: eb.ref("excluded.account") })),
+    )
+    .returningAll()
+    .execute();
+}
+
+/** An option of a payment. */
+export async function findOption(db: Db, args: { id: string; paymentId: string }): Promise<OptionRow | undefined> {
+  return db
+    .selectFrom("payment_option")
+    .selectAll()
+    .where("id", "=", args.id)
+    .where("payment_id", "=", args.paymentId)
+    .executeTakeFirst();
+}

@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import { findSignatureFault } from "../chains/evm/signature.ts";
+import { type AttemptRow, findAttempt, findAttemptByDigest, insertAttempt } from "../db/attempts.ts";
+import { moveRows } from "../db/moves.ts";
+import { findOption } from "../db/options.ts";
+import { findPayment } from "../db/payments.ts";
+import type { Mode } from "../db/tables.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { newId } from "./ids.ts";
+import { findClosed } from "./options.ts";
+
+/** What a wallet hands back: one result per action, in order (specification, 2.10). */
+export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
+export type Confirm = { paymentId: string; mode: Mode; optionId: string; results: readonly WalletResult[] };
+
+/** After this the sweep asks for the verdict again, milliseconds. */
+const RING_AGAIN_MS = 2_000;
+
+/**
+ * Takes a confirm: cheap checks, then the attempt is written and its verification rung. Gives the attempt to wait for,
+ * or null when there is nothing to wait for and the present status is the answer: the same confirm again, in any state.
+ * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, and `invalid_state` for a second, different
+ * confirm once a payment is being paid. Nothing that is refused here changes the payment.
+ */
+export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
+  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  const digest = createHash("sha256")
+    .update(JSON.stringify([args.optionId, args.results]))
+    .digest();
+
+  const before = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
+  if (before) return done({ attemptId: payment.state === "requires_action" ? await resume(deps, before) : null });
+  const closed = findClosed(payment, deps.now());
+  if (closed) return closed;
+  const option = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
+  if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
+  if (option.expires_at && option.expires_at <= deps.now())
+    return refuse("quote_expired", "the option's quote has expired");
+  const fault = findResultsFault(args.results);
+  if (fault) return refuse("invalid_params", fault);
+
+  const now = deps.now();
+  const id = newId("att");
+  const inserted = await deps.db.transaction().execute((db) =>
+    insertAttempt(db, {
+      id,
+      payment_id: payment.id,
+      option_id: option.id,
+      digest,
+      results: JSON.stringify(args.results),
+      state: "waiting",
+      refusal: null,
+      created_at: now,
+      due_at: new Date(now.getTime() + RING_AGAIN_MS),
+    }),
+  );
+  if (!inserted) {
+    const twin = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
+    return done({ attemptId: twin?.id ?? null });
+  }
+  await deps.ring("verify-signature", [{ data: { attemptId: id } }]);
+  return done({ attemptId: id });
+}
+
+/** The same confirm again while the payment waits: a refused one is judged anew, the buyer may have topped up since. */
+async function resume(deps: PaymentDeps, attempt: AttemptRow): Promise<string> {
+  if (attempt.state !== "refused") return attempt.id;
+  const now = deps.now();
+  const moved = await deps.db.transaction().execute((db) =>
+    moveRows(db, "attempt", {
+      ids: [attempt.id],
+      from: "refused",
+      to: "waiting",
+      at: now,
+      set: { refusal: null, due_at: new Date(now.getTime() + RING_AGAIN_MS), due_try: attempt.due_try + 1 },
+    }),
+  );
+  if (moved.length > 0)
+    await deps.ring("verify-signature", [{ data: { attemptId: attempt.id }, again: attempt.due_try + 1 }]);
+  return attempt.id;
+}
+
+/** What verification has said of an attempt so far. */
+export async function findVerdict(
+  deps: Pick<PaymentDeps, "db">,
+  attemptId: string,
+): Promise<"waiting" | "verified" | { refused: string }> {
+  const attempt = await findAttempt(deps.db, attemptId);
+  if (!attempt) throw new Error(`attempt ${attemptId} is not there`);
+  if (attempt.state === "refused") return { refused: attempt.refusal ?? "the authorization was refused" };
+  return attempt.state;
+}
+
+/** An EIP-3009 option has one action, so one result with one signature. Undefined when the results have that form. */
+function findResultsFault(results: readonly WalletResult[]): string | undefined {
+  if (results.length !== 1) return `results: expected 1 result, one per action, and got ${results.length}`;
+  const data = results[0]?.data ?? [];
+  if (data.length !== 1) return "results.0.data: expected one element";
+  if (typeof data[0] !== "string") return "results.0.data.0: expected the signature as a hex string";
+  const fault = findSignatureFault(data[0]);
+  return fault && `results.0.data.0: ${fault}`;
+}

@@ -1,0 +1,186 @@
+import { getAddress, type Hex } from "viem";
+import { parseAccountId } from "../chains/caip.ts";
+import { deriveNonce, typedDataJson } from "../chains/evm/eip3009.ts";
+import { type EvmChain, type EvmToken, readBalances } from "../chains/evm/open.ts";
+import { getChain } from "../chains/open.ts";
+import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
+import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
+import type { Mode } from "../db/tables.ts";
+import type { EvmNetwork } from "../ops/networks.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Refusal, type Result, refuse } from "./errors.ts";
+import { newId } from "./ids.ts";
+import { tokenMoney, toTokenAmount } from "./money.ts";
+import { toPaymentView } from "./read.ts";
+import type { OptionView, PaymentView, WalletAction } from "./views.ts";
+
+/** How long after the deadline an authorization may still be carried, beside the finality window, milliseconds. */
+const GRACE_MS = 10 * 60_000;
+/** What a wallet signs in test mode was never valid, so it can never move money. */
+const NEVER_VALID = 1;
+
+type Candidate = { account: string; payer: Hex; chain: EvmChain; token: EvmToken; amount: bigint };
+
+/**
+ * Every way in which the accounts (CAIP-10, at most 50) can pay: one option per asset that the merchant settles and the
+ * account holds enough of. Accounts on chains we do not know are skipped.
+ * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, and `invalid_params` naming a bad account.
+ */
+export async function listOptions(
+  deps: PaymentDeps,
+  args: { paymentId: string; mode: Mode; accounts: readonly string[] },
+): Promise<Result<{ payment: PaymentView; options: OptionView[] }>> {
+  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  const closed = findClosed(payment, deps.now());
+  if (closed) return closed;
+  const bad = args.accounts.findIndex((account) => !isUsableAccount(account));
+  if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
+
+  const settled = await deps.db
+    .selectFrom("settlement_destination")
+    .select("asset")
+    .where("merchant_id", "=", payment.merchant_id)
+    .execute();
+  const candidates = listCandidates(deps, payment, args.accounts, new Set(settled.map((row) => row.asset)));
+  const affordable = payment.mode === "test" ? candidates : await keepAffordable(candidates);
+  const rows = await upsertOptions(
+    deps.db,
+    affordable.map((candidate) => toRow(deps, payment, candidate)),
+  );
+  // The rows come back in any order; the wallet's own order of accounts is the buyer's preference.
+  const byKey = new Map(rows.map((row) => [`${row.payer} ${row.asset}`, row]));
+  const options = affordable.flatMap(({ payer, token }) => byKey.get(`${payer} ${token.asset}`) ?? []);
+  return done({ payment: toPaymentView(deps, payment), options: options.map((row) => toView(deps, row)) });
+}
+
+/**
+ * The whole list of wallet actions of an option. We hand out no `build` actions for EIP-3009, so `data` has to be
+ * empty: that asks for the full list.
+ */
+export async function listActions(
+  deps: PaymentDeps,
+  args: { paymentId: string; mode: Mode; optionId: string; data: string },
+): Promise<Result<{ actions: WalletAction[] }>> {
+  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  const closed = findClosed(payment, deps.now());
+  if (closed) return closed;
+  const option = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
+  if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
+  if (args.data !== "") return refuse("invalid_params", "data: is not a build action of this option");
+  return done({ actions: listWalletActions(deps, option) });
+}
+
+/** Why a payment takes no more offers; undefined while it waits for its buyer. */
+export function findClosed(payment: PaymentWithMerchant, now: Date): Refusal | undefined {
+  if (payment.state === "expired") return refuse("payment_expired", "the payment has expired");
+  if (payment.state !== "requires_action") return refuse("invalid_state", `the payment is ${payment.state}`);
+  if (payment.expires_at <= now) return refuse("payment_expired", "the payment has expired");
+  return undefined;
+}
+
+function isUsableAccount(text: string): boolean {
+  const account = parseAccountId(text);
+  if (!account) return false;
+  return !account.chain.startsWith("eip155:") || /^0x[0-9a-fA-F]{40}$/.test(account.address);
+}
+
+function listCandidates(
+  deps: PaymentDeps,
+  payment: PaymentWithMerchant,
+  accounts: readonly string[],
+  settled: ReadonlySet<string>,
+): Candidate[] {
+  const seen = new Set<string>();
+  return accounts.flatMap((account) => {
+    const parsed = parseAccountId(account);
+    const chain = parsed && deps.chains.get(parsed.chain);
+    if (!parsed || !chain) return [];
+    const payer = parsed.address.toLowerCase() as Hex;
+    // Our own money cannot pay us, and the same account in another spelling is the same account.
+    if (payer === chain.treasury || seen.has(`${chain.chain} ${payer}`)) return [];
+    seen.add(`${chain.chain} ${payer}`);
+    return [...chain.tokens.values()].flatMap((token) => {
+      const amount = settled.has(token.asset) ? toTokenAmount(payment, token) : undefined;
+      return amount === undefined ? [] : [{ account, payer, chain, token, amount }];
+    });
+  });
+}
+
+/** One balance multicall per chain. */
+async function keepAffordable(candidates: readonly Candidate[]): Promise<Candidate[]> {
+  const chains = [...new Set(candidates.map((candidate) => candidate.chain))];
+  const balances = new Map<Candidate, bigint>();
+  await Promise.all(
+    chains.map(async (chain) => {
+      const here = candidates.filter((candidate) => candidate.chain === chain);
+      const amounts = await readBalances(
+        chain,
+        here.map(({ token, payer }) => ({ token: token.token, account: payer })),
+      );
+      for (const [index, candidate] of here.entries()) balances.set(candidate, amounts[index] ?? 0n);
+    }),
+  );
+  return candidates.filter((candidate) => (balances.get(candidate) ?? 0n) >= candidate.amount);
+}
+
+function toRow(deps: PaymentDeps, payment: PaymentWithMerchant, { account, payer, chain, token, amount }: Candidate) {
+  const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
+  return {
+    id: newId("opt"),
+    payment_id: payment.id,
+    account,
+    chain: chain.chain,
+    asset: token.asset,
+    token: token.token,
+    payer,
+    receiver: chain.treasury,
+    amount,
+    // Without the option: one payer can never pay one payment twice on one token.
+    authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
+    valid_before: payment.mode === "test" ? NEVER_VALID : Math.ceil(lastCarried / 1000),
+    expires_at: null,
+    created_at: deps.now(),
+  };
+}
+
+function toView(deps: PaymentDeps, row: OptionRow): OptionView {
+  const chain = getChain(deps.chains, row.chain);
+  const token = getToken(chain, row.asset);
+  return {
+    id: row.id,
+    account: row.account,
+    amount: tokenMoney(row.amount, token, chain.network),
+    etaSeconds: Math.max(1, Math.ceil(finalityMs(chain.network) / 1000)),
+    expiresAt: row.expires_at,
+    actions: listWalletActions(deps, row),
+  };
+}
+
+function listWalletActions(deps: PaymentDeps, row: OptionRow): WalletAction[] {
+  const chain = getChain(deps.chains, row.chain);
+  const token = getToken(chain, row.asset);
+  const address = parseAccountId(row.account)?.address ?? row.payer;
+  const json = typedDataJson(token.tokenDomain, {
+    token: token.token,
+    from: getAddress(row.payer),
+    to: getAddress(row.receiver),
+    value: row.amount,
+    validBefore: row.valid_before,
+    nonce: row.authorization_nonce as Hex,
+  });
+  return [{ chain: row.chain, method: "eth_signTypedData_v4", params: [address, json] }];
+}
+
+function getToken(chain: EvmChain, asset: string): EvmToken {
+  const token = chain.tokens.get(asset);
+  if (!token) throw new Error(`${asset} is no longer in the networks file, and a payment option names it`);
+  return token;
+}
+
+/** Usual time from inclusion to confirmed; for the tags, what their networks take at most. */
+function finalityMs(network: EvmNetwork): number {
+  if (typeof network.finality === "object") return network.finality.blocks * network.blockMs;
+  return network.finality === "safe" ? 10 * 60_000 : 30 * 60_000;
+}
