@@ -19,8 +19,6 @@ export type ProcessOptions = {
   /** Free ones when unset. */
   port?: number;
   metricsPort?: number;
-  /** How long it may take to answer /readyz with 200. */
-  readyMs?: number;
   onLine?: (line: string) => void;
 };
 
@@ -30,56 +28,73 @@ export type ServiceProcess = {
   /** Where it serves HTTP; for a worker nobody listens there. */
   readonly url: string;
   readonly metricsUrl: string;
-  /** Every line it has written so far. */
+  /** The lines it has written so far, the newest 20000 of them. */
   readonly lines: readonly string[];
   /** Settles when it is gone; never rejects. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   isGone(): boolean;
+  /** Its newest output as it came. */
+  tail(): string;
   /** Sends the signal and waits until it has left (after `withinMs` it is killed). */
   kill(signal: NodeJS.Signals, withinMs?: number): Promise<void>;
 };
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const passedOn = ["PATH", "HOME", "TMPDIR"];
+/** A process that logs for days must not fill our memory. */
+const linesKept = 20_000;
 
-/** Starts one of our processes and waits until it says that it is ready. Throws with its last words when it ends instead. */
-export async function startProcess(options: ProcessOptions): Promise<ServiceProcess> {
+/** Starts one of our processes. It may take a while until it serves: see waitReady. */
+export async function launchProcess(options: ProcessOptions): Promise<ServiceProcess> {
   const { role } = options;
   const port = options.port ?? (await freePort());
   const metricsPort = options.metricsPort ?? (await freePort());
   const lines: string[] = [];
-  const inherited = Object.fromEntries(
-    passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
-  );
   const ports = { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort) };
   const child = await startChild(process.execPath, [entryPoints[role]], {
     cwd: root,
-    env: { ...inherited, ...ports, ...options.env },
+    env: { ...inherited(), ...ports, ...options.env },
     onLine(line) {
       lines.push(line);
+      if (lines.length > linesKept) lines.splice(0, lines.length - linesKept);
       options.onLine?.(line);
     },
   });
-  const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
-  const ready = `http://127.0.0.1:${metricsPort}/readyz`;
-  const asked = waitUntil(`${role} is ready`, () => child.isGone() || isOk(ready), {
-    withinMs: options.readyMs ?? 30_000,
-  });
-  await asked.catch(async (error) => {
-    await child.end("SIGKILL");
-    throw new Error(`${role} did not become ready; its last words:\n${child.tail()}`, { cause: error });
-  });
-  if (child.isGone()) throw new Error(`${role} ended instead of starting; its last words:\n${child.tail()}`);
   return {
     role,
     pid: child.pid,
     url: `http://127.0.0.1:${port}`,
-    metricsUrl,
+    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
     lines,
     gone: child.gone,
     isGone: child.isGone,
+    tail: child.tail,
     kill: (signal, withinMs = 60_000) => child.end(signal, withinMs),
   };
+}
+
+/** Waits until the process answers /readyz with 200. When it does not, it is killed and the error holds its last words. */
+export async function waitReady(started: ServiceProcess, withinMs = 30_000): Promise<void> {
+  const { role } = started;
+  const ready = new URL("/readyz", started.metricsUrl).href;
+  const ask = () => started.isGone() || isOk(ready);
+  await waitUntil(`${role} is ready`, ask, { withinMs, everyMs: 50 }).catch(async (cause) => {
+    await started.kill("SIGKILL");
+    throw new Error(`${role} did not become ready; its last words:\n${started.tail()}`, { cause });
+  });
+  if (started.isGone()) throw new Error(`${role} ended instead of starting; its last words:\n${started.tail()}`);
+}
+
+/** Both: a process that serves. */
+export async function startProcess(options: ProcessOptions & { readyMs?: number }): Promise<ServiceProcess> {
+  const started = await launchProcess(options);
+  await waitReady(started, options.readyMs);
+  return started;
+}
+
+/** What every program may need; a variable of ours that is set by chance must not reach the service. */
+function inherited(): Record<string, string> {
+  const names = ["PATH", "HOME", "TMPDIR"];
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
 async function isOk(url: string): Promise<boolean> {

@@ -21,8 +21,6 @@ export type Fleet = {
   workers: SpawnedProcess[];
   databaseUrl: string;
   redis: RedisPlace;
-  /** What its processes run with, to start more of them. */
-  env: Record<string, string>;
   addApi(env?: Record<string, string>): Promise<SpawnedProcess>;
   addWorker(env?: Record<string, string>): Promise<SpawnedProcess>;
 };
@@ -38,13 +36,14 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     NETWORKS_FILE: await networksFileFor(options.chain, options),
     PUBLIC_URL: "http://127.0.0.1:8080",
     LOG_LEVEL: "info",
-    ...options.chain.keys.env,
     ...options.env,
   };
+  // As in a real deployment: who faces the internet holds no key.
+  const keys = options.chain.keys.env;
   const apis: SpawnedProcess[] = [];
   const workers: SpawnedProcess[] = [];
   const add = async (role: "api" | "worker", to: SpawnedProcess[], more: Record<string, string>) => {
-    const started = await spawnProcess({ role, env: { ...env, ...more } });
+    const started = await spawnProcess({ role, env: { ...env, ...(role === "worker" ? keys : {}), ...more } });
     to.push(started);
     return started;
   };
@@ -54,5 +53,5 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   ]);
   const addApi = (more: Record<string, string> = {}) => add("api", apis, more);
   const addWorker = (more: Record<string, string> = {}) => add("worker", workers, more);
-  return { baseUrl: apis[0]?.url ?? "", apis, workers, databaseUrl, redis, env, addApi, addWorker };
+  return { baseUrl: apis[0]?.url ?? "", apis, workers, databaseUrl, redis, addApi, addWorker };
 }

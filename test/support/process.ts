@@ -10,7 +10,7 @@ export type SpawnedProcess = ServiceProcess & {
  * Starts `node api/main.ts`, `node workers/main.ts` or bull-board with this environment on free ports and waits until
  * it is ready. Killed when the file is over.
  */
-export async function spawnProcess(options: ProcessOptions): Promise<SpawnedProcess> {
+export async function spawnProcess(options: ProcessOptions & { readyMs?: number }): Promise<SpawnedProcess> {
   const started = await startProcess(options);
   atEnd(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };

@@ -1,0 +1,75 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startAnvil } from "./anvil.ts";
+import { type ChainClient, openChain } from "./chain-client.ts";
+import { setUpContracts } from "./contracts.ts";
+import { type ChainKeys, type KeyPair, networksDocument, newChainKeys, newKey } from "./networks-document.ts";
+import type { Say, Service } from "./service.ts";
+import type { StackSettings } from "./settings.ts";
+import { type Contracts, fundGas, mintUsdc } from "./usdc.ts";
+
+export type LocalChain = {
+  anvil: Service;
+  client: ChainClient;
+  contracts: Contracts;
+  keys: ChainKeys;
+  /** CAIP-2 and CAIP-19. */
+  id: string;
+  asset: string;
+  buyers: KeyPair[];
+  /** The merchant's own account. */
+  destination: `0x${string}`;
+  networksFile: string;
+};
+
+/** A million dollars each: a bench must not run dry. */
+const buyerUsdc = 1_000_000_000_000n;
+
+/** Gives Anvil the contracts, funded relayers and buyers, and writes the networks file that describes it. */
+export async function setUpChain(anvil: Service, settings: StackSettings, say: Say): Promise<LocalChain> {
+  const client = openChain(anvil.url);
+  say(process.env.ANVIL_FORK_URL ? "taking the forked network's USDC and Multicall3" : "deploying USDC and Multicall3");
+  const contracts = await setUpContracts(client);
+  const keys = newChainKeys(settings.LANES);
+  const buyers = Array.from({ length: settings.BUYERS }, newKey);
+  const addresses = buyers.map(({ address }) => address);
+  say(`funding ${settings.LANES} relayers and ${settings.BUYERS} buyers`);
+  await fundGas(
+    client,
+    keys.lanes.map(({ address }) => address),
+  );
+  // Buyers pay no gas; the first two hold some for what needs it.
+  await fundGas(client, addresses.slice(0, 2), "10");
+  await mintUsdc(client, contracts.token, addresses, buyerUsdc);
+  const networksFile = await writeNetworks(client, contracts, keys, anvil.url, settings);
+  // Only now: with a block every few seconds the steps above would take minutes.
+  if (settings.ANVIL_BLOCK_TIME !== undefined) {
+    await client.setAutomine(false);
+    await client.setIntervalMining({ interval: settings.ANVIL_BLOCK_TIME });
+  }
+  const id = `eip155:${await client.getChainId()}`;
+  const asset = `${id}/erc20:${contracts.token.toLowerCase()}`;
+  const destination = newKey().address;
+  return { anvil, client, contracts, keys, id, asset, buyers, destination, networksFile };
+}
+
+async function writeNetworks(
+  chain: ChainClient,
+  contracts: Contracts,
+  keys: ChainKeys,
+  url: string,
+  { ANVIL_BLOCK_TIME, STACK_DIR }: StackSettings,
+): Promise<string> {
+  const blockMs = (ANVIL_BLOCK_TIME ?? 1) * 1_000;
+  const document = await networksDocument({ chain, contracts, keys, rpcUrls: [url], deployment: "local", blockMs });
+  await mkdir(STACK_DIR, { recursive: true });
+  const file = join(STACK_DIR, "networks.json");
+  await writeFile(file, `${JSON.stringify(document, null, 2)}\n`);
+  return file;
+}
+
+/** An Anvil on the port the settings name, forked from ANVIL_FORK_URL when that is set. */
+export async function startStackAnvil({ ANVIL_PORT }: StackSettings, say: Say): Promise<Service> {
+  const forkUrl = process.env.ANVIL_FORK_URL;
+  return await startAnvil({ port: ANVIL_PORT, say, ...(forkUrl ? { forkUrl } : {}) });
+}

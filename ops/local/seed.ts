@@ -1,0 +1,30 @@
+import { openDb } from "../../db/open.ts";
+import { createAccount, createApiKey, createAppId } from "../../payments/accounts.ts";
+import { addDestinations, createMerchant } from "../../payments/merchants.ts";
+
+export type Caller = { apiKey: string; appId: string; merchantId: string };
+export type Seeded = { live: Caller; test: Caller };
+
+/** One account with a merchant, a payout destination and keys of every scope, in live mode and in test mode. */
+export async function seedAccount(
+  databaseUrl: string,
+  settlement: { asset: string; destination: string },
+): Promise<Seeded> {
+  const db = openDb(databaseUrl, { max: 2, applicationName: "pay-seed" });
+  const deps = { db, now: () => new Date() };
+  try {
+    const { id: accountId } = await createAccount(deps, { name: "Local account" });
+    const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
+      const { key } = await createApiKey(deps, { accountId, mode, scopes: ["gateway", "merchant"] });
+      const { appId } = await createAppId(deps, { accountId, mode });
+      const whom = { name: "Corner shop", email: "owner@example.com" };
+      const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...whom });
+      const added = await addDestinations(deps, { merchantId, settlements: [settlement] });
+      if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
+      return { apiKey: key, appId, merchantId };
+    };
+    return { live: await seedMode("live"), test: await seedMode("test") };
+  } finally {
+    await db.destroy();
+  }
+}

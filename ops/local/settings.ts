@@ -1,0 +1,50 @@
+import { z } from "zod";
+import { ConfigError, describeIssues } from "../config.ts";
+import { freePort } from "./ports.ts";
+
+const port = z.coerce.number().int().min(1).max(65_535);
+
+const Settings = z.object({
+  /** Where the stack keeps its file, its logs and its data. */
+  STACK_DIR: z.string().min(1).default(".local"),
+  PORT: port.default(8080),
+  ADMIN_PORT: port.default(8081),
+  /** The api's; the workers' and bull-board's follow one by one. */
+  METRICS_PORT: port.default(9464),
+  ANVIL_PORT: port.default(8545),
+  WORKERS: z.coerce.number().int().min(0).max(32).default(2),
+  LANES: z.coerce.number().int().min(1).max(16).default(2),
+  BUYERS: z.coerce.number().int().min(20).max(10_000).default(20),
+  /** Seconds between blocks; a block per transaction when unset. */
+  ANVIL_BLOCK_TIME: z.coerce.number().int().min(1).optional(),
+  ADMIN_USER: z.string().min(1).default("operator"),
+  LOG_LEVEL: z.string().default("info"),
+});
+
+export type StackSettings = Readonly<z.infer<typeof Settings>>;
+
+/** What the environment says about the local stack. Throws ConfigError. */
+export function readSettings(env: NodeJS.ProcessEnv): StackSettings {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
+  const parsed = Settings.safeParse(given, { reportInput: false });
+  if (!parsed.success) throw new ConfigError(describeIssues("the environment", parsed.error));
+  return Object.freeze(parsed.data);
+}
+
+/** The same stack on ports of its own, so that it can run beside another one. */
+export async function withFreePorts(settings: StackSettings): Promise<StackSettings> {
+  const [api, admin, anvil] = [await freePort(), await freePort(), await freePort()];
+  return { ...settings, PORT: api, ADMIN_PORT: admin, ANVIL_PORT: anvil, METRICS_PORT: await freeRange(settings) };
+}
+
+/** Metrics ports follow one another: looks for a place where they all are free. */
+async function freeRange(settings: StackSettings): Promise<number> {
+  const first = await freePort();
+  const last = first + metricsPorts(settings).length;
+  return last <= 65_535 ? first : await freeRange(settings);
+}
+
+/** One for the api, one per worker, one for bull-board. */
+export function metricsPorts({ METRICS_PORT, WORKERS }: StackSettings): number[] {
+  return Array.from({ length: WORKERS + 2 }, (_, index) => METRICS_PORT + index);
+}

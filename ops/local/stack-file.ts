@@ -1,0 +1,64 @@
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { isAlive } from "./scratch.ts";
+
+const url = z.string();
+const hex = z.string().regex(/^0x[0-9a-fA-F]+$/);
+const caller = z.object({ apiKey: z.string(), appId: z.string(), merchantId: z.string() });
+const pid = z.number().int();
+
+/** The stack's file. Tools rely on this shape. */
+const StackFile = z.object({
+  baseUrl: url,
+  adminUrl: url,
+  metricsUrls: z.array(url),
+  postgresUrl: url,
+  redisUrl: url,
+  live: caller,
+  test: caller,
+  evm: z.object({
+    chain: z.string(),
+    rpcUrl: url,
+    asset: z.string(),
+    token: hex,
+    treasury: hex,
+    relayers: z.array(hex),
+    destination: z.string(),
+    buyers: z.array(z.object({ address: hex, privateKey: hex })),
+  }),
+  /** Process ids; a service that runs elsewhere (a container, a given URL) has none. */
+  processes: z.object({
+    supervisor: pid,
+    api: z.array(pid),
+    workers: z.array(pid),
+    postgres: pid.optional(),
+    redis: pid.optional(),
+    anvil: pid.optional(),
+  }),
+});
+
+export type StackFile = z.infer<typeof StackFile>;
+
+const fileIn = (dir: string): string => join(dir, "stack.json");
+
+/** Writes it so that a reader sees the old file or the new one, never half of one. It holds keys: only we may read it. */
+export async function writeStackFile(dir: string, content: StackFile): Promise<void> {
+  await mkdir(dir, { recursive: true });
+  const fresh = `${fileIn(dir)}.${process.pid}.new`;
+  await writeFile(fresh, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  await rename(fresh, fileIn(dir));
+}
+
+/** The stack that runs from this folder, or undefined. A file that a dead supervisor left behind counts as none. */
+export async function findRunningStack(dir: string): Promise<StackFile | undefined> {
+  const text = await readFile(fileIn(dir), "utf8").catch(() => undefined);
+  if (text === undefined) return undefined;
+  const parsed = StackFile.safeParse(JSON.parse(text));
+  return parsed.success && isAlive(parsed.data.processes.supervisor) ? parsed.data : undefined;
+}
+
+/** Called when the stack stops. */
+export async function removeStackFile(dir: string): Promise<void> {
+  await rm(fileIn(dir), { force: true });
+}

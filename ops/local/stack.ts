@@ -1,0 +1,199 @@
+import { randomBytes } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { migrateDatabase } from "../../db/migrate.ts";
+import { type LocalChain, setUpChain, startStackAnvil } from "./local-chain.ts";
+import { requireFreePort } from "./ports.ts";
+import { startPostgres } from "./postgres.ts";
+import type { ProcessOptions, Role } from "./process.ts";
+import { startRedis } from "./redis.ts";
+import { type Seeded, seedAccount } from "./seed.ts";
+import type { Say, Service } from "./service.ts";
+import { metricsPorts, type StackSettings } from "./settings.ts";
+import { findRunningStack, removeStackFile, type StackFile, writeStackFile } from "./stack-file.ts";
+import { type Supervisor, supervise } from "./supervisor.ts";
+
+export type Stack = {
+  /** What stack.json says now. */
+  file(): StackFile;
+  chain: LocalChain;
+  adminLogin: { user: string; password: string };
+  /** Stops everything in reverse order, each part within a bound. Never rejects; safe to call twice. */
+  stop(): Promise<void>;
+};
+
+type Opened = { name: string; close: () => Promise<unknown> }[];
+
+/** How long a process may drain when the stack stops. */
+const drainMs = 8_000;
+
+/**
+ * Brings the whole stack up and writes its file. What was started is stopped again when a later step fails or the
+ * signal is aborted meanwhile.
+ */
+export async function startStack(settings: StackSettings, say: Say, signal?: AbortSignal): Promise<Stack> {
+  const dir = resolve(settings.STACK_DIR);
+  const before = await findRunningStack(dir);
+  if (before !== undefined)
+    throw new Error(
+      `a stack runs from ${settings.STACK_DIR} already (process ${before.processes.supervisor}): stop it, or set STACK_DIR and the ports`,
+    );
+  await checkPorts(settings);
+  const opened: Opened = [];
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= closeAll(opened, say);
+    return stopping;
+  };
+  try {
+    const sayNext: Say = (line) => {
+      // Every step is announced: the place to give up between two of them.
+      signal?.throwIfAborted();
+      say(line);
+    };
+    return await bringUp({ settings, dir, say: sayNext, report: say, opened, stop });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function checkPorts(settings: StackSettings): Promise<void> {
+  await requireFreePort(settings.PORT, "the api", "PORT");
+  await requireFreePort(settings.ADMIN_PORT, "bull-board", "ADMIN_PORT");
+  await requireFreePort(settings.ANVIL_PORT, "Anvil", "ANVIL_PORT");
+  for (const port of metricsPorts(settings)) await requireFreePort(port, "metrics", "METRICS_PORT");
+}
+
+type BringUp = {
+  settings: StackSettings;
+  dir: string;
+  say: Say;
+  report: Say;
+  opened: Opened;
+  stop: () => Promise<void>;
+};
+
+async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): Promise<Stack> {
+  await mkdir(dir, { recursive: true });
+  const keep = async (name: string, starting: Promise<Service>): Promise<Service> => {
+    const service = await starting;
+    opened.push({ name, close: () => service.close() });
+    return service;
+  };
+  const postgres = await keep("Postgres", startPostgres({ dir, say }));
+  const redis = await keep("Redis", startRedis({ dir, appendOnly: true, say }));
+  const anvil = await keep("Anvil", startStackAnvil(settings, say));
+  const chain = await setUpChain(anvil, settings, say);
+  say("migrating the database");
+  await migrateDatabase(postgres.url);
+  say("making an account, merchants and keys");
+  const destination = `${chain.id}:${chain.destination}`;
+  const seeded = await seedAccount(postgres.url, { asset: chain.asset, destination });
+
+  const adminLogin = { user: settings.ADMIN_USER, password: randomBytes(12).toString("base64url") };
+  const processes = await describeProcesses({ settings, dir, postgres, redis, chain, adminLogin });
+  let supervisor: Supervisor | undefined;
+  const file = () => stackFile({ settings, services: { postgres, redis, anvil }, chain, seeded, supervisor });
+  opened.push({ name: "stack.json", close: () => removeStackFile(dir) });
+  say(`starting the api, ${settings.WORKERS} workers and bull-board`);
+  const onDeath = (role: Role, how: string) =>
+    report(`a process of the role ${role} ended (${how}): starting it again`);
+  const onChange = () => (supervisor === undefined ? undefined : writeStackFile(dir, file()));
+  supervisor = await supervise({ processes, onChange, onDeath });
+  const running = supervisor;
+  opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
+  await writeStackFile(dir, file());
+  return { file, chain, adminLogin, stop };
+}
+
+/** Last opened, first closed. One that does not close must not keep the others open. */
+async function closeAll(opened: Opened, say: Say): Promise<void> {
+  for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
+    const { name, close } = last;
+    say(`stopping ${name}`);
+    await close().catch((error: unknown) =>
+      say(`${name} did not stop: ${error instanceof Error ? error.message : error}`),
+    );
+  }
+}
+
+type Parts = {
+  settings: StackSettings;
+  dir: string;
+  postgres: Service;
+  redis: Service;
+  chain: LocalChain;
+  adminLogin: { user: string; password: string };
+};
+
+/** What the processes of the service run with. Only workers get the keys. */
+async function describeProcesses({
+  settings,
+  dir,
+  postgres,
+  redis,
+  chain,
+  adminLogin,
+}: Parts): Promise<ProcessOptions[]> {
+  const { PORT, ADMIN_PORT, WORKERS, LOG_LEVEL } = settings;
+  const logs = join(dir, "logs");
+  await rm(logs, { recursive: true, force: true });
+  await mkdir(logs, { recursive: true });
+  const common = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, LOG_LEVEL, NETWORKS_FILE: chain.networksFile };
+  const [apiMetrics = 0, ...others] = metricsPorts(settings);
+  const boardMetrics = others.pop() ?? 0;
+  const logTo = (name: string) => {
+    const stream = createWriteStream(join(logs, `${name}.log`), { flags: "a" });
+    return (line: string) => void stream.write(`${line}\n`);
+  };
+  const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
+  const worker = { ...common, ...publicUrl, ...chain.keys.env, DRAIN_MS: String(drainMs) };
+  const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
+  return [
+    { role: "api", port: PORT, metricsPort: apiMetrics, env: { ...common, ...publicUrl }, onLine: logTo("api") },
+    ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
+      return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
+    }),
+    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: admin, onLine: logTo("bull-board") },
+  ];
+}
+
+type Facts = {
+  settings: StackSettings;
+  services: { postgres: Service; redis: Service; anvil: Service };
+  chain: LocalChain;
+  seeded: Seeded;
+  supervisor: Supervisor | undefined;
+};
+
+function stackFile({ settings, services, chain, seeded, supervisor }: Facts): StackFile {
+  const { postgres, redis, anvil } = services;
+  return {
+    baseUrl: `http://127.0.0.1:${settings.PORT}`,
+    adminUrl: `http://127.0.0.1:${settings.ADMIN_PORT}`,
+    metricsUrls: metricsPorts(settings).map((port) => `http://127.0.0.1:${port}/metrics`),
+    postgresUrl: postgres.url,
+    redisUrl: redis.url,
+    ...seeded,
+    evm: {
+      chain: chain.id,
+      rpcUrl: anvil.url,
+      asset: chain.asset,
+      token: chain.contracts.token,
+      treasury: chain.keys.treasury.address,
+      relayers: chain.keys.lanes.map(({ address }) => address),
+      destination: `${chain.id}:${chain.destination}`,
+      buyers: chain.buyers,
+    },
+    processes: {
+      supervisor: process.pid,
+      api: supervisor?.pids("api") ?? [],
+      workers: supervisor?.pids("worker") ?? [],
+      postgres: postgres.pid(),
+      redis: redis.pid(),
+      anvil: anvil.pid(),
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import type { PrivateKeyAccount, TypedDataDefinition } from "viem";
+import { z } from "zod";
+import type { Caller } from "./seed.ts";
+
+/** Who talks to which service. */
+export type Shop = { baseUrl: string; caller: Caller };
+
+const amount = z.object({ unit: z.string(), value: z.string() });
+const Status = z.object({
+  status: z.enum(["requires_action", "processing", "succeeded", "failed", "expired", "cancelled"]),
+  isFinal: z.boolean(),
+  pollInMs: z.number().nullish(),
+  failureCode: z.string().nullish(),
+  info: z.object({ txId: z.string(), optionAmount: amount }).nullish(),
+});
+const Action = z.object({
+  type: z.string(),
+  data: z.object({ chain_id: z.string(), method: z.string(), params: z.array(z.unknown()) }),
+});
+const Options = z.object({
+  options: z.array(z.looseObject({ id: z.string(), amount, actions: z.array(Action) })),
+});
+
+export type PaymentStatus = z.infer<typeof Status>;
+export type PayOption = z.infer<typeof Options>["options"][number];
+
+/** The merchant asks for money: dollars and cents as minor units. Gives the payment's id. */
+export async function createPayment(
+  shop: Shop,
+  request: { referenceId: string; cents: string; expiresAt?: Date },
+): Promise<string> {
+  const { referenceId, cents, expiresAt } = request;
+  // Seconds since 1970, as the deployed service takes it.
+  const deadline = expiresAt === undefined ? {} : { expiresAt: Math.ceil(expiresAt.getTime() / 1_000) };
+  const body = { referenceId, amount: { unit: "iso4217/USD", value: cents }, ...deadline };
+  const answer = await call(shop, "POST", "/v1/payments", body);
+  return z.looseObject({ id: z.string() }).parse(answer).id;
+}
+
+/** The wallet asks how these accounts (CAIP-10) can pay. */
+export async function listOptions(shop: Shop, paymentId: string, accounts: string[]): Promise<PayOption[]> {
+  return Options.parse(await call(shop, "POST", `/v1/gateway/payment/${paymentId}/options`, { accounts })).options;
+}
+
+/** The wallet executes the actions of an option, in order. Only typed data is signed here. */
+export async function signOption(option: PayOption, buyer: PrivateKeyAccount): Promise<WalletResult[]> {
+  const results: WalletResult[] = [];
+  for (const { data } of option.actions) {
+    const [, typedData] = data.params;
+    if (data.method !== "eth_signTypedData_v4" || typeof typedData !== "string")
+      throw new Error(`this wallet cannot do ${data.method}`);
+    results.push({ type: "walletRpc", data: [await buyer.signTypedData(asTypedData(typedData))] });
+  }
+  return results;
+}
+
+export type WalletResult = { type: "walletRpc"; data: string[] };
+
+/** The wallet hands the results in. The answer may be final already. */
+export async function confirm(
+  shop: Shop,
+  paymentId: string,
+  body: { optionId: string; results: WalletResult[] },
+): Promise<PaymentStatus> {
+  return Status.parse(await call(shop, "POST", `/v1/gateway/payment/${paymentId}/confirm`, body));
+}
+
+/** Asks where the payment stands; the service holds the answer back until something changes, at most `maxPollMs`. */
+export async function getStatus(shop: Shop, paymentId: string, maxPollMs = 0): Promise<PaymentStatus> {
+  return Status.parse(await call(shop, "GET", `/v1/gateway/payment/${paymentId}/status?maxPollMs=${maxPollMs}`));
+}
+
+/** Long-polls until the payment is final. */
+export async function waitFinal(shop: Shop, paymentId: string, withinMs: number): Promise<PaymentStatus> {
+  const until = Date.now() + withinMs;
+  for (;;) {
+    const left = until - Date.now();
+    const status = await getStatus(shop, paymentId, Math.max(0, Math.min(left, 10_000)));
+    if (status.isFinal) return status;
+    if (left <= 0) throw new Error(`the payment is still ${status.status} after ${withinMs / 1_000} s`);
+  }
+}
+
+/** All of a buyer's moves: options, signature, confirm. Gives the status that confirm answered. */
+export async function pay(
+  shop: Shop,
+  paymentId: string,
+  buyer: PrivateKeyAccount,
+  chain: string,
+): Promise<PaymentStatus> {
+  const [option] = await listOptions(shop, paymentId, [`${chain}:${buyer.address}`]);
+  if (option === undefined) throw new Error("the service offers no way to pay");
+  return await confirm(shop, paymentId, { optionId: option.id, results: await signOption(option, buyer) });
+}
+
+/** JSON in and out; an answer that is no success becomes an error with the service's own words. */
+async function call({ baseUrl, caller }: Shop, method: string, path: string, body?: unknown): Promise<unknown> {
+  const headers = { "api-key": caller.apiKey, "merchant-id": caller.merchantId, "content-type": "application/json" };
+  const sent = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
+  const response = await fetch(`${baseUrl}${path}`, { ...sent, signal: AbortSignal.timeout(40_000) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path.split("?", 1)[0]} answered ${response.status}: ${text}`);
+  return JSON.parse(text);
+}
+
+/** viem adds the domain's own type by itself and refuses to be told it twice. */
+function asTypedData(json: string): TypedDataDefinition {
+  const { types, ...rest } = JSON.parse(json) as { types: Record<string, unknown> };
+  const { EIP712Domain: _, ...own } = types;
+  return { ...rest, types: own } as unknown as TypedDataDefinition;
+}
