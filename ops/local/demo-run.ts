@@ -1,0 +1,60 @@
+import { formatUnits } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { printHistory } from "./demo-report.ts";
+import type { Progress } from "./progress.ts";
+import type { Stack } from "./stack.ts";
+import { usdcBalance } from "./usdc.ts";
+import { waitUntil } from "./wait.ts";
+import { createPayment, getStatus, pay, type Shop, waitFinal } from "./wallet.ts";
+
+/** $12.50 */
+const cents = "1250";
+const inUsdc = 12_500_000n;
+
+/** Pays one payment and lets another one expire, over HTTP as a merchant and a wallet would. Throws what went wrong. */
+export async function runDemo(stack: Stack, progress: Progress): Promise<void> {
+  const { baseUrl, live } = stack.file();
+  const shop: Shop = { baseUrl, caller: live };
+  await showPaid(stack, shop, progress);
+  await showExpired(shop, progress);
+}
+
+async function showPaid(stack: Stack, shop: Shop, { say, print }: Progress): Promise<void> {
+  const { chain } = stack;
+  // The third buyer: tokens, and nothing to pay gas with.
+  const key = chain.buyers[2];
+  if (key === undefined) throw new Error("the stack has too few buyers");
+  const buyer = privateKeyToAccount(key.privateKey);
+  const gas = await chain.client.getBalance({ address: buyer.address });
+  print(`A buyer: ${buyer.address}, ${formatUnits(gas, 18)} ETH for gas.`);
+
+  say("the merchant asks for $12.50");
+  const id = await createPayment(shop, { referenceId: "order-1", cents });
+  print(`Payment ${id} is ${(await getStatus(shop, id)).status}.`);
+  say("the wallet asks how to pay, signs once and confirms");
+  const confirmed = await pay(shop, id, buyer, chain.id);
+  print(`Confirm was answered: ${confirmed.status}.`);
+  say("waiting for the payment to be final");
+  const paid = await waitFinal(shop, id, 60_000);
+  if (paid.status !== "succeeded" || !paid.info) throw new Error(`the payment ended ${paid.status}`);
+  print(`Payment ${id} is ${paid.status}: transaction ${paid.info.txId}.`);
+  const receipt = await chain.client.getTransactionReceipt({ hash: paid.info.txId as `0x${string}` });
+  if (receipt.status !== "success") throw new Error("the transaction is not a success on chain");
+
+  say("waiting for the settlement to reach the merchant's own account");
+  const { token } = chain.contracts;
+  const balance = () => usdcBalance(chain.client, token, chain.destination);
+  const arrived = async () => (await balance()) >= inUsdc;
+  await waitUntil("the merchant's account holds the money", arrived, { withinMs: 60_000, everyMs: 100 });
+  print(`The merchant's account ${chain.destination} holds ${formatUnits(await balance(), 6)} USDC.`);
+  await printHistory(stack.file().postgresUrl, id, print);
+}
+
+async function showExpired(shop: Shop, { say, print }: Progress): Promise<void> {
+  say("the merchant asks again, and nobody pays");
+  const id = await createPayment(shop, { referenceId: "order-2", cents, expiresAt: new Date(Date.now() + 3_000) });
+  print(`Payment ${id} waits for three seconds.`);
+  const end = await waitFinal(shop, id, 30_000);
+  if (end.status !== "expired") throw new Error(`the payment that nobody paid ended ${end.status}`);
+  print(`Payment ${id} has ${end.status}: nobody paid in time, and nothing was moved.`);
+}

@@ -1,0 +1,40 @@
+import { join } from "node:path";
+import { runDemo } from "./demo-run.ts";
+import { onInterrupt } from "./interrupt.ts";
+import { createProgress } from "./progress.ts";
+import { readSettings, withFreePorts } from "./settings.ts";
+import { startStack } from "./stack.ts";
+
+// `npm run demo`: brings a stack of its own up beside whatever runs, pays, shows what happened, and takes it down.
+
+const progress = createProgress();
+const interrupted = new AbortController();
+const settings = readSettings(process.env);
+// Its own folder and ports, so that it never meets a stack that `npm start` runs.
+const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "demo") });
+const starting = startStack(own, progress.say, interrupted.signal);
+const stopAll = async (): Promise<void> => (await starting.catch(() => undefined))?.stop();
+onInterrupt(async () => {
+  interrupted.abort();
+  await stopAll();
+  progress.print("stopped");
+  process.exit(130);
+});
+
+let failure: unknown;
+try {
+  await runDemo(await starting, progress);
+} catch (error) {
+  failure = error;
+}
+if (!interrupted.signal.aborted) {
+  await stopAll();
+  if (failure === undefined) progress.print("The demo is done.");
+  else progress.print(`The demo failed: ${describe(failure)}\nThe logs are in ${join(own.STACK_DIR, "logs")}.`);
+  process.exit(failure === undefined ? 0 : 1);
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} (${describe(error.cause)})` : error.message;
+}

@@ -1,0 +1,60 @@
+import { rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { expect, test } from "vitest";
+import { freePort, requireFreePort } from "../../../../ops/local/ports.ts";
+import { makeScratch } from "../../../../ops/local/scratch.ts";
+import { findRunningStack, removeStackFile, type StackFile, writeStackFile } from "../../../../ops/local/stack-file.ts";
+import { atEnd } from "../../../support/at-end.ts";
+
+const caller = { apiKey: "svc_test_x", appId: "app", merchantId: "mrch_1" };
+const content: StackFile = {
+  baseUrl: "http://127.0.0.1:8080",
+  adminUrl: "http://127.0.0.1:8081",
+  metricsUrls: [],
+  postgresUrl: "postgres://127.0.0.1/pay",
+  redisUrl: "redis://127.0.0.1",
+  live: caller,
+  test: caller,
+  evm: {
+    chain: "eip155:31337",
+    rpcUrl: "http://127.0.0.1:8545",
+    asset: "eip155:31337/erc20:0x01",
+    token: "0x01",
+    treasury: "0x02",
+    relayers: ["0x03"],
+    destination: "eip155:31337:0x04",
+    buyers: [],
+  },
+  processes: { supervisor: process.pid, api: [], workers: [] },
+};
+
+async function folder(): Promise<string> {
+  const dir = await makeScratch("stack-file");
+  atEnd(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+test("a stack is found by its file while its supervisor lives, and not after it is removed", async () => {
+  const dir = await folder();
+  expect(await findRunningStack(dir)).toBeUndefined();
+  await writeStackFile(dir, content);
+  expect(await findRunningStack(dir)).toEqual(content);
+  await removeStackFile(dir);
+  expect(await findRunningStack(dir)).toBeUndefined();
+});
+
+test("a file that a dead supervisor left behind counts as none", async () => {
+  const dir = await folder();
+  await writeStackFile(dir, { ...content, processes: { ...content.processes, supervisor: 2 ** 30 } });
+  expect(await findRunningStack(dir)).toBeUndefined();
+});
+
+test("a port that is taken is named together with the variable that moves it", async () => {
+  const port = await freePort();
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  atEnd(() => server.close());
+  await expect(requireFreePort(port, "the api", "PORT")).rejects.toThrow(
+    `port ${port} for the api is taken: stop what listens there, or set PORT to another port`,
+  );
+});
