@@ -5,7 +5,12 @@ import { dirname, join, resolve } from "node:path";
 import { findProgram } from "./binaries.ts";
 import { isReachable, makeScratch, type Runner } from "./scratch.ts";
 
-export type PostgresBinaries = { initdb: string; postgres: string };
+export type PostgresBinaries = {
+  initdb: string;
+  postgres: string;
+  /** A copy made for this run, to be removed after it. */
+  copy?: string;
+};
 
 /** Older servers lack what our migrations use. */
 const oldest = 15;
@@ -46,7 +51,7 @@ async function fromPackage(runner: Runner | undefined): Promise<PostgresBinaries
   if (runner === undefined || (await isReachable(native))) return programsIn(native);
   const copy = await makeScratch("postgres-programs", { runner });
   await cp(native, copy, { recursive: true, verbatimSymlinks: true });
-  return programsIn(copy);
+  return { ...programsIn(copy), copy };
 }
 
 const programsIn = (native: string): PostgresBinaries => ({

@@ -87,8 +87,12 @@ async function fromBinaries({ options, binaries, runner, port, password, url, fl
       },
     );
   }
-  await start().catch(async (error) => {
+  const clean = async (): Promise<void> => {
     await rm(folder, { recursive: true, force: true });
+    if (binaries.copy !== undefined) await rm(binaries.copy, { recursive: true, force: true });
+  };
+  await start().catch(async (error) => {
+    await clean();
     throw error;
   });
   const end = async (signal: NodeJS.Signals): Promise<void> => server?.end(signal);
@@ -100,7 +104,7 @@ async function fromBinaries({ options, binaries, runner, port, password, url, fl
     start,
     async close() {
       await end(options.fast === true ? "SIGQUIT" : "SIGINT");
-      await rm(folder, { recursive: true, force: true });
+      await clean();
     },
   };
 }
