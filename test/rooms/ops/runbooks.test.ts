@@ -1,0 +1,32 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { createDatabase } from "../../support/database.ts";
+import { execute } from "../../support/sql.ts";
+
+const folder = new URL("../../../ops/runbooks/", import.meta.url);
+
+/** Statements in blocks and in running text. */
+const queries = readdirSync(folder).flatMap((file) => {
+  const text = readFileSync(new URL(file, folder), "utf8");
+  const blocks = [...text.matchAll(/```sql\n([^`]+)```/g), ...text.matchAll(/`(select [^`]+)`/g)];
+  return blocks.flatMap(([, block = ""]) =>
+    block
+      .split(";")
+      .map((query) => query.trim())
+      .filter(Boolean)
+      .map((query) => ({ file, query })),
+  );
+});
+
+test("runbooks ask the database something", () => expect(queries.length).toBeGreaterThan(10));
+
+test("every query that a runbook tells people to run is answered by the present schema", async () => {
+  const url = await createDatabase();
+  for (const { file, query } of queries) {
+    const answer = await execute(url, query).then(
+      () => "answered",
+      (error: unknown) => String(error),
+    );
+    expect(`${file}: ${query}: ${answer}`).toBe(`${file}: ${query}: answered`);
+  }
+});
