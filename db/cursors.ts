@@ -4,25 +4,29 @@ import type { Db, Tables } from "./tables.ts";
 /** How far a chain has been read. */
 export type Cursor = { chain: string; number: number; hash: string; finalNumber: number };
 
-/** Starts reading a chain at a block, the first time it is watched. */
+/** Starts reading a chain at a block, the first time it is watched; false when it was watched before. */
 export async function ensureCursor(
   db: Db,
   args: { chain: string; number: number; hash: string; dueAt: Date },
-): Promise<void> {
-  await db
+): Promise<boolean> {
+  const { chain, number, hash, dueAt } = args;
+  const row = {
+    chain,
+    number,
+    hash,
+    final_number: number,
+    due_at: dueAt,
+    reached_head_at: null,
+    owner: null,
+    lease_until: null,
+  };
+  const inserted = await db
     .insertInto("chain_cursor")
-    .values({
-      chain: args.chain,
-      number: args.number,
-      hash: args.hash,
-      final_number: args.number,
-      due_at: args.dueAt,
-      reached_head_at: null,
-      owner: null,
-      lease_until: null,
-    })
+    .values(row)
     .onConflict((conflict) => conflict.doNothing())
-    .execute();
+    .returning("chain")
+    .executeTakeFirst();
+  return inserted !== undefined;
 }
 
 /** Takes the watch over a chain; undefined while another process has it. */
@@ -44,11 +48,11 @@ export async function takeCursor(
 /** Lets go of the watch; the due time stays, so that the sweep rings if nobody goes on. */
 export async function releaseCursor(
   db: Db,
-  args: { chain: string; owner: string; reachedHeadAt: Date },
+  args: { chain: string; owner: string; reachedHeadAt: Date | undefined },
 ): Promise<void> {
   await db
     .updateTable("chain_cursor")
-    .set({ owner: null, lease_until: null, reached_head_at: args.reachedHeadAt })
+    .set({ owner: null, lease_until: null, ...(args.reachedHeadAt ? { reached_head_at: args.reachedHeadAt } : {}) })
     .where("chain", "=", args.chain)
     .where("owner", "=", args.owner)
     .execute();
@@ -77,6 +81,16 @@ export async function raiseFinal(db: Db, args: { chain: string; finalNumber: num
     .where("chain", "=", args.chain)
     .where("final_number", "<", args.finalNumber)
     .execute();
+}
+
+/** When the watcher of a chain last stood at its head. */
+export async function findReachedHead(db: Db, chain: string): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom("chain_cursor")
+    .select("reached_head_at")
+    .where("chain", "=", chain)
+    .executeTakeFirst();
+  return row?.reached_head_at ?? undefined;
 }
 
 /** Remembers a block, so that a later one's parent can be followed. */

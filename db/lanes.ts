@@ -46,7 +46,7 @@ export async function ringLanes(db: Db, args: { chain: string; now: Date }): Pro
   return result.numUpdatedRows > 0n;
 }
 
-/** Gives a lane back. False when it was rung meanwhile (the ring is cleared; look again) or is no longer ours. */
+/** Gives a lane back, unless it was rung meanwhile: then the ring is cleared, the lane kept, and its owner looks again. */
 export async function releaseLane(db: Db, lease: LaneLease): Promise<"released" | "rung" | "lost"> {
   const result = await sql<{ rung: boolean }>`
     update lane set
@@ -59,6 +59,16 @@ export async function releaseLane(db: Db, lease: LaneLease): Promise<"released" 
   const row = result.rows[0];
   if (!row) return "lost";
   return row.rung ? "rung" : "released";
+}
+
+/** Gives a lane back whatever was rung: for an owner that cannot go on, or has gone on long enough. */
+export async function freeLane(db: Db, lease: LaneLease): Promise<void> {
+  await db
+    .updateTable("lane")
+    .set({ owner: null, lease_until: null })
+    .where("id", "=", lease.id)
+    .where("fence", "=", lease.fence)
+    .execute();
 }
 
 /** Uses up the lane's next nonce and renews the lease. False when somebody else holds the lane or has used the nonce. */

@@ -1,5 +1,6 @@
 import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
+import type { TransferRow } from "./transfers.ts";
 
 /** Writes what was seen in a block; the same log seen again changes nothing. */
 export async function insertSightings(db: Db, rows: readonly Insertable<Tables["sighting"]>[]): Promise<void> {
@@ -43,4 +44,24 @@ export async function isSighted(
     .where("orphaned", "=", false)
     .executeTakeFirst();
   return row !== undefined;
+}
+
+/**
+ * Gives a transfer the sighting that was written before the transfer was: somebody else had relayed its authorization.
+ * True when there was one.
+ */
+export async function claimSighting(db: Db, transfer: TransferRow): Promise<boolean> {
+  const result = await db
+    .updateTable("sighting")
+    .set({ transfer_id: transfer.id })
+    .where("chain", "=", transfer.chain)
+    .where("authorization_nonce", "=", transfer.authorization_nonce)
+    .where("token", "=", transfer.token)
+    .where("payer", "=", transfer.payer)
+    .where("receiver", "=", transfer.receiver)
+    .where("amount", "=", transfer.amount)
+    .where("transfer_id", "is", null)
+    .where("orphaned", "=", false)
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
 }

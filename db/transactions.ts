@@ -54,31 +54,39 @@ export async function listByNonce(db: Db, key: { lane_id: string; nonce: number 
     .execute();
 }
 
-/** The newest bytes of every nonce that is in no block yet, lowest nonce first. */
-export async function listUnincluded(db: Db, chain: string): Promise<TransactionRow[]> {
-  const rows = await db
+/** SQL: none of the bytes with this nonce is in a block. */
+const nowhereIncluded = sql<boolean>`not exists (
+  select from transaction twin
+  where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')`;
+
+/** The newest bytes of nonces that are in no block yet, lowest nonce first. */
+export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<TransactionRow[]> {
+  return db
     .selectFrom("transaction")
     .selectAll()
     .distinctOn(["lane_id", "nonce"])
-    .where("chain", "=", chain)
-    .where("state", "not in", ["final", "replaced"])
+    .where("chain", "=", args.chain)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .where(nowhereIncluded)
     .orderBy("lane_id")
     .orderBy("nonce")
-    .orderBy(sql`state = 'included' desc`)
     .orderBy("replacement", "desc")
+    .limit(args.limit)
     .execute();
-  return rows.filter((row) => row.state !== "included");
 }
 
-/** Nonces of a lane that are taken and in no block yet. */
-export async function countUnincluded(db: Db, laneId: string): Promise<number> {
-  const row = await db
+/** Nonces of a lane that are taken and in no block yet, and how many of them no endpoint has said to have. */
+export async function countUnincluded(db: Db, laneId: string): Promise<{ taken: number; unanswered: number }> {
+  return db
     .selectFrom("transaction")
-    .select(sql<number>`count(distinct nonce)::int`.as("count"))
+    .select([
+      sql<number>`count(distinct nonce)::int`.as("taken"),
+      sql<number>`count(*) filter (where state = 'offered')::int`.as("unanswered"),
+    ])
     .where("lane_id", "=", laneId)
     .where("state", "in", ["signed", "offered", "accepted"])
+    .where(nowhereIncluded)
     .executeTakeFirstOrThrow();
-  return row.count;
 }
 
 /** A transaction of ours is in a block. */

@@ -1,0 +1,18 @@
+import type { Logger } from "pino";
+import type { EvmKeys } from "../chains/evm/open.ts";
+import type { Chains } from "../chains/open.ts";
+import type { Pool } from "../db/tables.ts";
+import type { Metrics } from "../ops/metrics.ts";
+
+/** What the steps of this room work with. */
+export type TransferDeps = {
+  db: Pool;
+  chains: Chains;
+  /** By CAIP-2; the keys of the lanes and of the treasury. */
+  keys: ReadonlyMap<string, EvmKeys>;
+  /** Names this process in leases. */
+  owner: string;
+  log: Logger;
+  metrics: Metrics;
+  now: () => Date;
+};

@@ -1,0 +1,159 @@
+import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
+import { readBlock } from "../chains/evm/blocks.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { offerBytes, readNextNonce, readReceipt } from "../chains/evm/send.ts";
+import { findBaseFee } from "../db/cursors.ts";
+import {
+  insertTransaction,
+  listByNonce,
+  listUnincluded,
+  markReplaced,
+  type TransactionRow,
+} from "../db/transactions.ts";
+import { listCarried, uncarryTransfers } from "../db/transfers.ts";
+import type { TransferDeps } from "./deps.ts";
+import { chooseReplacementFees } from "./fees.ts";
+import { noteAnswer } from "./relay.ts";
+
+/** Stored bytes whose sending was never recorded are offered after this: their process has died, milliseconds. */
+const SIGNED_PATIENCE_MS = 1_500;
+/** What was offered or accepted is offered again after so many block times, and this at least, milliseconds. */
+const OFFER_PATIENCE_BLOCKS = 3;
+const OFFER_PATIENCE_MS = 2_000;
+/** In no block after so many block times: then the fee is looked at. */
+const REPLACE_AFTER_BLOCKS = 4;
+/** Nonces looked at in one turn, and bytes offered again per lane. */
+const LOOKED_AT = 500;
+const MOST = 20;
+
+/**
+ * Looks after transactions that are in no block: offers the same bytes again (a dead process, a node that lost them, a
+ * reorg that dropped them), and replaces the lowest nonce of a lane under a higher fee when it is stuck.
+ */
+export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise<void> {
+  const rows = await listUnincluded(deps.db, { chain: chain.chain, limit: LOOKED_AT });
+  const lanes = Map.groupBy(rows, (row) => row.lane_id);
+  for (const [lane, waiting] of lanes) {
+    const address = addressOf(lane);
+    const lowest = waiting[0];
+    const labels = { chain: chain.chain, lane: address };
+    deps.metrics.laneInFlight.set(labels, waiting.length);
+    deps.metrics.laneOldestSeconds.set(labels, lowest ? ageMs(deps, lowest.created_at) / 1000 : 0);
+    const due = waiting.filter((row) => isDue(deps, chain, row)).slice(0, MOST);
+    if (due.length === 0) continue;
+    if (await freeUsedNonces(deps, chain, address, due)) continue;
+    for (const row of due) {
+      const bytes = row === lowest ? ((await replaceIfStuck(deps, chain, row)) ?? row) : row;
+      await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
+    }
+  }
+  for (const { address } of deps.keys.get(chain.chain)?.lanes ?? []) {
+    if (!lanes.has(`${chain.chain}:${address}`)) {
+      deps.metrics.laneInFlight.set({ chain: chain.chain, lane: address }, 0);
+      deps.metrics.laneOldestSeconds.set({ chain: chain.chain, lane: address }, 0);
+    }
+  }
+}
+
+function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+  if (row.offered_at === null) return ageMs(deps, row.created_at) >= SIGNED_PATIENCE_MS;
+  return ageMs(deps, row.offered_at) >= Math.max(OFFER_PATIENCE_MS, OFFER_PATIENCE_BLOCKS * chain.network.blockMs);
+}
+
+/**
+ * A nonce that the final chain has passed, and at which none of our hashes has a receipt, was used by a transaction
+ * that is not ours. Only then do its transfers leave it: before, our bytes may still land.
+ */
+async function freeUsedNonces(
+  deps: TransferDeps,
+  chain: EvmChain,
+  address: Hex,
+  due: readonly TransactionRow[],
+): Promise<boolean> {
+  const used = await readNextNonce(chain.rpc, address);
+  const passed = due.filter((row) => row.nonce < used);
+  for (const row of passed) {
+    const twins = await listByNonce(deps.db, row);
+    const receipts = await Promise.all(twins.map((twin) => readReceipt(chain.rpc, twin.hash as Hex)));
+    // Ours, and the watcher is about to read its block.
+    if (receipts.some((receipt) => receipt !== undefined)) continue;
+    if (!(await isPassedForGood(chain, address, row.nonce))) continue;
+    const stranded = await listCarried(deps.db, row);
+    deps.log.error(
+      { chain: chain.chain, lane: address, nonce: row.nonce },
+      "a lane's nonce was used by somebody else; the key must serve this deployment alone",
+    );
+    await deps.db.transaction().execute(async (db) => {
+      await markReplaced(db, row);
+      await uncarryTransfers(db, {
+        ids: stranded.map(({ id }) => id),
+        reason: "its nonce was used by somebody else",
+        now: deps.now(),
+      });
+    });
+  }
+  return passed.length > 0;
+}
+
+/** True when the account's nonce has been passed at the depth of the network's finality. */
+async function isPassedForGood(chain: EvmChain, address: Hex, nonce: number): Promise<boolean> {
+  const { finality } = chain.network;
+  const head = await readBlock(chain.rpc, typeof finality === "object" ? "latest" : finality);
+  const height = typeof finality === "object" ? Math.max(0, head.number - finality.blocks + 1) : head.number;
+  const count = await chain.rpc({ method: "eth_getTransactionCount", params: [address, `0x${height.toString(16)}`] });
+  return Number(count) > nonce;
+}
+
+/** Signs the same content again under a higher fee; undefined when that is not due or not allowed. */
+async function replaceIfStuck(
+  deps: TransferDeps,
+  chain: EvmChain,
+  row: TransactionRow,
+): Promise<TransactionRow | undefined> {
+  const stuck =
+    row.state === "accepted" &&
+    ageMs(deps, row.created_at) >= REPLACE_AFTER_BLOCKS * chain.network.blockMs + OFFER_PATIENCE_MS;
+  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOf(row.lane_id));
+  const baseFee = await findBaseFee(deps.db, chain.chain);
+  if (!stuck || !signer || baseFee === undefined) return undefined;
+  // What pays today's base fee with room is not stuck for its fee; it was dropped, and the same bytes will do.
+  if (row.max_fee_per_gas >= baseFee + row.max_priority_fee_per_gas) return undefined;
+  const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
+  const fees = chooseReplacementFees(before, baseFee, chain.network.fees);
+  deps.metrics.laneHolds.set({ chain: chain.chain, lane: signer.address }, fees ? 0 : 1);
+  if (!fees) return undefined;
+
+  const { to, data } = parseTransaction(`0x${row.bytes.toString("hex")}`);
+  if (!to || !data) throw new Error(`transaction ${row.hash} has no receiver or no data`);
+  const bytes = await signer.signTransaction({
+    chainId: chain.chainId,
+    nonce: row.nonce,
+    to,
+    data,
+    gas: row.gas_limit,
+    ...fees,
+  });
+  const next: TransactionRow = {
+    ...row,
+    replacement: row.replacement + 1,
+    hash: keccak256(bytes),
+    bytes: Buffer.from(hexToBytes(bytes)),
+    max_fee_per_gas: fees.maxFeePerGas,
+    max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+    state: "signed",
+    created_at: deps.now(),
+    offered_at: null,
+  };
+  await insertTransaction(deps.db, next);
+  deps.metrics.transactions.inc({ chain: chain.chain, state: "replacing" });
+  deps.metrics.laneMaxFee.set({ chain: chain.chain, lane: signer.address }, Number(fees.maxFeePerGas));
+  return next;
+}
+
+function addressOf(laneId: string): Hex {
+  return laneId.slice(laneId.lastIndexOf(":") + 1) as Hex;
+}
+
+function ageMs(deps: TransferDeps, since: Date): number {
+  return deps.now().getTime() - since.getTime();
+}

@@ -1,0 +1,234 @@
+import { type Hex, hexToBytes, keccak256 } from "viem";
+import { simulateCalls } from "../chains/evm/multicall.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
+import type { Signer } from "../chains/evm/signer.ts";
+import { getChain } from "../chains/open.ts";
+import { findBaseFee } from "../db/cursors.ts";
+import { freeLane, type LaneLease, releaseLane, ringLanes, skipUsedNonces, takeLane, useNonce } from "../db/lanes.ts";
+import { moveRows } from "../db/moves.ts";
+import { claimSighting } from "../db/sightings.ts";
+import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
+import { carryTransfers, holdTransfer, listReady, type TransferRow } from "../db/transfers.ts";
+import { toCall } from "./authorization.ts";
+import { buildPayload, pickBatch } from "./batch.ts";
+import type { TransferDeps } from "./deps.ts";
+import { chooseFees } from "./fees.ts";
+
+/** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
+const LEASE_MS = 5_000;
+/** Transactions one run sends before it lets go of the lane, so that jobs end and other work of the process goes on. */
+const RUN_LENGTH = 20;
+/** Ready rows looked at for one batch. */
+const LOOK_AHEAD = 100;
+
+/**
+ * Carries what is ready on a chain: takes a free lane, sends batches until nothing is ready, lets go. When all lanes
+ * are in other hands, their holders are told, and one of them carries it. `more` says that this run has been long
+ * enough and another one should follow.
+ */
+export async function relayReady(deps: TransferDeps, chainId: string): Promise<"idle" | "more"> {
+  const chain = getChain(deps.chains, chainId);
+  const signers = new Map(deps.keys.get(chainId)?.lanes.map((signer) => [signer.address as string, signer]));
+  for (;;) {
+    const now = deps.now();
+    const lease = await takeLane(deps.db, {
+      chain: chainId,
+      addresses: [...signers.keys()],
+      owner: deps.owner,
+      now,
+      until: new Date(now.getTime() + LEASE_MS),
+    });
+    const signer = lease && signers.get(lease.address);
+    if (lease && signer) return driveLane(deps, chain, lease, signer);
+    // Between the two statements a lane may have come free: then ask again.
+    if (await ringLanes(deps.db, { chain: chainId, now })) return "idle";
+  }
+}
+
+async function driveLane(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lease: LaneLease,
+  signer: Signer,
+): Promise<"idle" | "more"> {
+  try {
+    for (let sent = 0; sent < RUN_LENGTH; ) {
+      if (await carryBatch(deps, chain, lease, signer)) sent += 1;
+      else if ((await releaseLane(deps.db, lease)) !== "rung") return "idle";
+    }
+  } catch (error) {
+    // Whatever was stored will be offered by the watcher; whatever was not is still ready.
+    await freeLane(deps.db, lease).catch(() => undefined);
+    throw error;
+  }
+  await freeLane(deps.db, lease);
+  return "more";
+}
+
+/** One transaction of a lane: pick, simulate, sign, store, send. False when there is nothing (more) to carry now. */
+async function carryBatch(deps: TransferDeps, chain: EvmChain, lease: LaneLease, signer: Signer): Promise<boolean> {
+  const ready = await listReady(deps.db, { chain: chain.chain, now: deps.now(), limit: LOOK_AHEAD });
+  if (ready.length === 0) return false;
+  const flying = await countUnincluded(deps.db, lease.id);
+  // Nobody knows whether an unanswered offer is on its way: piling more on top of it would not make it arrive.
+  if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return false;
+  const baseFee = await findBaseFee(deps.db, chain.chain);
+  const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
+  deps.metrics.laneHolds.set({ chain: chain.chain, lane: lease.address }, fees ? 0 : 1);
+  if (!fees) return false;
+
+  const batch = pickBatch(
+    ready.map((row) => ({ row, alone: row.alone, gas: gasOf(chain, row) })),
+    chain.network.batchGas,
+  );
+  const good = await dropFailing(
+    deps,
+    chain,
+    signer,
+    batch.map(({ row }) => row),
+  );
+  // What failed is on hold now, so the next look finds something else, or nothing.
+  if (good.length === 0) return true;
+
+  const calls = good.map((row) => ({ ...toCall(row, signatureOf(row)), gas: gasOf(chain, row) }));
+  const payload = buildPayload(chain.multicall, calls);
+  const nonce = lease.nextNonce;
+  const bytes = await signer.signTransaction({ chainId: chain.chainId, nonce, ...payload, ...fees });
+  const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };
+  const stored = await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good });
+  if (!stored) return false;
+  lease.nextNonce = nonce + 1;
+  deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
+  deps.metrics.laneNextNonce.set({ chain: chain.chain, lane: lease.address }, lease.nextNonce);
+  deps.metrics.laneMaxFee.set({ chain: chain.chain, lane: lease.address }, Number(fees.maxFeePerGas));
+
+  const offer = await offerBytes(chain.rpc, bytes);
+  await noteAnswer(deps, chain, key, offer);
+  return offer.outcome === "accepted";
+}
+
+/** Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now. */
+async function dropFailing(
+  deps: TransferDeps,
+  chain: EvmChain,
+  signer: Signer,
+  rows: readonly TransferRow[],
+): Promise<TransferRow[]> {
+  const calls = rows.map((row) => toCall(row, signatureOf(row)));
+  const outcomes = await simulateCalls(chain.rpc, { multicall: chain.multicall, from: signer.address }, calls);
+  const good: TransferRow[] = [];
+  for (const [index, row] of rows.entries()) {
+    const outcome = outcomes[index];
+    if (outcome?.ok) good.push(row);
+    else {
+      if (await claimEarlier(deps, row)) continue;
+      const trouble = outcome?.reason ?? "the simulation gave no answer";
+      deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
+      await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
+    }
+  }
+  return good;
+}
+
+/** An authorization may be used up because somebody else has relayed it: then its transfer is made, and found here. */
+async function claimEarlier(deps: TransferDeps, row: TransferRow): Promise<boolean> {
+  return deps.db.transaction().execute(async (db) => {
+    if (!(await claimSighting(db, row))) return false;
+    const detail = { relayedBy: "somebody else" };
+    await moveRows(db, "transfer", {
+      ids: [row.id],
+      from: "ready",
+      to: "included",
+      at: deps.now(),
+      detail,
+      set: { due_at: null, hold_until: null },
+    });
+    return true;
+  });
+}
+
+type Signing = {
+  key: TransactionKey;
+  bytes: Hex;
+  gas: bigint;
+  fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
+  rows: readonly TransferRow[];
+};
+
+/** Thrown to undo a store that somebody else has overtaken. */
+class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
+/** Nonce, bytes and transfers in one transaction; false when the lane or a transfer is no longer ours to use. */
+async function store(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lease: LaneLease,
+  { key, bytes, gas, fees, rows }: Signing,
+): Promise<boolean> {
+  const now = deps.now();
+  const ids = rows.map((row) => row.id);
+  try {
+    await deps.db.transaction().execute(async (db) => {
+      const ours = await useNonce(db, lease, { nonce: key.nonce, until: new Date(now.getTime() + LEASE_MS) });
+      if (!ours) throw new Overtaken();
+      await insertTransaction(db, {
+        ...key,
+        chain: chain.chain,
+        hash: keccak256(bytes),
+        bytes: Buffer.from(hexToBytes(bytes)),
+        gas_limit: gas,
+        max_fee_per_gas: fees.maxFeePerGas,
+        max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+        state: "signed",
+        created_at: now,
+        offered_at: null,
+        block_number: null,
+        block_hash: null,
+        gas_used: null,
+        gas_price: null,
+        reverted: null,
+      });
+      const carried = await carryTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
+      if (carried.length !== ids.length) throw new Overtaken();
+    });
+  } catch (error) {
+    if (error instanceof Overtaken) return false;
+    throw error;
+  }
+  for (const { purpose } of rows)
+    deps.metrics.transferMoves.inc({ chain: chain.chain, purpose, from: "ready", to: "carried" });
+  return true;
+}
+
+/** Writes down what an offer came to. Shared with the watcher, which offers again. */
+export async function noteAnswer(
+  deps: TransferDeps,
+  chain: EvmChain,
+  key: TransactionKey,
+  offer: Offer,
+): Promise<void> {
+  const state = offer.outcome === "accepted" ? "accepted" : "offered";
+  deps.metrics.transactions.inc({ chain: chain.chain, state: offer.outcome });
+  await noteOffer(deps.db, key, { state, at: deps.now() });
+  if (offer.outcome === "accepted") return;
+  deps.log.warn(
+    { chain: chain.chain, lane: key.lane_id, nonce: key.nonce, outcome: offer.outcome, reason: offer.reason },
+    "an offer was not accepted",
+  );
+  if (offer.outcome !== "nonce_too_low") return;
+  // Either these bytes (or a twin of theirs) are in a block already, or somebody else uses the key. The watcher finds
+  // out which; here it only matters that no further nonce is wasted.
+  const address = key.lane_id.slice(key.lane_id.lastIndexOf(":") + 1) as Hex;
+  await skipUsedNonces(deps.db, { laneId: key.lane_id, nextNonce: await readNextNonce(chain.rpc, address) });
+}
+
+function gasOf(chain: EvmChain, row: TransferRow): number {
+  return chain.tokens.get(row.asset)?.transferGas ?? 150_000;
+}
+
+function signatureOf(row: TransferRow): Hex {
+  return `0x${row.signature.toString("hex")}`;
+}

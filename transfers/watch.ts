@@ -1,0 +1,168 @@
+import { type Block, readBlock, readHead, readTransfers, type SeenTransfer } from "../chains/evm/blocks.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { type Receipt, readReceipt } from "../chains/evm/send.ts";
+import { ChainFault } from "../chains/faults.ts";
+import { getChain } from "../chains/open.ts";
+import {
+  advanceCursor,
+  type Cursor,
+  ensureCursor,
+  forgetBlocks,
+  insertBlock,
+  releaseCursor,
+  takeCursor,
+} from "../db/cursors.ts";
+import type { Db } from "../db/tables.ts";
+import { listByHashes, type TransactionRow } from "../db/transactions.ts";
+import { type Book, confirmFinal } from "./confirm.ts";
+import type { TransferDeps } from "./deps.ts";
+import { type EndedBook, endOutlived } from "./outlive.ts";
+import { recordBlock } from "./record.ts";
+import { recoverLanes } from "./recover.ts";
+import { followReorg } from "./reorg.ts";
+
+/** A watch is somebody else's when its owner has not been heard of for this long, milliseconds. */
+const LEASE_MS = 3_000;
+/** How long one turn waits for a new block, milliseconds; shorter than the lease. */
+const PATIENCE_MS = 1_500;
+/** Blocks one turn reads at most, so that a job ends in time however far behind it began. */
+const TURN_LENGTH = 200;
+/** Remembered blocks: deeper than any reorg that a finality policy lets happen. */
+const REMEMBERED = 512;
+
+/** `mine` is false when another process has the watch and goes on there; `next` is the block to wait for. */
+export type Turn = { mine: false } | { mine: true; next: number; moved: boolean };
+
+/** Who books what the watcher finds, in the database transaction that moves the transfers. */
+export type Books = { confirmed: Book; ended: EndedBook };
+
+/**
+ * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has
+ * become final, ends what can no longer come, and looks after stuck transactions. What it costs depends on blocks, not
+ * on how much is in flight.
+ */
+export async function watchChain(
+  deps: TransferDeps,
+  args: { chain: string; signal: AbortSignal; books: Books },
+): Promise<Turn> {
+  const chain = getChain(deps.chains, args.chain);
+  let cursor = await takeCursor(deps.db, {
+    chain: chain.chain,
+    owner: deps.owner,
+    now: deps.now(),
+    until: lease(deps),
+  });
+  if (!cursor) return { mine: false };
+  const start = cursor;
+  let reachedHeadAt: Date | undefined;
+  try {
+    const head = await waitForBlock(chain, cursor.number + 1, args.signal);
+    deps.metrics.headBlock.set({ chain: chain.chain }, head);
+    if (head <= cursor.number) cursor = await checkStanding(deps, chain, cursor);
+    for (let read = 0; cursor.number < head && read < TURN_LENGTH; read += 1) {
+      cursor = await readNext(deps, chain, cursor);
+      deps.metrics.cursorBlock.set({ chain: chain.chain }, cursor.number);
+      await confirmFinal(deps, chain, { cursor, head, book: args.books.confirmed });
+    }
+    if (cursor === start) await confirmFinal(deps, chain, { cursor, head, book: args.books.confirmed });
+    await endOutlived(deps, chain, { cursor, book: args.books.ended });
+    await recoverLanes(deps, chain);
+    if (cursor.number >= head) reachedHeadAt = deps.now();
+  } finally {
+    await releaseCursor(deps.db, { chain: chain.chain, owner: deps.owner, reachedHeadAt });
+  }
+  return { mine: true, next: cursor.number + 1, moved: cursor.number !== start.number };
+}
+
+/** Starts the cursor of a chain that was never watched, at its newest block. */
+export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<void> {
+  const block = await readBlock(chain.rpc, "latest");
+  await deps.db.transaction().execute(async (db) => {
+    const fresh = await ensureCursor(db, {
+      chain: chain.chain,
+      number: block.number,
+      hash: block.hash,
+      dueAt: deps.now(),
+    });
+    if (fresh) await rememberBlock(db, chain, block);
+  });
+}
+
+/** No new block: makes sure that the one under the cursor is still there. A reorg need not make the chain longer. */
+async function checkStanding(deps: TransferDeps, chain: EvmChain, cursor: Cursor): Promise<Cursor> {
+  const block = await readBlock(chain.rpc, cursor.number).catch((error: unknown) => {
+    // An endpoint that does not know our block yet lags, and says nothing about a reorg.
+    if (error instanceof ChainFault && error.code === "rpc_behind") return undefined;
+    throw error;
+  });
+  return block === undefined || block.hash === cursor.hash ? cursor : followReorg(deps, chain, cursor);
+}
+
+/** The head, as soon as it is at a height or patience ends. */
+async function waitForBlock(chain: EvmChain, number: number, signal: AbortSignal): Promise<number> {
+  const patience = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const head = await readHead(chain.rpc);
+    if (head >= number || signal.aborted || Date.now() >= patience) return head;
+    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
+  }
+}
+
+/** Reads the block after the cursor, or follows a reorg when its parent is not the block the cursor stands on. */
+async function readNext(deps: TransferDeps, chain: EvmChain, cursor: Cursor): Promise<Cursor> {
+  const block = await readBlock(chain.rpc, cursor.number + 1);
+  if (block.parentHash !== cursor.hash) return followReorg(deps, chain, cursor);
+  const [seen, ours] = await Promise.all([
+    readTransfers(
+      chain.rpc,
+      block.hash,
+      [...chain.tokens.values()].map((token) => token.token),
+    ),
+    listByHashes(deps.db, { chain: chain.chain, hashes: block.hashes }),
+  ]);
+  const receipts = await readReceipts(chain, block, ours);
+  const counted = await deps.db.transaction().execute(async (db) => {
+    // First: whoever cannot move the cursor has been overtaken and writes nothing.
+    const ok = await advanceCursor(db, { chain: chain.chain, from: cursor, to: block, until: lease(deps) });
+    if (!ok) return undefined;
+    await rememberBlock(db, chain, block);
+    return recordBlock(db, deps, chain, { block, seen, receipts });
+  });
+  if (!counted)
+    throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
+  counted();
+  return { ...cursor, number: block.number, hash: block.hash };
+}
+
+/** What became of our own transactions in a block. */
+async function readReceipts(
+  chain: EvmChain,
+  block: Block,
+  ours: readonly TransactionRow[],
+): Promise<{ row: TransactionRow; receipt: Receipt }[]> {
+  return Promise.all(
+    ours.map(async (row) => {
+      const receipt = await readReceipt(chain.rpc, row.hash as `0x${string}`);
+      // The block names the transaction, so an endpoint without its receipt is one that lags.
+      if (receipt?.blockHash !== block.hash) throw new ChainFault("rpc_behind", { detail: `receipt of ${row.hash}` });
+      return { row, receipt };
+    }),
+  );
+}
+
+async function rememberBlock(db: Db, chain: EvmChain, block: Block): Promise<void> {
+  const { number, hash, parentHash, baseFee, at } = block;
+  await insertBlock(db, { chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at });
+  if (number % REMEMBERED === 0) await forgetBlocks(db, { chain: chain.chain, below: number - REMEMBERED });
+}
+
+function lease(deps: TransferDeps): Date {
+  return new Date(deps.now().getTime() + LEASE_MS);
+}
+
+/** What recording a block works from. */
+export type BlockReading = {
+  block: Block;
+  seen: readonly SeenTransfer[];
+  receipts: readonly { row: TransactionRow; receipt: Receipt }[];
+};
