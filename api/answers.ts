@@ -1,0 +1,91 @@
+import type { Money, OptionView, PaymentStatus, PaymentView, WalletAction } from "../payments/views.ts";
+
+/** Wait before the next question about a payment that is not final, milliseconds. */
+const POLL_AGAIN_MS = 1_000;
+
+/** Which states are final (specification, part 3). */
+const final: Record<PaymentStatus["state"], boolean> = {
+  requires_action: false,
+  processing: false,
+  succeeded: true,
+  failed: true,
+  expired: true,
+  cancelled: true,
+};
+
+/** True when a payment will never change again. */
+export function isFinal(status: PaymentStatus): boolean {
+  return final[status.state];
+}
+
+/** Payment status response (specification, 2.1). Terminals stop when `pollInMs` is null, so it never is before the end. */
+export function toStatusAnswer(status: PaymentStatus) {
+  return {
+    status: status.state,
+    ...toPollingHint(status),
+    info: status.info && { txId: status.info.txId, optionAmount: toAmount(status.info.optionAmount) },
+    ...(status.state === "failed" ? { failureCode: status.failureCode } : {}),
+  };
+}
+
+/** A payment just made, for its merchant (specification, 4.2; both families of names). */
+export function toCreatedAnswer(payment: PaymentView, publicUrl: string) {
+  return {
+    id: payment.paymentId,
+    paymentId: payment.paymentId,
+    gatewayUrl: toPaymentLink(publicUrl, payment.paymentId),
+    status: payment.state,
+    expiresAt: toSeconds(payment.expiresAt),
+    ...toPollingHint(payment),
+  };
+}
+
+/** Where the buyer goes. Wallets take it for a payment link because `pay_` stands in it, and read `pid`. */
+export function toPaymentLink(publicUrl: string, paymentId: string): string {
+  return `${publicUrl}/?pid=${paymentId}`;
+}
+
+/** What a buyer is shown of a payment: the `info` of the options answer. */
+export function toPaymentInfo(payment: PaymentView) {
+  const { name, iconUrl } = payment.merchant;
+  return {
+    paymentId: payment.paymentId,
+    status: payment.state,
+    amount: toAmount(payment.amount),
+    expiresAt: toSeconds(payment.expiresAt),
+    merchant: { name, ...(iconUrl === null ? {} : { iconUrl }) },
+    buyer: null,
+  };
+}
+
+/** One way to pay. The specification says `optionId`, deployed wallets read `id`. */
+export function toOptionAnswer(option: OptionView) {
+  return {
+    id: option.id,
+    optionId: option.id,
+    account: option.account,
+    amount: toAmount(option.amount),
+    etaS: Math.ceil(option.etaSeconds),
+    expiresAt: option.expiresAt && toSeconds(option.expiresAt),
+    actions: option.actions.map(toActionAnswer),
+    collectData: null,
+  };
+}
+
+/** Something a wallet executes. `chain_id` is the one name on the wire that is not in camel case. */
+export function toActionAnswer({ chain, method, params }: WalletAction) {
+  return { type: "walletRpc", data: { chain_id: chain, method, params } };
+}
+
+function toPollingHint(status: PaymentStatus) {
+  return { isFinal: isFinal(status), pollInMs: isFinal(status) ? null : POLL_AGAIN_MS };
+}
+
+function toAmount({ unit, value, display }: Money) {
+  return { unit, value: value.toString(), display };
+}
+
+/** Rounded down: nobody is promised a second that is not there. */
+function toSeconds(at: Date): number {
+  return Math.floor(at.getTime() / 1000);
+}

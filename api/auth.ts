@@ -1,0 +1,95 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { type Caller, findCallerByApp, findCallerByKey } from "../payments/accounts.ts";
+import type { PaymentDeps } from "../payments/deps.ts";
+import { done, type Result, refuse } from "../payments/errors.ts";
+
+/** Who an operation is for: wallets, or one merchant of an account, named by `Merchant-Id`. */
+export type Access = "gateway" | "merchant";
+export type Merchant = { accountId: string; merchantId: string };
+export type Authenticated = { caller: Caller; merchant: Merchant | undefined };
+export type Credentials = { key: string } | { appId: string };
+
+/** Headers we read; any other may hold what it likes. */
+const ours = [
+  "api-key",
+  "authorization",
+  "app-id",
+  "client-id",
+  "merchant-id",
+  "idempotency-key",
+  "svc-version",
+  "sdk-name",
+  "sdk-version",
+  "sdk-platform",
+] as const;
+
+type Header = (typeof ours)[number];
+
+/**
+ * Says who calls (specification, part 5): 401 is a caller we do not know, 403 one who may not.
+ * For merchant operations it wants `Merchant-Id` too; whether that merchant is the caller's is found out with the
+ * payment itself.
+ */
+export async function authenticate(
+  deps: Pick<PaymentDeps, "db">,
+  headers: IncomingHttpHeaders,
+  access: Access,
+): Promise<Result<Authenticated>> {
+  const credentials = readCredentials(headers, access);
+  if (!credentials.ok) return credentials;
+  const found = await findCaller(deps, credentials.value);
+  if (!found.ok) return found;
+  const caller = found.value;
+  if (!caller.scopes.includes(access)) return refuse("forbidden", `the key has no permission for ${access} calls`);
+  if (access === "gateway") return done({ caller, merchant: undefined });
+  const merchantId = read(headers, "merchant-id");
+  if (!merchantId) return refuse("missing_merchant_id", "Merchant-Id: the header is missing");
+  return done({ caller, merchant: { accountId: caller.accountId, merchantId } });
+}
+
+async function findCaller(deps: Pick<PaymentDeps, "db">, given: Credentials): Promise<Result<Caller>> {
+  if ("key" in given) {
+    const caller = await findCallerByKey(deps, given.key);
+    return caller ? done(caller) : refuse("invalid_api_key", "the API key is not known or has been revoked");
+  }
+  const caller = await findCallerByApp(deps, given.appId);
+  return caller ? done(caller) : refuse("invalid_app_id", "App-Id: is not known or has been revoked");
+}
+
+/** Picks what a caller proves itself with. A key suffices on its own, also beside an App-Id (part 5, rule 1). */
+export function readCredentials(headers: IncomingHttpHeaders, access: Access): Result<Credentials> {
+  const foreign = ours.find((name) => /[^\t -~]/.test(read(headers, name) ?? ""));
+  if (foreign) return refuse("header_not_ascii", `${foreign}: the header holds characters that are not ASCII`);
+
+  const authorization = read(headers, "authorization");
+  const bearer = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  const apiKey = read(headers, "api-key");
+  if (apiKey && bearer && apiKey !== bearer)
+    return refuse("conflicting_auth_headers", "Api-Key and Authorization hold different keys");
+  const key = apiKey || bearer;
+  if (key) return done({ key });
+  if (authorization) return refuse("unauthorized", "Authorization: expected Bearer and an API key");
+  return access === "merchant" ? refuseWithoutKey(headers) : readApp(headers);
+}
+
+function refuseWithoutKey(headers: IncomingHttpHeaders): Result<Credentials> {
+  return read(headers, "app-id")
+    ? refuse("missing_merchant_api_key", "an App-Id is for wallets; this call wants a merchant's Api-Key")
+    : refuse("missing_api_key", "Api-Key: the header is missing");
+}
+
+function readApp(headers: IncomingHttpHeaders): Result<Credentials> {
+  const appId = read(headers, "app-id");
+  const clientId = read(headers, "client-id");
+  if (appId && clientId) return done({ appId });
+  if (appId) return refuse("missing_client_id", "Client-Id: the header is missing beside App-Id");
+  if (clientId) return refuse("missing_app_id", "App-Id: the header is missing beside Client-Id");
+  if (headers["api-key"] !== undefined) return refuse("missing_api_key", "Api-Key: the header is empty");
+  return refuse("missing_auth_headers", "expected Api-Key, or App-Id and Client-Id");
+}
+
+/** A header sent twice is one text with a comma in it, which is nobody's key. */
+function read(headers: IncomingHttpHeaders, name: Header): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}

@@ -1,0 +1,67 @@
+import { z } from "zod";
+
+/**
+ * Text of a caller that goes to Postgres, which takes neither a zero byte nor half a surrogate pair.
+ * @param longest characters
+ */
+export function text(longest: number) {
+  return z
+    .string()
+    .max(longest, `expected at most ${longest} characters`)
+    .refine((given) => !given.includes("\0") && given.isWellFormed(), "holds characters that are no text");
+}
+
+/** A member that may be left out; many clients write null for that. */
+export function optional<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform((given) => given ?? undefined);
+}
+
+/** A payment identifier, in the form we give out. */
+export const paymentId = z.string().regex(/^pay_[0-9a-f]{32}$/);
+
+/** Milliseconds a caller is willing to wait (specification, part 8: int64, minimum 0). Still uncapped here. */
+export const maxPollMs = z
+  .string("expected one whole number of milliseconds")
+  .regex(/^\d{1,19}$/, "expected a whole number of milliseconds, 0 or more")
+  .transform(Number)
+  .optional();
+
+export const pollQuery = z.object({ maxPollMs });
+
+const currency = /^iso4217\/[A-Z]{3}$/;
+const asset = /^caip19\/[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}\/[-a-z0-9]{3,8}:[-.%a-zA-Z0-9]{1,128}$/;
+
+/** What a merchant asks for, in minor units (specification, 2.3). 78 digits are what the ledger can hold. */
+export const amount = z.object({
+  unit: z
+    .string()
+    .max(256, "expected at most 256 characters")
+    .refine(
+      (unit) => currency.test(unit) || asset.test(unit),
+      "expected iso4217/ and a currency code, or caip19/ and an asset",
+    ),
+  value: z
+    .string()
+    .regex(/^[1-9][0-9]{0,77}$/, "expected 1 to 78 digits, without a leading zero and not zero")
+    .transform(BigInt),
+});
+
+/** A merchant's own order identifier. The alphabet is what bank references allow. */
+export const referenceId = z
+  .string()
+  .regex(/^[A-Za-z0-9 /:.,+-]{1,35}$/, "expected 1 to 35 letters, digits, spaces and / - : . , +");
+
+/** Unix time in whole seconds, up to the year 9999. */
+export const unixSeconds = z
+  .int("expected whole seconds since 1970")
+  .min(0, "expected whole seconds since 1970")
+  .max(253_402_300_799, "expected seconds since 1970, not milliseconds")
+  .transform((seconds) => new Date(seconds * 1000));
+
+/** A wallet's account, CAIP-10; whether we know its chain is another question. */
+export const account = z
+  .string()
+  .regex(
+    /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}$/,
+    "expected a CAIP-10 account such as eip155:8453:0x…",
+  );

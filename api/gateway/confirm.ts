@@ -1,0 +1,40 @@
+import { z } from "zod";
+import { acceptConfirm } from "../../payments/confirm.ts";
+import { done } from "../../payments/errors.ts";
+import { toStatusAnswer } from "../answers.ts";
+import { optional, paymentId, pollQuery, text } from "../fields.ts";
+import { defineOperation } from "../operation.ts";
+import { pollVerdict } from "../polls.ts";
+
+const result = z.object({
+  type: z.literal("walletRpc", "expected walletRpc"),
+  data: z.array(text(32_768)).min(1, "expected at least one element").max(16, "expected at most 16 elements"),
+});
+
+const collectedData = z.object({
+  fields: z
+    .array(z.object({ id: text(64).min(1, "expected a field's id"), value: text(1_024) }))
+    .max(32, "expected at most 32 fields"),
+});
+
+/** POST /v1/gateway/payment/{id}/confirm: what the wallet has signed. A repeat is answered with the present status. */
+export const gatewayConfirm = defineOperation({
+  method: "POST",
+  path: "/v1/gateway/payment/:id/confirm",
+  access: "gateway",
+  success: 200,
+  params: z.object({ id: paymentId }),
+  query: pollQuery,
+  body: z.object({
+    optionId: text(128).min(1, "expected an option's id"),
+    results: z.array(result).max(16, "expected at most 16 results"),
+    collectedData: optional(collectedData),
+  }),
+  async handle(deps, { caller, params, query, body, hold }) {
+    const asked = { paymentId: params.id, mode: caller.mode };
+    const { optionId, results } = body;
+    const accept = () => acceptConfirm(deps, { ...asked, optionId, results });
+    const status = await pollVerdict(deps, asked, accept, { maxPollMs: query.maxPollMs, ...hold });
+    return status.ok ? done(toStatusAnswer(status.value)) : status;
+  },
+});

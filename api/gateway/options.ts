@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { done } from "../../payments/errors.ts";
+import { listOptions } from "../../payments/options.ts";
+import { toOptionAnswer, toPaymentInfo } from "../answers.ts";
+import { account, paymentId } from "../fields.ts";
+import { defineOperation } from "../operation.ts";
+
+const flag = z.enum(["true", "false"], "expected true or false").transform((given) => given === "true");
+
+/** POST /v1/gateway/payment/{id}/options: how these accounts can pay. */
+export const gatewayOptions = defineOperation({
+  method: "POST",
+  path: "/v1/gateway/payment/:id/options",
+  access: "gateway",
+  success: 200,
+  params: z.object({ id: paymentId }),
+  query: z.object({ includePaymentInfo: flag.default(false) }),
+  body: z.object({
+    accounts: z.array(account).min(1, "expected 1 to 50 accounts").max(50, "expected 1 to 50 accounts"),
+  }),
+  async handle(deps, { caller, params, query, body }) {
+    const listed = await listOptions(deps, { paymentId: params.id, mode: caller.mode, accounts: body.accounts });
+    if (!listed.ok) return listed;
+    const { payment, options } = listed.value;
+    return done({
+      options: options.map(toOptionAnswer),
+      collectData: null,
+      ...(query.includePaymentInfo ? { info: toPaymentInfo(payment) } : {}),
+    });
+  },
+});

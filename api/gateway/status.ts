@@ -1,0 +1,21 @@
+import { z } from "zod";
+import { done } from "../../payments/errors.ts";
+import { toStatusAnswer } from "../answers.ts";
+import { paymentId, pollQuery } from "../fields.ts";
+import { defineOperation } from "../operation.ts";
+import { pollStatus } from "../polls.ts";
+
+/** GET /v1/gateway/payment/{id}/status: held with `maxPollMs` until it changes. */
+export const gatewayStatus = defineOperation({
+  method: "GET",
+  path: "/v1/gateway/payment/:id/status",
+  access: "gateway",
+  success: 200,
+  params: z.object({ id: paymentId }),
+  query: pollQuery,
+  async handle(deps, { caller, params, query, hold }) {
+    const asked = { paymentId: params.id, mode: caller.mode };
+    const status = await pollStatus(deps, asked, { maxPollMs: query.maxPollMs, ...hold });
+    return status.ok ? done(toStatusAnswer(status.value)) : status;
+  },
+});

@@ -1,0 +1,135 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { sql } from "kysely";
+import pRetry from "p-retry";
+import { Registry } from "prom-client";
+import { ChainFault } from "../chains/faults.ts";
+import { type Chains, checkChains, openChains } from "../chains/open.ts";
+import { isMigrated } from "../db/migrate.ts";
+import { openDb } from "../db/open.ts";
+import type { Pool } from "../db/tables.ts";
+import { type ApiConfig, ConfigError, readApiConfig } from "../ops/config.ts";
+import { createLog, type Log } from "../ops/log.ts";
+import { createMetrics, type Metrics } from "../ops/metrics.ts";
+import { type Networks, readNetworks } from "../ops/networks.ts";
+import { type Readiness, startProbes } from "../ops/probes.ts";
+import { createShutdown, installSignals, type Shutdown } from "../ops/shutdown.ts";
+import { listStatuses } from "../payments/read.ts";
+import { createAnnounce, listen } from "../queues/announce.ts";
+import { openPatientRedis, openRedis } from "../queues/connection.ts";
+import { openRing } from "../queues/ring.ts";
+import { buildServer } from "./server.ts";
+import { createWaiters } from "./waiters.ts";
+
+/** After SIGTERM new connections are still served for this long, until nobody sends any, milliseconds. */
+const LAST_REQUESTS_MS = 2_000;
+/** Requests that run then get this long, milliseconds; long polls have been answered by that time. */
+const CLOSE_MS = 10_000;
+
+type Opened = { config: ApiConfig; log: Log; metrics: Metrics; shutdown: Shutdown };
+
+async function serve(config: ApiConfig, networks: Networks): Promise<void> {
+  const log = createLog({ level: config.LOG_LEVEL, role: "api" });
+  const shutdown = createShutdown({ log });
+  installSignals(shutdown, { log });
+  const registry = new Registry();
+  const metrics = createMetrics(registry, "api");
+  const opened: Opened = { config, log, metrics, shutdown };
+
+  const db = openDatabase(opened);
+  const probes = await startProbes({
+    host: config.HOST,
+    port: config.METRICS_PORT,
+    registry,
+    isDraining: () => shutdown.signal.aborted,
+    ready: createReadiness(db),
+  });
+  shutdown.onClose("probes", () => probes.close());
+  log.info({ port: probes.port }, "metrics listening");
+
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+  shutdown.onClose("redis", () => redis.disconnect());
+  const { ring, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });
+  shutdown.onClose("queues", close);
+  const announce = createAnnounce(redis, config.REDIS_PREFIX);
+
+  const chains = openChains(networks, metrics);
+  checkInBackground(opened, chains);
+  const domain = { db, chains, networks, ring, announce, log, metrics, now: () => new Date() };
+  const waiters = createWaiters({ listStatuses: (ids) => listStatuses(domain, ids), metrics, log });
+  shutdown.onClose("waiters", () => waiters.close());
+  subscribe(opened, waiters.wake);
+
+  const app = buildServer({ ...domain, waiters, publicUrl: config.PUBLIC_URL.replace(/\/+$/, "") });
+  const drain = async () => {
+    waiters.drain();
+    await pause(LAST_REQUESTS_MS);
+    await app.close();
+  };
+  shutdown.onClose("server", drain, { boundMs: LAST_REQUESTS_MS + CLOSE_MS });
+  log.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, "listening");
+}
+
+function openDatabase({ config, log, metrics, shutdown }: Opened) {
+  const db = openDb(config.DATABASE_URL, {
+    max: config.DATABASE_POOL,
+    applicationName: "pay-api",
+    onStatement(seconds, failed) {
+      metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
+      metrics.sqlSeconds.observe(seconds);
+    },
+    onIdleError: (err) => log.warn({ err }, "a database connection was lost"),
+  });
+  shutdown.onClose("database", () => db.destroy());
+  const sample = () => {
+    for (const [state, count] of Object.entries(db.connections())) metrics.poolConnections.set({ state }, count);
+  };
+  const sampler = setInterval(sample, 5_000).unref();
+  shutdown.onClose("pool metrics", () => clearInterval(sampler));
+  return db;
+}
+
+/** Neither Redis nor RPC is asked: a blip there would take every replica out at once. */
+function createReadiness(db: Pool): () => Promise<Readiness> {
+  let migrated = false;
+  return async () => {
+    const postgres = await sql`select 1`.execute(db).then(
+      () => true,
+      () => false,
+    );
+    migrated ||= postgres && (await isMigrated(db));
+    return { ok: postgres && migrated, checks: { postgres, migrated } };
+  };
+}
+
+/** A mismatch must end the process. An RPC that is away must not: all but the options can be served without one. */
+function checkInBackground({ log, shutdown }: Opened, chains: Chains): void {
+  pRetry(() => checkChains(chains), {
+    retries: Number.POSITIVE_INFINITY,
+    maxTimeout: 5_000,
+    signal: shutdown.signal,
+    shouldRetry: ({ error }) => error instanceof ChainFault && error.transient,
+    onFailedAttempt: ({ error }) => log.warn({ err: error }, "the networks file is not yet compared with its chains"),
+  }).catch((err: unknown) => {
+    if (shutdown.signal.aborted) return;
+    log.fatal({ err }, "the networks file does not fit the chains");
+    process.exit(1);
+  });
+}
+
+/** Not waited for: without Redis we serve all the same, and the waiters read once a second. */
+function subscribe({ config, log, shutdown }: Opened, wake: (paymentId: string) => void): void {
+  const redis = openPatientRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription"));
+  shutdown.onClose("redis subscription", () => redis.disconnect());
+  listen(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
+    if (!shutdown.signal.aborted) log.warn({ err }, "not subscribed to changes of payments");
+  });
+}
+
+try {
+  const config = readApiConfig(process.env);
+  await serve(config, readNetworks(config.NETWORKS_FILE));
+} catch (error) {
+  // A configuration error is written for a person, before there is a log; anything else is told with its frames.
+  console.error(error instanceof ConfigError ? error.message : error);
+  process.exit(1);
+}

@@ -1,0 +1,34 @@
+import { z } from "zod";
+import { createPayment } from "../../payments/create.ts";
+import { done } from "../../payments/errors.ts";
+import { toCreatedAnswer } from "../answers.ts";
+import { amount, optional, referenceId, unixSeconds } from "../fields.ts";
+import { defineOperation, type Operation } from "../operation.ts";
+
+const httpsUrl = z.url({ protocol: /^https$/ }).max(2_048);
+const checkout = z.object({ successUrl: httpsUrl, errorUrl: httpsUrl });
+
+const body = z.object({
+  referenceId: optional(referenceId),
+  amount,
+  expiresAt: optional(unixSeconds),
+  /** Never fails a creation: with a missing or unusable URL the redirect is off (specification, 4.2). */
+  checkout: z.unknown().transform((given) => checkout.safeParse(given).data),
+});
+
+/** Both families of names make the same payment and answer the same. */
+const define = (path: Operation["path"]) =>
+  defineOperation({
+    method: "POST",
+    path,
+    access: "merchant",
+    success: 201,
+    body,
+    async handle(deps, { caller, merchant, body }) {
+      const made = await createPayment(deps, { caller, merchantId: merchant.merchantId, ...body });
+      return made.ok ? done(toCreatedAnswer(made.value, deps.publicUrl)) : made;
+    },
+  });
+
+/** POST /v1/payments and POST /v1/merchant/payment: a merchant asks for money. */
+export const createOperations = [define("/v1/payments"), define("/v1/merchant/payment")];

@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Metrics } from "../ops/metrics.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** How long the answer was held back on the caller's wish, milliseconds. */
+    heldMs: number;
+  }
+}
+
+/** The caller's `x-request-id` when it is one, else a new one. It goes out again and stands in every log line. */
+export function pickRequestId(request: Pick<IncomingMessage, "headers">): string {
+  const given = request.headers["x-request-id"];
+  return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
+}
+
+/**
+ * Counts and logs every request when it is over, also one whose client has left. Neither headers nor bodies nor raw
+ * URLs go into a log line or a label.
+ */
+export function observeRequests(app: FastifyInstance, metrics: Pick<Metrics, "httpRequests" | "httpSeconds">): void {
+  app.decorateRequest("heldMs", 0);
+  app.addHook("onRequest", async (request, reply) => {
+    const began = performance.now();
+    reply.headers({ "x-request-id": request.id, "cache-control": "no-store", "x-content-type-options": "nosniff" });
+    reply.raw.once("close", () => record(metrics, request, reply, performance.now() - began));
+  });
+}
+
+function record(
+  metrics: Pick<Metrics, "httpRequests" | "httpSeconds">,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  ms: number,
+): void {
+  const { method } = request;
+  const route = request.routeOptions.url ?? "unknown";
+  const status = reply.raw.writableFinished ? String(reply.raw.statusCode) : "client_gone";
+  metrics.httpRequests.inc({ route, method, status });
+  metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
+  request.log.info({ method, route, status, ms: Math.round(ms), heldMs: Math.round(request.heldMs) }, "answered");
+}

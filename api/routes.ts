@@ -1,0 +1,86 @@
+import type { FastifyInstance } from "fastify";
+import { type Authenticated, authenticate } from "./auth.ts";
+import type { ApiDeps } from "./deps.ts";
+import { sendRefusal } from "./errors.ts";
+import { gatewayConfirm } from "./gateway/confirm.ts";
+import { gatewayFetch } from "./gateway/fetch.ts";
+import { gatewayOptions } from "./gateway/options.ts";
+import { gatewayPayment } from "./gateway/payment.ts";
+import { gatewayStatus } from "./gateway/status.ts";
+import { createOperations } from "./merchant/create.ts";
+import { statusOperations } from "./merchant/status.ts";
+import type { Operation } from "./operation.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Set before the body is read, so that a stranger's body never is. */
+    authenticated: Authenticated | null;
+  }
+}
+
+/** The whole contract. */
+export const operations: readonly Operation[] = [
+  ...createOperations,
+  ...statusOperations,
+  gatewayPayment,
+  gatewayOptions,
+  gatewayFetch,
+  gatewayConfirm,
+  gatewayStatus,
+];
+
+const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
+
+/** Serves every operation, 405 for other methods on their paths, 404 for other paths. */
+export function serveOperations(app: FastifyInstance, deps: ApiDeps): void {
+  app.decorateRequest("authenticated", null);
+  // Here and not in a handler for what was not found: that would be asked only after reading the body.
+  app.addHook("onRequest", async (request, reply) => {
+    if (request.is404) return sendRefusal(reply, { code: "invalid_params", message: "there is no such path" }, 404);
+  });
+  for (const operation of operations) serveOperation(app, deps, operation);
+  for (const path of new Set(operations.map((operation) => operation.path))) refuseOtherMethods(app, path);
+}
+
+function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operation): void {
+  app.route({
+    method: operation.method,
+    url: operation.path,
+    onRequest: async (request, reply) => {
+      const who = await authenticate(deps, request.headers, operation.access);
+      if (!who.ok) return sendRefusal(reply, who);
+      request.authenticated = who.value;
+    },
+    handler: async (request, reply) => {
+      const { authenticated, params, query, body } = request;
+      if (!authenticated) throw new Error("a request came past authentication");
+      const hold = {
+        onGone: (leave: () => void) => void reply.raw.once("close", leave),
+        held: (ms: number) => {
+          request.heldMs = ms;
+        },
+      };
+      const result = await operation.run(
+        { ...deps, log: request.log as ApiDeps["log"] },
+        { ...authenticated, params, query, body, hold },
+      );
+      return result.ok ? reply.code(operation.success).send(result.value) : sendRefusal(reply, result);
+    },
+  });
+}
+
+function refuseOtherMethods(app: FastifyInstance, path: string): void {
+  const known = operations.filter((operation) => operation.path === path).map((operation) => operation.method);
+  const allow = known.join(", ");
+  app.route({
+    method: methods.filter((method) => !known.some((one) => one === method)),
+    url: path,
+    onRequest: async (_request, reply) =>
+      sendRefusal(
+        reply.header("allow", allow),
+        { code: "invalid_params", message: `expected the method ${allow}` },
+        405,
+      ),
+    handler: async () => undefined,
+  });
+}

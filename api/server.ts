@@ -1,0 +1,41 @@
+import { type FastifyBaseLogger, type FastifyInstance, fastify } from "fastify";
+import { allowGatewayOrigins } from "./cors.ts";
+import type { ApiDeps } from "./deps.ts";
+import { answerBrokenRequest, answerEarlyFailure, answerFailure } from "./failures.ts";
+import { observeRequests, pickRequestId } from "./observe.ts";
+import { serveOperations } from "./routes.ts";
+
+/** Largest body, bytes. */
+const BODY_LIMIT = 64 * 1024;
+/** Above the idle time of usual load balancers (60 s), so that it is they who close. */
+const KEEP_ALIVE_MS = 72_000;
+/** For a request to arrive whole; a hold comes after that and is not counted. */
+const REQUEST_MS = 30_000;
+
+/** The ingress: listens to nothing yet, opens nothing. Closing it answers all who wait first. */
+export function buildServer(deps: ApiDeps): FastifyInstance {
+  const app: FastifyInstance = fastify({
+    loggerInstance: deps.log as FastifyBaseLogger,
+    disableRequestLogging: true,
+    requestIdLogLabel: "requestId",
+    genReqId: pickRequestId,
+    bodyLimit: BODY_LIMIT,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout: REQUEST_MS,
+    exposeHeadRoutes: false,
+    // Wallets join base address and path by concatenation.
+    routerOptions: { ignoreDuplicateSlashes: true, ignoreTrailingSlash: true, maxParamLength: 4_096 },
+    frameworkErrors: answerEarlyFailure,
+    clientErrorHandler: answerBrokenRequest,
+  });
+  app.removeContentTypeParser("text/plain");
+  app.setErrorHandler(answerFailure);
+  observeRequests(app, deps.metrics);
+  app.addHook("onSend", async (_request, reply) => {
+    if (deps.waiters.isDraining()) reply.header("connection", "close");
+  });
+  app.addHook("preClose", async () => deps.waiters.drain());
+  allowGatewayOrigins(app);
+  serveOperations(app, deps);
+  return app;
+}
