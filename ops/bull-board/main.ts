@@ -1,61 +1,66 @@
-import { sql } from "kysely";
 import { Registry } from "prom-client";
+import { isMigrated } from "../../db/migrate.ts";
 import { openDb } from "../../db/open.ts";
 import { openRedis } from "../../queues/connection.ts";
 import { openRing } from "../../queues/ring.ts";
-import { readBoardConfig } from "../config.ts";
+import { type BoardConfig, ConfigError, readBoardConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
 import { startProbes } from "../probes.ts";
 import { createShutdown, installSignals } from "../shutdown.ts";
 import { buildBoard } from "./board.ts";
 
-const config = readBoardConfig(process.env);
-const log = createLog({ level: config.LOG_LEVEL, role: "bull-board" });
-const shutdown = createShutdown({ log });
-installSignals(shutdown, { log });
+async function serve(config: BoardConfig): Promise<void> {
+  const log = createLog({ level: config.LOG_LEVEL, role: "bull-board" });
+  const shutdown = createShutdown({ log });
+  installSignals(shutdown, { log });
 
-const registry = new Registry();
-const metrics = createMetrics(registry, "bull-board");
-const db = openDb(config.DATABASE_URL, {
-  max: Math.min(config.DATABASE_POOL, 2),
-  applicationName: "pay-bull-board",
-  onStatement: (seconds, failed) => {
-    metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
-    metrics.sqlSeconds.observe(seconds);
-  },
-  onIdleError: (err) => log.warn({ err }, "a database connection was lost"),
-});
-shutdown.onClose("database", () => db.destroy());
-const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
-shutdown.onClose("redis", () => redis.disconnect());
-const { queues, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });
-shutdown.onClose("queues", close);
+  const registry = new Registry();
+  const metrics = createMetrics(registry, "bull-board");
+  const db = openDb(config.DATABASE_URL, {
+    max: Math.min(config.DATABASE_POOL, 2),
+    applicationName: "pay-bull-board",
+    onStatement: (seconds, failed) => {
+      metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
+      metrics.sqlSeconds.observe(seconds);
+    },
+    onIdleError: (err) => log.warn({ err }, "a database connection was lost"),
+  });
+  shutdown.onClose("database", () => db.destroy());
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+  shutdown.onClose("redis", () => redis.disconnect());
+  const { queues, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });
+  shutdown.onClose("queues", close);
 
-const probes = await startProbes({
-  host: config.HOST,
-  port: config.METRICS_PORT,
-  registry,
-  isDraining: () => shutdown.signal.aborted,
-  ready: async () => {
-    const postgres = await sql`select 1`.execute(db).then(
-      () => true,
-      () => false,
-    );
-    const checks = { postgres, redis: redis.status === "ready" };
-    return { ok: checks.postgres && checks.redis, checks };
-  },
-});
-shutdown.onClose("probes", () => probes.close());
-log.info({ port: probes.port }, "metrics listening");
+  const probes = await startProbes({
+    host: config.HOST,
+    port: config.METRICS_PORT,
+    registry,
+    isDraining: () => shutdown.signal.aborted,
+    ready: async () => {
+      const checks = { migrated: await isMigrated(db).catch(() => false), redis: redis.status === "ready" };
+      return { ok: checks.migrated && checks.redis, checks };
+    },
+  });
+  shutdown.onClose("probes", () => probes.close());
+  log.info({ port: probes.port }, "metrics listening");
 
-const board = await buildBoard({
-  queues,
-  login: { user: config.ADMIN_USER, password: config.ADMIN_PASSWORD },
-  deployment: config.REDIS_PREFIX,
-  recordAction: ({ who, action, queue, jobId }) =>
-    db.insertInto("operator_action").values({ who, action, queue, job_id: jobId, at: new Date() }).execute(),
-  log,
-});
-shutdown.onClose("board", () => board.close());
-log.info({ url: await board.listen({ host: config.HOST, port: config.PORT }) }, "board listening");
+  const board = await buildBoard({
+    queues,
+    login: { user: config.ADMIN_USER, password: config.ADMIN_PASSWORD },
+    deployment: config.REDIS_PREFIX,
+    recordAction: ({ who, action, queue, jobId }) =>
+      db.insertInto("operator_action").values({ who, action, queue, job_id: jobId, at: new Date() }).execute(),
+    log,
+  });
+  shutdown.onClose("board", () => board.close());
+  log.info({ url: await board.listen({ host: config.HOST, port: config.PORT }) }, "listening");
+}
+
+try {
+  await serve(readBoardConfig(process.env));
+} catch (error) {
+  // A configuration error is written for a person, before there is a log.
+  console.error(error instanceof ConfigError ? error.message : error);
+  process.exit(1);
+}
