@@ -1,3 +1,5 @@
+import { BaseError } from "viem";
+
 /**
  * What can go wrong between us and a chain. `transient` says whether the same call may go through later; everything
  * else is a misconfiguration or a bug and wants a person.
@@ -27,4 +29,12 @@ export class ChainFault extends Error {
     this.code = code;
     this.transient = faults[code].transient;
   }
+}
+
+/**
+ * The judge of everything chains/ throws: a fault by its bit; an error that viem threw by itself is a node's answer or
+ * silence, and passes.
+ */
+export function isTransientChainError(error: unknown): boolean {
+  return error instanceof ChainFault ? error.transient : error instanceof BaseError;
 }

@@ -37,6 +37,21 @@ export async function listReady(db: Db, args: { chain: string; now: Date; limit:
     .execute();
 }
 
+/** A transfer, while it waits for a lane. */
+export async function findReady(db: Db, id: string): Promise<TransferRow | undefined> {
+  return db.selectFrom("transfer").selectAll().where("id", "=", id).where("state", "=", "ready").executeTakeFirst();
+}
+
+/** How many transfers stand in each unfinished state. */
+export async function countUnfinished(db: Db): Promise<{ chain: string; state: string; count: number }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", "state", sql<number>`count(*)::int`.as("count")])
+    .where("state", "not in", ["confirmed", "ended"])
+    .groupBy(["chain", "state"])
+    .execute();
+}
+
 /** Puts transfers into a lane's nonce. Fewer ids than asked means that somebody else took some: undo the whole. */
 export async function carryTransfers(
   db: Db,

@@ -36,13 +36,14 @@ export async function endOutlived(
         at: deps.now(),
         set: { due_at: null },
       });
-      return ids.length === 0 ? () => undefined : args.book(db, [transfer]);
+      if (ids.length === 0) return undefined;
+      return args.book(db, [transfer]);
     });
     deps.log.warn(
       { transfer: transfer.id, trouble: transfer.last_trouble },
       "a transfer's authorization has run out unused",
     );
-    afterCommit();
+    afterCommit?.();
   }
 }
 

@@ -1,0 +1,82 @@
+import { sql } from "kysely";
+import type { Db } from "./tables.ts";
+
+/** One side of a booking. Positive is debit, negative credit; a group's entries sum to zero per asset. */
+export type Entry = { account: string; asset: string; amount: bigint };
+/**
+ * One booking: `kind` and `subject` are its natural key, so that nothing is booked twice. What stands for something on
+ * chain carries where it stands there.
+ */
+export type Group = {
+  kind: string;
+  subject: string;
+  entries: readonly Entry[];
+  onChain?: { chain: string; block_number: number; block_hash: string; tx_hash: string; log_index: number };
+};
+
+/** Appends groups. Throws when one of them was booked before or does not sum to zero (the latter at commit). */
+export async function insertGroups(db: Db, groups: readonly Group[], at: Date): Promise<void> {
+  if (groups.length === 0) return;
+  const rows = await db
+    .insertInto("ledger_group")
+    .values(
+      groups.map(({ kind, subject, onChain }) => ({
+        kind,
+        subject,
+        chain: onChain?.chain ?? null,
+        block_number: onChain?.block_number ?? null,
+        block_hash: onChain?.block_hash ?? null,
+        tx_hash: onChain?.tx_hash ?? null,
+        log_index: onChain?.log_index ?? null,
+        at,
+      })),
+    )
+    .returning(["id", "kind", "subject"])
+    .execute();
+  const ids = new Map(rows.map((row) => [`${row.kind} ${row.subject}`, row.id]));
+  const entries = groups.flatMap(({ kind, subject, entries }) => {
+    const group_id = ids.get(`${kind} ${subject}`);
+    if (group_id === undefined) throw new Error(`ledger group ${kind} ${subject} was not written`);
+    return entries.map((entry) => ({ group_id, ...entry }));
+  });
+  await db.insertInto("ledger_entry").values(entries).execute();
+}
+
+/** What is added to a merchant's balance, minor units. */
+export type Credit = { merchantId: string; asset: string; amount: bigint };
+
+/**
+ * Adds to merchants' balances and takes a settlement number for each credit. Gives the number per credit, in order.
+ * Rows are touched in a fixed order, so that two bookings cannot wait for each other.
+ */
+export async function creditMerchants(db: Db, credits: readonly Credit[]): Promise<number[]> {
+  const byBalance = Map.groupBy(credits, (credit) => `${credit.merchantId} ${credit.asset}`);
+  const numbers = new Map<Credit, number>();
+  for (const key of [...byBalance.keys()].sort()) {
+    const group = byBalance.get(key) ?? [];
+    const [first] = group;
+    if (!first) continue;
+    const total = group.reduce((sum, credit) => sum + credit.amount, 0n);
+    const { rows } = await sql<{ next: number }>`
+      insert into merchant_balance as b (merchant_id, asset, amount, next_settlement)
+      values (${first.merchantId}, ${first.asset}, ${total}, ${group.length + 1})
+      on conflict (merchant_id, asset) do update
+      set amount = b.amount + excluded.amount, next_settlement = b.next_settlement + ${group.length}
+      returning next_settlement as next`.execute(db);
+    const next = rows[0]?.next ?? 0;
+    for (const [index, credit] of group.entries()) numbers.set(credit, next - group.length + index);
+  }
+  return credits.map((credit) => numbers.get(credit) ?? 0);
+}
+
+/** Takes from a merchant's balance. False, and nothing taken, when there is less than that. */
+export async function debitMerchant(db: Db, debit: Credit): Promise<boolean> {
+  const result = await db
+    .updateTable("merchant_balance")
+    .set({ amount: sql`amount - ${debit.amount}` })
+    .where("merchant_id", "=", debit.merchantId)
+    .where("asset", "=", debit.asset)
+    .where("amount", ">=", debit.amount)
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
+}

@@ -1,0 +1,67 @@
+import type { Group } from "../db/ledger.ts";
+import type { ConfirmedTransfer } from "../db/transfers.ts";
+
+/** The accounts of the ledger. Assets we hold are debits, what we owe is a credit. */
+export const accounts = {
+  /** What our receiving account holds. */
+  treasury: "treasury",
+  /** What we owe a merchant. */
+  payable: (merchantId: string) => `payable:${merchantId}`,
+  /** Payouts that have left a merchant's balance and not yet arrived. */
+  inTransit: "in_transit",
+} as const;
+
+type Movement = Pick<
+  ConfirmedTransfer,
+  "id" | "asset" | "amount" | "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index"
+>;
+
+/** A buyer's money has arrived: the treasury holds it, the merchant is owed it. */
+export function paymentGroup(transfer: Movement, merchantId: string): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "payment",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: [
+      { account: accounts.treasury, asset, amount },
+      { account: accounts.payable(merchantId), asset, amount: -amount },
+    ],
+  };
+}
+
+/** A payout was begun: what was owed is on its way. */
+export function settlementBegunGroup(settlement: {
+  id: string;
+  asset: string;
+  amount: bigint;
+  merchantId: string;
+}): Group {
+  const { asset, amount } = settlement;
+  return {
+    kind: "settlement_begun",
+    subject: settlement.id,
+    entries: [
+      { account: accounts.payable(settlement.merchantId), asset, amount },
+      { account: accounts.inTransit, asset, amount: -amount },
+    ],
+  };
+}
+
+/** A payout has arrived: it is on its way no more, and the treasury holds less. */
+export function settlementPaidGroup(transfer: Movement): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "settlement_paid",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: [
+      { account: accounts.inTransit, asset, amount },
+      { account: accounts.treasury, asset, amount: -amount },
+    ],
+  };
+}
+
+function placeOf({ chain, block_number, block_hash, tx_hash, log_index }: Movement) {
+  return { chain, block_number, block_hash, tx_hash, log_index };
+}

@@ -1,0 +1,111 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { Registry } from "prom-client";
+import { openEvmKeys } from "../chains/evm/open.ts";
+import { signatureEngine } from "../chains/evm/signature.ts";
+import { checkChains, openChains } from "../chains/open.ts";
+import { isMigrated } from "../db/migrate.ts";
+import { openDb } from "../db/open.ts";
+import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.ts";
+import { createLog } from "../ops/log.ts";
+import { createMetrics } from "../ops/metrics.ts";
+import { readKey, readNetworks } from "../ops/networks.ts";
+import { startProbes } from "../ops/probes.ts";
+import { createShutdown, installSignals } from "../ops/shutdown.ts";
+import { createAnnounce } from "../queues/announce.ts";
+import { isQueueName, queueNames } from "../queues/catalog.ts";
+import { openPatientRedis, openRedis } from "../queues/connection.ts";
+import { consume, type Handler } from "../queues/consume.ts";
+import { openRing } from "../queues/ring.ts";
+import { startTransfers } from "../transfers/start.ts";
+import { fillGauges } from "./gauges.ts";
+import { createHandlers } from "./handlers.ts";
+import { retryStart } from "./retry-start.ts";
+import { isTransient } from "./trouble.ts";
+
+/** How often each worker process rings the sweep, milliseconds; together they run one a second. */
+const SWEEP_EVERY_MS = 1_000;
+
+async function work(config: WorkerConfig): Promise<void> {
+  const served = config.WORKER_QUEUES.length === 0 ? queueNames : config.WORKER_QUEUES.filter(isQueueName);
+  const unknown = config.WORKER_QUEUES.filter((name) => !isQueueName(name));
+  if (unknown.length > 0)
+    throw new ConfigError(
+      `WORKER_QUEUES names no queue of ours: ${unknown.join(", ")}; there are ${queueNames.join(", ")}`,
+    );
+  const networks = readNetworks(config.NETWORKS_FILE);
+  const keys = new Map(networks.chains.map((network) => [network.chain, openEvmKeys(network, readKey)]));
+
+  const log = createLog({ level: config.LOG_LEVEL, role: "worker" });
+  const shutdown = createShutdown({ log });
+  installSignals(shutdown, { log });
+  const registry = new Registry();
+  const metrics = createMetrics(registry, "worker");
+  const db = openDb(config.DATABASE_URL, {
+    max: config.DATABASE_POOL,
+    applicationName: "pay-worker",
+    onStatement: (seconds, failed) => {
+      metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
+      metrics.sqlSeconds.observe(seconds);
+    },
+    onIdleError: (err) => log.warn({ err }, "a database connection was lost"),
+  });
+  shutdown.onClose("database", () => db.destroy());
+  const onRedisError = (err: Error) => log.warn({ err }, "redis connection");
+  const redis = openRedis(config.REDIS_URL, onRedisError);
+  shutdown.onClose("redis", () => redis.disconnect());
+  const { ring, queues, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });
+  shutdown.onClose("queues", close);
+
+  const now = () => new Date();
+  let started = false;
+  const probes = await startProbes({
+    host: config.HOST,
+    port: config.METRICS_PORT,
+    registry,
+    isDraining: () => shutdown.signal.aborted,
+    ready: async () => {
+      const checks = { started, migrated: await isMigrated(db).catch(() => false), redis: redis.status === "ready" };
+      return { ok: Object.values(checks).every(Boolean), checks };
+    },
+  });
+  shutdown.onClose("probes", () => probes.close());
+  fillGauges({ db, queues, metrics, now });
+  log.info({ port: probes.port, served, signatureEngine }, "metrics listening");
+
+  const chains = openChains(networks, metrics);
+  const owner = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
+  const announce = createAnnounce(redis, config.REDIS_PREFIX);
+  const deps = { db, chains, networks, keys, owner, ring, announce, log, metrics, now };
+  await retryStart({ log, signal: shutdown.signal, isTransient }, async () => {
+    await checkChains(chains);
+    await startTransfers(deps);
+  });
+  if (shutdown.signal.aborted) return;
+
+  const handlers = createHandlers(deps);
+  const connect = () => {
+    const connection = openPatientRedis(config.REDIS_URL, onRedisError);
+    shutdown.onClose("queue connection", () => connection.disconnect());
+    return connection;
+  };
+  const options = { connect, prefix: config.REDIS_PREFIX, signal: shutdown.signal, isTransient, log, metrics };
+  const workers = served.map((name) => consume(name, handlers[name] as Handler<typeof name>, options));
+  const drain = { boundMs: config.DRAIN_MS };
+  shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), drain);
+  const timer = setInterval(
+    () => void ring("sweep", [{ data: { at: Math.floor(Date.now() / SWEEP_EVERY_MS) } }]),
+    SWEEP_EVERY_MS,
+  );
+  shutdown.onClose("sweep timer", () => clearInterval(timer));
+  started = true;
+  log.info({ served }, "working");
+}
+
+try {
+  await work(readWorkerConfig(process.env));
+} catch (error) {
+  // What is wrong with the configuration, or with a chain behind it, is said for a person to read.
+  console.error(error instanceof Error ? `${error.name}: ${error.message}` : error);
+  process.exit(1);
+}
