@@ -82,14 +82,15 @@ export function hashAuthorization(separator: Hex, authorization: Authorization):
 }
 
 /**
- * The typed data as wallets take it: a JSON text with EIP712Domain listed and whole numbers as 0x hex, so that no
- * wallet's JSON parser can round one (wire-contract: every deployed SDK reads this form).
+ * The typed data as wallets take it: a JSON text with EIP712Domain listed and amounts as 0x hex, so that no wallet's
+ * JSON parser can round one. The chain id is a plain number: a wallet on viem that strips EIP712Domain leaves a chain
+ * id given as text out of the domain, and signs for no chain at all (docs/decisions/typed-data.md).
  */
 export function typedDataJson(domain: TokenDomain, authorization: Authorization): string {
   return JSON.stringify({
     types: { EIP712Domain: domainType, TransferWithAuthorization: authorizationType },
     primaryType: "TransferWithAuthorization",
-    domain: { ...domain, chainId: numberToHex(domain.chainId) },
+    domain,
     message: {
       from: authorization.from,
       to: authorization.to,
