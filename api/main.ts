@@ -34,6 +34,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const registry = new Registry();
   const metrics = createMetrics(registry, "api");
   const opened: Opened = { config, log, metrics, shutdown };
+  const state = { listening: false };
 
   const db = openDatabase(opened);
   const probes = await startProbes({
@@ -41,7 +42,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     port: config.METRICS_PORT,
     registry,
     isDraining: () => shutdown.signal.aborted,
-    ready: createReadiness(db),
+    ready: createReadiness(db, () => state.listening),
   });
   shutdown.onClose("probes", () => probes.close());
   log.info({ port: probes.port }, "metrics listening");
@@ -67,6 +68,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   };
   shutdown.onClose("server", drain, { boundMs: LAST_REQUESTS_MS + CLOSE_MS });
   log.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, "listening");
+  state.listening = true;
 }
 
 function openDatabase({ config, log, metrics, shutdown }: Opened) {
@@ -89,7 +91,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
 }
 
 /** Neither Redis nor RPC is asked: a blip there would take every replica out at once. */
-function createReadiness(db: Pool): () => Promise<Readiness> {
+function createReadiness(db: Pool, isListening: () => boolean): () => Promise<Readiness> {
   let migrated = false;
   return async () => {
     const postgres = await sql`select 1`.execute(db).then(
@@ -97,7 +99,8 @@ function createReadiness(db: Pool): () => Promise<Readiness> {
       () => false,
     );
     migrated ||= postgres && (await isMigrated(db));
-    return { ok: postgres && migrated, checks: { postgres, migrated } };
+    const checks = { postgres, migrated, listening: isListening() };
+    return { ok: Object.values(checks).every(Boolean), checks };
   };
 }
 

@@ -1,4 +1,4 @@
-import { type FastifyBaseLogger, type FastifyInstance, fastify } from "fastify";
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
 import { allowGatewayOrigins } from "./cors.ts";
 import type { ApiDeps } from "./deps.ts";
 import { answerBrokenRequest, answerEarlyFailure, answerFailure } from "./failures.ts";
@@ -16,8 +16,8 @@ const REQUEST_MS = 30_000;
 export function buildServer(deps: ApiDeps): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
-    disableRequestLogging: true,
-    requestIdLogLabel: "requestId",
+    // observe.ts writes the one line of a request.
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     genReqId: pickRequestId,
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,

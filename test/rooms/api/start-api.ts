@@ -1,0 +1,186 @@
+import { randomBytes } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { sql } from "kysely";
+import { Registry } from "prom-client";
+import { buildServer } from "../../../api/server.ts";
+import { createWaiters } from "../../../api/waiters.ts";
+import { openChains } from "../../../chains/open.ts";
+import { moveRows } from "../../../db/moves.ts";
+import { openDb } from "../../../db/open.ts";
+import type { NextOf, StateOf } from "../../../db/states.ts";
+import type { Mode } from "../../../db/tables.ts";
+import { createLog } from "../../../ops/log.ts";
+import { createMetrics } from "../../../ops/metrics.ts";
+import { type Networks, parseNetworks } from "../../../ops/networks.ts";
+import { createAccount, createApiKey, createAppId, type Scope } from "../../../payments/accounts.ts";
+import { addDestinations, createMerchant } from "../../../payments/merchants.ts";
+import { listStatuses } from "../../../payments/read.ts";
+import { createAnnounce, listen } from "../../../queues/announce.ts";
+import { openPatientRedis, openRedis } from "../../../queues/connection.ts";
+import { openRing } from "../../../queues/ring.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { createDatabase } from "../../support/database.ts";
+import { redisPrefix } from "../../support/redis.ts";
+
+/** CAIP-19 of the one asset of `testNetworks`. */
+export const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
+export const destination = `eip155:31337:0x${"d1".repeat(20)}`;
+export const publicUrl = "https://pay.example.test";
+
+/** A network nobody answers for: test mode asks no chain, and what would ask one must fail. */
+export function testNetworks(): Networks {
+  const address = `0x${"b1".repeat(20)}`;
+  return parseNetworks({
+    deployment: "test",
+    chains: [
+      {
+        chain: "eip155:31337",
+        name: "Local",
+        rpc: [{ name: "nobody", url: "http://127.0.0.1:1" }],
+        blockMs: 1_000,
+        pollMs: 100,
+        finality: { blocks: 1 },
+        multicall: address,
+        fees: { maxFeePerGas: "1000000000", priorityFeePerGas: "1" },
+        treasury: { address, key: { env: "NOBODY" } },
+        lanes: [{ address, key: { env: "NOBODY" } }],
+        assets: [
+          {
+            asset,
+            symbol: "USDC",
+            name: "USD Coin",
+            decimals: 6,
+            kind: "eip3009",
+            peg: "iso4217/USD",
+            domain: { name: "USD Coin", version: "2" },
+          },
+        ],
+      },
+    ],
+  });
+}
+
+export type StartOptions = {
+  /** Where Redis is; a port where nothing listens stands for one that is away. */
+  redisUrl?: string;
+};
+
+/** The ingress as main.ts puts it together, listening on a free port, on a database and Redis prefix of one's own. */
+export async function startApi(options: StartOptions = {}) {
+  const place = redisPrefix();
+  const redisUrl = options.redisUrl ?? place.url;
+  const databaseUrl = await createDatabase();
+  const lines: string[] = [];
+  const log = createLog({ level: "info", role: "api" }, { write: (line) => void lines.push(line) });
+  const registry = new Registry();
+  const metrics = createMetrics(registry, "api");
+  const statements = { count: 0 };
+  const db = openDb(databaseUrl, { max: 5, onStatement: () => void statements.count++ });
+  const redis = openRedis(redisUrl, () => undefined);
+  const subscriber = openPatientRedis(redisUrl, () => undefined);
+  const { ring, close } = openRing({ redis, prefix: place.prefix, log, metrics });
+  const announce = createAnnounce(redis, place.prefix);
+  const networks = testNetworks();
+  const chains = openChains(networks, metrics);
+  const deps = { db, chains, networks, ring, announce, log, metrics, now: () => new Date() };
+  const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
+  const subscribed = listen(subscriber, place.prefix, waiters.wake);
+  if (options.redisUrl === undefined) await subscribed;
+  else subscribed.catch(() => undefined);
+  const app = buildServer({ ...deps, waiters, publicUrl });
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  atEnd(async () => {
+    await app.close();
+    waiters.close();
+    subscriber.disconnect();
+    await close();
+    redis.disconnect();
+    await db.destroy();
+  });
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  return { url, app, deps, db, metrics, registry, announce, waiters, lines, statements, ...createClient(url) };
+}
+
+export type Api = Awaited<ReturnType<typeof startApi>>;
+export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
+
+type Asked = { headers?: Record<string, string>; json?: unknown; text?: string; signal?: AbortSignal };
+
+/** Asks over HTTP. `json` is sent as such; `text` is sent as it is. */
+function createClient(url: string) {
+  async function ask(method: string, path: string, asked: Asked = {}): Promise<Answer> {
+    const sent = asked.json === undefined ? asked.text : JSON.stringify(asked.json);
+    const type = asked.json === undefined ? {} : { "content-type": "application/json" };
+    const response = await fetch(`${url}${path}`, {
+      method,
+      redirect: "manual",
+      headers: { ...type, ...asked.headers },
+      ...(sent === undefined ? {} : { body: sent }),
+      ...(asked.signal ? { signal: asked.signal } : {}),
+    });
+    const answered = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: answered === "" ? {} : (JSON.parse(answered) as Record<string, unknown>),
+    };
+  }
+  return {
+    get: (path: string, headers: Record<string, string> = {}, signal?: AbortSignal) =>
+      ask("GET", path, { headers, ...(signal ? { signal } : {}) }),
+    post: (path: string, headers: Record<string, string>, json: unknown) => ask("POST", path, { headers, json }),
+    ask,
+  };
+}
+
+/** An account with a merchant that settles the test asset; `headers` are what its backend sends. */
+export async function makeMerchant(
+  api: Api,
+  { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[] } = {},
+) {
+  const { id: accountId } = await createAccount(api.deps, { name: "Shop" });
+  const { key } = await createApiKey(api.deps, { accountId, mode, scopes });
+  const { appId } = await createAppId(api.deps, { accountId, mode });
+  const merchant = await createMerchant(api.deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  await addDestinations(api.deps, { merchantId: merchant.id, settlements: [{ asset, destination }] });
+  const wallet = { "app-id": appId, "client-id": randomBytes(8).toString("hex") };
+  return { accountId, merchantId: merchant.id, key, wallet, headers: { "api-key": key, "merchant-id": merchant.id } };
+}
+
+export type TestMerchant = Awaited<ReturnType<typeof makeMerchant>>;
+
+/** Creates a payment over HTTP and gives its id. */
+export async function makePayment(api: Api, merchant: TestMerchant, more: object = {}): Promise<string> {
+  const answer = await api.post("/v1/payments", merchant.headers, {
+    amount: { unit: "iso4217/USD", value: "500" },
+    ...more,
+  });
+  if (answer.status !== 201) throw new Error(`no payment: ${JSON.stringify(answer.body)}`);
+  return answer.body.paymentId as string;
+}
+
+/** Moves a payment as a worker would, and says nothing of it. */
+export async function movePayment<S extends StateOf<"payment">>(
+  api: Api,
+  id: string,
+  from: S,
+  to: NextOf<"payment", S>,
+) {
+  const paid = { tx_id: `test:${id}`, paid_asset: asset, paid_amount: 5_000_000n };
+  const set = to === "succeeded" ? paid : {};
+  const moved = await moveRows(api.db, "payment", { ids: [id], from, to, at: new Date(), set });
+  if (moved.length !== 1) throw new Error(`${id} did not move from ${from} to ${to}`);
+}
+
+/** Rows a refused request may not leave behind. */
+export async function countRows(api: Api): Promise<object> {
+  const { rows } =
+    await sql<object>`select (select count(*) from payment) as payments, (select count(*) from payment_option) as options,
+    (select count(*) from attempt) as attempts, (select count(*) from event) as events`.execute(api.db);
+  return rows[0] ?? {};
+}
+
+/** How many long polls this api holds now. */
+export async function countHeld(api: Api): Promise<number> {
+  return (await api.metrics.longPolls.get()).values[0]?.value ?? 0;
+}

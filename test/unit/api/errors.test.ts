@@ -1,0 +1,20 @@
+import { describe, expect, test } from "vitest";
+import { statusOf } from "../../../api/errors.ts";
+import { errorCodes } from "../../../payments/errors.ts";
+
+describe("the table of error codes", () => {
+  test("gives every code of the contract one status, and holds no other code", () => {
+    expect(Object.keys(statusOf).sort()).toEqual([...errorCodes].sort());
+  });
+
+  test("keeps the pairs that the specification names", () => {
+    expect(statusOf).toMatchObject({
+      invalid_api_key: 401,
+      forbidden: 403,
+      payment_not_found: 404,
+      quote_expired: 409,
+      payment_expired: 410,
+      internal_error: 500,
+    });
+  });
+});
