@@ -1,6 +1,7 @@
 /**
- * Runs `stop` on Ctrl-C, SIGTERM, or an error nobody handled, and ends the process after it. A terminal and npm both
- * pass Ctrl-C on, so a second signal within a second is the same one; after that it ends the process at once.
+ * Runs `stop` and then ends the process: on Ctrl-C, on SIGTERM, on an error nobody handled, and when the npm that runs
+ * us is gone without a word. A terminal and npm both pass Ctrl-C on, so a second signal within a second is the same
+ * one; a later one ends the process at once.
  */
 export function onInterrupt(stop: () => Promise<void>): void {
   let since: number | undefined;
@@ -20,5 +21,12 @@ export function onInterrupt(stop: () => Promise<void>): void {
       console.error(error);
       end(1);
     });
+  }
+  if (process.env.npm_lifecycle_event !== undefined) {
+    const npm = process.ppid;
+    const look = () => {
+      if (process.ppid !== npm) end(1);
+    };
+    setInterval(look, 1_000).unref();
   }
 }

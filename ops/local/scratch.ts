@@ -15,7 +15,7 @@ export async function makeScratch(name: string, options: { parent?: string; runn
   const reachable = wanted !== undefined && (options.runner === undefined || (await isReachable(wanted)));
   const parent = reachable ? wanted : tmpdir();
   await mkdir(parent, { recursive: true });
-  if (parent === tmpdir()) await removeAbandoned(parent);
+  await removeAbandoned(parent);
   const folder = await mkdtemp(join(parent, `${prefix}${process.pid}-${name}-`));
   await chmod(folder, 0o700);
   if (options.runner !== undefined) await chown(folder, options.runner.uid, options.runner.gid);
