@@ -1,0 +1,68 @@
+import type { Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import type { StackFile } from "../../ops/local/stack-file.ts";
+import {
+  confirm,
+  createPayment,
+  listOptions,
+  type Shop,
+  signOption,
+  type WalletResult,
+  waitFinal,
+} from "../../ops/local/wallet.ts";
+import { percentile, runPool } from "./stats.ts";
+
+/** A payment that only needs its confirm. */
+export type Prepared = { paymentId: string; optionId: string; results: WalletResult[] };
+
+/** $0.01, so that a bench can run for long on what the buyers hold. */
+const CENTS = "1";
+
+/** Creates payments, asks for options and signs, as merchants and wallets do before the moment that is measured. */
+export async function preparePayments(stack: StackFile, count: number): Promise<Prepared[]> {
+  const shop: Shop = { baseUrl: stack.baseUrl, caller: stack.live };
+  // A long deadline: on a slow machine the preparation of many takes longer than a payment lives by default.
+  const expiresAt = new Date(Date.now() + 3_600_000);
+  return runPool(Array.from({ length: count }), 16, async (_, index) => {
+    const buyer = stack.evm.buyers[2 + (index % (stack.evm.buyers.length - 2))];
+    if (!buyer) throw new Error("the stack has too few buyers");
+    const account = privateKeyToAccount(buyer.privateKey as Hex);
+    const paymentId = await createPayment(shop, { referenceId: `bench-${index}`, cents: CENTS, expiresAt });
+    const [option] = await listOptions(shop, paymentId, [`${stack.evm.chain}:${account.address}`]);
+    if (!option) throw new Error(`payment ${paymentId} has no option for ${account.address}`);
+    return { paymentId, optionId: option.id, results: await signOption(option, account) };
+  });
+}
+
+export type PaidRun = { paid: number; failed: string[]; perSecond: number; p50: number; p95: number };
+
+/** Confirms them, so many in flight at once, each until it is final. Times run from sending confirm to knowing the end. */
+export async function runPayments(
+  stack: StackFile,
+  prepared: readonly Prepared[],
+  concurrency: number,
+): Promise<PaidRun> {
+  const shop: Shop = { baseUrl: stack.baseUrl, caller: stack.live };
+  const failed: string[] = [];
+  const times: number[] = [];
+  const begun = performance.now();
+  await runPool(prepared, concurrency, async ({ paymentId, optionId, results }) => {
+    const sent = performance.now();
+    try {
+      const answer = await confirm(shop, paymentId, { optionId, results });
+      const end = answer.isFinal ? answer : await waitFinal(shop, paymentId, 120_000);
+      if (end.status === "succeeded") times.push(performance.now() - sent);
+      else failed.push(`${paymentId} ended ${end.status}`);
+    } catch (error) {
+      failed.push(`${paymentId}: ${error instanceof Error ? error.message : error}`);
+    }
+  });
+  const seconds = (performance.now() - begun) / 1000;
+  return {
+    paid: times.length,
+    failed,
+    perSecond: times.length / seconds,
+    p50: percentile(times, 0.5),
+    p95: percentile(times, 0.95),
+  };
+}

@@ -1,0 +1,96 @@
+import { type Hex, hexToNumber, keccak256, toHex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { domainSeparator, encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
+import type { StackFile } from "../../ops/local/stack-file.ts";
+import { runPool } from "./stats.ts";
+
+/** Amount of each raw transfer, minor units. */
+const AMOUNT = 10_000n;
+const GAS = 150_000n;
+const FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
+
+/**
+ * The reference: one key, local nonces, no database, no queue, no checks. Signs one relay per authorization and sends
+ * it, so many side by side, and counts until the last one is in a block. Gives paid per second.
+ */
+export async function runRaw(stack: StackFile, args: { payments: number; concurrency: number }): Promise<number> {
+  const rpc = createRpc(stack.evm.rpcUrl);
+  const chainId = hexToNumber((await rpc("eth_chainId", [])) as Hex);
+  const [relayer] = stack.evm.buyers;
+  if (!relayer) throw new Error("the stack has no buyers");
+  const account = privateKeyToAccount(relayer.privateKey as Hex);
+  const authorizations = await signAuthorizations(stack, chainId, args.payments);
+
+  const first = hexToNumber((await rpc("eth_getTransactionCount", [account.address, "pending"])) as Hex);
+  const begun = performance.now();
+  const hashes = await runPool(authorizations, args.concurrency, async (data, index) => {
+    const bytes = await account.signTransaction({
+      type: "eip1559",
+      chainId,
+      nonce: first + index,
+      to: stack.evm.token as Hex,
+      data,
+      gas: GAS,
+      ...FEES,
+    });
+    return (await rpc("eth_sendRawTransaction", [bytes])) as Hex;
+  });
+  await waitMined(rpc, account.address, first + args.payments);
+  const seconds = (performance.now() - begun) / 1000;
+  for (const hash of [hashes[0], hashes.at(-1)]) {
+    const receipt = (await rpc("eth_getTransactionReceipt", [hash])) as { status: string } | null;
+    if (receipt?.status !== "0x1") throw new Error("a raw relay failed on chain, so the reference means nothing");
+  }
+  return args.payments / seconds;
+}
+
+/** What the wallets would have signed; made before the clock starts, as in the measured run. */
+async function signAuthorizations(stack: StackFile, chainId: number, count: number): Promise<Hex[]> {
+  const separator = domainSeparator({
+    name: "USD Coin",
+    version: "2",
+    chainId,
+    verifyingContract: stack.evm.token as Hex,
+  });
+  const to = stack.evm.buyers.at(-1)?.address as Hex;
+  const payers = stack.evm.buyers.slice(2, -1);
+  return Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const payer = payers[index % payers.length];
+      if (!payer) throw new Error("the stack has too few buyers");
+      const authorization = {
+        token: stack.evm.token as Hex,
+        from: payer.address as Hex,
+        to,
+        value: AMOUNT,
+        validBefore: 4_102_444_800,
+        nonce: keccak256(toHex(`raw ${performance.now()} ${Math.random()} ${index}`)),
+      };
+      const signature = await privateKeyToAccount(payer.privateKey as Hex).sign({
+        hash: hashAuthorization(separator, authorization),
+      });
+      return encodeTransfer(authorization, signature);
+    }),
+  );
+}
+
+type RawRpc = (method: string, params: unknown[]) => Promise<unknown>;
+
+function createRpc(url: string): RawRpc {
+  let id = 0;
+  return async (method, params) => {
+    id += 1;
+    const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+    const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+    const answer = (await response.json()) as { result?: unknown; error?: { message: string } };
+    if (answer.error) throw new Error(`${method}: ${answer.error.message}`);
+    return answer.result;
+  };
+}
+
+async function waitMined(rpc: RawRpc, address: Hex, count: number): Promise<void> {
+  for (;;) {
+    if (hexToNumber((await rpc("eth_getTransactionCount", [address, "latest"])) as Hex) >= count) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
