@@ -52,6 +52,8 @@ export async function launchProcess(options: ProcessOptions): Promise<ServicePro
   const ports = { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort) };
   const child = await startChild(process.execPath, [entryPoints[role]], {
     cwd: root,
+    // Without the supervisor its services are gone too: there is nothing to drain into.
+    orphanSignal: "SIGKILL",
     env: { ...inherited(), ...ports, ...options.env },
     onLine(line) {
       lines.push(line);

@@ -1,3 +1,7 @@
+import type { Address } from "viem";
+import { newKey } from "../../ops/local/networks-document.ts";
+import { seedAccount } from "../../ops/local/seed.ts";
+import type { Shop } from "../../ops/local/wallet.ts";
 import { type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
 import { createDatabase } from "./database.ts";
 import { type SpawnedProcess, spawnProcess } from "./process.ts";
@@ -17,6 +21,11 @@ export type FleetOptions = NetworksOptions & {
 export type Fleet = {
   /** The first api. */
   baseUrl: string;
+  /** A merchant of live mode at the first api, for the moves of ops/local/wallet.ts; and one of test mode. */
+  shop: Shop;
+  testShop: Shop;
+  /** The merchant's own account on the chain. */
+  destination: Address;
   apis: SpawnedProcess[];
   workers: SpawnedProcess[];
   databaseUrl: string;
@@ -53,5 +62,11 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   ]);
   const addApi = (more: Record<string, string> = {}) => add("api", apis, more);
   const addWorker = (more: Record<string, string> = {}) => add("worker", workers, more);
-  return { baseUrl: apis[0]?.url ?? "", apis, workers, databaseUrl, redis, addApi, addWorker };
+  const destination = newKey().address;
+  const { id, asset } = options.chain;
+  const seeded = await seedAccount(databaseUrl, { asset, destination: `${id}:${destination}` });
+  const baseUrl = apis[0]?.url ?? "";
+  const shop = { baseUrl, caller: seeded.live };
+  const testShop = { baseUrl, caller: seeded.test };
+  return { baseUrl, shop, testShop, destination, apis, workers, databaseUrl, redis, addApi, addWorker };
 }
