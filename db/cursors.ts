@@ -93,15 +93,18 @@ export async function findReachedHead(db: Db, chain: string): Promise<Date | und
   return row?.reached_head_at ?? undefined;
 }
 
-/** Remembers a block, so that a later one's parent can be followed. */
-export async function insertBlock(db: Db, row: Insertable<Tables["chain_block"]>): Promise<void> {
+/** Remembers blocks, so that a later one's parent can be followed. */
+export async function insertBlocks(db: Db, rows: readonly Insertable<Tables["chain_block"]>[]): Promise<void> {
   await db
     .insertInto("chain_block")
-    .values(row)
+    .values([...rows])
     .onConflict((conflict) =>
-      conflict
-        .columns(["chain", "number"])
-        .doUpdateSet({ hash: row.hash, parent_hash: row.parent_hash, base_fee: row.base_fee, at: row.at }),
+      conflict.columns(["chain", "number"]).doUpdateSet((eb) => ({
+        hash: eb.ref("excluded.hash"),
+        parent_hash: eb.ref("excluded.parent_hash"),
+        base_fee: eb.ref("excluded.base_fee"),
+        at: eb.ref("excluded.at"),
+      })),
     )
     .execute();
 }

@@ -47,8 +47,8 @@ export async function isSighted(
 }
 
 /**
- * Gives a transfer the sighting that was written before the transfer was: somebody else had relayed its authorization.
- * True when there was one.
+ * Gives a transfer the sighting of its movement that somebody else has caused: one that was written before the
+ * transfer was, or while a lane was taking it. True when there is one.
  */
 export async function claimSighting(db: Db, transfer: TransferRow): Promise<boolean> {
   const result = await db
@@ -60,7 +60,7 @@ export async function claimSighting(db: Db, transfer: TransferRow): Promise<bool
     .where("payer", "=", transfer.payer)
     .where("receiver", "=", transfer.receiver)
     .where("amount", "=", transfer.amount)
-    .where("transfer_id", "is", null)
+    .where((eb) => eb.or([eb("transfer_id", "is", null), eb("transfer_id", "=", transfer.id)]))
     .where("orphaned", "=", false)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;

@@ -89,27 +89,30 @@ export async function countUnincluded(db: Db, laneId: string): Promise<{ taken: 
     .executeTakeFirstOrThrow();
 }
 
-/** A transaction of ours is in a block. */
-export async function markIncluded(
-  db: Db,
-  key: TransactionKey,
-  seen: { blockNumber: number; blockHash: string; gasUsed: bigint; gasPrice: bigint; reverted: boolean },
-): Promise<void> {
-  await db
-    .updateTable("transaction")
-    .set({
-      state: "included",
-      block_number: seen.blockNumber,
-      block_hash: seen.blockHash,
-      gas_used: seen.gasUsed,
-      gas_price: seen.gasPrice,
-      reverted: seen.reverted,
-    })
-    .where("lane_id", "=", key.lane_id)
-    .where("nonce", "=", key.nonce)
-    .where("replacement", "=", key.replacement)
-    .where("state", "in", ["signed", "offered", "accepted"])
-    .execute();
+/** What a receipt says of a transaction. */
+type Landing = TransactionKey & {
+  blockNumber: number;
+  blockHash: string;
+  gasUsed: bigint;
+  gasPrice: bigint;
+  reverted: boolean;
+};
+
+/** Transactions of ours are in blocks. */
+export async function markIncluded(db: Db, landings: readonly Landing[]): Promise<void> {
+  if (landings.length === 0) return;
+  const column = <K extends keyof Landing>(key: K) => landings.map((landing) => landing[key]);
+  await sql`
+    update transaction t
+    set state = 'included', block_number = f.block_number, block_hash = f.block_hash,
+      gas_used = f.gas_used, gas_price = f.gas_price, reverted = f.reverted
+    from unnest(
+      ${column("lane_id")}::text[], ${column("nonce")}::bigint[], ${column("replacement")}::integer[],
+      ${column("blockNumber")}::bigint[], ${column("blockHash")}::text[],
+      ${column("gasUsed")}::numeric[], ${column("gasPrice")}::numeric[], ${column("reverted")}::boolean[]
+    ) as f (lane_id, nonce, replacement, block_number, block_hash, gas_used, gas_price, reverted)
+    where t.lane_id = f.lane_id and t.nonce = f.nonce and t.replacement = f.replacement
+      and t.state in ('signed', 'offered', 'accepted')`.execute(db);
 }
 
 /** Blocks above a height are gone: what was in them has to be offered again. */

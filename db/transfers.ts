@@ -96,14 +96,20 @@ export async function listByAuthorizations(
     .execute();
 }
 
-/** Transfers that ride in a lane's nonce. */
-export async function listCarried(db: Db, slot: { lane_id: string; nonce: number }): Promise<TransferRow[]> {
+/** Transfers that ride in these nonces of lanes. */
+export async function listCarried(
+  db: Db,
+  slots: readonly { lane_id: string; nonce: number }[],
+): Promise<TransferRow[]> {
+  if (slots.length === 0) return [];
   return db
     .selectFrom("transfer")
     .selectAll()
-    .where("lane_id", "=", slot.lane_id)
-    .where("lane_nonce", "=", slot.nonce)
     .where("state", "=", "carried")
+    .where(
+      sql<boolean>`(lane_id, lane_nonce) in (
+        select * from unnest(${slots.map((slot) => slot.lane_id)}::text[], ${slots.map((slot) => slot.nonce)}::bigint[]))`,
+    )
     .execute();
 }
 

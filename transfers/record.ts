@@ -7,21 +7,16 @@ import type { Db } from "../db/tables.ts";
 import { markIncluded } from "../db/transactions.ts";
 import { listByAuthorizations, listCarried, type TransferRow, uncarryTransfers } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
-import type { BlockReading } from "./watch.ts";
+import type { Reading } from "./reading.ts";
 
 /**
- * Writes down what a block says, in the transaction that moves the cursor onto it: our transactions are included,
- * transfers are proved by their pair of logs (whoever sent them), and members of a batch that left no pair are taken
- * out of it to be tried alone. A receipt alone proves nothing about a transfer.
+ * Writes down what blocks say, in the transaction that moves the cursor onto the last of them: our transactions are
+ * included, transfers are proved by their pair of logs (whoever sent them), and members of a batch that left no pair
+ * are taken out of it to be tried alone. A receipt alone proves nothing about a transfer.
  * Gives what counts it all, to be called after the commit.
  */
-export async function recordBlock(
-  db: Db,
-  deps: TransferDeps,
-  chain: EvmChain,
-  reading: BlockReading,
-): Promise<() => void> {
-  const { block, seen, receipts } = reading;
+export async function recordBlocks(db: Db, deps: TransferDeps, chain: EvmChain, reading: Reading): Promise<() => void> {
+  const { seen, landed } = reading;
   const touching = seen.filter(
     (log) => log.receiver === chain.treasury || log.payer === chain.treasury || log.authorizationNonce !== null,
   );
@@ -40,20 +35,20 @@ export async function recordBlock(
 
   const proved = claims.flatMap(({ transfer }) => transfer ?? []);
   const at = deps.now();
-  const moves = {
-    detail: { block: block.number, hash: block.hash },
-    set: { due_at: null, hold_until: null, last_trouble: null },
-  };
+  const set = { due_at: null, hold_until: null, last_trouble: null };
   const included = new Set<string>();
   for (const from of ["carried", "ready"] as const) {
     const ids = proved.filter((row) => row.state === from).map((row) => row.id);
-    for (const id of await moveRows(db, "transfer", { ids, from, to: "included", at, ...moves })) included.add(id);
+    for (const id of await moveRows(db, "transfer", { ids, from, to: "included", at, set })) included.add(id);
   }
-  const missing: TransferRow[] = [];
-  for (const { row, receipt } of receipts) {
-    await markIncluded(db, row, receipt);
-    missing.push(...(await listCarried(db, row)));
-  }
+  await markIncluded(
+    db,
+    landed.map(({ row, receipt }) => ({ ...row, ...receipt })),
+  );
+  const missing = await listCarried(
+    db,
+    landed.map(({ row }) => row),
+  );
   const reason = "left no trace in its transaction";
   await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: at });
 
@@ -63,7 +58,7 @@ export async function recordBlock(
       if (included.has(id)) metrics.transferMoves.inc({ chain: chain.chain, purpose, from: state, to: "included" });
     for (const { purpose } of missing)
       metrics.transferMoves.inc({ chain: chain.chain, purpose, from: "carried", to: "ready" });
-    for (const { row, receipt } of receipts) {
+    for (const { row, receipt } of landed) {
       const members = [...proved, ...missing].filter(
         (member) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce,
       );

@@ -78,7 +78,7 @@ async function freeUsedNonces(
     // Ours, and the watcher is about to read its block.
     if (receipts.some((receipt) => receipt !== undefined)) continue;
     if (!(await isPassedForGood(chain, address, row.nonce))) continue;
-    const stranded = await listCarried(deps.db, row);
+    const stranded = await listCarried(deps.db, [row]);
     deps.log.error(
       { chain: chain.chain, lane: address, nonce: row.nonce },
       "a lane's nonce was used by somebody else; the key must serve this deployment alone",

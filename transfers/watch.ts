@@ -1,6 +1,5 @@
-import { type Block, readBlock, readHead, readTransfers, type SeenTransfer } from "../chains/evm/blocks.ts";
+import { type Block, readBlock, readHead } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
-import { type Receipt, readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import { getChain } from "../chains/open.ts";
 import {
@@ -8,16 +7,16 @@ import {
   type Cursor,
   ensureCursor,
   forgetBlocks,
-  insertBlock,
+  insertBlocks,
   releaseCursor,
   takeCursor,
 } from "../db/cursors.ts";
 import type { Db } from "../db/tables.ts";
-import { listByHashes, type TransactionRow } from "../db/transactions.ts";
 import { type Book, confirmFinal } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { type EndedBook, endOutlived } from "./outlive.ts";
-import { recordBlock } from "./record.ts";
+import { readBlocks } from "./reading.ts";
+import { recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
 
@@ -25,8 +24,10 @@ import { followReorg } from "./reorg.ts";
 const LEASE_MS = 3_000;
 /** How long one turn waits for a new block, milliseconds; shorter than the lease. */
 const PATIENCE_MS = 1_500;
-/** Blocks one turn reads at most, so that a job ends in time however far behind it began. */
-const TURN_LENGTH = 200;
+/** Blocks read side by side and written together, when there are several. */
+const READ_AHEAD = 16;
+/** How often one turn reads on at most, so that a job ends in time however far behind it began. */
+const TURN_LENGTH = 20;
 /** Remembered blocks: deeper than any reorg that a finality policy lets happen. */
 const REMEMBERED = 512;
 
@@ -59,8 +60,8 @@ export async function watchChain(
     const head = await waitForBlock(chain, cursor.number + 1, args.signal);
     deps.metrics.headBlock.set({ chain: chain.chain }, head);
     if (head <= cursor.number) cursor = await checkStanding(deps, chain, cursor);
-    for (let read = 0; cursor.number < head && read < TURN_LENGTH; read += 1) {
-      cursor = await readNext(deps, chain, cursor);
+    for (let reads = 0; cursor.number < head && reads < TURN_LENGTH; reads += 1) {
+      cursor = await readOn(deps, chain, cursor, head);
       deps.metrics.cursorBlock.set({ chain: chain.chain }, cursor.number);
       await confirmFinal(deps, chain, { cursor, head, book: args.books.confirmed });
     }
@@ -84,7 +85,7 @@ export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<v
       hash: block.hash,
       dueAt: deps.now(),
     });
-    if (fresh) await rememberBlock(db, chain, block);
+    if (fresh) await rememberBlocks(db, chain, [block]);
   });
 }
 
@@ -108,61 +109,39 @@ async function waitForBlock(chain: EvmChain, number: number, signal: AbortSignal
   }
 }
 
-/** Reads the block after the cursor, or follows a reorg when its parent is not the block the cursor stands on. */
-async function readNext(deps: TransferDeps, chain: EvmChain, cursor: Cursor): Promise<Cursor> {
-  const block = await readBlock(chain.rpc, cursor.number + 1);
-  if (block.parentHash !== cursor.hash) return followReorg(deps, chain, cursor);
-  const [seen, ours] = await Promise.all([
-    readTransfers(
-      chain.rpc,
-      block.hash,
-      [...chain.tokens.values()].map((token) => token.token),
-    ),
-    listByHashes(deps.db, { chain: chain.chain, hashes: block.hashes }),
-  ]);
-  const receipts = await readReceipts(chain, block, ours);
-  const counted = await deps.db.transaction().execute(async (db) => {
+/** Reads the blocks after the cursor, or follows a reorg when they do not stand on it. */
+async function readOn(deps: TransferDeps, chain: EvmChain, cursor: Cursor, head: number): Promise<Cursor> {
+  const reading = await readBlocks(deps, chain, { from: cursor, to: Math.min(head, cursor.number + READ_AHEAD) });
+  const last = reading?.blocks.at(-1);
+  if (!reading || !last) return followReorg(deps, chain, cursor);
+  const count = await deps.db.transaction().execute(async (db) => {
     // First: whoever cannot move the cursor has been overtaken and writes nothing.
-    const ok = await advanceCursor(db, { chain: chain.chain, from: cursor, to: block, until: lease(deps) });
+    const ok = await advanceCursor(db, { chain: chain.chain, from: cursor, to: last, until: lease(deps) });
     if (!ok) return undefined;
-    await rememberBlock(db, chain, block);
-    return recordBlock(db, deps, chain, { block, seen, receipts });
+    await rememberBlocks(db, chain, reading.blocks);
+    return recordBlocks(db, deps, chain, reading);
   });
-  if (!counted)
-    throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
-  counted();
-  return { ...cursor, number: block.number, hash: block.hash };
+  if (!count) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
+  count();
+  return { ...cursor, number: last.number, hash: last.hash };
 }
 
-/** What became of our own transactions in a block. */
-async function readReceipts(
-  chain: EvmChain,
-  block: Block,
-  ours: readonly TransactionRow[],
-): Promise<{ row: TransactionRow; receipt: Receipt }[]> {
-  return Promise.all(
-    ours.map(async (row) => {
-      const receipt = await readReceipt(chain.rpc, row.hash as `0x${string}`);
-      // The block names the transaction, so an endpoint without its receipt is one that lags.
-      if (receipt?.blockHash !== block.hash) throw new ChainFault("rpc_behind", { detail: `receipt of ${row.hash}` });
-      return { row, receipt };
-    }),
+async function rememberBlocks(db: Db, chain: EvmChain, blocks: readonly Block[]): Promise<void> {
+  await insertBlocks(
+    db,
+    blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
+      chain: chain.chain,
+      number,
+      hash,
+      parent_hash: parentHash,
+      base_fee: baseFee,
+      at,
+    })),
   );
-}
-
-async function rememberBlock(db: Db, chain: EvmChain, block: Block): Promise<void> {
-  const { number, hash, parentHash, baseFee, at } = block;
-  await insertBlock(db, { chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at });
-  if (number % REMEMBERED === 0) await forgetBlocks(db, { chain: chain.chain, below: number - REMEMBERED });
+  const round = blocks.find(({ number }) => number % REMEMBERED === 0);
+  if (round) await forgetBlocks(db, { chain: chain.chain, below: round.number - REMEMBERED });
 }
 
 function lease(deps: TransferDeps): Date {
   return new Date(deps.now().getTime() + LEASE_MS);
 }
-
-/** What recording a block works from. */
-export type BlockReading = {
-  block: Block;
-  seen: readonly SeenTransfer[];
-  receipts: readonly { row: TransactionRow; receipt: Receipt }[];
-};

@@ -1,0 +1,53 @@
+import type { Hex } from "viem";
+import { type Block, readBlock, readTransfers, type SeenTransfer } from "../chains/evm/blocks.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { type Receipt, readReceipt } from "../chains/evm/send.ts";
+import { ChainFault } from "../chains/faults.ts";
+import type { Cursor } from "../db/cursors.ts";
+import { listByHashes, type TransactionRow } from "../db/transactions.ts";
+import type { TransferDeps } from "./deps.ts";
+
+/** A transaction of ours, and what became of it. */
+export type Landed = { row: TransactionRow; receipt: Receipt };
+/** What some blocks in a row say: token movements, and our own transactions with their receipts. */
+export type Reading = { blocks: readonly Block[]; seen: readonly SeenTransfer[]; landed: readonly Landed[] };
+
+/**
+ * Reads the blocks after a cursor, side by side: a header and the token logs of each, and the receipts of what we sent.
+ * Gives those that stand on each other and on the cursor; undefined when not even the first one does (a reorg).
+ */
+export async function readBlocks(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  range: { from: Cursor; to: number },
+): Promise<Reading | undefined> {
+  const { from, to } = range;
+  const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
+  const blocks = keepLinked(from.hash, await Promise.all(numbers.map((number) => readBlock(chain.rpc, number))));
+  if (blocks.length === 0) return undefined;
+  const tokens = [...chain.tokens.values()].map((token) => token.token);
+  const [seen, ours] = await Promise.all([
+    Promise.all(blocks.map((block) => readTransfers(chain.rpc, block.hash, tokens))),
+    listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
+  ]);
+  const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
+  return { blocks, seen: seen.flat(), landed };
+}
+
+/** The blocks from the first on whose parent is the block before. */
+export function keepLinked<B extends { hash: string; parentHash: string }>(hash: string, blocks: readonly B[]): B[] {
+  const linked: B[] = [];
+  for (const block of blocks) {
+    if (block.parentHash !== (linked.at(-1)?.hash ?? hash)) break;
+    linked.push(block);
+  }
+  return linked;
+}
+
+async function readLanded(chain: EvmChain, blocks: readonly Block[], row: TransactionRow): Promise<Landed> {
+  const receipt = await readReceipt(chain.rpc, row.hash as Hex);
+  // A block names the transaction, so an endpoint without its receipt is one that lags.
+  if (!receipt || !blocks.some((block) => block.hash === receipt.blockHash))
+    throw new ChainFault("rpc_behind", { detail: `receipt of ${row.hash}` });
+  return { row, receipt };
+}
