@@ -47,11 +47,14 @@ export function censor(value: unknown): unknown {
  * a bearer token or a URL's password is cut out of any text. Hashes and addresses (64 digits or fewer) stay.
  */
 export function scrubText(text: string): string {
-  return text
-    .replaceAll(/(?:0x|\\+x)?[0-9a-f]{65,}/gi, "[redacted hex]")
-    .replaceAll(/\bsvc_(test_)?[A-Za-z0-9_-]{8,}/g, "svc_$1[redacted]")
-    .replaceAll(/\b(bearer|basic) [^\s"\\]{12,}/gi, "$1 [redacted]")
-    .replaceAll(/(\w:\/\/)[^\s"\\/@]+@/g, "$1[redacted]@");
+  return (
+    text
+      // The look behind keeps a long run of digits from being tried again from each of its digits.
+      .replaceAll(/(?<![0-9a-f])[0-9a-f]{65,}/gi, "[redacted hex]")
+      .replaceAll(/\bsvc_(test_)?[A-Za-z0-9_-]{8,}/g, "svc_$1[redacted]")
+      .replaceAll(/\b(bearer|basic) [^\s"\\]{12,}/gi, "$1 [redacted]")
+      .replaceAll(/(\w:\/\/)[^\s"\\/@]+@/g, "$1[redacted]@")
+  );
 }
 
 /**
