@@ -30,7 +30,10 @@ export async function startContainer(options: ContainerOptions): Promise<Service
   if (options.entrypoint !== undefined) container = container.withEntrypoint(options.entrypoint);
   const started = await container.start();
   const isReady = () => waitUntil(`${options.image} answers`, options.ready, { withinMs: 60_000, everyMs: 100 });
-  await isReady();
+  await isReady().catch(async (error) => {
+    await started.stop({ remove: true, timeout: 1_000 });
+    throw error;
+  });
   const halt = (timeout: number) =>
     started.stop({ remove: false, removeVolumes: false, timeout }).then(() => undefined);
   return {

@@ -43,7 +43,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Serv
   const flags = serverFlags(options);
   if (binaries !== undefined) return await fromBinaries({ options, binaries, runner, port, password, url, flags });
   options.say?.("starting Postgres in a container");
-  const env = { POSTGRES_PASSWORD: password };
+  const env = { POSTGRES_USER: "postgres", POSTGRES_PASSWORD: password, POSTGRES_DB: "postgres" };
   const ready = () => answers(url);
   const inside = { image: "postgres:17-bookworm", inside: 5432, outside: port, command: ["postgres", ...flags], env };
   const container = await startContainer({ ...inside, url, ready });

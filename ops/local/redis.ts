@@ -35,8 +35,10 @@ export async function startRedis(options: RedisOptions = {}): Promise<Service> {
   if (found !== undefined) return await fromBinary(options, found, port, flags);
   options.say?.("starting Redis in a container");
   const url = `redis://127.0.0.1:${port}`;
-  const inside = { image: "redis:7-bookworm", inside: 6379, outside: port, command: ["redis-server", ...flags] };
-  const container = await startContainer({ ...inside, url, ready: () => answers(port) });
+  const inside = { image: "redis:7-bookworm", inside: 6379, outside: port };
+  // Reached from outside the container, so "protected mode" would refuse us.
+  const command = ["redis-server", "--protected-mode", "no", ...flags];
+  const container = await startContainer({ ...inside, command, url, ready: () => answers(port) });
   if (container === undefined) throw new Error(missing);
   return container;
 }
