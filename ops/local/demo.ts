@@ -3,16 +3,23 @@ import { runDemo } from "./demo-run.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 import { readSettings, withFreePorts } from "./settings.ts";
-import { startStack } from "./stack.ts";
+import { type Stack, startStack } from "./stack.ts";
 
 // `npm run demo`: brings a stack of its own up beside whatever runs, pays, shows what happened, and takes it down.
 
 const progress = createProgress();
 const interrupted = new AbortController();
-const settings = readSettings(process.env);
-// Its own folder and ports, so that it never meets a stack that `npm start` runs.
-const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "demo") });
-const starting = startStack(own, progress.say, interrupted.signal);
+let logs = "";
+
+/** Its own folder and ports, so that it never meets a stack that `npm start` runs. */
+async function begin(): Promise<Stack> {
+  const settings = readSettings(process.env);
+  const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "demo") });
+  logs = `\nThe logs are in ${join(own.STACK_DIR, "logs")}.`;
+  return await startStack(own, progress.say, interrupted.signal);
+}
+
+const starting = begin();
 const stopAll = async (): Promise<void> => (await starting.catch(() => undefined))?.stop();
 onInterrupt(async () => {
   interrupted.abort();
@@ -30,7 +37,7 @@ try {
 if (!interrupted.signal.aborted) {
   await stopAll();
   if (failure === undefined) progress.print("The demo is done.");
-  else progress.print(`The demo failed: ${describe(failure)}\nThe logs are in ${join(own.STACK_DIR, "logs")}.`);
+  else progress.print(`The demo failed: ${describe(failure)}${logs}`);
   process.exit(failure === undefined ? 0 : 1);
 }
 

@@ -7,7 +7,8 @@ import { type Stack, startStack } from "./stack.ts";
 
 const progress = createProgress();
 const interrupted = new AbortController();
-const starting = startStack(readSettings(process.env), progress.say, interrupted.signal);
+const begin = async () => startStack(readSettings(process.env), progress.say, interrupted.signal);
+const starting = begin();
 onInterrupt(async () => {
   interrupted.abort();
   await (await starting.catch(() => undefined))?.stop();
