@@ -37,8 +37,9 @@ function record(
 ): void {
   const { method } = request;
   const route = request.routeOptions.url ?? "unknown";
-  const status = reply.raw.writableFinished ? String(reply.raw.statusCode) : "client_gone";
+  const answered = reply.raw.writableFinished;
+  const status = answered ? String(reply.raw.statusCode) : "client_gone";
   metrics.httpRequests.inc({ route, method, status });
-  metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
+  if (answered) metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
   request.log.info({ method, route, status, ms: Math.round(ms), heldMs: Math.round(request.heldMs) }, "answered");
 }

@@ -1,4 +1,5 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
+import { closeUnusedConnections } from "./connections.ts";
 import { allowGatewayOrigins } from "./cors.ts";
 import type { ApiDeps } from "./deps.ts";
 import { answerBrokenRequest, answerEarlyFailure, answerFailure } from "./failures.ts";
@@ -35,6 +36,7 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
     if (deps.waiters.isDraining()) reply.header("connection", "close");
   });
   app.addHook("preClose", async () => deps.waiters.drain());
+  closeUnusedConnections(app);
   allowGatewayOrigins(app);
   serveOperations(app, deps);
   return app;

@@ -11,7 +11,7 @@ import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode } from "../../../db/tables.ts";
 import { createLog } from "../../../ops/log.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
-import { type Networks, parseNetworks } from "../../../ops/networks.ts";
+import { parseNetworks } from "../../../ops/networks.ts";
 import { createAccount, createApiKey, createAppId, type Scope } from "../../../payments/accounts.ts";
 import { addDestinations, createMerchant } from "../../../payments/merchants.ts";
 import { listStatuses } from "../../../payments/read.ts";
@@ -27,41 +27,40 @@ export const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 export const destination = `eip155:31337:0x${"d1".repeat(20)}`;
 export const publicUrl = "https://pay.example.test";
 
+const address = `0x${"b1".repeat(20)}`;
+
 /** A network nobody answers for: test mode asks no chain, and what would ask one must fail. */
-export function testNetworks(): Networks {
-  const address = `0x${"b1".repeat(20)}`;
-  return parseNetworks({
-    deployment: "test",
-    chains: [
-      {
-        chain: "eip155:31337",
-        name: "Local",
-        rpc: [{ name: "nobody", url: "http://127.0.0.1:1" }],
-        blockMs: 1_000,
-        pollMs: 100,
-        finality: { blocks: 1 },
-        multicall: address,
-        fees: { maxFeePerGas: "1000000000", priorityFeePerGas: "1" },
-        treasury: { address, key: { env: "NOBODY" } },
-        lanes: [{ address, key: { env: "NOBODY" } }],
-        assets: [
-          {
-            asset,
-            symbol: "USDC",
-            name: "USD Coin",
-            decimals: 6,
-            kind: "eip3009",
-            peg: "iso4217/USD",
-            domain: { name: "USD Coin", version: "2" },
-          },
-        ],
-      },
-    ],
-  });
-}
+export const networksDocument = {
+  deployment: "test",
+  chains: [
+    {
+      chain: "eip155:31337",
+      name: "Local",
+      rpc: [{ name: "nobody", url: "http://127.0.0.1:1" }],
+      blockMs: 1_000,
+      pollMs: 100,
+      finality: { blocks: 1 },
+      multicall: address,
+      fees: { maxFeePerGas: "1000000000", priorityFeePerGas: "1" },
+      treasury: { address, key: { env: "NOBODY" } },
+      lanes: [{ address, key: { env: "NOBODY" } }],
+      assets: [
+        {
+          asset,
+          symbol: "USDC",
+          name: "USD Coin",
+          decimals: 6,
+          kind: "eip3009",
+          peg: "iso4217/USD",
+          domain: { name: "USD Coin", version: "2" },
+        },
+      ],
+    },
+  ],
+};
 
 export type StartOptions = {
-  /** Where Redis is; a port where nothing listens stands for one that is away. */
+  /** A Redis of one's own, to take it away; the shared one when unset. */
   redisUrl?: string;
 };
 
@@ -80,13 +79,11 @@ export async function startApi(options: StartOptions = {}) {
   const subscriber = openPatientRedis(redisUrl, () => undefined);
   const { ring, close } = openRing({ redis, prefix: place.prefix, log, metrics });
   const announce = createAnnounce(redis, place.prefix);
-  const networks = testNetworks();
+  const networks = parseNetworks(networksDocument);
   const chains = openChains(networks, metrics);
   const deps = { db, chains, networks, ring, announce, log, metrics, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
-  const subscribed = listen(subscriber, place.prefix, waiters.wake);
-  if (options.redisUrl === undefined) await subscribed;
-  else subscribed.catch(() => undefined);
+  await listen(subscriber, place.prefix, waiters.wake);
   const app = buildServer({ ...deps, waiters, publicUrl });
   await app.listen({ host: "127.0.0.1", port: 0 });
   atEnd(async () => {
@@ -98,7 +95,20 @@ export async function startApi(options: StartOptions = {}) {
     await db.destroy();
   });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
-  return { url, app, deps, db, metrics, registry, announce, waiters, lines, statements, ...createClient(url) };
+  return {
+    url,
+    app,
+    deps,
+    db,
+    metrics,
+    registry,
+    announce,
+    subscriber,
+    waiters,
+    lines,
+    statements,
+    ...createClient(url),
+  };
 }
 
 export type Api = Awaited<ReturnType<typeof startApi>>;

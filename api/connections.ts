@@ -1,0 +1,19 @@
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { FastifyInstance } from "fastify";
+
+/**
+ * Lets closing end connections on which nothing has been asked yet. Node counts them as busy and would wait a minute
+ * for their headers; browsers and load balancers open such connections in advance.
+ */
+export function closeUnusedConnections(app: FastifyInstance): void {
+  const unused = new Set<Socket>();
+  app.server.on("connection", (socket: Socket) => {
+    unused.add(socket);
+    socket.once("close", () => unused.delete(socket));
+  });
+  app.server.on("request", (request: IncomingMessage) => unused.delete(request.socket));
+  app.addHook("preClose", async () => {
+    for (const socket of unused) socket.destroy();
+  });
+}

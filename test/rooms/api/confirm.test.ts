@@ -1,0 +1,144 @@
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { verifyAttempt } from "../../../payments/verify.ts";
+import { createVerifier } from "../../../transfers/verify.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { type Api, makeMerchant, makePayment, movePayment, startApi, type TestMerchant } from "./start-api.ts";
+
+type Option = { id: string; actions: { data: { params: [string, string] } }[] };
+type Confirm = { optionId: string; results: { type: string; data: string[] }[] };
+
+let api: Api;
+let shop: TestMerchant;
+let id: string;
+let confirm: Confirm;
+const buyer = privateKeyToAccount(`0x${"07".repeat(32)}`);
+const other = privateKeyToAccount(`0x${"08".repeat(32)}`);
+
+beforeAll(async () => {
+  api = await startApi();
+  shop = await makeMerchant(api);
+});
+beforeEach(async () => {
+  id = await makePayment(api, shop);
+  confirm = await sign(buyer);
+});
+
+/** What a wallet sends after it has signed what the buyer's option says, with this account's key. */
+async function sign(signer: PrivateKeyAccount): Promise<Confirm> {
+  const accounts = [`eip155:31337:${buyer.address}`];
+  const { body } = await api.post(`/v1/gateway/payment/${id}/options`, shop.wallet, { accounts });
+  const [option] = body.options as Option[];
+  const typedData = JSON.parse(option?.actions[0]?.data.params[1] ?? "");
+  const signature = await signer.signTypedData(typedData);
+  return { optionId: option?.id ?? "", results: [{ type: "walletRpc", data: [signature] }] };
+}
+
+const send = (body: object, query = "") => api.post(`/v1/gateway/payment/${id}/confirm${query}`, shop.wallet, body);
+const listAttempts = () => api.db.selectFrom("attempt").selectAll().where("payment_id", "=", id).execute();
+
+/** Does what a worker does with the attempt, as soon as it is there. */
+async function verify(): Promise<void> {
+  const attempt = await waitFor(async () => (await listAttempts()).find((one) => one.state === "waiting"), {
+    within: 5_000,
+  });
+  await verifyAttempt({ ...api.deps, verifier: createVerifier(api.deps) }, attempt.id);
+}
+
+const paid = () => ({
+  status: 200,
+  body: { status: "succeeded", isFinal: true, pollInMs: null, info: { txId: `test:${id}` } },
+});
+
+describe("a confirm", () => {
+  test("waits for its verdict and is answered with what became of the payment", async () => {
+    const [answer] = await Promise.all([send(confirm), verify()]);
+    expect(answer).toMatchObject(paid());
+  });
+
+  test("is 400 with the reason when the signature is another's, and the payment goes on waiting", async () => {
+    const [answer] = await Promise.all([send(await sign(other)), verify()]);
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { code: "invalid_params", message: expect.stringMatching(/not the account's/) },
+    });
+    const { body } = await api.get(`/v1/gateway/payment/${id}/status`, shop.wallet);
+    expect(body).toMatchObject({ status: "requires_action", isFinal: false });
+    const [answered] = await Promise.all([send(confirm), verify()]);
+    expect(answered).toMatchObject(paid());
+  });
+
+  test("without a verdict is answered with the present status after two seconds", async () => {
+    const began = performance.now();
+    expect(await send(confirm)).toMatchObject({ status: 200, body: { status: "requires_action", pollInMs: 1000 } });
+    expect(performance.now() - began).toBeGreaterThan(1_900);
+    expect(performance.now() - began).toBeLessThan(4_500);
+  });
+
+  test("does not wait when it is told not to", async () => {
+    const began = performance.now();
+    expect(await send(confirm, "?maxPollMs=0")).toMatchObject({ status: 200, body: { status: "requires_action" } });
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+
+  test("with maxPollMs waits longer than two seconds, until the status changes", async () => {
+    const asked = send(confirm, "?maxPollMs=60000");
+    const began = performance.now();
+    await waitFor(() => performance.now() - began > 2_500, { within: 5_000 });
+    const [answer] = await Promise.all([asked, verify()]);
+    expect(answer).toMatchObject(paid());
+  });
+
+  test("sent 16 times at once is one attempt, and gets 16 equal answers", async () => {
+    const asked = Array.from({ length: 16 }, () => send(confirm, "?maxPollMs=20000"));
+    await verify();
+    const answers = await Promise.all(asked);
+    expect(answers[0]).toMatchObject(paid());
+    for (const answer of answers) expect([answer.status, answer.body]).toEqual([200, answers[0]?.body]);
+    expect(await listAttempts()).toHaveLength(1);
+  });
+
+  test.each(["processing", "succeeded", "failed", "expired"] as const)(
+    "repeated when its payment is %s is 200 with that",
+    async (state) => {
+      await send(confirm, "?maxPollMs=0");
+      await movePayment(api, id, "requires_action", "processing");
+      if (state !== "processing") await movePayment(api, id, "processing", state);
+      expect(await send(confirm)).toMatchObject({ status: 200, body: { status: state } });
+      expect(await listAttempts()).toHaveLength(1);
+    },
+  );
+
+  test("repeated with maxPollMs while the payment is on its way is held until it has arrived", async () => {
+    await send(confirm, "?maxPollMs=0");
+    await movePayment(api, id, "requires_action", "processing");
+    const asked = send(confirm, "?maxPollMs=20000");
+    await waitFor(async () => (await api.metrics.longPolls.get()).values[0]?.value === 1, { within: 5_000 });
+    await movePayment(api, id, "processing", "succeeded");
+    await api.announce([id]);
+    expect(await asked).toMatchObject(paid());
+  });
+
+  test("of a payment that is over is refused when it was never taken before", async () => {
+    await movePayment(api, id, "requires_action", "expired");
+    expect(await send(confirm)).toMatchObject({ status: 410, body: { code: "payment_expired" } });
+  });
+
+  test.each([
+    ["no result", []],
+    ["two results for one action", ["twice"]],
+  ])("is refused with %s", async (_name, more) => {
+    const results = more.length === 0 ? [] : [...confirm.results, ...confirm.results];
+    expect(await send({ ...confirm, results })).toMatchObject({
+      status: 400,
+      body: { message: expect.stringMatching(/^results: /) },
+    });
+    expect(await listAttempts()).toEqual([]);
+  });
+
+  test("takes collected data and what the public clients send besides", async () => {
+    const collectedData = { fields: [{ id: "fullName", value: "Ada" }] };
+    const [answer] = await Promise.all([send({ ...confirm, collectedData, excludeFromRelayer: null }), verify()]);
+    expect(answer).toMatchObject(paid());
+  });
+});

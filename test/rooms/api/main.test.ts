@@ -1,0 +1,80 @@
+import { execFile } from "node:child_process";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { makeScratch } from "../../../ops/local/scratch.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { networksFileFor, startChain } from "../../support/chain.ts";
+import { createDatabase } from "../../support/database.ts";
+import { spawnProcess } from "../../support/process.ts";
+import { redisPrefix } from "../../support/redis.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { networksDocument } from "./start-api.ts";
+
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  const folder = await makeScratch("networks");
+  atEnd(() => rm(folder, { recursive: true, force: true }));
+  const networks = join(folder, "networks.json");
+  await writeFile(networks, JSON.stringify(networksDocument));
+  const redis = redisPrefix();
+  env = {
+    DATABASE_URL: await createDatabase(),
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    NETWORKS_FILE: networks,
+    PUBLIC_URL: "http://127.0.0.1:8080/",
+  };
+});
+
+/** Runs the process until it ends. */
+function run(given: Record<string, string>): Promise<{ code: number; said: string }> {
+  const { promise, resolve } = Promise.withResolvers<{ code: number; said: string }>();
+  const ports = { HOST: "127.0.0.1", PORT: "0", METRICS_PORT: "0" };
+  execFile(
+    process.execPath,
+    ["api/main.ts"],
+    { env: { ...ports, ...given }, timeout: 30_000 },
+    (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), said: stdout + stderr }),
+  );
+  return promise;
+}
+
+describe("the process", () => {
+  test("serves while no RPC endpoint answers, and leaves within seconds of SIGTERM", async () => {
+    const api = await spawnProcess({ role: "api", env });
+    const answer = await fetch(`${api.url}/v1/payments`, { method: "POST" });
+    expect(answer.status).toBe(401);
+    await answer.text();
+    await waitFor(() => api.records().some(({ msg }) => msg === "listening"), { within: 5_000 });
+
+    const began = performance.now();
+    const killed = api.kill("SIGTERM");
+    const ready = api.metricsUrl.replace("/metrics", "/readyz");
+    await waitFor(async () => (await fetch(ready)).status === 503, { within: 2_000, what: "not ready any more" });
+    // Still served for a moment, for those who have not heard yet.
+    const late = await fetch(`${api.url}/v1/payments`, { method: "POST" });
+    expect([late.status, late.headers.get("connection")]).toEqual([401, "close"]);
+    await killed;
+    expect(await api.gone).toEqual({ code: 0, signal: null });
+    expect(performance.now() - began).toBeLessThan(8_000);
+  });
+
+  test("names what is wrong with its environment, prints no value, and ends with 1", async () => {
+    const { code, said } = await run({ ...env, DATABASE_URL: "mysql://user:hunter2@db", PUBLIC_URL: "not a url" });
+    expect(code).toBe(1);
+    expect(said).toContain("DATABASE_URL: ");
+    expect(said).toContain("PUBLIC_URL: ");
+    expect(said).not.toMatch(/hunter2|not a url|\n\s+at /);
+  });
+
+  test("ends with 1 when the networks file does not fit the chain", async () => {
+    const chain = await startChain();
+    const fitting = JSON.parse(await readFile(await networksFileFor(chain), "utf8"));
+    const assets = [{ ...fitting.chains[0].assets[0], decimals: 7 }];
+    const { code, said } = await run({ ...env, NETWORKS_FILE: await networksFileFor(chain, { change: { assets } }) });
+    expect(code).toBe(1);
+    expect(said).toContain("does not have 7 decimals");
+  });
+});
