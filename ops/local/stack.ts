@@ -4,6 +4,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { migrateDatabase } from "../../db/migrate.ts";
 import { type LocalChain, setUpChain, startStackAnvil } from "./local-chain.ts";
+import { makeOwnDatabase } from "./own-database.ts";
 import { requireFreePort } from "./ports.ts";
 import { startPostgres } from "./postgres.ts";
 import type { ProcessOptions, Role } from "./process.ts";
@@ -82,7 +83,8 @@ async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): P
     opened.push({ name, close: () => service.close() });
     return service;
   };
-  const postgres = await keep("Postgres", startPostgres({ dir, say }));
+  const server = await startPostgres({ dir, say });
+  const postgres = await keep("Postgres", process.env.DATABASE_URL ? makeOwnDatabase(server) : Promise.resolve(server));
   const redis = await keep("Redis", startRedis({ dir, appendOnly: true, say }));
   const anvil = await keep("Anvil", startStackAnvil(settings, say));
   const chain = await setUpChain(anvil, settings, say);
@@ -141,7 +143,10 @@ async function describeProcesses({
   const logs = join(dir, "logs");
   await rm(logs, { recursive: true, force: true });
   await mkdir(logs, { recursive: true });
-  const common = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, LOG_LEVEL, NETWORKS_FILE: chain.networksFile };
+  // Another stack may use the same Redis when that is a given one.
+  const prefix: Record<string, string> = process.env.REDIS_URL ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
+  const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
+  const common = { ...services, LOG_LEVEL, NETWORKS_FILE: chain.networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;
   const logTo = (name: string) => {

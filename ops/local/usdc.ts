@@ -104,15 +104,26 @@ export async function transferUsdc(
   return hash;
 }
 
+/** One `Transfer` log of the token. */
+export type TokenTransfer = {
+  args: { from: Address; to: Address; value: bigint };
+  transactionHash: Hex;
+  blockNumber: bigint;
+  logIndex: number;
+};
+
 /** The token's transfers from or to an account since a block, oldest first. */
 export async function listTransfers(
   chain: ChainClient,
   token: Address,
   { from, to, since }: { from?: Address; to?: Address; since: bigint },
-) {
+): Promise<TokenTransfer[]> {
   const args = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
   const event = getAbiItem({ abi: usdcAbi, name: "Transfer" });
-  return await chain.getLogs({ address: token, event, args, fromBlock: since, strict: true });
+  const logs = await chain.getLogs({ address: token, event, args, fromBlock: since, strict: true });
+  return logs.map(({ args: { from, to, value }, transactionHash, blockNumber, logIndex }) => {
+    return { args: { from, to, value }, transactionHash, blockNumber, logIndex };
+  });
 }
 
 async function deploy(chain: ChainClient, { abi, bytecode }: ReturnType<typeof circleContract>, args: unknown[] = []) {
