@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import type { ErrorCode, Refusal } from "../payments/errors.ts";
 
-/** HTTP status of every code (specification, part 7, where it names one; the rest is decided in docs/decisions). */
+/** HTTP status of every code: 403, 404, 409, 410 and 500 as the specification has them (part 7), the rest by their kind. */
 export const statusOf = {
   invalid_params: 400,
   params_validation: 400,

@@ -41,5 +41,7 @@ function record(
   const status = answered ? String(reply.raw.statusCode) : "client_gone";
   metrics.httpRequests.inc({ route, method, status });
   if (answered) metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
-  request.log.info({ method, route, status, ms: Math.round(ms), heldMs: Math.round(request.heldMs) }, "answered");
+  const caller = request.authenticated?.caller;
+  const times = { ms: Math.round(ms), heldMs: Math.round(request.heldMs) };
+  request.log.info({ method, route, status, ...times, account: caller?.accountId, mode: caller?.mode }, "answered");
 }

@@ -96,6 +96,29 @@ describe("a status that is held", () => {
     expect(await countHeld(api)).toBe(0);
   });
 
+  test.each([
+    ["9223372036854775807", 25_000],
+    ["25001", 25_000],
+    ["24999", 24_999],
+  ])("that is asked for %s ms is held for %i at most", async (asked, most) => {
+    const { open } = api.waiters;
+    const leave = new AbortController();
+    const seen = Promise.withResolvers<number>();
+    api.waiters.open = (args) => {
+      seen.resolve(args.ms);
+      return open(args);
+    };
+    try {
+      const answer = api.get(`/v1/gateway/payment/${id}/status?maxPollMs=${asked}`, shop.wallet, leave.signal);
+      expect(await seen.promise).toBe(most);
+      leave.abort();
+      await expect(answer).rejects.toThrow();
+    } finally {
+      api.waiters.open = open;
+    }
+    await held(0);
+  });
+
   test("gives up its place when the client leaves", async () => {
     const leave = new AbortController();
     const asked = status(20_000, leave.signal);
