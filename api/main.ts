@@ -79,7 +79,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
       metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
       metrics.sqlSeconds.observe(seconds);
     },
-    onIdleError: (err) => log.warn({ err }, "a database connection was lost"),
+    onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
   });
   shutdown.onClose("database", () => db.destroy());
   const sample = () => {

@@ -8,7 +8,8 @@ export type Setting = Record<string, unknown | RawBuilder<unknown>>;
 /**
  * Moves rows of a machine from one state to another, with an event row for each, in one statement.
  * The `where state = from` is what decides a race: only rows that stood in `from` move. Gives the ids that moved; an
- * id that is missing has been moved by somebody else, which is not an error.
+ * id that is missing has been moved by somebody else, which is not an error. Rows are locked in the order of their ids,
+ * so that two moves of overlapping rows cannot wait for each other.
  * @param where a further guard, in SQL, on the row (for example `expires_at > …`)
  */
 export async function moveRows<M extends Exclude<Machine, "transaction">, S extends StateOf<M>>(
@@ -31,7 +32,11 @@ export async function moveRows<M extends Exclude<Machine, "transaction">, S exte
   const result = await sql<{ subject: string }>`
     with moved as (
       update ${sql.table(machine)} set ${set}
-      where id = any(${move.ids}) and state = ${move.from} ${move.where ? sql`and ${move.where}` : sql``}
+      where id in (
+        select id from ${sql.table(machine)}
+        where id = any(${move.ids}) and state = ${move.from} ${move.where ? sql`and ${move.where}` : sql``}
+        order by id for update
+      )
       returning id
     )
     insert into event (machine, subject, from_state, to_state, detail, at)

@@ -26,8 +26,8 @@ export type OpenOptions = {
   applicationName?: string;
   /** Called after each statement with its seconds; for metrics. */
   onStatement?: (seconds: number, failed: boolean) => void;
-  /** Called with the pool's connections; for metrics and logs. */
-  onIdleError?: (error: Error) => void;
+  /** Called when Postgres has closed a connection; for logs. */
+  onLostConnection?: (error: Error) => void;
 };
 
 /** Opens the pool. Nothing is connected until the first statement. Close it with `db.destroy()`. */
@@ -44,8 +44,10 @@ export function openDb(
     idle_in_transaction_session_timeout: 15_000,
     types: types as pg.CustomTypesConfig,
   });
-  // Without a listener, a connection that Postgres closes while idle (a restart) would end the process.
-  pool.on("error", (error) => options.onIdleError?.(error));
+  // Without a listener, a connection that Postgres closes (a restart) would end the process: the pool listens to its
+  // idle connections, and to those in use nobody does between two statements of a transaction.
+  pool.on("error", () => undefined);
+  pool.on("connect", (client) => client.on("error", (error) => options.onLostConnection?.(error)));
   const db = new Kysely<Tables>({
     dialect: new PostgresDialect({ pool }),
     log: (event) => options.onStatement?.(event.queryDurationMillis / 1000, event.level === "error"),

@@ -23,18 +23,24 @@ export async function insertTransfers(
   );
 }
 
-/** What a lane may take now: oldest first, without those that wait after trouble. */
-export async function listReady(db: Db, args: { chain: string; now: Date; limit: number }): Promise<TransferRow[]> {
-  return db
-    .selectFrom("transfer")
-    .selectAll()
-    .where("chain", "=", args.chain)
-    .where("state", "=", "ready")
-    .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
-    .orderBy("created_at")
-    .orderBy("id")
-    .limit(args.limit)
-    .execute();
+/**
+ * Gives a lane what it may carry next: oldest first, without those that wait after trouble, and without those that
+ * another lane in somebody's hands has been given. What a lane was given and did not carry is free again with the lane.
+ */
+export async function claimReady(
+  db: Db,
+  args: { chain: string; laneId: string; now: Date; limit: number },
+): Promise<TransferRow[]> {
+  const { rows } = await sql<TransferRow>`
+    update transfer set lane_id = ${args.laneId} where id in (
+      select t.id from transfer t
+      where t.chain = ${args.chain} and t.state = 'ready' and (t.hold_until is null or t.hold_until <= ${args.now})
+        and (t.lane_id is null or t.lane_id = ${args.laneId}
+          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > ${args.now}))
+      order by t.created_at, t.id limit ${args.limit} for update skip locked
+    )
+    returning *`.execute(db);
+  return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
 /** A transfer, while it waits for a lane. */
@@ -63,6 +69,7 @@ export async function carryTransfers(
     to: "carried",
     at: args.at,
     detail: { lane: args.laneId, nonce: args.nonce },
+    where: sql`lane_id = ${args.laneId}`,
     set: { lane_id: args.laneId, lane_nonce: args.nonce, due_at: null, hold_until: null },
   });
 }
@@ -72,6 +79,7 @@ export async function holdTransfer(db: Db, args: { id: string; trouble: string; 
   await db
     .updateTable("transfer")
     .set({
+      lane_id: null,
       last_trouble: args.trouble,
       troubles: sql`troubles + 1`,
       hold_until: sql<Date>`${args.now}::timestamptz + least(60, power(2, troubles)) * interval '1 second'`,

@@ -19,22 +19,21 @@ const CHUNK = 100;
 
 /**
  * Confirms every included transfer that stands at the depth of the network's finality, and books it. Blocks that were
- * read earlier are read again first: what is called confirmed has been seen twice, and is still there.
+ * read in an earlier turn (up to `readBefore`) are read again first: what is called confirmed is still there.
  */
 export async function confirmFinal(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; head: number; book: Book },
+  args: { cursor: Cursor; head: number; readBefore: number; book: Book },
 ): Promise<void> {
   const final = Math.min(await readFinalNumber(chain, args.head), args.cursor.number);
   if (final <= args.cursor.finalNumber) return;
   for (;;) {
     const confirmable = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK });
     if (confirmable.length === 0) break;
-    // The block under the cursor has just been read.
     await readAgain(
       chain,
-      confirmable.filter((transfer) => transfer.block_number !== args.cursor.number),
+      confirmable.filter((transfer) => transfer.block_number <= args.readBefore),
     );
     const afterCommit = await deps.db.transaction().execute((db) => confirmChunk(deps, db, confirmable, args.book));
     afterCommit();

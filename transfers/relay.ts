@@ -9,7 +9,7 @@ import { freeLane, type LaneLease, releaseLane, ringLanes, skipUsedNonces, takeL
 import { moveRows } from "../db/moves.ts";
 import { claimSighting } from "../db/sightings.ts";
 import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
-import { carryTransfers, findReady, holdTransfer, listReady, type TransferRow } from "../db/transfers.ts";
+import { carryTransfers, claimReady, findReady, holdTransfer, type TransferRow } from "../db/transfers.ts";
 import { toCall } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
 import type { TransferDeps } from "./deps.ts";
@@ -19,8 +19,6 @@ import { chooseFees } from "./fees.ts";
 const LEASE_MS = 5_000;
 /** Transactions one run sends before it lets go of the lane, so that jobs end and other work of the process goes on. */
 const RUN_LENGTH = 20;
-/** Ready rows looked at for one batch. */
-const LOOK_AHEAD = 100;
 
 /**
  * Carries what is ready on a chain: takes a free lane, sends batches until nothing is ready, lets go. When all lanes
@@ -76,8 +74,6 @@ async function driveLane(
 
 /** One transaction of a lane: pick, simulate, sign, store, send. False when there is nothing (more) to carry now. */
 async function carryBatch(deps: TransferDeps, chain: EvmChain, lease: LaneLease, signer: Signer): Promise<boolean> {
-  const ready = await listReady(deps.db, { chain: chain.chain, now: deps.now(), limit: LOOK_AHEAD });
-  if (ready.length === 0) return false;
   const flying = await countUnincluded(deps.db, lease.id);
   // Nobody knows whether an unanswered offer is on its way: piling more on top of it would not make it arrive.
   if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return false;
@@ -85,6 +81,13 @@ async function carryBatch(deps: TransferDeps, chain: EvmChain, lease: LaneLease,
   const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
   deps.metrics.laneHolds.set({ chain: chain.chain, lane: lease.address }, fees ? 0 : 1);
   if (!fees) return false;
+  const ready = await claimReady(deps.db, {
+    chain: chain.chain,
+    laneId: lease.id,
+    now: deps.now(),
+    limit: mostMembers(chain),
+  });
+  if (ready.length === 0) return false;
 
   const batch = pickBatch(
     ready.map((row) => ({ row, alone: row.alone, gas: gasOf(chain, row) })),
@@ -231,6 +234,12 @@ export async function noteAnswer(
   // out which; here it only matters that no further nonce is wasted.
   const address = key.lane_id.slice(key.lane_id.lastIndexOf(":") + 1) as Hex;
   await skipUsedNonces(deps.db, { laneId: key.lane_id, nextNonce: await readNextNonce(chain.rpc, address) });
+}
+
+/** As many transfers as could share one transaction: a lane claims no more than it can carry next. */
+function mostMembers(chain: EvmChain): number {
+  const least = Math.min(...[...chain.tokens.values()].map((token) => token.transferGas));
+  return Math.max(1, Math.floor(chain.network.batchGas / least));
 }
 
 function gasOf(chain: EvmChain, row: TransferRow): number {

@@ -55,6 +55,7 @@ export async function watchChain(
   });
   if (!cursor) return { mine: false };
   const start = cursor;
+  const { confirmed: book, ended } = args.books;
   let reachedHeadAt: Date | undefined;
   try {
     const head = await waitForBlock(chain, cursor.number + 1, args.signal);
@@ -63,10 +64,10 @@ export async function watchChain(
     for (let reads = 0; cursor.number < head && reads < TURN_LENGTH; reads += 1) {
       cursor = await readOn(deps, chain, cursor, head);
       deps.metrics.cursorBlock.set({ chain: chain.chain }, cursor.number);
-      await confirmFinal(deps, chain, { cursor, head, book: args.books.confirmed });
+      await confirmFinal(deps, chain, { cursor, head, readBefore: start.number, book });
     }
-    if (cursor === start) await confirmFinal(deps, chain, { cursor, head, book: args.books.confirmed });
-    await endOutlived(deps, chain, { cursor, book: args.books.ended });
+    if (cursor === start) await confirmFinal(deps, chain, { cursor, head, readBefore: start.number, book });
+    await endOutlived(deps, chain, { cursor, book: ended });
     await recoverLanes(deps, chain);
     if (cursor.number >= head) reachedHeadAt = deps.now();
   } finally {

@@ -48,7 +48,7 @@ async function work(config: WorkerConfig): Promise<void> {
       metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
       metrics.sqlSeconds.observe(seconds);
     },
-    onIdleError: (err) => log.warn({ err }, "a database connection was lost"),
+    onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
   });
   shutdown.onClose("database", () => db.destroy());
   const onRedisError = (err: Error) => log.warn({ err }, "redis connection");

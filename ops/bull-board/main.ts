@@ -24,7 +24,7 @@ async function serve(config: BoardConfig): Promise<void> {
       metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
       metrics.sqlSeconds.observe(seconds);
     },
-    onIdleError: (err) => log.warn({ err }, "a database connection was lost"),
+    onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
   });
   shutdown.onClose("database", () => db.destroy());
   const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));

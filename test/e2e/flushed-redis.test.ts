@@ -1,0 +1,42 @@
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { fundBuyers, startChain } from "../support/chain.ts";
+import { startFleet } from "../support/fleet.ts";
+import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { startPrivateRedis } from "../support/private-services.ts";
+import { insistOnPaying, signPayments } from "../support/story.ts";
+
+const COUNT = 50;
+
+test("FLUSHALL while 50 payments are in flight loses none and pays none twice", async () => {
+  const chain = await startChain();
+  const service = await startPrivateRedis();
+  const fleet = await startFleet({ chain, redis: { url: service.url, prefix: "flushed" } });
+  const signed = await signPayments(fleet.shop, chain, await fundBuyers(chain, 10), COUNT);
+
+  const redis = new Redis(service.url);
+  const paying = signed.map((one) => insistOnPaying(fleet.shop, one));
+  // Three times, while confirms, relays, watching and payouts are under way.
+  for (const share of [0.1, 0.5, 0.9]) {
+    await Promise.race([Promise.all(paying), firstOf(paying, Math.ceil(COUNT * share))]);
+    await redis.flushall();
+  }
+  redis.disconnect();
+
+  const ends = await Promise.all(paying);
+  expect(ends.map((end) => end.status)).toEqual(signed.map(() => "succeeded"));
+  await waitQuiet(fleet);
+  await expectSound(fleet, chain, { succeeded: COUNT });
+});
+
+/** Resolves when so many of them have. */
+function firstOf(promises: readonly Promise<unknown>[], count: number): Promise<void> {
+  let left = count;
+  return new Promise((resolve, reject) => {
+    for (const promise of promises)
+      promise.then(() => {
+        left -= 1;
+        if (left === 0) resolve();
+      }, reject);
+  });
+}

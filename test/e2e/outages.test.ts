@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { fundBuyers, startChain } from "../support/chain.ts";
+import { createDatabaseOn } from "../support/database.ts";
+import { startFaultProxy } from "../support/fault-proxy.ts";
+import { startFleet } from "../support/fleet.ts";
+import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { startPrivatePostgres } from "../support/private-services.ts";
+import { insistOnPaying, signPayments } from "../support/story.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const COUNT = 30;
+const REFUSED_MS = 20_000;
+
+test("Postgres killed and started again in the middle loses no payment, and none fails for it", async () => {
+  const chain = await startChain();
+  const postgres = await startPrivatePostgres();
+  const fleet = await startFleet({ chain, databaseUrl: await createDatabaseOn(postgres.url) });
+  const signed = await signPayments(fleet.shop, chain, await fundBuyers(chain, 6), COUNT);
+
+  const paying = signed.map((one) => insistOnPaying(fleet.shop, one));
+  await Promise.race(paying);
+  await postgres.kill("SIGKILL");
+  await postgres.start();
+
+  const ends = await Promise.all(paying);
+  expect(ends.map((end) => end.status)).toEqual(signed.map(() => "succeeded"));
+  await waitQuiet(fleet);
+  await expectSound(fleet, chain, { succeeded: COUNT });
+});
+
+test("an RPC that refuses every call for 20 s delays payments and fails none", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const fleet = await startFleet({ chain, rpcUrls: [proxy.url] });
+  const signed = await signPayments(fleet.shop, chain, await fundBuyers(chain, 6), COUNT);
+
+  const paying = signed.map((one) => insistOnPaying(fleet.shop, one));
+  await Promise.race(paying);
+  proxy.refuse(true);
+  const since = Date.now();
+  await waitFor(() => Date.now() - since >= REFUSED_MS, { within: REFUSED_MS + 5_000, what: "the outage has lasted" });
+  proxy.refuse(false);
+
+  const ends = await Promise.all(paying);
+  expect(ends.map((end) => end.status)).toEqual(signed.map(() => "succeeded"));
+  await waitQuiet(fleet);
+  await expectSound(fleet, chain, { succeeded: COUNT });
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { confirm } from "../../ops/local/wallet.ts";
+import { fundBuyer, startChain } from "../support/chain.ts";
+import { startFleet } from "../support/fleet.ts";
+import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { insistOnPaying, signPayment } from "../support/story.ts";
+
+test("a confirm sent 16 times at once, to two ingress processes, and again after the end, is one transfer and one answer", async () => {
+  const chain = await startChain();
+  const fleet = await startFleet({ chain, apis: 2 });
+  const signed = await signPayment(fleet.shop, chain, await fundBuyer(chain));
+  const shops = fleet.apis.map((api) => ({ ...fleet.shop, baseUrl: api.url ?? "" }));
+  const send = (index: number) => confirm(shops[index % 2] ?? fleet.shop, signed.paymentId, signed);
+
+  const atOnce = await Promise.all(Array.from({ length: 16 }, (_, index) => send(index)));
+  for (const answer of atOnce) expect(["processing", "succeeded"]).toContain(answer.status);
+
+  const end = await insistOnPaying(fleet.shop, signed);
+  expect(end.status).toBe("succeeded");
+  const afterwards = await Promise.all(Array.from({ length: 16 }, (_, index) => send(index)));
+  expect(afterwards).toEqual(afterwards.map(() => end));
+  await waitQuiet(fleet);
+  await expectSound(fleet, chain, { succeeded: 1 });
+});

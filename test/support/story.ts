@@ -1,0 +1,87 @@
+import type { PrivateKeyAccount } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import {
+  confirm,
+  createPayment,
+  listOptions,
+  type PaymentStatus,
+  type Shop,
+  signOption,
+  type WalletResult,
+  waitFinal,
+} from "../../ops/local/wallet.ts";
+import type { TestChain } from "./chain.ts";
+
+/** A payment that only lacks its confirm. */
+export type Signed = { paymentId: string; optionId: string; results: WalletResult[] };
+
+/** Creates a payment of so many cents and signs the buyer's option, without confirming. */
+export async function signPayment(
+  shop: Shop,
+  chain: TestChain,
+  buyer: PrivateKeyAccount,
+  args: { cents?: string; referenceId?: string } = {},
+): Promise<Signed> {
+  // Longer than the default, so that a test on a slow machine never expires what it means to pay.
+  const expiresAt = new Date(Date.now() + 600_000);
+  const paymentId = await createPayment(shop, {
+    referenceId: args.referenceId ?? "order",
+    cents: args.cents ?? "100",
+    expiresAt,
+  });
+  const [option] = await listOptions(shop, paymentId, [`${chain.id}:${buyer.address}`]);
+  if (!option) throw new Error(`payment ${paymentId} offers nothing to ${buyer.address}`);
+  return { paymentId, optionId: option.id, results: await signOption(option, buyer) };
+}
+
+/** Many of them, from many buyers in turn. */
+export async function signPayments(
+  shop: Shop,
+  chain: TestChain,
+  buyers: readonly PrivateKeyAccount[],
+  count: number,
+): Promise<Signed[]> {
+  return runAtOnce(
+    Array.from({ length: count }, (_, index) => index),
+    8,
+    (index) =>
+      signPayment(shop, chain, buyers[index % buyers.length] ?? privateKeyToAccount("0x01"), {
+        referenceId: `order-${index}`,
+      }),
+  );
+}
+
+/** Confirms like a wallet that is told nothing: again and again until it is answered, then polls until the end. */
+export async function insistOnPaying(
+  shop: Shop,
+  { paymentId, optionId, results }: Signed,
+  withinMs = 90_000,
+): Promise<PaymentStatus> {
+  const until = Date.now() + withinMs;
+  for (;;) {
+    try {
+      await confirm(shop, paymentId, { optionId, results });
+      return await waitFinal(shop, paymentId, until - Date.now());
+    } catch (error) {
+      // A wallet repeats after 5xx and broken connections, and after nothing else (specification, part 7).
+      const answered = /answered (\d+)/.exec(String(error))?.[1];
+      if ((answered !== undefined && Number(answered) < 500) || Date.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+  }
+}
+
+/** Runs a task per item, so many at once, and gives the results in order. */
+export async function runAtOnce<I, O>(
+  items: readonly I[],
+  atOnce: number,
+  task: (item: I) => Promise<O>,
+): Promise<O[]> {
+  const results: O[] = [];
+  let next = 0;
+  const go = async (): Promise<void> => {
+    for (let index = next++; index < items.length; index = next++) results[index] = await task(items[index] as I);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, go));
+  return results;
+}
