@@ -1,12 +1,24 @@
+import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
-/** A port nobody listens on now. Taken from the kernel, so two callers hardly ever get the same one. */
+/**
+ * A port nobody listens on now. Not one of those the kernel gives to outgoing connections (from 32768 on): between our
+ * look and the service's start such a connection could take it.
+ */
 export async function freePort(): Promise<number> {
-  const server = await listen(0);
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no TCP port could be had");
-  return address.port;
+  for (let tries = 0; tries < 100; tries += 1) {
+    const port = randomInt(15_000, 32_000);
+    if (await isFree(port)) return port;
+  }
+  throw new Error("no free port could be found between 15000 and 32000");
+}
+
+/** True when nobody listens there. */
+export function isFree(port: number): Promise<boolean> {
+  return listen(port).then(
+    (server) => new Promise((resolve) => server.close(() => resolve(true))),
+    () => false,
+  );
 }
 
 /** Throws a sentence that names the port and the variable that moves it when somebody already listens there. */

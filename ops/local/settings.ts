@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ConfigError, describeIssues } from "../config.ts";
-import { freePort } from "./ports.ts";
+import { freePort, isFree } from "./ports.ts";
 
 const port = z.coerce.number().int().min(1).max(65_535);
 
@@ -39,9 +39,11 @@ export async function withFreePorts(settings: StackSettings): Promise<StackSetti
 
 /** Metrics ports follow one another: looks for a place where they all are free. */
 async function freeRange(settings: StackSettings): Promise<number> {
-  const first = await freePort();
-  const last = first + metricsPorts(settings).length;
-  return last <= 65_535 ? first : await freeRange(settings);
+  for (;;) {
+    const first = await freePort();
+    const range = metricsPorts({ ...settings, METRICS_PORT: first });
+    if ((await Promise.all(range.map(isFree))).every(Boolean)) return first;
+  }
 }
 
 /** One for the api, one per worker, one for bull-board. */
