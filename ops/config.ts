@@ -1,7 +1,12 @@
 import { z } from "zod";
 
 /** A comma list, blanks dropped. */
-const list = z.string().transform((text) => text.split(",").map((part) => part.trim()).filter(Boolean));
+const list = z.string().transform((text) =>
+  text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean),
+);
 const port = z.coerce.number().int().min(0).max(65_535);
 
 /** What every process reads. Durations in milliseconds. */
@@ -11,7 +16,10 @@ const common = {
   DATABASE_POOL: z.coerce.number().int().min(1).max(100).default(10),
   REDIS_URL: z.url({ protocol: /^rediss?$/ }),
   /** Put before every Redis key and channel, so that several deployments can share a server. */
-  REDIS_PREFIX: z.string().regex(/^[a-z0-9_-]+$/i).default("pay"),
+  REDIS_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9_-]+$/i)
+    .default("pay"),
   HOST: z.string().default("0.0.0.0"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   /** 0 takes a free port; the log line "metrics listening" names it. */

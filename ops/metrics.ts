@@ -21,28 +21,83 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
   return {
     /** Jobs */
     jobs: counter("pay_jobs_total", "Jobs that ended, by queue and outcome", ["queue", "outcome"]),
-    jobSeconds: histogram("pay_job_duration_seconds", "Time inside one job handler", ["queue", "outcome"], [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]),
-    jobWaitSeconds: histogram("pay_job_wait_seconds", "Time from a job's due time to its start", ["queue"], [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60]),
-    queueJobs: gauge("pay_queue_jobs", "Jobs in a queue, by state (whole system: read with max by)", ["queue", "state"]),
-    queueOldestSeconds: gauge("pay_queue_oldest_job_age_seconds", "How long the oldest row has been due, by queue, from Postgres", ["queue"]),
+    jobSeconds: histogram(
+      "pay_job_duration_seconds",
+      "Time inside one job handler",
+      ["queue", "outcome"],
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    ),
+    jobWaitSeconds: histogram(
+      "pay_job_wait_seconds",
+      "Time from a job's due time to its start",
+      ["queue"],
+      [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
+    ),
+    queueJobs: gauge("pay_queue_jobs", "Jobs in a queue, by state (whole system: read with max by)", [
+      "queue",
+      "state",
+    ]),
+    queueOldestSeconds: gauge(
+      "pay_queue_oldest_job_age_seconds",
+      "How long the oldest row has been due, by queue, from Postgres",
+      ["queue"],
+    ),
     sweepFinds: counter("pay_sweep_finds_total", "Rows whose job the sweep had to ring again", ["queue"]),
     sweepLastRun: gauge("pay_sweep_last_run_timestamp_seconds", "When this process last ran a sweep"),
-    ringFailures: counter("pay_ring_failures_total", "Jobs that could not be put on a queue (the sweep rings them later)", ["queue"]),
+    ringFailures: counter(
+      "pay_ring_failures_total",
+      "Jobs that could not be put on a queue (the sweep rings them later)",
+      ["queue"],
+    ),
 
     /** Payments and money */
     paymentMoves: counter("pay_payment_moves_total", "Payments that changed state", ["mode", "from", "to"]),
-    confirmToSucceeded: histogram("pay_confirm_to_succeeded_seconds", "From the accepted confirm to succeeded", ["chain"], [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 900, 1800]),
+    confirmToSucceeded: histogram(
+      "pay_confirm_to_succeeded_seconds",
+      "From the accepted confirm to succeeded",
+      ["chain"],
+      [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 900, 1800],
+    ),
     attempts: counter("pay_attempts_total", "Confirms that were judged, by outcome", ["outcome"]),
     settlementMoves: counter("pay_settlement_moves_total", "Settlements that changed state", ["mode", "from", "to"]),
 
     /** Transfers, lanes, chains */
-    transferMoves: counter("pay_transfer_moves_total", "Transfers that changed state", ["chain", "purpose", "from", "to"]),
-    transfers: gauge("pay_transfers", "Unfinished transfers by state (whole system: read with max by)", ["chain", "state"]),
-    batchSize: histogram("pay_batch_transfers", "Transfers carried by one transaction", ["chain"], [1, 2, 5, 10, 20, 50, 100]),
-    gasPerTransfer: histogram("pay_transfer_gas", "Gas used per transfer, batches divided", ["chain"], [40_000, 60_000, 70_000, 80_000, 90_000, 100_000, 120_000, 160_000]),
-    laneNextNonce: gauge("pay_lane_next_nonce", "Nonce the lane will use next (whole system: read with max by)", ["chain", "lane"]),
-    laneInFlight: gauge("pay_lane_transactions_in_flight", "Nonces taken and not yet included (whole system: read with max by)", ["chain", "lane"]),
-    laneOldestSeconds: gauge("pay_lane_lowest_unconfirmed_age_seconds", "Age of the lane's lowest nonce that is not included", ["chain", "lane"]),
+    transferMoves: counter("pay_transfer_moves_total", "Transfers that changed state", [
+      "chain",
+      "purpose",
+      "from",
+      "to",
+    ]),
+    transfers: gauge("pay_transfers", "Unfinished transfers by state (whole system: read with max by)", [
+      "chain",
+      "state",
+    ]),
+    batchSize: histogram(
+      "pay_batch_transfers",
+      "Transfers carried by one transaction",
+      ["chain"],
+      [1, 2, 5, 10, 20, 50, 100],
+    ),
+    gasPerTransfer: histogram(
+      "pay_transfer_gas",
+      "Gas used per transfer, batches divided",
+      ["chain"],
+      [40_000, 60_000, 70_000, 80_000, 90_000, 100_000, 120_000, 160_000],
+    ),
+    laneNextNonce: gauge("pay_lane_next_nonce", "Nonce the lane will use next (whole system: read with max by)", [
+      "chain",
+      "lane",
+    ]),
+    laneInFlight: gauge(
+      "pay_lane_transactions_in_flight",
+      "Nonces taken and not yet included (whole system: read with max by)",
+      ["chain", "lane"],
+    ),
+    laneOldestSeconds: gauge(
+      "pay_lane_lowest_unconfirmed_age_seconds",
+      "Age of the lane's lowest nonce that is not included",
+      ["chain", "lane"],
+    ),
     laneMaxFee: gauge("pay_lane_max_fee_per_gas_wei", "Fee cap of the lane's newest transaction", ["chain", "lane"]),
     laneFeeCeiling: gauge("pay_lane_fee_ceiling_wei", "Configured ceiling of the fee cap", ["chain"]),
     laneGasBalance: gauge("pay_lane_gas_balance_wei", "Native balance of the lane", ["chain", "lane"]),
@@ -50,21 +105,45 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     transactions: counter("pay_transactions_total", "Transactions by what became of them", ["chain", "state"]),
     headBlock: gauge("pay_chain_head_block", "Newest block an endpoint has told us of", ["chain"]),
     cursorBlock: gauge("pay_chain_cursor_block", "Newest block the watcher has read", ["chain"]),
-    cursorLagSeconds: gauge("pay_chain_cursor_lag_seconds", "Time since the watcher last stood at the head (whole system: read with min by)", ["chain"]),
+    cursorLagSeconds: gauge(
+      "pay_chain_cursor_lag_seconds",
+      "Time since the watcher last stood at the head (whole system: read with min by)",
+      ["chain"],
+    ),
     reorgs: counter("pay_chain_reorgs_total", "Reorgs followed", ["chain"]),
     reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
-    rpcCalls: counter("pay_rpc_calls_total", "RPC calls by endpoint, method and outcome", ["chain", "endpoint", "method", "outcome"]),
-    rpcSeconds: histogram("pay_rpc_duration_seconds", "RPC call time", ["chain", "method"], [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]),
+    rpcCalls: counter("pay_rpc_calls_total", "RPC calls by endpoint, method and outcome", [
+      "chain",
+      "endpoint",
+      "method",
+      "outcome",
+    ]),
+    rpcSeconds: histogram(
+      "pay_rpc_duration_seconds",
+      "RPC call time",
+      ["chain", "method"],
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    ),
 
     /** Ingress */
     httpRequests: counter("pay_http_requests_total", "HTTP answers by route and status", ["route", "method", "status"]),
-    httpSeconds: histogram("pay_http_request_duration_seconds", "HTTP answer time without the hold of a long poll", ["route", "method"], [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]),
+    httpSeconds: histogram(
+      "pay_http_request_duration_seconds",
+      "HTTP answer time without the hold of a long poll",
+      ["route", "method"],
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    ),
     longPolls: gauge("pay_long_polls_waiting", "Long polls held now by this process"),
     longPollEnds: counter("pay_long_polls_total", "Long polls that ended, by reason", ["reason"]),
 
     /** Platform */
     sqlStatements: counter("pay_sql_statements_total", "SQL statements sent", ["outcome"]),
-    sqlSeconds: histogram("pay_sql_statement_duration_seconds", "SQL statement time", [], [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5]),
+    sqlSeconds: histogram(
+      "pay_sql_statement_duration_seconds",
+      "SQL statement time",
+      [],
+      [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
+    ),
     poolConnections: gauge("pay_db_pool_connections", "Connections of this process's pool", ["state"]),
     build: gauge("pay_build_info", "Always 1; the version is in the label", ["version"]),
   };

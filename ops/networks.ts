@@ -10,7 +10,10 @@ const keySource = z.union([z.strictObject({ env: z.string().min(1) }), z.strictO
 
 const evmAsset = z.strictObject({
   /** CAIP-19, for example eip155:8453/erc20:0x8335…; compared in lower case. */
-  asset: z.string().regex(/^eip155:\d+\/erc20:0x[0-9a-fA-F]{40}$/).toLowerCase(),
+  asset: z
+    .string()
+    .regex(/^eip155:\d+\/erc20:0x[0-9a-fA-F]{40}$/)
+    .toLowerCase(),
   symbol: z.string().min(1),
   name: z.string().min(1),
   decimals: z.number().int().min(0).max(36),
