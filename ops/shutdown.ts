@@ -59,8 +59,12 @@ export function installSignals(shutdown: Shutdown, deps: { log: Log; lingerMs?: 
     // A crash during the drain has set 1 already, and that stays.
     process.exitCode = Math.max(Number(process.exitCode ?? 0), code);
     setTimeout(() => {
-      log.warn({ resources: process.getActiveResourcesInfo() }, "closed, but something holds the process; leaving");
-      process.exit();
+      try {
+        log.warn({ resources: process.getActiveResourcesInfo() }, "closed, but something holds the process; leaving");
+      } finally {
+        // Writing fails when whoever read our output is gone; leaving must not.
+        process.exit();
+      }
     }, lingerMs).unref();
   }
   let asked = false;

@@ -19,6 +19,9 @@ const GRACE_MS = 10 * 60_000;
 /** What a wallet signs in test mode was never valid, so it can never move money. */
 const NEVER_VALID = 1;
 
+/** Beyond numeric(78,0); no token has that much, and no account could pay it. */
+const TOO_MUCH = 10n ** 78n;
+
 type Candidate = { account: string; payer: Hex; chain: EvmChain; token: EvmToken; amount: bigint };
 
 /**
@@ -103,7 +106,7 @@ function listCandidates(
     seen.add(`${chain.chain} ${payer}`);
     return [...chain.tokens.values()].flatMap((token) => {
       const amount = settled.has(token.asset) ? toTokenAmount(payment, token) : undefined;
-      return amount === undefined ? [] : [{ account, payer, chain, token, amount }];
+      return amount === undefined || amount >= TOO_MUCH ? [] : [{ account, payer, chain, token, amount }];
     });
   });
 }

@@ -49,6 +49,8 @@ export function openRing({ redis, prefix, log, metrics }: RingDeps): {
       opts: { jobId: jobId(name, data, again ?? 0), ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
     }));
     try {
+      // BullMQ waits for a first connection without limit, so a Redis that was never there would hold the caller.
+      if (redis.status !== "ready") throw new Error("redis is not connected");
       await queues.get(name)?.addBulk(jobs);
     } catch (error) {
       metrics.ringFailures.inc({ queue: name }, bells.length);

@@ -1,6 +1,6 @@
 import { formatUnits } from "viem";
 import { openDb } from "../../db/open.ts";
-import { type History, readHistory } from "./history.ts";
+import { type History, listHistory } from "../../payments/history.ts";
 import { waitUntil } from "./wait.ts";
 
 type Print = (line?: string) => void;
@@ -12,7 +12,7 @@ export async function printHistory(databaseUrl: string, paymentId: string, print
     const history = await waitUntil(
       "the settlement is booked as paid",
       async () => {
-        const seen = await readHistory(db, paymentId);
+        const seen = await listHistory({ db }, paymentId);
         return seen.settlement?.state === "paid" ? seen : undefined;
       },
       { withinMs: 30_000, everyMs: 100 },
@@ -24,18 +24,27 @@ export async function printHistory(databaseUrl: string, paymentId: string, print
 }
 
 /** The history as lines for a person. */
-export function describeHistory({ moves, settlement, bookings }: History): string[] {
+export function describeHistory({ moves, transactions, settlement, ledger }: History): string[] {
   const timeline = moves.map(
     ({ at, machine, from, to }) => `  ${clock(at)}  ${machine.padEnd(11)} ${from === "new" ? "" : `${from} → `}${to}`,
   );
-  const ledger = bookings.map(
-    ({ at, kind, account, amount }) => `  ${clock(at)}  ${kind.padEnd(19)} ${usdc(amount).padStart(12)}  ${account}`,
+  const sent = transactions.map(
+    ({ nonce, hash, state, block, gasUsed }) =>
+      `  nonce ${nonce}  ${hash}  ${state} in block ${block ?? "none"}, ${gasUsed ?? "?"} gas`,
   );
-  const payout =
-    settlement === undefined
-      ? "  none"
-      : `  ${settlement.paidAt ? clock(settlement.paidAt) : ""}  ${settlement.id} ${settlement.state}: ${usdc(settlement.amount)} USDC to ${settlement.destination}`;
-  return ["", "Timeline", ...timeline, "", "Settlement", payout, "", "Ledger", ...ledger, ""];
+  const entries = ledger.map(
+    ({ at, kind, account, amount }) => `  ${clock(at)}  ${kind.padEnd(16)} ${usdc(amount).padStart(8)}  ${account}`,
+  );
+  const payout = settlement && [
+    `  ${settlement.paidAt ? clock(settlement.paidAt) : ""}  ${settlement.id} ${settlement.state}: ${usdc(settlement.amount)} USDC`,
+    `  to ${settlement.destination} by ${settlement.txHash}`,
+  ];
+  return [
+    ...["", "Timeline", ...timeline],
+    ...["", "Transactions", ...sent],
+    ...["", "Settlement", ...(payout ?? ["  none"])],
+    ...["", "Ledger", ...entries, ""],
+  ];
 }
 
 const clock = (at: Date): string => at.toISOString().slice(11, 23);
