@@ -25,7 +25,8 @@ export async function migrate(db: Pool): Promise<string[]> {
 
 /** The same for a database URL. */
 export async function migrateDatabase(url: string): Promise<string[]> {
-  const db = openDb(url, { max: 2, applicationName: "pay-migrate" });
+  // An index on a large table takes its time, and so does waiting for the replica that migrates first.
+  const db = openDb(url, { max: 2, applicationName: "pay-migrate", statementTimeoutMs: 0 });
   try {
     return await migrate(db);
   } finally {

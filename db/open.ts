@@ -24,6 +24,8 @@ export type OpenOptions = {
   /** Connections at most. */
   max?: number;
   applicationName?: string;
+  /** How long one statement may take, milliseconds; 0 for as long as it takes. 15 s when unset. */
+  statementTimeoutMs?: number;
   /** Called after each statement with its seconds; for metrics. */
   onStatement?: (seconds: number, failed: boolean) => void;
   /** Called when Postgres has closed a connection; for logs. */
@@ -40,7 +42,7 @@ export function openDb(
     max: options.max ?? 10,
     application_name: options.applicationName ?? "pay",
     connectionTimeoutMillis: 5_000,
-    statement_timeout: 15_000,
+    statement_timeout: options.statementTimeoutMs ?? 15_000,
     idle_in_transaction_session_timeout: 15_000,
     types: types as pg.CustomTypesConfig,
   });
