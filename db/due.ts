@@ -7,16 +7,18 @@ export type DueRow = { id: string; again: number };
 /**
  * Rows whose due time has passed. Each is pushed to a later due time in the same statement, longer every time up to a
  * minute, so that several sweeps never find the same row and a row in trouble is not rung for ever more often.
+ * @param graceMs how long past its due time a row is left to the job that was rung for it
  */
 export async function takeDue(
   db: Db,
-  args: { table: "payment" | "attempt" | "transfer" | "settlement"; now: Date; limit: number },
+  args: { table: "payment" | "attempt" | "transfer" | "settlement"; now: Date; limit: number; graceMs?: number },
 ): Promise<DueRow[]> {
+  const before = new Date(args.now.getTime() - (args.graceMs ?? 0));
   const { rows } = await sql<DueRow>`
     update ${sql.table(args.table)} set due_try = due_try + 1,
       due_at = ${args.now}::timestamptz + least(60, power(2, least(due_try, 6))) * interval '1 second'
     where id in (
-      select id from ${sql.table(args.table)} where due_at <= ${args.now} order by due_at limit ${args.limit} for update skip locked
+      select id from ${sql.table(args.table)} where due_at <= ${before} order by due_at limit ${args.limit} for update skip locked
     )
     returning id, due_try as again`.execute(db);
   return rows;
@@ -32,17 +34,4 @@ export async function takeDueChains(
     where due_at <= ${args.now}
     returning chain, number + 1 as block, due_try as again`.execute(db);
   return rows;
-}
-
-/** How long the oldest row of each kind has been due, seconds; 0 when nothing is overdue. */
-export async function readOldestDue(db: Db, now: Date): Promise<{ table: string; seconds: number }[]> {
-  const { rows } = await sql<{ table: string; seconds: number }>`
-    select 'payment' as table, extract(epoch from ${now}::timestamptz - min(due_at))::float8 as seconds from payment where due_at <= ${now}
-    union all select 'attempt', extract(epoch from ${now}::timestamptz - min(due_at))::float8 from attempt where due_at <= ${now}
-    union all select 'transfer', extract(epoch from ${now}::timestamptz - min(due_at))::float8 from transfer where due_at <= ${now}
-    union all select 'settlement', extract(epoch from ${now}::timestamptz - min(due_at))::float8 from settlement where due_at <= ${now}
-    union all select 'chain_cursor', extract(epoch from ${now}::timestamptz - min(due_at))::float8 from chain_cursor where due_at <= ${now}`.execute(
-    db,
-  );
-  return rows.map((row) => ({ ...row, seconds: row.seconds ?? 0 }));
 }

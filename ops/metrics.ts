@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-client";
+import project from "../package.json" with { type: "json" };
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -18,7 +19,12 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
     new Histogram({ name, help, labelNames: [...labelNames], buckets, registers });
 
+  const build = gauge("pay_build_info", "Always 1; the version is in the label", ["version"]);
+  build.set({ version: project.version }, 1);
+
   return {
+    build,
+
     /** Jobs */
     jobs: counter("pay_jobs_total", "Jobs that ended, by queue and outcome", ["queue", "outcome"]),
     jobSeconds: histogram(
@@ -39,7 +45,7 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ]),
     queueOldestSeconds: gauge(
       "pay_queue_oldest_job_age_seconds",
-      "How long the oldest row has been due, by queue, from Postgres",
+      "How long the oldest row has waited for its job, by queue, from Postgres (whole system: read with max by)",
       ["queue"],
     ),
     sweepFinds: counter("pay_sweep_finds_total", "Rows whose job the sweep had to ring again", ["queue"]),
@@ -54,7 +60,7 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     paymentMoves: counter("pay_payment_moves_total", "Payments that changed state", ["mode", "from", "to"]),
     confirmToSucceeded: histogram(
       "pay_confirm_to_succeeded_seconds",
-      "From the accepted confirm to succeeded",
+      "From the accepted confirm to succeeded, live payments",
       ["chain"],
       [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 900, 1800],
     ),
@@ -95,19 +101,32 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ),
     laneOldestSeconds: gauge(
       "pay_lane_lowest_unconfirmed_age_seconds",
-      "Age of the lane's lowest nonce that is not included",
+      "Age of the lane's lowest nonce that is not included (whole system: read with max by)",
       ["chain", "lane"],
     ),
-    laneMaxFee: gauge("pay_lane_max_fee_per_gas_wei", "Fee cap of the lane's newest transaction", ["chain", "lane"]),
+    laneMaxFee: gauge(
+      "pay_lane_max_fee_per_gas_wei",
+      "Fee cap of the lane's newest transaction (whole system: read with max by)",
+      ["chain", "lane"],
+    ),
     laneFeeCeiling: gauge("pay_lane_fee_ceiling_wei", "Configured ceiling of the fee cap", ["chain"]),
-    laneGasBalance: gauge("pay_lane_gas_balance_wei", "Native balance of the lane", ["chain", "lane"]),
-    laneHolds: gauge("pay_lane_held", "1 while a lane sends nothing until somebody decides", ["chain", "lane"]),
+    laneGasBalance: gauge("pay_lane_gas_balance_wei", "Native balance of the lane, looked at once a minute", [
+      "chain",
+      "lane",
+    ]),
+    laneHolds: gauge(
+      "pay_lane_held",
+      "1 while a lane has something to send and the fee ceiling forbids it (whole system: read with max by)",
+      ["chain", "lane"],
+    ),
     transactions: counter("pay_transactions_total", "Transactions by what became of them", ["chain", "state"]),
     headBlock: gauge("pay_chain_head_block", "Newest block an endpoint has told us of", ["chain"]),
-    cursorBlock: gauge("pay_chain_cursor_block", "Newest block the watcher has read", ["chain"]),
+    cursorBlock: gauge("pay_chain_cursor_block", "Newest block the watcher has read (whole system: read with max by)", [
+      "chain",
+    ]),
     cursorLagSeconds: gauge(
       "pay_chain_cursor_lag_seconds",
-      "Time since the watcher last stood at the head (whole system: read with min by)",
+      "Time since a watcher last stood at the head (whole system: read with max by)",
       ["chain"],
     ),
     reorgs: counter("pay_chain_reorgs_total", "Reorgs followed", ["chain"]),
@@ -145,6 +164,5 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
     ),
     poolConnections: gauge("pay_db_pool_connections", "Connections of this process's pool", ["state"]),
-    build: gauge("pay_build_info", "Always 1; the version is in the label", ["version"]),
   };
 }

@@ -84,6 +84,11 @@ export function errorMessage(error: Error): string {
   return scrubMessage(typeof short === "string" ? short : error.message);
 }
 
+/** One line about whatever was thrown that is safe to show: its kind, and its message without secrets. */
+export function describeBriefly(thrown: unknown): string {
+  return thrown instanceof Error ? `${thrown.name}: ${errorMessage(thrown)}` : scrubMessage(String(thrown));
+}
+
 /** Copies what is to be logged without its secrets, at any depth. */
 export function withoutSecrets(fields: Record<string, unknown>, depth = 0): Record<string, unknown> {
   return Object.fromEntries(

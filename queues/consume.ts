@@ -17,6 +17,11 @@ export type ConsumeOptions = {
   signal: AbortSignal;
   /** The one judge of a thrown error: passing trouble (true) is tried again, the rest is kept for people. */
   isTransient: (cause: unknown) => boolean;
+  /**
+   * One line about a thrown error that is safe to keep in Redis and to show in bull-board: libraries put request bodies
+   * and signed bytes into their messages.
+   */
+  describe: (cause: unknown) => string;
   log: Logger;
   metrics: Metrics;
 };
@@ -32,14 +37,17 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   const { metrics, log } = options;
   const spec = catalog[name];
 
-  /** Passing trouble is thrown on for BullMQ to try again, until the tries are used up; anything else is a bug. */
+  /**
+   * Passing trouble is thrown for BullMQ to try again, until the tries are used up; anything else is a bug. What is
+   * thrown is always a new error, because BullMQ keeps its message and its stack with the job.
+   */
   const judge = (job: Job, cause: unknown): "gave_up" => {
     if (!options.isTransient(cause)) {
       log.error({ queue: name, job: job.id, err: cause }, "job failed and is kept");
-      throw new UnrecoverableError(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause));
+      throw new UnrecoverableError(options.describe(cause));
     }
     log.warn({ queue: name, job: job.id, tries: job.attemptsMade + 1, err: cause }, "passing trouble");
-    if (job.attemptsMade + 1 < spec.attempts) throw cause;
+    if (job.attemptsMade + 1 < spec.attempts) throw new Error(options.describe(cause));
     return "gave_up";
   };
 

@@ -36,21 +36,12 @@ export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise
   for (const [lane, waiting] of lanes) {
     const address = addressOf(lane);
     const lowest = waiting[0];
-    const labels = { chain: chain.chain, lane: address };
-    deps.metrics.laneInFlight.set(labels, waiting.length);
-    deps.metrics.laneOldestSeconds.set(labels, lowest ? ageMs(deps, lowest.created_at) / 1000 : 0);
     const due = waiting.filter((row) => isDue(deps, chain, row)).slice(0, MOST);
     if (due.length === 0) continue;
     if (await freeUsedNonces(deps, chain, address, due)) continue;
     for (const row of due) {
       const bytes = row === lowest ? ((await replaceIfStuck(deps, chain, row)) ?? row) : row;
       await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
-    }
-  }
-  for (const { address } of deps.keys.get(chain.chain)?.lanes ?? []) {
-    if (!lanes.has(`${chain.chain}:${address}`)) {
-      deps.metrics.laneInFlight.set({ chain: chain.chain, lane: address }, 0);
-      deps.metrics.laneOldestSeconds.set({ chain: chain.chain, lane: address }, 0);
     }
   }
 }
@@ -120,7 +111,6 @@ async function replaceIfStuck(
   if (row.max_fee_per_gas >= baseFee + row.max_priority_fee_per_gas) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
   const fees = chooseReplacementFees(before, baseFee, chain.network.fees);
-  deps.metrics.laneHolds.set({ chain: chain.chain, lane: signer.address }, fees ? 0 : 1);
   if (!fees) return undefined;
 
   const { to, data } = parseTransaction(`0x${row.bytes.toString("hex")}`);
@@ -146,7 +136,6 @@ async function replaceIfStuck(
   };
   await insertTransaction(deps.db, next);
   deps.metrics.transactions.inc({ chain: chain.chain, state: "replacing" });
-  deps.metrics.laneMaxFee.set({ chain: chain.chain, lane: signer.address }, Number(fees.maxFeePerGas));
   return next;
 }
 

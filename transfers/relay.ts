@@ -79,7 +79,6 @@ async function carryBatch(deps: TransferDeps, chain: EvmChain, lease: LaneLease,
   if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return false;
   const baseFee = await findBaseFee(deps.db, chain.chain);
   const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
-  deps.metrics.laneHolds.set({ chain: chain.chain, lane: lease.address }, fees ? 0 : 1);
   if (!fees) return false;
   const ready = await claimReady(deps.db, {
     chain: chain.chain,
@@ -111,8 +110,6 @@ async function carryBatch(deps: TransferDeps, chain: EvmChain, lease: LaneLease,
   if (!stored) return false;
   lease.nextNonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
-  deps.metrics.laneNextNonce.set({ chain: chain.chain, lane: lease.address }, lease.nextNonce);
-  deps.metrics.laneMaxFee.set({ chain: chain.chain, lane: lease.address }, Number(fees.maxFeePerGas));
 
   const offer = await offerBytes(chain.rpc, bytes);
   await noteAnswer(deps, chain, key, offer);

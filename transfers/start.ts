@@ -1,4 +1,4 @@
-import { readGasBalance, readNextNonce } from "../chains/evm/send.ts";
+import { readNextNonce } from "../chains/evm/send.ts";
 import { ensureLane } from "../db/lanes.ts";
 import type { TransferDeps } from "./deps.ts";
 import { startWatch } from "./watch.ts";
@@ -9,10 +9,6 @@ export async function startTransfers(deps: TransferDeps): Promise<void> {
     for (const { address } of deps.keys.get(chain.chain)?.lanes ?? []) {
       const nextNonce = await readNextNonce(chain.rpc, address);
       await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
-      deps.metrics.laneGasBalance.set(
-        { chain: chain.chain, lane: address },
-        Number(await readGasBalance(chain.rpc, address)),
-      );
     }
     deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(chain.network.fees.maxFeePerGas));
     await startWatch(deps, chain);

@@ -63,7 +63,6 @@ export async function watchChain(
     if (head <= cursor.number) cursor = await checkStanding(deps, chain, cursor);
     for (let reads = 0; cursor.number < head && reads < TURN_LENGTH; reads += 1) {
       cursor = await readOn(deps, chain, cursor, head);
-      deps.metrics.cursorBlock.set({ chain: chain.chain }, cursor.number);
       await confirmFinal(deps, chain, { cursor, head, readBefore: start.number, book });
     }
     if (cursor === start) await confirmFinal(deps, chain, { cursor, head, readBefore: start.number, book });

@@ -1,58 +1,100 @@
 import type { Queue } from "bullmq";
 import type { Gauge } from "prom-client";
-import { readOldestDue } from "../db/due.ts";
-import { listLanes } from "../db/lanes.ts";
-import type { Pool } from "../db/tables.ts";
-import { countUnfinished } from "../db/transfers.ts";
 import type { Metrics } from "../ops/metrics.ts";
+import type { PaymentDeps } from "../payments/deps.ts";
+import { readSystem } from "../payments/gauges.ts";
 import type { QueueName } from "../queues/catalog.ts";
 
-type Deps = {
-  db: Pool & { connections(): { used: number; idle: number; waiting: number } };
-  queues: readonly Queue[];
-  metrics: Metrics;
-  now: () => Date;
-};
+type Deps = Pick<PaymentDeps, "db" | "chains" | "now"> & { queues: readonly Queue[]; metrics: Metrics };
 
 /** The queue that serves the rows of a table. */
-const queueOf: Record<string, QueueName> = {
+const queueOf = {
   payment: "expire-payment",
   attempt: "verify-signature",
   transfer: "relay-permit",
   settlement: "settle",
   chain_cursor: "watch-chain",
-};
+} as const satisfies Record<string, QueueName>;
 
-/** Fills the gauges that describe the whole system, each time they are scraped. What cannot be asked now stays away. */
-export function fillGauges({ db, queues, metrics, now }: Deps): void {
-  onScrape(metrics.queueJobs, async () => {
-    await Promise.all(
-      queues.map(async (queue) => {
-        const counts = await queue.getJobCounts("waiting", "active", "delayed", "prioritized", "failed");
-        for (const [state, count] of Object.entries(counts)) metrics.queueJobs.set({ queue: queue.name, state }, count);
-      }),
-    );
+/** A scrape gives up on a gauge after this, milliseconds: the other metrics must arrive while Postgres or Redis hangs. */
+const PATIENCE_MS = 3_000;
+
+/**
+ * Fills the gauges that describe the whole system, each time they are scraped, from Postgres and Redis: every worker
+ * tells the same, also one that does nothing. What cannot be asked now stays away.
+ */
+export function fillGauges(deps: Deps): void {
+  const { queues, metrics } = deps;
+  // All gauges of one scrape are filled at once, and share one look.
+  const look = shareRuns(() => readSystem(deps));
+
+  onScrape(metrics.queueJobs, async (set) => {
+    const states = ["waiting", "active", "delayed", "prioritized", "failed"] as const;
+    for (const queue of queues)
+      for (const [state, count] of Object.entries(await queue.getJobCounts(...states)))
+        set({ queue: queue.name, state }, count);
   });
-  onScrape(metrics.queueOldestSeconds, async () => {
-    for (const { table, seconds } of await readOldestDue(db, now())) {
-      const queue = queueOf[table];
-      if (queue) metrics.queueOldestSeconds.set({ queue }, seconds);
-    }
+  onScrape(metrics.queueOldestSeconds, async (set) => {
+    for (const { table, seconds } of (await look()).owed) set({ queue: queueOf[table] }, seconds);
   });
-  onScrape(metrics.transfers, async () => {
-    metrics.transfers.reset();
-    for (const { chain, state, count } of await countUnfinished(db)) metrics.transfers.set({ chain, state }, count);
+  onScrape(metrics.transfers, async (set) => {
+    for (const { chain, state, count } of (await look()).transfers) set({ chain, state }, count);
   });
-  onScrape(metrics.laneNextNonce, async () => {
-    for (const { chain, address, next_nonce } of await listLanes(db))
-      metrics.laneNextNonce.set({ chain, lane: address }, next_nonce);
+  onScrape(metrics.cursorBlock, async (set) => {
+    for (const { chain, cursor } of (await look()).chains) set({ chain }, cursor);
   });
-  onScrape(metrics.poolConnections, async () => {
-    for (const [state, count] of Object.entries(db.connections())) metrics.poolConnections.set({ state }, count);
+  onScrape(metrics.cursorLagSeconds, async (set) => {
+    for (const { chain, lagSeconds } of (await look()).chains) set({ chain }, lagSeconds);
+  });
+  onScrape(metrics.laneNextNonce, async (set) => {
+    for (const { chain, lane, nextNonce } of (await look()).lanes) set({ chain, lane }, nextNonce);
+  });
+  onScrape(metrics.laneInFlight, async (set) => {
+    for (const { chain, lane, inFlight } of (await look()).lanes) set({ chain, lane }, inFlight);
+  });
+  onScrape(metrics.laneOldestSeconds, async (set) => {
+    for (const { chain, lane, oldestSeconds } of (await look()).lanes) set({ chain, lane }, oldestSeconds);
+  });
+  onScrape(metrics.laneMaxFee, async (set) => {
+    for (const { chain, lane, maxFee } of (await look()).lanes)
+      if (maxFee !== undefined) set({ chain, lane }, Number(maxFee));
+  });
+  onScrape(metrics.laneHolds, async (set) => {
+    for (const { chain, lane, held } of (await look()).lanes) set({ chain, lane }, Number(held));
   });
 }
 
-/** A scrape while Redis or Postgres is away gives the other metrics, not an error. */
-function onScrape<T extends string>(gauge: Gauge<T>, collect: () => Promise<void>): void {
-  Object.assign(gauge, { collect: () => collect().catch(() => gauge.reset()) });
+type Set<L extends string> = (labels: Record<L, string>, value: number) => void;
+
+/** Fills a gauge anew whenever it is asked. One that cannot be filled is empty, and says so by being absent. */
+function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: Set<L>) => Promise<void>): void {
+  const collect = async () => {
+    const found: [Record<L, string>, number][] = [];
+    const filled = fill((labels, value) => found.push([labels, value]));
+    await within(PATIENCE_MS, filled).catch(() => found.splice(0));
+    gauge.reset();
+    for (const [labels, value] of found) gauge.set(labels, value);
+  };
+  Object.assign(gauge, { collect });
+}
+
+/** Whoever asks while a run is under way gets what that run gives. */
+function shareRuns<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= run().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error("late")), ms);
+  try {
+    await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

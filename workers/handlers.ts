@@ -1,19 +1,17 @@
 import type { EvmKeys } from "../chains/evm/open.ts";
-import { createBooks } from "../payments/book.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
+import { createRelay } from "../payments/relay.ts";
 import { beginSettlement } from "../payments/settle.ts";
 import { verifyAttempt } from "../payments/verify.ts";
+import { createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
-import { coalesce } from "../transfers/coalesce.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
-import { findTransferChain, relayReady } from "../transfers/relay.ts";
-import { createVerifier } from "../transfers/verify.ts";
-import { watchChain } from "../transfers/watch.ts";
+import type { Verifier } from "../transfers/verify.ts";
 import { sweep } from "./sweep.ts";
 
 /** What the handlers hand on to the rooms they call. */
-export type WorkerDeps = PaymentDeps & TransferDeps & { keys: ReadonlyMap<string, EvmKeys> };
+export type WorkerDeps = PaymentDeps & TransferDeps & { keys: ReadonlyMap<string, EvmKeys>; verifier: Verifier };
 
 const done: Outcome = { done: true };
 /** How long a payout waits while the watcher is behind or a balance is short, milliseconds. */
@@ -23,22 +21,18 @@ const NOT_YET_MS = 60_000;
 
 /** One handler per queue of the catalogue, or it does not compile; each calls one step of a room. */
 export function createHandlers(deps: WorkerDeps): Handlers {
-  const verifier = createVerifier(deps);
-  const books = createBooks(deps);
-  const relay = coalesce((chain) => relayReady(deps, chain));
+  const relay = createRelay(deps);
+  const watch = createWatch(deps);
 
   return {
     "verify-signature": async ({ attemptId }) => {
-      await verifyAttempt({ ...deps, verifier }, attemptId);
+      await verifyAttempt(deps, attemptId);
       return done;
     },
-    "relay-permit": async ({ transferId }) => {
-      const chain = await findTransferChain(deps, transferId);
-      return chain !== undefined && (await relay(chain)) === "more" ? { again: 0 } : done;
-    },
+    "relay-permit": async ({ transferId }) => ((await relay(transferId)) === "more" ? { again: 0 } : done),
     "submit-solana": async () => ({ again: NOT_YET_MS }),
     "watch-chain": async ({ chain, block }, signal) => {
-      const turn = await watchChain(deps, { chain, signal, books });
+      const turn = await watch({ chain, signal });
       if (!turn.mine) return done;
       if (turn.next === block) return signal.aborted ? done : { again: 0 };
       await deps.ring("watch-chain", [{ data: { chain, block: turn.next } }]);

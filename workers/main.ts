@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { Registry } from "prom-client";
 import { openEvmKeys } from "../chains/evm/open.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
+import { isTransientChainError } from "../chains/faults.ts";
 import { checkChains, openChains } from "../chains/open.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
@@ -10,18 +11,22 @@ import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.
 import { createLog } from "../ops/log.ts";
 import { createMetrics } from "../ops/metrics.ts";
 import { readKey, readNetworks } from "../ops/networks.ts";
+import { samplePool } from "../ops/pool-metrics.ts";
 import { startProbes } from "../ops/probes.ts";
+import { describeBriefly } from "../ops/redaction.ts";
 import { createShutdown, installSignals } from "../ops/shutdown.ts";
 import { createAnnounce } from "../queues/announce.ts";
 import { isQueueName, queueNames } from "../queues/catalog.ts";
 import { openPatientRedis, openRedis } from "../queues/connection.ts";
 import { consume, type Handler } from "../queues/consume.ts";
 import { openRing } from "../queues/ring.ts";
+import { watchGasMoney } from "../transfers/gas.ts";
 import { startTransfers } from "../transfers/start.ts";
+import { createVerifier } from "../transfers/verify.ts";
 import { fillGauges } from "./gauges.ts";
 import { createHandlers } from "./handlers.ts";
 import { retryStart } from "./retry-start.ts";
-import { isTransient } from "./trouble.ts";
+import { createJudge } from "./trouble.ts";
 
 /** How often each worker process rings the sweep, milliseconds; together they run one a second. */
 const SWEEP_EVERY_MS = 1_000;
@@ -51,6 +56,7 @@ async function work(config: WorkerConfig): Promise<void> {
     onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
   });
   shutdown.onClose("database", () => db.destroy());
+  shutdown.onClose("pool metrics", samplePool(db, metrics));
   const onRedisError = (err: Error) => log.warn({ err }, "redis connection");
   const redis = openRedis(config.REDIS_URL, onRedisError);
   shutdown.onClose("redis", () => redis.disconnect());
@@ -70,13 +76,15 @@ async function work(config: WorkerConfig): Promise<void> {
     },
   });
   shutdown.onClose("probes", () => probes.close());
-  fillGauges({ db, queues, metrics, now });
+  const chains = openChains(networks, metrics);
+  fillGauges({ db, chains, queues, metrics, now });
   log.info({ port: probes.port, served, signatureEngine }, "metrics listening");
 
-  const chains = openChains(networks, metrics);
   const owner = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
-  const deps = { db, chains, networks, keys, owner, ring, announce, log, metrics, now };
+  const verifier = createVerifier({ db, chains });
+  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now };
+  const isTransient = createJudge(isTransientChainError);
   await retryStart({ log, signal: shutdown.signal, isTransient }, async () => {
     await checkChains(chains);
     await startTransfers(deps);
@@ -89,7 +97,15 @@ async function work(config: WorkerConfig): Promise<void> {
     shutdown.onClose("queue connection", () => connection.disconnect());
     return connection;
   };
-  const options = { connect, prefix: config.REDIS_PREFIX, signal: shutdown.signal, isTransient, log, metrics };
+  const options = {
+    connect,
+    prefix: config.REDIS_PREFIX,
+    signal: shutdown.signal,
+    isTransient,
+    describe: describeBriefly,
+    log,
+    metrics,
+  };
   const workers = served.map((name) => consume(name, handlers[name] as Handler<typeof name>, options));
   const drain = { boundMs: config.DRAIN_MS };
   shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), drain);
@@ -98,6 +114,7 @@ async function work(config: WorkerConfig): Promise<void> {
     SWEEP_EVERY_MS,
   );
   shutdown.onClose("sweep timer", () => clearInterval(timer));
+  if (served.includes("watch-chain")) shutdown.onClose("gas money", watchGasMoney(deps));
   started = true;
   log.info({ served }, "working");
 }

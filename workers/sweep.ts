@@ -1,25 +1,11 @@
-import { takeDue, takeDueChains } from "../db/due.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
+import { takeOwed } from "../payments/sweep.ts";
 import type { QueueName } from "../queues/catalog.ts";
 
-/** Rows of a table rung in one statement; more are found by the next sweep, a second later. */
-const LIMIT = 500;
-
-/**
- * Rings again for every row whose due time has passed: after a lost job, a flushed Redis, a crash between a commit and
- * its ring. Safe to run anywhere and any number of times.
- */
+/** Rings again for every row that is owed a job. Safe to run anywhere and any number of times. */
 export async function sweep(deps: PaymentDeps): Promise<void> {
-  const now = deps.now();
-  const due = async (table: "payment" | "attempt" | "transfer" | "settlement") =>
-    takeDue(deps.db, { table, now, limit: LIMIT });
-  const [payments, attempts, transfers, settlements] = [
-    await due("payment"),
-    await due("attempt"),
-    await due("transfer"),
-    await due("settlement"),
-  ];
-  const chains = await takeDueChains(deps.db, { now });
+  const began = deps.now();
+  const { payments, attempts, transfers, settlements, chains } = await takeOwed(deps);
 
   await deps.ring(
     "expire-payment",
@@ -50,5 +36,5 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     ["watch-chain", chains.length],
   ];
   for (const [queue, count] of found) deps.metrics.sweepFinds.inc({ queue }, count);
-  deps.metrics.sweepLastRun.set(now.getTime() / 1000);
+  deps.metrics.sweepLastRun.set(began.getTime() / 1000);
 }

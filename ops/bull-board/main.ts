@@ -6,6 +6,7 @@ import { openRing } from "../../queues/ring.ts";
 import { type BoardConfig, ConfigError, readBoardConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
+import { samplePool } from "../pool-metrics.ts";
 import { startProbes } from "../probes.ts";
 import { createShutdown, installSignals } from "../shutdown.ts";
 import { buildBoard } from "./board.ts";
@@ -27,6 +28,7 @@ async function serve(config: BoardConfig): Promise<void> {
     onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
   });
   shutdown.onClose("database", () => db.destroy());
+  shutdown.onClose("pool metrics", samplePool(db, metrics));
   const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
   shutdown.onClose("redis", () => redis.disconnect());
   const { queues, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });

@@ -1,0 +1,91 @@
+import { sql } from "kysely";
+import type { Db } from "./tables.ts";
+
+/** What may owe a job. */
+export type OwedTable = "payment" | "attempt" | "transfer" | "settlement" | "chain_cursor";
+
+/**
+ * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
+ * so the wait is counted from what does not move: a payment's deadline, the making of the others, and for a transfer in
+ * trouble the end of its hold. A chain's own wait is in `listChainLooks`; here it only tells that no sweep has run.
+ */
+export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTable; since: Date | null }[]> {
+  // Longer than the sweep's longest push: no row that is overdue lies beyond it in the index.
+  const pushed = sql`${now}::timestamptz + interval '2 minutes'`;
+  const { rows } = await sql<{ table: OwedTable; since: Date | null }>`
+    select 'payment' as table, min(expires_at) as since from payment where due_at <= ${pushed} and expires_at <= ${now}
+    union all select 'attempt', min(created_at) from attempt where due_at <= ${pushed} and created_at <= ${now}
+    union all select 'transfer', min(greatest(created_at, hold_until)) from transfer
+      where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now}
+    union all select 'settlement', min(created_at) from settlement where due_at <= ${pushed} and created_at <= ${now}
+    union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}`.execute(db);
+  return rows;
+}
+
+/** What a lane has on its way. Fees in wei per gas; null where there is no such transaction. */
+export type LaneLook = {
+  chain: string;
+  address: string;
+  nextNonce: number;
+  /** Nonces that are taken and in no block yet. */
+  inFlight: number;
+  /** When the lowest of them was first signed. */
+  oldestAt: Date | null;
+  /** Of the newest transaction, included or not. */
+  newestMaxFee: bigint | null;
+  /** Of the newest bytes of the lowest nonce that is in no block yet. */
+  lowestMaxFee: bigint | null;
+  lowestPriorityFee: bigint | null;
+};
+
+/** Every lane and what it has on its way, as the rows tell it: the same whoever asks. */
+export async function listLaneLooks(db: Db): Promise<LaneLook[]> {
+  const { rows } = await sql<LaneLook>`
+    with unincluded as (
+      select lane_id, nonce, replacement, created_at, max_fee_per_gas, max_priority_fee_per_gas from transaction
+      where state in ('signed', 'offered', 'accepted') and not exists (
+        select from transaction twin
+        where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')
+    )
+    select lane.chain, lane.address, lane.next_nonce as "nextNonce",
+      (select count(distinct nonce)::int from unincluded u where u.lane_id = lane.id) as "inFlight",
+      lowest.first_at as "oldestAt",
+      (select max_fee_per_gas from transaction t where t.lane_id = lane.id order by nonce desc, replacement desc limit 1)
+        as "newestMaxFee",
+      lowest.max_fee_per_gas as "lowestMaxFee",
+      lowest.max_priority_fee_per_gas as "lowestPriorityFee"
+    from lane left join lateral (
+      select max_fee_per_gas, max_priority_fee_per_gas, min(created_at) over (partition by nonce) as first_at
+      from unincluded u where u.lane_id = lane.id
+      order by nonce, replacement desc limit 1
+    ) lowest on true
+    order by lane.id`.execute(db);
+  return rows;
+}
+
+/** How far a chain has been read, and what its lanes have to reckon with. */
+export type ChainLook = {
+  chain: string;
+  cursor: number;
+  /** When a watcher last stood at the head; before the first time, when the block it began at was made. */
+  reachedHeadAt: Date | null;
+  /** Of the newest block read, wei per gas. */
+  baseFee: bigint | null;
+  /** True while a transfer could be carried now. */
+  waiting: boolean;
+};
+
+/** Every watched chain as the rows tell it. */
+export async function listChainLooks(db: Db, now: Date): Promise<ChainLook[]> {
+  const { rows } = await sql<ChainLook>`
+    select cursor.chain, cursor.number as cursor,
+      coalesce(cursor.reached_head_at, newest.at) as "reachedHeadAt",
+      newest.base_fee as "baseFee",
+      exists (select from transfer t where t.chain = cursor.chain and t.state = 'ready'
+        and (t.hold_until is null or t.hold_until <= ${now})) as waiting
+    from chain_cursor cursor left join lateral (
+      select base_fee, at from chain_block b where b.chain = cursor.chain order by number desc limit 1
+    ) newest on true
+    order by cursor.chain`.execute(db);
+  return rows;
+}

@@ -1,0 +1,86 @@
+import {
+  type ChainLook,
+  type LaneLook,
+  listChainLooks,
+  listLaneLooks,
+  listOldestOwed,
+  type OwedTable,
+} from "../db/gauges.ts";
+import { countUnfinished } from "../db/transfers.ts";
+import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
+import type { PaymentDeps } from "./deps.ts";
+
+/** What the rows say about the whole system, for metrics. Fees in wei per gas. */
+export type SystemLook = {
+  owed: { table: OwedTable; seconds: number }[];
+  transfers: { chain: string; state: string; count: number }[];
+  lanes: {
+    chain: string;
+    lane: string;
+    nextNonce: number;
+    inFlight: number;
+    oldestSeconds: number;
+    maxFee: bigint | undefined;
+    held: boolean;
+  }[];
+  chains: { chain: string; cursor: number; lagSeconds: number }[];
+};
+
+/** States of a transfer that is not over. Each is told of, also when nothing stands in it. */
+const unfinished = ["ready", "carried", "included"];
+
+/**
+ * Reads what every worker tells alike, whoever did the work: one statement after the other, so that a scrape takes one
+ * connection. Chains that have left the networks file are left out, lanes that have are not: they may still be owed a block.
+ */
+export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<SystemLook> {
+  const now = deps.now();
+  const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
+  const owed = await listOldestOwed(deps.db, now);
+  const counts = await countUnfinished(deps.db);
+  const lanes = await listLaneLooks(deps.db);
+  const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
+  return {
+    owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
+    transfers: [
+      ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
+      ...counts,
+    ],
+    lanes: lanes.map((lane) => ({
+      chain: lane.chain,
+      lane: lane.address,
+      nextNonce: lane.nextNonce,
+      inFlight: lane.inFlight,
+      oldestSeconds: secondsSince(lane.oldestAt),
+      maxFee: lane.newestMaxFee ?? undefined,
+      held: isHeld(
+        lane,
+        chains.find(({ chain }) => chain === lane.chain),
+        deps.chains.get(lane.chain)?.network.fees,
+      ),
+    })),
+    chains: chains.map(({ chain, cursor, reachedHeadAt }) => ({
+      chain,
+      cursor,
+      lagSeconds: secondsSince(reachedHeadAt),
+    })),
+  };
+}
+
+/**
+ * True while a lane has something to send and the ceiling forbids it: the next block costs more than we may offer, or
+ * the lowest nonce is stuck below today's price and a replacement would have to offer more than that.
+ */
+export function isHeld(
+  lane: Pick<LaneLook, "inFlight" | "lowestMaxFee" | "lowestPriorityFee">,
+  chain: Pick<ChainLook, "baseFee" | "waiting"> | undefined,
+  policy: FeePolicy | undefined,
+): boolean {
+  if (!chain || !policy || chain.baseFee === null) return false;
+  const { baseFee } = chain;
+  if (!chooseFees(baseFee, policy)) return chain.waiting || lane.inFlight > 0;
+  if (lane.lowestMaxFee === null || lane.lowestPriorityFee === null) return false;
+  const lowest = { maxFeePerGas: lane.lowestMaxFee, maxPriorityFeePerGas: lane.lowestPriorityFee };
+  const isStuck = lowest.maxFeePerGas < baseFee + lowest.maxPriorityFeePerGas;
+  return isStuck && !chooseReplacementFees(lowest, baseFee, policy);
+}

@@ -1,0 +1,36 @@
+import { type DueRow, takeDue, takeDueChains } from "../db/due.ts";
+import type { PaymentDeps } from "./deps.ts";
+
+/** Rows of a table taken in one statement; more are found by the next sweep, a second later. */
+const LIMIT = 500;
+/**
+ * A payment's row falls due at its deadline, the very moment its delayed job is to run, so the job is given this much
+ * time, milliseconds. The other rows fall due some seconds after their job was rung.
+ */
+const EXPIRY_GRACE_MS = 5_000;
+
+/** Rows whose job is owed, by what they are. */
+export type Owed = {
+  payments: DueRow[];
+  attempts: DueRow[];
+  transfers: DueRow[];
+  settlements: DueRow[];
+  /** Chains that nobody watches, and the block to wait for. */
+  chains: { chain: string; block: number; again: number }[];
+};
+
+/**
+ * Finds every row whose due time has passed: after a lost job, a flushed Redis, a crash between a commit and its ring.
+ * Each is handed out once and falls due again later, so the caller has to ring for all of them.
+ */
+export async function takeOwed(deps: Pick<PaymentDeps, "db" | "now">): Promise<Owed> {
+  const { db } = deps;
+  const now = deps.now();
+  return {
+    payments: await takeDue(db, { table: "payment", now, limit: LIMIT, graceMs: EXPIRY_GRACE_MS }),
+    attempts: await takeDue(db, { table: "attempt", now, limit: LIMIT }),
+    transfers: await takeDue(db, { table: "transfer", now, limit: LIMIT }),
+    settlements: await takeDue(db, { table: "settlement", now, limit: LIMIT }),
+    chains: await takeDueChains(db, { now }),
+  };
+}

@@ -1,0 +1,40 @@
+import type { Hex } from "viem";
+import { readGasBalance } from "../chains/evm/send.ts";
+import type { TransferDeps } from "./deps.ts";
+
+/** How often the gas money of the lanes is looked at, milliseconds. */
+const LOOK_EVERY_MS = 60_000;
+
+/**
+ * Keeps the gauge of the lanes' gas money fresh: one call per lane and minute, however much they send. A lane whose
+ * balance cannot be asked keeps its last one. Gives what stops it.
+ */
+export function watchGasMoney(
+  deps: Pick<TransferDeps, "chains" | "metrics" | "log">,
+  everyMs: number = LOOK_EVERY_MS,
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const look = async () => {
+    await readGasMoney(deps);
+    // Only now: a look at an RPC that hangs may take longer than a minute.
+    if (!stopped) timer = setTimeout(() => void look(), everyMs).unref();
+  };
+  void look();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+  };
+}
+
+async function readGasMoney(deps: Pick<TransferDeps, "chains" | "metrics" | "log">): Promise<void> {
+  for (const { chain, rpc, network } of deps.chains.values()) {
+    for (const lane of network.lanes.map(({ address }) => address.toLowerCase() as Hex)) {
+      try {
+        deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
+      } catch (err) {
+        deps.log.warn({ err, chain, lane }, "the lane's gas money is not known");
+      }
+    }
+  }
+}
