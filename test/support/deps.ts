@@ -1,0 +1,70 @@
+import { randomUUID } from "node:crypto";
+import { Registry } from "prom-client";
+import { openEvmKeys } from "../../chains/evm/open.ts";
+import { getChain, openChains } from "../../chains/open.ts";
+import { openDb } from "../../db/open.ts";
+import { createLog } from "../../ops/log.ts";
+import { createMetrics } from "../../ops/metrics.ts";
+import { readKey } from "../../ops/networks.ts";
+import type { Bell, Ring } from "../../queues/ring.ts";
+import { atEnd } from "./at-end.ts";
+import { type NetworksOptions, networksFor, type TestChain } from "./chain.ts";
+import { createDatabase } from "./database.ts";
+
+/** A clock that tests turn: it runs with the machine's, so much ahead. */
+export type Clock = { now: () => Date; advance(ms: number): void };
+
+export function makeClock(): Clock {
+  let ahead = 0;
+  return {
+    now: () => new Date(Date.now() + ahead),
+    advance(ms) {
+      ahead += ms;
+    },
+  };
+}
+
+/** A ring that only writes down what it was asked to ring, for tests whose subject is not the queue. */
+export function recordRings(): { ring: Ring; rung: { queue: string; bell: Bell }[] } {
+  const rung: { queue: string; bell: Bell }[] = [];
+  const ring: Ring = async (queue, bells) => {
+    for (const bell of bells) rung.push({ queue, bell: bell as Bell });
+  };
+  return { ring, rung };
+}
+
+export type DepsOptions = NetworksOptions & {
+  /** A database of one's own when unset. */
+  databaseUrl?: string;
+  clock?: Clock;
+};
+
+/**
+ * What a worker process works with, put together in this process: a database, the chain, its keys, a clock, and rings
+ * and announcements that are only written down.
+ */
+export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
+  const databaseUrl = options.databaseUrl ?? (await createDatabase());
+  const lines: string[] = [];
+  const log = createLog({ level: "debug", role: "test" }, { write: (line) => void lines.push(line) });
+  const metrics = createMetrics(new Registry(), "worker");
+  const db = openDb(databaseUrl, { max: 10 });
+  atEnd(() => db.destroy());
+  const networks = await networksFor(chain, options);
+  const chains = openChains(networks, metrics);
+  const keys = new Map(
+    networks.chains.map((network) => [
+      network.chain,
+      openEvmKeys(network, (source) => readKey(source, chain.keys.env)),
+    ]),
+  );
+  const clock = options.clock ?? makeClock();
+  const { ring, rung } = recordRings();
+  const announced: string[] = [];
+  const announce = async (ids: readonly string[]) => void announced.push(...ids);
+  const owner = randomUUID();
+  const deps = { db, chains, networks, keys, owner, ring, announce, log, metrics, now: clock.now };
+  return { deps, db, databaseUrl, clock, rung, announced, lines, evm: getChain(chains, chain.id) };
+}
+
+export type TestDeps = Awaited<ReturnType<typeof makeDeps>>;

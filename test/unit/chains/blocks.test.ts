@@ -1,0 +1,99 @@
+import { encodeAbiParameters, type Hex, numberToHex, pad, type RpcLog } from "viem";
+import { expect, test } from "vitest";
+import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "../../../chains/evm/abi.ts";
+import { pairLogs } from "../../../chains/evm/blocks.ts";
+
+const token: Hex = `0x${"70".repeat(20)}`;
+const otherToken: Hex = `0x${"71".repeat(20)}`;
+const payer: Hex = `0x${"aa".repeat(20)}`;
+const stranger: Hex = `0x${"ab".repeat(20)}`;
+const receiver: Hex = `0x${"bb".repeat(20)}`;
+const nonce: Hex = `0x${"0c".repeat(32)}`;
+const txHash: Hex = `0x${"d1".repeat(32)}`;
+
+function log(index: number, topics: Hex[], more: Partial<RpcLog> = {}): RpcLog {
+  return {
+    address: token,
+    topics,
+    data: "0x",
+    blockHash: `0x${"b1".repeat(32)}`,
+    blockNumber: "0x10",
+    blockTimestamp: "0x0",
+    transactionHash: txHash,
+    transactionIndex: "0x0",
+    logIndex: numberToHex(index),
+    removed: false,
+    ...more,
+  } as RpcLog;
+}
+const amountData = (amount: bigint) => encodeAbiParameters([{ type: "uint256" }], [amount]);
+const used = (index: number, more: Partial<RpcLog> = {}, by = payer) =>
+  log(index, [AUTHORIZATION_USED_TOPIC, pad(by), nonce], more);
+const moved = (index: number, more: Partial<RpcLog> = {}, from = payer) =>
+  log(index, [TRANSFER_TOPIC, pad(from), pad(receiver)], { data: amountData(5n), ...more });
+
+test("a Transfer directly after its AuthorizationUsed is an authorized movement, with all its members", () => {
+  expect(pairLogs([used(3), moved(4)])).toEqual([
+    {
+      blockHash: `0x${"b1".repeat(32)}`,
+      blockNumber: 16,
+      txHash,
+      logIndex: 4,
+      token,
+      payer,
+      receiver,
+      amount: 5n,
+      authorizationNonce: nonce,
+    },
+  ]);
+});
+
+test("a batch gives each movement its own nonce, in whatever order the node lists the logs", () => {
+  const second: Hex = `0x${"0d".repeat(32)}`;
+  const logs = [moved(6, {}, stranger), used(3), log(5, [AUTHORIZATION_USED_TOPIC, pad(stranger), second]), moved(4)];
+  expect(pairLogs(logs).map((seen) => [seen.logIndex, seen.authorizationNonce])).toEqual([
+    [6, second],
+    [4, nonce],
+  ]);
+});
+
+test.each<[string, RpcLog[]]>([
+  ["stands alone", [moved(4)]],
+  ["has a log of something else in between", [used(2), moved(4)]],
+  ["comes before its authorization", [moved(3), used(4)]],
+  ["is another token's", [used(3, { address: otherToken }), moved(4)]],
+  ["is another payer's", [used(3, {}, stranger), moved(4)]],
+  ["is in another transaction", [used(3, { transactionHash: `0x${"d2".repeat(32)}` }), moved(4)]],
+  ["follows another Transfer", [moved(3), moved(4)]],
+])("a Transfer that %s is seen without a nonce", (_how, logs) => {
+  const seen = pairLogs(logs);
+  expect(seen.length).toBeGreaterThan(0);
+  for (const movement of seen) expect(movement.authorizationNonce).toBeNull();
+});
+
+test("one authorization vouches for one Transfer, not for the next one as well", () => {
+  expect(pairLogs([used(3), moved(4), moved(5)]).map((seen) => seen.authorizationNonce)).toEqual([nonce, null]);
+});
+
+test.each<[string, RpcLog]>([
+  ["an ERC-721 transfer, which has four topics", log(4, [TRANSFER_TOPIC, pad(payer), pad(receiver), pad("0x01")])],
+  ["a transfer without an amount", moved(4, { data: "0x" })],
+  ["a transfer with more than an amount", moved(4, { data: `${amountData(1n)}${"00".repeat(32)}` as Hex })],
+  ["a removed log", moved(4, { removed: true })],
+  ["a pending log", moved(4, { blockHash: null as never, blockNumber: null as never })],
+  ["another event", log(4, [`0x${"ee".repeat(32)}`, pad(payer), pad(receiver)], { data: amountData(1n) })],
+])("%s is no movement", (_what, one) => {
+  expect(pairLogs([used(3), one])).toEqual([]);
+});
+
+test("addresses come out in lower case, however a node writes the token", () => {
+  const shouted = { address: token.toUpperCase().replace("0X", "0x") as Hex };
+  const mixed: Hex = `0x${"Ab".repeat(20)}`;
+  const [seen] = pairLogs([used(3, { address: mixed }), moved(4, { address: mixed })]);
+  expect(seen).toMatchObject({ token: mixed.toLowerCase(), authorizationNonce: nonce });
+  expect(pairLogs([moved(4, shouted)])[0]?.token).toBe(token);
+});
+
+test("an authorization whose log was removed vouches for nothing", () => {
+  expect(pairLogs([used(3, { removed: true }), moved(4)])[0]?.authorizationNonce).toBeNull();
+});

@@ -1,0 +1,74 @@
+import { RpcRequestError } from "viem";
+import { describe, expect, test } from "vitest";
+import { offerBytes } from "../../../chains/evm/send.ts";
+import { ChainFault, faults, isTransientChainError } from "../../../chains/faults.ts";
+
+/** An endpoint that answers every send with these words, as viem hands them on. */
+const sayWords = (message: string) => () =>
+  Promise.reject(
+    new RpcRequestError({ body: { params: ["0xsecret"] }, error: { code: -32000, message }, url: "http://n" }),
+  );
+
+// geth, nethermind, erigon, besu, reth, anvil, and the rollups' own.
+const phrases = {
+  accepted: ["already known", "known transaction: 0xabc", "transaction already imported", "Known transaction"],
+  nonce_too_low: [
+    "nonce too low",
+    "nonce too low: next nonce 6, tx nonce 5",
+    "Nonce too low, current nonce 4",
+    "nonce is too low",
+    "Transaction nonce already used",
+  ],
+  underpriced: [
+    "replacement transaction underpriced",
+    "transaction underpriced: gas tip cap 1, minimum needed 2",
+    "max fee per gas less than block base fee: address 0x, maxFeePerGas: 1, baseFee: 7",
+    "max fee per gas less than block base fee",
+    "Gas price below configured minimum gas price",
+  ],
+  no_gas_money: [
+    "insufficient funds for gas * price + value",
+    "Insufficient funds for gas * price + value: balance 0, tx cost 5",
+    "insufficient funds for gas * price + value: address 0x have 0 want 1",
+  ],
+  refused: ["intrinsic gas too low", "txpool is full", "exceeds block gas limit", "invalid sender", "nonce too high"],
+} as const;
+
+describe.each(Object.entries(phrases))("an offer is %s", (outcome, said) => {
+  test.each(said)("when a node says %j", async (message) => {
+    expect(await offerBytes(sayWords(message) as never, "0x02")).toMatchObject({ outcome });
+  });
+});
+
+test("an offer that a node takes is accepted", async () => {
+  expect(await offerBytes((async () => "0xhash") as never, "0x02")).toEqual({ outcome: "accepted" });
+});
+
+test("an offer that nobody answered is unknown, and never a failure", async () => {
+  const silent = () => Promise.reject(new ChainFault("rpc_unreachable"));
+  expect(await offerBytes(silent as never, "0x02")).toMatchObject({ outcome: "unknown" });
+});
+
+test("the reason never holds what was sent", async () => {
+  const offer = await offerBytes(sayWords("txpool is full") as never, "0x02");
+  expect(JSON.stringify(offer)).not.toContain("secret");
+});
+
+test("a chain's trouble passes or wants a person, by the table", () => {
+  for (const [code, { transient }] of Object.entries(faults))
+    expect(isTransientChainError(new ChainFault(code as keyof typeof faults)), code).toBe(transient);
+  const answered = new RpcRequestError({ body: {}, error: { code: -32000, message: "busy" }, url: "http://n" });
+  expect(isTransientChainError(answered)).toBe(true);
+  expect(isTransientChainError(new Error("a bug"))).toBe(false);
+  expect(isTransientChainError(undefined)).toBe(false);
+});
+
+test.each([
+  ["accepted", "AlreadyKnown"],
+  ["nonce_too_low", "OldNonce"],
+  ["underpriced", "FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7"],
+  ["underpriced", "ReplacementNotAllowed"],
+  ["no_gas_money", "InsufficientFunds, Account balance: 0, cumulative cost: 5"],
+])("an offer is %s when Nethermind, which writes its words without spaces, says %j", async (outcome, message) => {
+  expect(await offerBytes(sayWords(message) as never, "0x02")).toMatchObject({ outcome });
+});

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { paymentGroup, settlementBegunGroup, settlementPaidGroup } from "../../../payments/ledger.ts";
+
+const place = { chain: "eip155:1", block_number: 7, block_hash: "0xb", tx_hash: "0xt", log_index: 3 };
+const movement = { id: "trf_1", asset: "a", amount: 5n, ...place };
+
+const groups = [
+  paymentGroup(movement, "mrch_1"),
+  settlementBegunGroup({ id: "stl_1", asset: "a", amount: 5n, merchantId: "mrch_1" }),
+  settlementPaidGroup({ ...movement, id: "trf_2" }),
+];
+
+test("every booking sums to zero, and the three of a payment's life leave every account at zero", () => {
+  const totals = new Map<string, bigint>();
+  for (const { entries } of groups) {
+    expect(entries.reduce((sum, entry) => sum + entry.amount, 0n)).toBe(0n);
+    for (const { account, amount } of entries) totals.set(account, (totals.get(account) ?? 0n) + amount);
+  }
+  expect(Object.fromEntries(totals)).toEqual({ treasury: 0n, "payable:mrch_1": 0n, in_transit: 0n });
+});
+
+test("bookings of what stands on chain say where it stands, and the other one does not", () => {
+  expect(groups.map(({ onChain }) => onChain)).toEqual([place, undefined, place]);
+});
+
+test("no two bookings share their natural key", () => {
+  expect(new Set(groups.map(({ kind, subject }) => `${kind} ${subject}`)).size).toBe(groups.length);
+});

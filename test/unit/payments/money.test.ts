@@ -1,0 +1,83 @@
+import { describe, expect, test } from "vitest";
+import { currencyDecimals, currencyMoney, rescale, toTokenAmount } from "../../../payments/money.ts";
+
+const usdc = { asset: "eip155:1/erc20:0xa0b8", peg: "iso4217/USD", decimals: 6 };
+
+describe("how much of a token pays an amount", () => {
+  test.each([
+    ["a cent of a token with six decimals", { unit: "iso4217/USD", value: 1n }, usdc, 10_000n],
+    ["12.50 dollars", { unit: "iso4217/USD", value: 1_250n }, usdc, 12_500_000n],
+    ["a token of 18 decimals", { unit: "iso4217/USD", value: 1_250n }, { ...usdc, decimals: 18 }, 125n * 10n ** 17n],
+    ["a token of no decimals, rounded up", { unit: "iso4217/USD", value: 1_201n }, { ...usdc, decimals: 0 }, 13n],
+    [
+      "yen, which have no minor unit",
+      { unit: "iso4217/JPY", value: 500n },
+      { ...usdc, peg: "iso4217/JPY" },
+      500_000_000n,
+    ],
+    [
+      "Kuwaiti dinars, which have three",
+      { unit: "iso4217/KWD", value: 1_234n },
+      { ...usdc, peg: "iso4217/KWD" },
+      1_234_000n,
+    ],
+    ["an amount far above 2^53", { unit: "iso4217/USD", value: 10n ** 30n + 1n }, usdc, 10n ** 34n + 10_000n],
+  ])("%s", (_what, amount, token, expected) => {
+    expect(toTokenAmount(amount, token)).toBe(expected);
+  });
+
+  test("an amount in the token itself is taken as it is, however its address is written", () => {
+    expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xA0B8", value: 7n }, usdc)).toBe(7n);
+    expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xa0b8", value: 7n }, usdc)).toBe(7n);
+  });
+
+  test.each([
+    "iso4217/EUR",
+    "iso4217/JPY",
+    "iso4217/usd",
+    "caip19/eip155:1/erc20:0xa0b9",
+    "caip19/eip155:10/erc20:0xa0b8",
+    "USD",
+    "",
+  ])("a token cannot pay %j, which is not its own currency or itself", (unit) => {
+    expect(toTokenAmount({ unit, value: 1n }, usdc)).toBeUndefined();
+  });
+});
+
+describe("changing decimals", () => {
+  test("rounds up, so that a merchant never gets less than asked, and by less than one unit", () => {
+    expect(rescale(1n, 6, 2)).toBe(1n);
+    expect(rescale(10_000n, 6, 2)).toBe(1n);
+    expect(rescale(10_001n, 6, 2)).toBe(2n);
+    for (let value = 1n; value < 2_000n; value += 7n) {
+      const rounded = rescale(value, 3, 0);
+      expect(rounded * 1_000n >= value && rounded * 1_000n - value < 1_000n, String(value)).toBe(true);
+    }
+  });
+
+  test("upwards loses nothing", () => {
+    expect(rescale(rescale(1_234_567n, 2, 18), 18, 2)).toBe(1_234_567n);
+  });
+});
+
+test.each([
+  ["USD", 2],
+  ["EUR", 2],
+  ["JPY", 0],
+  ["KRW", 0],
+  ["KWD", 3],
+  ["XYZ", undefined],
+  ["usd", undefined],
+  ["", undefined],
+  ["USDC", undefined],
+])("%j has %s minor decimals", (code, decimals) => {
+  expect(currencyDecimals(code)).toBe(decimals);
+});
+
+test("an amount of money is shown with its currency's name and decimals", () => {
+  expect(currencyMoney(500n, "iso4217/JPY")).toEqual({
+    unit: "iso4217/JPY",
+    value: 500n,
+    display: { assetSymbol: "JPY", assetName: "Japanese Yen", decimals: 0 },
+  });
+});

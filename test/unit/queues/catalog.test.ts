@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { catalog, isQueueName, jobId, type QueueName, queueNames } from "../../../queues/catalog.ts";
+
+const hex = "0123456789abcdef".repeat(2);
+const good: Record<QueueName, object> = {
+  "verify-signature": { attemptId: `att_${hex}` },
+  "relay-permit": { transferId: `trf_${hex}` },
+  "submit-solana": { transferId: `trf_${hex}` },
+  "watch-chain": { chain: "eip155:8453", block: 7 },
+  "expire-payment": { paymentId: `pay_${hex}` },
+  settle: { settlementId: `stl_${hex}` },
+  sweep: { at: 1_900_000_000 },
+};
+
+describe.each(queueNames)("a %s job", (name) => {
+  const id = (data: object, again = 0) => jobId(name, data as never, again);
+
+  test("has an id that BullMQ takes: no colon, and not only digits", () => {
+    expect(id(good[name])).not.toContain(":");
+    expect(id(good[name])).not.toMatch(/^\d+$/);
+    expect(id(good[name]).startsWith(`${name}-`)).toBe(true);
+  });
+
+  test("has the same id when it is rung twice, and another one when the sweep rings again", () => {
+    expect(id(good[name])).toBe(id(structuredClone(good[name])));
+    expect(id(good[name], 1)).not.toBe(id(good[name]));
+  });
+
+  test("holds ids alone: anything else beside them does not fit", () => {
+    expect(catalog[name].data.safeParse(good[name]).success).toBe(true);
+    expect(catalog[name].data.safeParse({ ...good[name], signature: "0x" }).success).toBe(false);
+    expect(catalog[name].data.safeParse({}).success).toBe(false);
+    expect(catalog[name].data.safeParse(undefined).success).toBe(false);
+  });
+});
+
+test("ids of different work never meet, the number of the ring included", () => {
+  const ids = [
+    jobId("watch-chain", { chain: "eip155:1", block: 11 }, 0),
+    jobId("watch-chain", { chain: "eip155:1", block: 1 }, 1),
+    jobId("watch-chain", { chain: "eip155:11", block: 1 }, 0),
+    jobId("watch-chain", { chain: "eip155:1", block: 1 }, 0),
+    jobId("settle", { settlementId: `stl_${hex}` }, 0),
+    jobId("settle", { settlementId: `stl_${hex}` }, 10),
+  ];
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test.each([
+  { attemptId: `att_${hex}0` },
+  { attemptId: `trf_${hex}` },
+  { attemptId: "att_" },
+  { attemptId: hex },
+  { attemptId: `att_${hex}\n` },
+  { attemptId: 7 },
+])("%o is no verify-signature job", (data) => {
+  expect(catalog["verify-signature"].data.safeParse(data).success).toBe(false);
+});
+
+test("names of queues are known, and what every object has is not one", () => {
+  expect(queueNames.every(isQueueName)).toBe(true);
+  for (const name of ["", "settles", "toString", "__proto__"]) expect(isQueueName(name)).toBe(false);
+});

@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { keepLinked } from "../../../transfers/reading.ts";
+import { isProof } from "../../../transfers/record.ts";
+
+describe("blocks that were read side by side", () => {
+  const block = (hash: string, parentHash: string) => ({ hash, parentHash });
+
+  test("count as far as each stands on the one before, the first on the cursor", () => {
+    const blocks = [block("b", "a"), block("c", "b"), block("d", "x"), block("e", "d")];
+    expect(keepLinked("a", blocks).map(({ hash }) => hash)).toEqual(["b", "c"]);
+  });
+
+  test("count not at all when the first stands on something else: a reorg", () => {
+    expect(keepLinked("a2", [block("b", "a"), block("c", "b")])).toEqual([]);
+  });
+
+  test("all count when all are linked", () => {
+    const blocks = [block("b", "a"), block("c", "b")];
+    expect(keepLinked("a", blocks)).toEqual(blocks);
+    expect(keepLinked("a", [])).toEqual([]);
+  });
+});
+
+describe("a log proves a transfer", () => {
+  const transfer = { token: "0x70", payer: "0xaa", receiver: "0xbb", amount: 5n, authorization_nonce: "0x0c" };
+  const log = { token: "0x70", payer: "0xaa", receiver: "0xbb", amount: 5n, authorizationNonce: "0x0c" };
+
+  test("when token, payer, receiver, amount and nonce are its own", () => {
+    expect(isProof(log as never, transfer)).toBe(true);
+  });
+
+  test.each([{ token: "0x71" }, { payer: "0xab" }, { receiver: "0xbc" }, { amount: 4n }, { authorizationNonce: null }])(
+    "and not when one of them differs: %o",
+    (other) => {
+      expect(isProof({ ...log, ...other } as never, transfer)).toBe(false);
+    },
+  );
+});
