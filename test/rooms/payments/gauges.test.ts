@@ -1,0 +1,97 @@
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { openChains } from "../../../chains/open.ts";
+import { openDb } from "../../../db/open.ts";
+import { createMetrics } from "../../../ops/metrics.ts";
+import { parseNetworks } from "../../../ops/networks.ts";
+import { readSystem } from "../../../payments/gauges.ts";
+import { takeOwed } from "../../../payments/sweep.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { createDatabase } from "../../support/database.ts";
+import { execute } from "../../support/sql.ts";
+import { networksDocument } from "../api/start-api.ts";
+
+const url = await createDatabase();
+const db = openDb(url, { max: 1 });
+atEnd(() => db.destroy());
+const chains = openChains(parseNetworks(networksDocument), createMetrics(new Registry(), "worker"));
+const here = "eip155:31337";
+const start = new Date("2026-03-01T12:00:00Z");
+const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
+const look = (seconds: number) => readSystem({ db, chains, now: () => after(seconds) });
+
+await execute(
+  url,
+  "insert into account values ('acc_1', 'Shop', now())",
+  "insert into merchant values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', 'active', null, now(), null)",
+);
+
+test("a sweep that rings again does not make what waits look young", async () => {
+  await execute(
+    url,
+    `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
+      values ('stl_1', 'mrch_1', 'live', 'eip155:1/erc20:0x00', 1, 100, 'due',
+        '${start.toISOString()}', '${after(2).toISOString()}')`,
+  );
+  for (const seconds of [2, 10, 30, 100]) {
+    expect((await takeOwed({ db, now: () => after(seconds) })).settlements).toHaveLength(1);
+    expect((await look(seconds)).owed).toContainEqual({ table: "settlement", seconds });
+  }
+  await execute(url, "update settlement set state = 'paying', due_at = null");
+  expect((await look(3_600)).owed).toContainEqual({ table: "settlement", seconds: 0 });
+});
+
+test("a payment waits for its job from its deadline on, and not before", async () => {
+  await execute(
+    url,
+    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, expires_at, due_at)
+      values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '${start.toISOString()}',
+        '${after(300).toISOString()}', '${after(300).toISOString()}')`,
+  );
+  expect((await look(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
+  expect((await look(310)).owed).toContainEqual({ table: "payment", seconds: 10 });
+});
+
+/** A lane's bytes: nonce, replacement, state, seconds of age at the start, fee cap. */
+const bytes = (lane: string, nonce: number, replacement: number, state: string, age: number, fee: number) =>
+  `insert into transaction (lane_id, nonce, replacement, chain, hash, bytes, gas_limit, max_fee_per_gas,
+    max_priority_fee_per_gas, state, created_at)
+  values ('${lane}', ${nonce}, ${replacement}, '${here}', '${lane}-${nonce}-${replacement}', '', 1, ${fee}, 1, '${state}',
+    '${after(-age).toISOString()}')`;
+
+test("a nonce is as old as its first bytes, however often they were replaced, and over with the first that is included", async () => {
+  const lane = (id: string) =>
+    `insert into lane (id, chain, address, next_nonce) values ('${id}', '${here}', '${id}', 9)`;
+  await execute(
+    url,
+    ...["busy", "done", "fresh"].map(lane),
+    bytes("busy", 6, 0, "final", 900, 10),
+    bytes("busy", 7, 0, "accepted", 60, 20),
+    bytes("busy", 7, 1, "accepted", 5, 30),
+    bytes("busy", 8, 0, "signed", 3, 25),
+    bytes("done", 8, 0, "accepted", 60, 20),
+    bytes("done", 8, 1, "included", 30, 40),
+  );
+  expect((await look(0)).lanes).toEqual([
+    { chain: here, lane: "busy", nextNonce: 9, inFlight: 2, oldestSeconds: 60, maxFee: 25n, held: false },
+    { chain: here, lane: "done", nextNonce: 9, inFlight: 0, oldestSeconds: 0, maxFee: 40n, held: false },
+    { chain: here, lane: "fresh", nextNonce: 9, inFlight: 0, oldestSeconds: 0, maxFee: undefined, held: false },
+  ]);
+});
+
+test("a chain is behind since it last stood at the head, or since its first block; one that was removed is not told of", async () => {
+  await execute(
+    url,
+    `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5), ('eip155:1', 1, '', 1)`,
+    `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
+  );
+  expect((await look(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20 }]);
+  await execute(url, `update chain_cursor set reached_head_at = '${after(-3).toISOString()}'`);
+  expect((await look(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 3 }]);
+});
+
+test("states in which nothing stands are told as zero", async () => {
+  expect((await look(0)).transfers).toEqual(
+    ["ready", "carried", "included"].map((state) => ({ chain: here, state, count: 0 })),
+  );
+});

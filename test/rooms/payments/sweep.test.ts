@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
+import { takeOwed } from "../../../payments/sweep.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { createDatabase } from "../../support/database.ts";
+import { execute } from "../../support/sql.ts";
+
+const url = await createDatabase();
+const db = openDb(url, { max: 2 });
+atEnd(() => db.destroy());
+const start = new Date("2026-03-01T12:00:00Z");
+const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
+const sweepAt = (seconds: number) => takeOwed({ db, now: () => after(seconds) });
+
+await execute(
+  url,
+  "insert into account values ('acc_1', 'Shop', now())",
+  "insert into merchant values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', 'active', null, now(), null)",
+  `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, expires_at, due_at)
+    values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', now(),
+      '${start.toISOString()}', '${start.toISOString()}')`,
+  `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
+    values ('stl_1', 'mrch_1', 'live', 'eip155:1/erc20:0x00', 1, 100, 'due',
+      '${after(-2).toISOString()}', '${start.toISOString()}')`,
+);
+
+test("a payment at its deadline is left to its own job for a while; what was rung before it is not", async () => {
+  expect(await sweepAt(0)).toMatchObject({ payments: [], settlements: [{ id: "stl_1", again: 1 }] });
+  expect(await sweepAt(4)).toMatchObject({ payments: [] });
+  expect(await sweepAt(5)).toMatchObject({ payments: [{ id: "pay_1", again: 1 }] });
+});
+
+test("what was found falls due again later and later", async () => {
+  expect(await sweepAt(5)).toMatchObject({ payments: [], settlements: [] });
+  expect(await sweepAt(60)).toMatchObject({ payments: [{ again: 2 }], settlements: [{ again: 3 }] });
+});

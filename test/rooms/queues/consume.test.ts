@@ -1,0 +1,83 @@
+import type { Job, Queue } from "bullmq";
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { createLog } from "../../../ops/log.ts";
+import { createMetrics } from "../../../ops/metrics.ts";
+import { describeBriefly } from "../../../ops/redaction.ts";
+import { openPatientRedis, openRedis } from "../../../queues/connection.ts";
+import { consume, type Handler } from "../../../queues/consume.ts";
+import { openRing } from "../../../queues/ring.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { redisPrefix } from "../../support/redis.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const bytes = `0x02f8b0${"ab".repeat(120)}`;
+const settlementId = `stl_${"0".repeat(32)}`;
+const settleJob = `settle-${settlementId}-0`;
+
+/** As viem throws it: the whole request stands in the message, and again in the stack. */
+function chainError(): Error {
+  return Object.assign(new Error(`HTTP request failed.\n\nRequest body: {"params":["${bytes}"]}`), {
+    name: "HttpRequestError",
+    shortMessage: "HTTP request failed.",
+  });
+}
+
+/** Serves the settle queue under a prefix of its own with this handler, and rings once. */
+async function serve(handle: Handler<"settle">, isTransient: (cause: unknown) => boolean): Promise<Queue> {
+  const { url, prefix } = redisPrefix();
+  const log = createLog({ level: "silent", role: "worker" });
+  const metrics = createMetrics(new Registry(), "worker");
+  const redis = openRedis(url, () => undefined);
+  const blocking = openPatientRedis(url, () => undefined);
+  await waitFor(() => redis.status === "ready", { within: 10_000 });
+  const { ring, queues, close } = openRing({ redis, prefix, log, metrics });
+  const { signal } = new AbortController();
+  const options = { connect: () => blocking, prefix, signal, isTransient, describe: describeBriefly, log, metrics };
+  const worker = consume("settle", handle, options);
+  atEnd(async () => {
+    await worker.close();
+    await close();
+    redis.disconnect();
+    blocking.disconnect();
+  });
+  await ring("settle", [{ data: { settlementId } }]);
+  const queue = queues.find(({ name }) => name === "settle");
+  if (!queue) throw new Error("there is no settle queue");
+  return queue;
+}
+
+const stored = async (queue: Queue): Promise<Job | undefined> => queue.getJob(settleJob);
+
+test("a job that is kept says what went wrong, without the bytes that the error held", async () => {
+  const queue = await serve(
+    () => Promise.reject(chainError()),
+    () => false,
+  );
+  const job = await waitFor(async () => ((await stored(queue))?.failedReason ? stored(queue) : undefined), {
+    within: 10_000,
+  });
+  expect(job.failedReason).toBe("HttpRequestError: HTTP request failed.");
+  expect(job.stacktrace?.length).toBeGreaterThan(0);
+  expect(JSON.stringify(job)).not.toContain("abab");
+});
+
+test("a job that is tried again keeps no bytes either, and goes through", async () => {
+  const gate = Promise.withResolvers<void>();
+  let tries = 0;
+  const queue = await serve(
+    async () => {
+      tries += 1;
+      if (tries === 1) throw chainError();
+      await gate.promise;
+      return { done: true };
+    },
+    () => true,
+  );
+  await waitFor(() => tries === 2, { within: 10_000 });
+  const job = await stored(queue);
+  expect(job?.stacktrace?.join("\n")).toContain("HttpRequestError: HTTP request failed.");
+  expect(JSON.stringify(job)).not.toContain("abab");
+  gate.resolve();
+  await waitFor(async () => (await stored(queue)) === undefined, { within: 10_000 });
+});

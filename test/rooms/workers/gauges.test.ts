@@ -1,0 +1,158 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { createPayment, getStatus, pay, waitFinal } from "../../../ops/local/wallet.ts";
+import { createMetrics } from "../../../ops/metrics.ts";
+import { fundBuyer, mine, startChain } from "../../support/chain.ts";
+import { startFleet } from "../../support/fleet.ts";
+import { scrape, sumOf } from "../../support/metrics.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const GWEI = 1_000_000_000n;
+
+const chain = await startChain({ lanes: 1 });
+const fleet = await startFleet({ chain, workers: 1 });
+// It serves a queue that nobody rings, so all it ever knows of the system is what it reads.
+const idle = await fleet.addWorker({ WORKER_QUEUES: "submit-solana" });
+const on = { chain: chain.id };
+
+/** Both workers at about the same time. */
+async function scrapeBoth() {
+  const [busy, other] = await Promise.all([fleet.workers[0], idle].map((worker) => scrape(worker?.metricsUrl ?? "")));
+  return { busy: busy ?? [], idle: other ?? [] };
+}
+
+/** What both have to say to the digit, and what may differ by the moment of asking. */
+const exact = [
+  "pay_lane_transactions_in_flight",
+  "pay_lane_next_nonce",
+  "pay_lane_max_fee_per_gas_wei",
+  "pay_lane_held",
+  "pay_transfers",
+  "pay_chain_cursor_block",
+];
+const aging = ["pay_lane_lowest_unconfirmed_age_seconds", "pay_chain_cursor_lag_seconds"];
+
+async function expectSame(): Promise<void> {
+  const both = await scrapeBoth();
+  const series = (name: string, of: typeof both.busy) => of.filter((sample) => sample.name === name);
+  for (const name of exact) {
+    expect(series(name, both.idle), name).toEqual(series(name, both.busy));
+    expect(series(name, both.idle).length, name).toBeGreaterThan(0);
+  }
+  for (const name of aging)
+    expect(Math.abs((sumOf(both.idle, name, on) ?? -100) - (sumOf(both.busy, name, on) ?? 100)), name).toBeLessThan(5);
+}
+
+const idleSays = async (name: string, labels: Record<string, string> = {}) =>
+  sumOf(await scrape(idle.metricsUrl), name, labels);
+
+test("a worker that does nothing tells the same of a lane as the one that uses it", async () => {
+  await chain.client.setAutomine(false);
+  const id = await createPayment(fleet.shop, { referenceId: "waits", cents: "100" });
+  await pay(fleet.shop, id, await fundBuyerMining(), chain.id);
+  await waitFor(async () => (await idleSays("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
+  await waitFor(async () => ((await idleSays("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
+  await expectSame();
+  expect(await idleSays("pay_transfers", { state: "carried" })).toBe(1);
+  expect(await idleSays("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
+  expect(await idleSays("pay_lane_held")).toBe(0);
+  // No block came for a while, but the watcher stands at the head.
+  expect(await idleSays("pay_chain_cursor_lag_seconds")).toBeLessThan(10);
+
+  await chain.client.setAutomine(true);
+  await mine(chain);
+  expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+  await waitFor(async () => (await idleSays("pay_transfers")) === 0, { within: 30_000 });
+  await waitFor(async () => (await idleSays("pay_lane_transactions_in_flight")) === 0, { within: 10_000 });
+  await expectSame();
+  expect(await idleSays("pay_lane_lowest_unconfirmed_age_seconds")).toBe(0);
+});
+
+test("a lane that may not pay the price is held, which every worker tells, until the price falls", async () => {
+  const buyer = await fundBuyer(chain);
+  await mineAt(300n * GWEI);
+  const dear = Number(await chain.client.getBlockNumber());
+  await waitFor(async () => (await idleSays("pay_chain_cursor_block")) === dear, { within: 10_000 });
+  // Nothing waits for the price yet.
+  expect(await idleSays("pay_lane_held")).toBe(0);
+  const id = await createPayment(fleet.shop, { referenceId: "too dear", cents: "100" });
+  await pay(fleet.shop, id, buyer, chain.id);
+  await waitFor(async () => (await idleSays("pay_lane_held")) === 1, { within: 20_000 });
+  await expectSame();
+
+  await mineAt(GWEI);
+  expect(await waitFinal(fleet.shop, id, 40_000)).toMatchObject({ status: "succeeded" });
+  await waitFor(async () => (await idleSays("pay_lane_held")) === 0, { within: 5_000 });
+});
+
+test("a worker at rest has no statement that waits for a connection, also while it is scraped", async () => {
+  for (let look = 0; look < 5; look += 1) {
+    expect(await idleSays("pay_db_pool_connections", { state: "waiting" })).toBe(0);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+});
+
+test("payments that nobody pays are ended by their own jobs; the sweep finds nothing", async () => {
+  const expiresAt = new Date(Date.now() + 2_000);
+  const make = (referenceId: string) => createPayment(fleet.shop, { referenceId, cents: "100", expiresAt });
+  const ids = await Promise.all(["one", "two", "three"].map(make));
+  for (const id of ids) expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "expired" });
+  const { busy } = await scrapeBoth();
+  expect(sumOf(busy, "pay_sweep_finds_total", { queue: "expire-payment" })).toBe(0);
+});
+
+/** These stay silent until what they count has gone wrong; a test of the trouble itself has to show that they speak. */
+const onlyInTrouble = ["pay_ring_failures_total", "pay_chain_reorgs_total", "pay_chain_reorg_depth_blocks"];
+
+test("every metric is set by a run of payments, and nothing is alerted on or drawn that nobody sets", async () => {
+  const testPayment = await createPayment(fleet.testShop, { referenceId: "test", cents: "100" });
+  const held = getStatus(fleet.testShop, testPayment, 2_000);
+  const api = fleet.apis[0]?.metricsUrl ?? "";
+  await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
+  const { busy } = await scrapeBoth();
+  const set = new Set(
+    [...busy, ...(await scrape(api))].filter(isSet).map(({ name }) => name.replace(/_(bucket|sum|count)$/, "")),
+  );
+  await held;
+
+  const names = (await allMetrics()).filter((name) => !onlyInTrouble.includes(name));
+  expect(names.filter((name) => !set.has(name))).toEqual([]);
+  expect(onlyInTrouble.filter((name) => set.has(name))).toEqual([]);
+  const asked = readAsked().filter((name) => !set.has(name) && !set.has(name.replace(/_(bucket|sum|count)$/, "")));
+  expect(asked.filter((name) => !onlyInTrouble.includes(name))).toEqual([]);
+});
+
+/** A series with labels is there because somebody set it; one without any is 0 from the start. */
+function isSet({ labels, value }: { labels: Record<string, string>; value: number }): boolean {
+  return value !== 0 || Object.keys(labels).some((label) => label !== "role" && label !== "le");
+}
+
+async function allMetrics(): Promise<string[]> {
+  const registry = new Registry();
+  createMetrics(registry, "worker");
+  return (await registry.getMetricsAsJSON()).map(({ name }) => name).filter((name) => name.startsWith("pay_"));
+}
+
+/** Every series of ours that an alert, a recording or a dashboard asks for. */
+function readAsked(): string[] {
+  const ops = new URL("../../../ops/", import.meta.url);
+  const dashboards = readdirSync(new URL("grafana/dashboards/", ops)).map((file) => `grafana/dashboards/${file}`);
+  const files = ["prometheus/alerts.yml", "prometheus/recordings.yml", ...dashboards];
+  return [
+    ...new Set(files.flatMap((file) => readFileSync(new URL(file, ops), "utf8").match(/(?<![\w:])pay_[a-z_]+/g) ?? [])),
+  ];
+}
+
+/** Minting is a transaction too: the buyer's money needs a block of its own while nothing mines. */
+async function fundBuyerMining() {
+  await chain.client.setAutomine(true);
+  const buyer = await fundBuyer(chain);
+  await chain.client.setAutomine(false);
+  return buyer;
+}
+
+async function mineAt(baseFeePerGas: bigint): Promise<void> {
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas });
+  await mine(chain);
+}
