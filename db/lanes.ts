@@ -92,8 +92,3 @@ export async function skipUsedNonces(db: Db, args: { laneId: string; nextNonce: 
     .where("next_nonce", "<", args.nextNonce)
     .execute();
 }
-
-/** Every lane and the nonce it uses next; for metrics. */
-export async function listLanes(db: Db): Promise<{ chain: string; address: string; next_nonce: number }[]> {
-  return db.selectFrom("lane").select(["chain", "address", "next_nonce"]).execute();
-}
