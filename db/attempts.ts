@@ -1,7 +1,6 @@
-import type { Insertable, Selectable } from "kysely";
-import { recordBirths } from "./moves.ts";
-import type { OptionRow } from "./options.ts";
-import type { PaymentRow } from "./payments.ts";
+import { type Insertable, type Selectable, sql } from "kysely";
+import { listOptionsById, type OptionRow } from "./options.ts";
+import { listPayments, type PaymentRow } from "./payments.ts";
 import type { Db, Tables } from "./tables.ts";
 
 export type AttemptRow = Selectable<Tables["attempt"]>;
@@ -27,13 +26,6 @@ export async function insertAttempt(db: Db, row: Insertable<Tables["attempt"]>):
     .onConflict((conflict) => conflict.columns(["payment_id", "digest"]).doNothing())
     .returning("id")
     .executeTakeFirst();
-  if (inserted)
-    await recordBirths(
-      db,
-      "attempt",
-      [{ id: row.id, state: row.state, detail: { payment: row.payment_id } }],
-      row.created_at as Date,
-    );
   return inserted !== undefined;
 }
 
@@ -42,16 +34,34 @@ export async function findAttempt(db: Db, id: string): Promise<AttemptRow | unde
   return db.selectFrom("attempt").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
-/** Everything that judging an attempt needs. */
-export async function findAttemptWhole(
-  db: Db,
-  id: string,
-): Promise<{ attempt: AttemptRow; option: OptionRow; payment: PaymentRow } | undefined> {
-  const attempt = await findAttempt(db, id);
-  if (!attempt) return undefined;
-  const [option, payment] = await Promise.all([
-    db.selectFrom("payment_option").selectAll().where("id", "=", attempt.option_id).executeTakeFirstOrThrow(),
-    db.selectFrom("payment").selectAll().where("id", "=", attempt.payment_id).executeTakeFirstOrThrow(),
+/** An attempt with everything that judging it needs. */
+export type WholeAttempt = { attempt: AttemptRow; option: OptionRow; payment: PaymentRow };
+
+/** Attempts that wait for a verdict, whole; in no particular order. */
+export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promise<WholeAttempt[]> {
+  const attempts = await db
+    .selectFrom("attempt")
+    .selectAll()
+    .where(sql<boolean>`id = any(${ids})`)
+    .where("state", "=", "waiting")
+    .execute();
+  if (attempts.length === 0) return [];
+  const [options, payments] = await Promise.all([
+    listOptionsById(
+      db,
+      attempts.map((attempt) => attempt.option_id),
+    ),
+    listPayments(
+      db,
+      attempts.map((attempt) => attempt.payment_id),
+    ),
   ]);
-  return { attempt, option, payment };
+  const optionOf = new Map(options.map((option) => [option.id, option]));
+  const paymentOf = new Map(payments.map((payment) => [payment.id, payment]));
+  return attempts.map((attempt) => {
+    const option = optionOf.get(attempt.option_id);
+    const payment = paymentOf.get(attempt.payment_id);
+    if (!option || !payment) throw new Error(`attempt ${attempt.id} has lost its option or its payment`);
+    return { attempt, option, payment };
+  });
 }

@@ -6,7 +6,8 @@ import type { Db } from "./tables.ts";
 export type Setting = Record<string, unknown | RawBuilder<unknown>>;
 
 /**
- * Moves rows of a machine from one state to another, with an event row for each, in one statement.
+ * Moves rows of a machine from one state to another, with an event row for each, in one statement. (The event of a row's
+ * first state is written by a trigger.)
  * The `where state = from` is what decides a race: only rows that stood in `from` move. Gives the ids that moved; an
  * id that is missing has been moved by somebody else, which is not an error. Rows are locked in the order of their ids,
  * so that two moves of overlapping rows cannot wait for each other.
@@ -43,30 +44,4 @@ export async function moveRows<M extends Exclude<Machine, "transaction">, S exte
     select ${machine}, id, ${move.from}, ${move.to}, ${move.detail ? JSON.stringify(move.detail) : null}::jsonb, ${move.at} from moved
     returning subject`.execute(db);
   return result.rows.map((row) => row.subject);
-}
-
-/** Writes the events of rows that have just been inserted in their first state. */
-export async function recordBirths(
-  db: Db,
-  machine: Machine,
-  births: readonly { id: string; state: string; detail?: Record<string, unknown> }[],
-  at: Date,
-): Promise<void> {
-  if (births.length === 0) return;
-  await db
-    .insertInto("event")
-    .values(
-      births.map(
-        ({ id, state, detail }) =>
-          ({
-            machine,
-            subject: id,
-            from_state: "new",
-            to_state: state,
-            detail: detail === undefined ? null : JSON.stringify(detail),
-            at,
-          }) as never,
-      ),
-    )
-    .execute();
 }

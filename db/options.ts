@@ -1,4 +1,4 @@
-import type { Insertable, Selectable } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 
 export type OptionRow = Selectable<Tables["payment_option"]>;
@@ -30,4 +30,9 @@ export async function findOption(db: Db, args: { id: string; paymentId: string }
     .where("id", "=", args.id)
     .where("payment_id", "=", args.paymentId)
     .executeTakeFirst();
+}
+
+/** Options by id. */
+export async function listOptionsById(db: Db, ids: readonly string[]): Promise<OptionRow[]> {
+  return db.selectFrom("payment_option").selectAll().where(sql<boolean>`id = any(${ids})`).execute();
 }

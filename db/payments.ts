@@ -1,15 +1,13 @@
 import { type Insertable, type Selectable, sql } from "kysely";
-import { recordBirths } from "./moves.ts";
 import type { Db, Mode, Tables } from "./tables.ts";
 
 export type PaymentRow = Selectable<Tables["payment"]>;
 /** A payment with what is shown of its merchant. */
 export type PaymentWithMerchant = PaymentRow & { merchant_name: string; merchant_icon_url: string | null };
 
-/** Writes a new payment, waiting for its buyer. */
-export async function insertPayment(db: Db, row: Insertable<Tables["payment"]>): Promise<void> {
-  await db.insertInto("payment").values(row).execute();
-  await recordBirths(db, "payment", [{ id: row.id, state: row.state }], row.created_at as Date);
+/** Writes a new payment. */
+export async function insertPayment(db: Db, row: Insertable<Tables["payment"]>): Promise<PaymentRow> {
+  return db.insertInto("payment").values(row).returningAll().executeTakeFirstOrThrow();
 }
 
 /** A payment of a mode; with an owner given, only that merchant's of that account. */

@@ -1,5 +1,4 @@
 import { type Selectable, sql } from "kysely";
-import { recordBirths } from "./moves.ts";
 import type { Db, Mode, Tables } from "./tables.ts";
 
 export type SettlementRow = Selectable<Tables["settlement"]>;
@@ -38,12 +37,6 @@ export async function insertSettlements(
       })),
     )
     .execute();
-  await recordBirths(
-    db,
-    "settlement",
-    settlements.map(({ id, paymentId }) => ({ id, state: "due", detail: { payment: paymentId } })),
-    args.at,
-  );
   await sql`
     update payment set settlement_id = pair.settlement_id
     from unnest(${settlements.map((one) => one.paymentId)}::text[], ${settlements.map((one) => one.id)}::text[]) as pair (payment_id, settlement_id)
@@ -51,10 +44,10 @@ export async function insertSettlements(
 }
 
 /** A settlement with the destination that is registered for it now; null when there is none. */
-export async function findSettlement(
-  db: Db,
-  id: string,
-): Promise<(SettlementRow & { registered: string | null }) | undefined> {
+export type SettlementWithDestination = SettlementRow & { registered: string | null };
+
+/** Those of these settlements that still have to be begun; in no particular order. */
+export async function listDueSettlements(db: Db, ids: readonly string[]): Promise<SettlementWithDestination[]> {
   return db
     .selectFrom("settlement as s")
     .leftJoin("settlement_destination as d", (join) =>
@@ -62,6 +55,7 @@ export async function findSettlement(
     )
     .selectAll("s")
     .select("d.destination as registered")
-    .where("s.id", "=", id)
-    .executeTakeFirst();
+    .where(sql<boolean>`s.id = any(${ids})`)
+    .where("s.state", "=", "due")
+    .execute();
 }

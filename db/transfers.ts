@@ -1,26 +1,19 @@
 import { type Insertable, type Selectable, sql } from "kysely";
-import { moveRows, recordBirths } from "./moves.ts";
+import { moveRows } from "./moves.ts";
 import type { Db, Purpose, Tables } from "./tables.ts";
 
 export type TransferRow = Selectable<Tables["transfer"]>;
 
+/** A transfer that is about to be written. */
+export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "created_at">;
+
 /** Writes new transfers, ready to be carried. The unique key (chain, token, payer, nonce) refuses a second one. */
-export async function insertTransfers(
-  db: Db,
-  rows: readonly Omit<Insertable<Tables["transfer"]>, "state" | "created_at">[],
-  at: Date,
-): Promise<void> {
+export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: Date): Promise<void> {
   if (rows.length === 0) return;
   await db
     .insertInto("transfer")
     .values(rows.map((row) => ({ ...row, state: "ready" as const, created_at: at })))
     .execute();
-  await recordBirths(
-    db,
-    "transfer",
-    rows.map(({ id }) => ({ id, state: "ready" })),
-    at,
-  );
 }
 
 /**

@@ -43,19 +43,17 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
 
   const now = deps.now();
   const id = newId("att");
-  const inserted = await deps.db.transaction().execute((db) =>
-    insertAttempt(db, {
-      id,
-      payment_id: payment.id,
-      option_id: option.id,
-      digest,
-      results: JSON.stringify(args.results),
-      state: "waiting",
-      refusal: null,
-      created_at: now,
-      due_at: new Date(now.getTime() + RING_AGAIN_MS),
-    }),
-  );
+  const inserted = await insertAttempt(deps.db, {
+    id,
+    payment_id: payment.id,
+    option_id: option.id,
+    digest,
+    results: JSON.stringify(args.results),
+    state: "waiting",
+    refusal: null,
+    created_at: now,
+    due_at: new Date(now.getTime() + RING_AGAIN_MS),
+  });
   if (!inserted) {
     const twin = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
     return done({ attemptId: twin?.id ?? null });

@@ -1,5 +1,5 @@
 import { parseAssetId } from "../chains/caip.ts";
-import { findPayment, insertPayment } from "../db/payments.ts";
+import { insertPayment } from "../db/payments.ts";
 import type { Caller } from "./accounts.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
@@ -35,7 +35,7 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
 
   const merchant = await deps.db
     .selectFrom("merchant")
-    .select(["id"])
+    .select(["id", "name", "icon_url"])
     .where("id", "=", args.merchantId)
     .where("account_id", "=", accountId)
     .where("mode", "=", mode)
@@ -47,32 +47,28 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
   const wanted = args.expiresAt ?? new Date(now.getTime() + LIFETIME_MS);
   const expiresAt = wanted < latest ? wanted : latest;
   const id = newId("pay");
-  const row = await deps.db.transaction().execute(async (db) => {
-    await insertPayment(db, {
-      id,
-      account_id: accountId,
-      merchant_id: merchant.id,
-      mode,
-      reference_id: args.referenceId ?? null,
-      unit: args.amount.unit,
-      value: args.amount.value,
-      state: "requires_action",
-      failure_code: null,
-      checkout: args.checkout ? (JSON.stringify(args.checkout) as never) : null,
-      tx_id: null,
-      paid_asset: null,
-      paid_amount: null,
-      settlement_id: null,
-      created_at: now,
-      expires_at: expiresAt,
-      due_at: expiresAt,
-    });
-    return findPayment(db, { id, mode });
+  const row = await insertPayment(deps.db, {
+    id,
+    account_id: accountId,
+    merchant_id: merchant.id,
+    mode,
+    reference_id: args.referenceId ?? null,
+    unit: args.amount.unit,
+    value: args.amount.value,
+    state: "requires_action",
+    failure_code: null,
+    checkout: args.checkout ? (JSON.stringify(args.checkout) as never) : null,
+    tx_id: null,
+    paid_asset: null,
+    paid_amount: null,
+    settlement_id: null,
+    created_at: now,
+    expires_at: expiresAt,
+    due_at: expiresAt,
   });
-  if (!row) throw new Error("a payment that was just written is not there");
   deps.metrics.paymentMoves.inc({ mode, from: "new", to: "requires_action" });
   await deps.ring("expire-payment", [{ data: { paymentId: id }, delayMs: expiresAt.getTime() - now.getTime() }]);
-  return done(toPaymentView(deps, row));
+  return done(toPaymentView(deps, { ...row, merchant_name: merchant.name, merchant_icon_url: merchant.icon_url }));
 }
 
 /** What is wrong with a unit; undefined when it is a currency or an asset. */

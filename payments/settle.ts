@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
 import { parseAccountId, parseAssetId } from "../chains/caip.ts";
 import { deriveNonce, hashAuthorization } from "../chains/evm/eip3009.ts";
@@ -6,8 +7,9 @@ import { getChain } from "../chains/open.ts";
 import { findReachedHead } from "../db/cursors.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
-import { findSettlement } from "../db/settlements.ts";
-import { insertTransfers } from "../db/transfers.ts";
+import { listDueSettlements, type SettlementWithDestination } from "../db/settlements.ts";
+import type { Db } from "../db/tables.ts";
+import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { toAuthorization } from "../transfers/authorization.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
@@ -23,86 +25,119 @@ const WATCH_FRESH_MS = 60_000;
 /** After this the sweep rings again for a payout that no lane has taken, milliseconds. */
 const RING_AGAIN_MS = 2_000;
 
-/** What became of a settle job: begun now or before, or why it has to wait. */
+/** What became of a settlement: begun now or before, or why it has to wait. */
 export type SettleOutcome = "begun" | "watcher_behind" | "no_destination" | "balance_short";
 
-/**
- * Begins a payout: the treasury signs one authorization (EIP-3009) to the merchant's destination, whose nonce names the
- * settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one.
- */
-export async function beginSettlement(
-  deps: PaymentDeps & { keys: ReadonlyMap<string, EvmKeys> },
-  settlementId: string,
-): Promise<SettleOutcome> {
-  const settlement = await findSettlement(deps.db, settlementId);
-  if (settlement?.state !== "due") return "begun";
-  const asset = parseAssetId(settlement.asset);
-  if (!asset) throw new Error(`settlement ${settlementId} is in ${settlement.asset}, which is no asset`);
-  const chain = getChain(deps.chains, asset.chain);
-  const token = chain.tokens.get(settlement.asset);
-  const signer = deps.keys.get(asset.chain)?.treasury;
-  if (!token || !signer) throw new Error(`${settlement.asset} is not in the networks file, or its treasury has no key`);
-  const destination = parseAccountId(settlement.registered ?? "");
-  if (!destination) return "no_destination";
-  // After a restore the rows may know less than the chain: wait until the watcher has told them everything.
-  const reached = await findReachedHead(deps.db, asset.chain);
-  if (!reached || deps.now().getTime() - reached.getTime() > WATCH_FRESH_MS) return "watcher_behind";
+type Deps = PaymentDeps & { keys: ReadonlyMap<string, EvmKeys> };
+type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
-  const { merchant_id: merchantId, amount, number } = settlement;
+/**
+ * Begins payouts: the treasury signs one authorization (EIP-3009) each to the merchant's destination, whose nonce names
+ * the settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one.
+ * Outcomes in the order asked.
+ */
+export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
+  const due = await listDueSettlements(deps.db, settlementIds);
+  const outcomes = new Map<string, SettleOutcome>();
+  const payouts: Payout[] = [];
+  for (const settlement of due) {
+    const blocked = await findObstacle(deps, settlement);
+    if (blocked) outcomes.set(settlement.id, blocked);
+    else payouts.push({ settlement, transfer: await signPayout(deps, settlement) });
+  }
+  const begun = await begin(deps, payouts);
+  for (const payout of payouts) if (!begun.includes(payout)) outcomes.set(payout.settlement.id, "balance_short");
+  for (const { settlement } of begun)
+    deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
+  await deps.ring(
+    "relay-permit",
+    begun.map(({ transfer }) => ({ data: { transferId: transfer.id } })),
+  );
+  return settlementIds.map((id) => outcomes.get(id) ?? "begun");
+}
+
+async function findObstacle(
+  deps: Deps,
+  { asset, registered }: SettlementWithDestination,
+): Promise<SettleOutcome | undefined> {
+  if (!parseAccountId(registered ?? "")) return "no_destination";
+  // After a restore the rows may know less than the chain: wait until the watcher has told them everything.
+  const reached = await findReachedHead(deps.db, parseAssetId(asset)?.chain ?? "");
+  return !reached || deps.now().getTime() - reached.getTime() > WATCH_FRESH_MS ? "watcher_behind" : undefined;
+}
+
+async function signPayout(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
+  const { id, asset, amount, number, merchant_id: merchantId } = settlement;
+  const chain = getChain(deps.chains, parseAssetId(asset)?.chain ?? asset);
+  const token = chain.tokens.get(asset);
+  const signer = deps.keys.get(chain.chain)?.treasury;
+  const destination = parseAccountId(settlement.registered ?? "");
+  if (!token || !signer || !destination)
+    throw new Error(`${asset} of settlement ${id} is not in the networks file, or its treasury has no key`);
   const row = {
-    id: newId("trf"),
-    purpose: "settlement" as const,
-    payment_id: null,
-    settlement_id: settlementId,
-    chain: asset.chain,
-    asset: settlement.asset,
-    token: token.token,
-    payer: chain.treasury,
-    receiver: destination.address.toLowerCase(),
-    amount,
-    authorization_nonce: deriveNonce(deps.networks.deployment, [
-      "settlement",
-      merchantId,
-      settlement.asset,
-      String(number),
-    ]),
+    ...{ id: newId("trf"), purpose: "settlement" as const, payment_id: null, settlement_id: id },
+    ...{
+      chain: chain.chain,
+      asset,
+      token: token.token,
+      payer: chain.treasury,
+      receiver: destination.address.toLowerCase(),
+      amount,
+    },
+    authorization_nonce: deriveNonce(deps.networks.deployment, ["settlement", merchantId, asset, String(number)]),
     valid_before: NEVER_OUT,
-    lane_id: null,
-    lane_nonce: null,
-    hold_until: null,
-    last_trouble: null,
+    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_trouble: null },
     due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
   };
   const signature: Hex = await signer.signDigest(hashAuthorization(token.separator, toAuthorization(row)));
-  const begun = await deps.db
-    .transaction()
-    .execute(async (db): Promise<SettleOutcome | "elsewhere"> => {
-      const at = deps.now();
-      const set = { destination: settlement.registered, due_at: null };
-      const moved = await moveRows(db, "settlement", { ids: [settlementId], from: "due", to: "paying", at, set });
-      if (moved.length === 0) return "elsewhere";
-      if (!(await debitMerchant(db, { merchantId, asset: settlement.asset, amount }))) throw new BalanceShort();
-      await insertGroups(
-        db,
-        [settlementBegunGroup({ id: settlementId, asset: settlement.asset, amount, merchantId })],
-        at,
-      );
-      await insertTransfers(db, [{ ...row, signature: Buffer.from(hexToBytes(signature)) }], at);
-      return "begun";
-    })
-    .catch((error: unknown): SettleOutcome => {
-      if (error instanceof BalanceShort) return "balance_short";
-      throw error;
-    });
-  if (begun === "balance_short") return begun;
-  if (begun === "begun") {
-    deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
-    await deps.ring("relay-permit", [{ data: { transferId: row.id } }]);
-  }
-  return "begun";
+  return { ...row, signature: Buffer.from(hexToBytes(signature)) };
 }
 
-/** Undoes the transaction of a payout that the merchant's balance does not cover. */
+/** Undoes the transaction of payouts that a merchant's balance does not cover. */
 class BalanceShort extends Error {
   override readonly name = "BalanceShort";
+}
+
+/** State, balances, ledger and transfers of payouts in one transaction. Gives those that were begun. */
+async function begin(deps: Deps, payouts: readonly Payout[]): Promise<readonly Payout[]> {
+  if (payouts.length === 0) return [];
+  try {
+    return await deps.db.transaction().execute((db) => beginTogether(deps, db, payouts));
+  } catch (error) {
+    if (!(error instanceof BalanceShort)) throw error;
+    if (payouts.length === 1) return [];
+  }
+  // One of them is not covered: the others must not wait for it.
+  const begun: Payout[] = [];
+  for (const payout of payouts) begun.push(...(await begin(deps, [payout])));
+  return begun;
+}
+
+async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<Payout[]> {
+  const at = deps.now();
+  const ids = payouts.map(({ settlement }) => settlement.id);
+  const destinations = payouts.map(({ settlement }) => settlement.registered);
+  // What was signed is what is written down, though the merchant may change the destination at this moment.
+  const destination = sql`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
+  const moved = new Set(
+    await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set: { destination, due_at: null } }),
+  );
+  const ours = payouts.filter(({ settlement }) => moved.has(settlement.id));
+  const byBalance = Map.groupBy(ours, ({ settlement }) => `${settlement.merchant_id} ${settlement.asset}`);
+  for (const key of [...byBalance.keys()].sort()) {
+    const group = byBalance.get(key) ?? [];
+    const amount = group.reduce((sum, { settlement }) => sum + settlement.amount, 0n);
+    const [merchantId = "", asset = ""] = key.split(" ");
+    if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
+  }
+  const groups = ours.map(({ settlement }) =>
+    settlementBegunGroup({ ...settlement, merchantId: settlement.merchant_id }),
+  );
+  await insertGroups(db, groups, at);
+  await insertTransfers(
+    db,
+    ours.map(({ transfer }) => transfer),
+    at,
+  );
+  return ours;
 }

@@ -1,9 +1,8 @@
 import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
-import { type AttemptRow, findAttemptWhole } from "../db/attempts.ts";
+import { listWaitingAttempts, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
-import type { OptionRow } from "../db/options.ts";
-import type { PaymentRow } from "../db/payments.ts";
+import type { Db } from "../db/tables.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict, Verifier } from "../transfers/verify.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -12,130 +11,139 @@ import { newId } from "./ids.ts";
 /** After this the sweep rings again for a transfer that no lane has taken, milliseconds. */
 const RING_AGAIN_MS = 2_000;
 
-type Whole = { attempt: AttemptRow; option: OptionRow; payment: PaymentRow };
+type Deps = PaymentDeps & { verifier: Verifier };
 
 /**
- * Judges an attempt, once: a good one moves its payment to `processing` and makes its transfer, a bad one is refused
+ * Judges attempts, each once: a good one moves its payment to `processing` and makes its transfer, a bad one is refused
  * and leaves the payment as it is, so that whoever merely saw the link can neither kill nor block it.
- * Throws what the chain throws when it cannot be asked; the attempt then waits.
+ * Throws what the chain throws when it cannot be asked; the attempts then wait.
  */
-export async function verifyAttempt(deps: PaymentDeps & { verifier: Verifier }, attemptId: string): Promise<void> {
-  const whole = await findAttemptWhole(deps.db, attemptId);
-  if (whole?.attempt.state !== "waiting") return;
-  const signature = readSignature(whole.attempt.results);
-  const verdict = await judge(deps, whole, signature);
-  if (!verdict.ok) return refuseAttempt(deps, whole, verdict.reason);
-  if (whole.payment.mode === "test") return succeedInTestMode(deps, whole);
-
-  const transferId = newId("trf");
-  const accepted = await deps.db.transaction().execute(async (db) => {
-    if (!(await acceptAttempt(deps, db, whole))) return false;
-    const { option, payment } = whole;
-    const row = {
-      id: transferId,
-      purpose: "payment" as const,
-      payment_id: payment.id,
-      settlement_id: null,
-      chain: option.chain,
-      asset: option.asset,
-      token: option.token,
-      payer: option.payer,
-      receiver: option.receiver,
-      amount: option.amount,
-      authorization_nonce: option.authorization_nonce,
-      valid_before: option.valid_before,
-      signature: Buffer.from(hexToBytes(signature)),
-      lane_id: null,
-      lane_nonce: null,
-      hold_until: null,
-      last_trouble: null,
-      due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
-    };
-    await insertTransfers(db, [row], deps.now());
-    return true;
+export async function verifyAttempts(deps: Deps, attemptIds: readonly string[]): Promise<void> {
+  const waiting = await listWaitingAttempts(deps.db, attemptIds);
+  const verdicts = await judge(deps, waiting);
+  const good = waiting.filter((whole) => verdicts.get(whole)?.ok);
+  const accepted = await accept(deps, keepOnePerPayment(good));
+  const refusals = waiting.flatMap((whole) => {
+    if (accepted.has(whole.attempt.id)) return [];
+    const verdict = verdicts.get(whole);
+    return [{ whole, reason: verdict && !verdict.ok ? verdict.reason : "the payment is no longer waiting" }];
   });
-  if (!accepted) return refuseAttempt(deps, whole, "the payment is no longer waiting");
-  countAccepted(deps, whole);
-  await deps.ring("relay-permit", [{ data: { transferId } }]);
-  await deps.announce([whole.payment.id]);
+  await refuseAttempts(deps, refusals);
+  for (const { payment, attempt } of waiting) {
+    deps.metrics.attempts.inc({ outcome: accepted.has(attempt.id) ? "verified" : "refused" });
+    if (accepted.has(attempt.id))
+      deps.metrics.paymentMoves.inc({ mode: payment.mode, from: "requires_action", to: "processing" });
+  }
+  await deps.ring(
+    "relay-permit",
+    [...accepted.values()].flatMap((transferId) => (transferId ? [{ data: { transferId } }] : [])),
+  );
+  await deps.announce(waiting.map(({ payment }) => payment.id));
 }
 
-async function judge(
-  deps: PaymentDeps & { verifier: Verifier },
-  { payment, option }: Whole,
-  signature: Hex,
-): Promise<Verdict> {
-  if (payment.state !== "requires_action") return { ok: false, reason: `the payment is ${payment.state}` };
-  const signed = { ...option, signature };
-  // Nothing of test mode ever meets a chain.
-  return payment.mode === "test" ? deps.verifier.checkSignature(signed) : deps.verifier.verify(signed);
+async function judge(deps: Deps, waiting: readonly WholeAttempt[]): Promise<Map<WholeAttempt, Verdict>> {
+  const open = waiting.filter(({ payment }) => payment.state === "requires_action");
+  const signed = (whole: WholeAttempt) => ({ ...whole.option, signature: readSignature(whole) });
+  const live = open.filter(({ payment }) => payment.mode === "live");
+  const verdicts = await deps.verifier.verify(live.map(signed));
+  const judged = new Map(
+    live.map((whole, index): [WholeAttempt, Verdict] => [
+      whole,
+      verdicts[index] ?? { ok: false, reason: "not judged" },
+    ]),
+  );
+  for (const whole of waiting) {
+    if (judged.has(whole)) continue;
+    const { state } = whole.payment;
+    // Nothing of test mode ever meets a chain.
+    const verdict =
+      state === "requires_action"
+        ? deps.verifier.checkSignature(signed(whole))
+        : { ok: false as const, reason: `the payment is ${state}` };
+    judged.set(whole, verdict);
+  }
+  return judged;
 }
 
-/** The guarded move that decides who pays: before the deadline, while the payment waits, one attempt only. */
-async function acceptAttempt(
-  deps: PaymentDeps,
-  db: Parameters<typeof moveRows>[0],
-  { attempt, payment }: Whole,
-): Promise<boolean> {
-  const at = deps.now();
-  const moved = await moveRows(db, "payment", {
-    ids: [payment.id],
-    from: "requires_action",
-    to: "processing",
-    at,
-    where: sql`expires_at > ${at}`,
-    set: { due_at: null },
-    detail: { attempt: attempt.id },
-  });
-  if (moved.length === 0) return false;
-  const verified = await moveRows(db, "attempt", {
-    ids: [attempt.id],
-    from: "waiting",
-    to: "verified",
-    at,
-    set: { due_at: null },
-  });
-  if (verified.length === 0) throw new Error(`attempt ${attempt.id} was judged while its payment waited for it`);
-  return true;
+/** Of several good attempts for one payment the earliest stands. */
+function keepOnePerPayment(good: readonly WholeAttempt[]): WholeAttempt[] {
+  const inOrder = good.toSorted((a, b) => a.attempt.created_at.getTime() - b.attempt.created_at.getTime());
+  return [...new Map(inOrder.toReversed().map((whole) => [whole.payment.id, whole])).values()];
 }
 
-async function refuseAttempt(deps: PaymentDeps, { attempt, payment }: Whole, reason: string): Promise<void> {
-  await deps.db.transaction().execute((db) =>
-    moveRows(db, "attempt", {
-      ids: [attempt.id],
+/**
+ * The guarded move that decides who pays: before the deadline, while the payment waits, one attempt only. Gives the
+ * accepted attempts, each with its transfer (null in test mode), which are written in the same transaction.
+ */
+async function accept(deps: Deps, good: readonly WholeAttempt[]): Promise<Map<string, string | null>> {
+  if (good.length === 0) return new Map();
+  return deps.db.transaction().execute(async (db) => {
+    const at = deps.now();
+    const moved = new Set(
+      await moveRows(db, "payment", {
+        ids: good.map(({ payment }) => payment.id),
+        from: "requires_action",
+        to: "processing",
+        at,
+        where: sql`expires_at > ${at}`,
+        set: { due_at: null },
+      }),
+    );
+    const won = good.filter(({ payment }) => moved.has(payment.id));
+    const ids = won.map(({ attempt }) => attempt.id);
+    const verified = await moveRows(db, "attempt", { ids, from: "waiting", to: "verified", at, set: { due_at: null } });
+    if (verified.length !== won.length)
+      throw new Error("an attempt was judged elsewhere while its payment waited for it");
+    await succeedInTestMode(
+      db,
+      won.filter(({ payment }) => payment.mode === "test"),
+      at,
+    );
+    const transfers = won.filter(({ payment }) => payment.mode === "live").map((whole) => toTransfer(deps, whole));
+    await insertTransfers(db, transfers, at);
+    const transferOf = new Map(transfers.map((transfer) => [transfer.payment_id, transfer.id]));
+    return new Map(won.map(({ attempt, payment }) => [attempt.id, transferOf.get(payment.id) ?? null]));
+  });
+}
+
+function toTransfer(deps: Deps, whole: WholeAttempt) {
+  const { option, payment } = whole;
+  const { chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before } = option;
+  return {
+    ...{ id: newId("trf"), purpose: "payment" as const, payment_id: payment.id, settlement_id: null },
+    ...{ chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before },
+    signature: Buffer.from(hexToBytes(readSignature(whole))),
+    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_trouble: null },
+    due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
+  };
+}
+
+async function refuseAttempts(deps: Deps, refusals: readonly { whole: WholeAttempt; reason: string }[]): Promise<void> {
+  const byReason = Map.groupBy(refusals, ({ reason }) => reason);
+  for (const [reason, group] of byReason) {
+    const ids = group.map(({ whole }) => whole.attempt.id);
+    const set = { refusal: reason, due_at: null };
+    await moveRows(deps.db, "attempt", {
+      ids,
       from: "waiting",
       to: "refused",
       at: deps.now(),
-      set: { refusal: reason, due_at: null },
+      set,
       detail: { reason },
-    }),
-  );
-  deps.metrics.attempts.inc({ outcome: "refused" });
-  await deps.announce([payment.id]);
+    });
+  }
 }
 
 /** Test mode moves no funds: what was confirmed has succeeded (specification, part 1 and 2.2). */
-async function succeedInTestMode(deps: PaymentDeps, whole: Whole): Promise<void> {
-  const { payment, option } = whole;
-  const accepted = await deps.db.transaction().execute(async (db) => {
-    if (!(await acceptAttempt(deps, db, whole))) return false;
+async function succeedInTestMode(db: Db, won: readonly WholeAttempt[], at: Date): Promise<void> {
+  for (const { payment, option } of won) {
     const set = { tx_id: `test:${payment.id}`, paid_asset: option.asset, paid_amount: option.amount };
-    await moveRows(db, "payment", { ids: [payment.id], from: "processing", to: "succeeded", at: deps.now(), set });
-    return true;
-  });
-  if (!accepted) return refuseAttempt(deps, whole, "the payment is no longer waiting");
-  countAccepted(deps, whole);
-  deps.metrics.paymentMoves.inc({ mode: "test", from: "processing", to: "succeeded" });
-  await deps.announce([payment.id]);
-}
-
-function countAccepted(deps: PaymentDeps, { payment }: Whole): void {
-  deps.metrics.attempts.inc({ outcome: "verified" });
-  deps.metrics.paymentMoves.inc({ mode: payment.mode, from: "requires_action", to: "processing" });
+    await moveRows(db, "payment", { ids: [payment.id], from: "processing", to: "succeeded", at, set });
+  }
 }
 
 /** The signature among stored results, whose form was checked before they were stored. */
-function readSignature(results: unknown): Hex {
-  const [result] = results as { data: string[] }[];
+function readSignature({ attempt }: WholeAttempt): Hex {
+  const [result] = attempt.results as { data: string[] }[];
   return (result?.data[0] ?? "0x") as Hex;
 }

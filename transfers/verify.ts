@@ -1,39 +1,33 @@
 import type { Hex } from "viem";
 import { hashAuthorization } from "../chains/evm/eip3009.ts";
-import { type Call, type CallOutcome, simulateCalls } from "../chains/evm/multicall.ts";
+import { simulateCalls } from "../chains/evm/multicall.ts";
 import { findSignatureFault, recoverSigner } from "../chains/evm/signature.ts";
 import { getChain } from "../chains/open.ts";
 import { isSighted } from "../db/sightings.ts";
 import { type AuthorizationRow, toAuthorization, toCall } from "./authorization.ts";
 import type { TransferDeps } from "./deps.ts";
-import { gather } from "./gather.ts";
 
 /** An authorization as a buyer's wallet has signed it. */
 export type Signed = AuthorizationRow & { chain: string; asset: string; signature: Hex };
 export type Verdict = { ok: true } | { ok: false; reason: string };
 
-/** Judges authorizations. Throws ChainFault when the chain cannot be asked: then nothing is known, and nothing refused. */
+/** Judges authorizations. */
 export type Verifier = {
   /** By the signature alone; asks nobody. */
   checkSignature(signed: Signed): Verdict;
-  /** By the signature, and by making the transfer in a simulation (balance, block lists, pause, used nonces). */
-  verify(signed: Signed): Promise<Verdict>;
+  /**
+   * By the signature, and by making the transfers in a simulation (balance, block lists, pause, used nonces), one call
+   * per chain. Verdicts in the order asked. Throws ChainFault when a chain cannot be asked: then nothing is known, and
+   * nothing refused.
+   */
+  verify(signed: readonly Signed[]): Promise<Verdict[]>;
 };
 
-/** Verifications that go into one eth_call, and how long the first waits for others, milliseconds. */
-const GATHERED = { most: 50, waitMs: 4 };
+/** Transfers in one simulation; more are simulated in several. */
+const SIMULATED = 50;
 
-/** Makes a verifier whose simulations are gathered per chain. */
+/** Makes a verifier over open chains. */
 export function createVerifier(deps: Pick<TransferDeps, "db" | "chains">): Verifier {
-  const simulators = new Map(
-    [...deps.chains.values()].map((chain) => [
-      chain.chain,
-      gather<Call, CallOutcome>(
-        (calls) => simulateCalls(chain.rpc, { multicall: chain.multicall, from: chain.treasury }, calls),
-        GATHERED,
-      ),
-    ]),
-  );
   const checkSignature = (signed: Signed): Verdict => {
     const token = getChain(deps.chains, signed.chain).tokens.get(signed.asset);
     if (!token) throw new Error(`${signed.asset} is no longer in the networks file`);
@@ -47,14 +41,37 @@ export function createVerifier(deps: Pick<TransferDeps, "db" | "chains">): Verif
   return {
     checkSignature,
     verify: async (signed) => {
-      const checked = checkSignature(signed);
-      if (!checked.ok) return checked;
-      const outcome = await simulators.get(signed.chain)?.(toCall(signed, signed.signature));
-      if (!outcome || outcome.ok) return { ok: true };
-      // Somebody else may have relayed the very same authorization: then the money is here, and that is what we want.
-      const { chain, token, payer, authorization_nonce: nonce } = signed;
-      if (await isSighted(deps.db, { chain, token, payer, nonce })) return { ok: true };
-      return { ok: false, reason: `the transfer would fail: ${outcome.reason}` };
+      const verdicts = new Map(signed.map((one) => [one, checkSignature(one)]));
+      const byChain = Map.groupBy(
+        signed.filter((one) => verdicts.get(one)?.ok),
+        (one) => one.chain,
+      );
+      for (const [chain, all] of byChain)
+        for (let from = 0; from < all.length; from += SIMULATED)
+          for (const [one, verdict] of await simulate(deps, chain, all.slice(from, from + SIMULATED)))
+            verdicts.set(one, verdict);
+      return signed.map((one) => verdicts.get(one) ?? { ok: false, reason: "not judged" });
     },
   };
+}
+
+async function simulate(
+  deps: Pick<TransferDeps, "db" | "chains">,
+  chainId: string,
+  all: readonly Signed[],
+): Promise<[Signed, Verdict][]> {
+  const chain = getChain(deps.chains, chainId);
+  const calls = all.map((one) => toCall(one, one.signature));
+  const outcomes = await simulateCalls(chain.rpc, { multicall: chain.multicall, from: chain.treasury }, calls);
+  return Promise.all(
+    all.map(async (one, index): Promise<[Signed, Verdict]> => {
+      const outcome = outcomes[index];
+      if (!outcome) throw new Error("a simulation gave fewer answers than it was asked");
+      if (outcome.ok) return [one, { ok: true }];
+      // Somebody else may have relayed the very same authorization: then the money is here, and that is what we want.
+      const { token, payer, authorization_nonce: nonce } = one;
+      if (await isSighted(deps.db, { chain: chainId, token, payer, nonce })) return [one, { ok: true }];
+      return [one, { ok: false, reason: `the transfer would fail: ${outcome.reason}` }];
+    }),
+  );
 }

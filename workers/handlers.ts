@@ -2,16 +2,22 @@ import type { EvmKeys } from "../chains/evm/open.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
 import { createRelay } from "../payments/relay.ts";
-import { beginSettlement } from "../payments/settle.ts";
-import { verifyAttempt } from "../payments/verify.ts";
+import { beginSettlements } from "../payments/settle.ts";
+import { verifyAttempts } from "../payments/verify.ts";
 import { createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
 import type { Verifier } from "../transfers/verify.ts";
+import { gather } from "./gather.ts";
 import { sweep } from "./sweep.ts";
 
 /** What the handlers hand on to the rooms they call. */
-export type WorkerDeps = PaymentDeps & TransferDeps & { keys: ReadonlyMap<string, EvmKeys>; verifier: Verifier };
+export type WorkerDeps = PaymentDeps &
+  TransferDeps & {
+    keys: ReadonlyMap<string, EvmKeys>;
+    verifier: Verifier;
+    isTransient: (cause: unknown) => boolean;
+  };
 
 const done: Outcome = { done: true };
 /** How long a payout waits while the watcher is behind or a balance is short, milliseconds. */
@@ -23,10 +29,16 @@ const NOT_YET_MS = 60_000;
 export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
   const watch = createWatch(deps);
+  const together = { most: 50, waitMs: 4, isOnes: (cause: unknown) => !deps.isTransient(cause) };
+  const verify = gather(async (ids: string[]) => {
+    await verifyAttempts(deps, ids);
+    return ids;
+  }, together);
+  const settle = gather((ids: string[]) => beginSettlements(deps, ids), together);
 
   return {
     "verify-signature": async ({ attemptId }) => {
-      await verifyAttempt(deps, attemptId);
+      await verify(attemptId);
       return done;
     },
     "relay-permit": async ({ transferId }) => ((await relay(transferId)) === "more" ? { again: 0 } : done),
@@ -43,7 +55,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     settle: async ({ settlementId }) => {
-      const outcome = await beginSettlement(deps, settlementId);
+      const outcome = await settle(settlementId);
       return outcome === "watcher_behind" || outcome === "balance_short" ? { again: SETTLE_AGAIN_MS } : done;
     },
     sweep: async () => {

@@ -83,9 +83,9 @@ async function work(config: WorkerConfig): Promise<void> {
   const owner = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
   const verifier = createVerifier({ db, chains });
-  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now };
   const isTransient = createJudge(isTransientChainError);
-  await retryStart({ log, signal: shutdown.signal, isTransient }, async () => {
+  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now, isTransient };
+  await retryStart({ ...deps, signal: shutdown.signal }, async () => {
     await checkChains(chains);
     await startTransfers(deps);
   });

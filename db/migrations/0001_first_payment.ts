@@ -311,6 +311,18 @@ const statements = [
   `create constraint trigger ledger_entry_balanced after insert on ledger_entry
     deferrable initially deferred for each row execute function ledger_group_sums_to_zero()`,
 
+  // A row that begins to exist is the first move of its machine
+  `create function record_birth() returns trigger language plpgsql as $$
+  begin
+    insert into event (machine, subject, from_state, to_state, at)
+    values (tg_table_name, new.id, 'new', new.state, new.created_at);
+    return null;
+  end $$`,
+  ...["payment", "attempt", "transfer", "settlement"].map(
+    (machine) => `create trigger ${machine}_birth after insert on ${machine}
+    for each row execute function record_birth()`,
+  ),
+
   // What operators did by hand
   `create table operator_action (
     id bigint generated always as identity primary key,

@@ -6,6 +6,7 @@ import { readSettings, withFreePorts } from "../../ops/local/settings.ts";
 import { startStack } from "../../ops/local/stack.ts";
 import { findRunningStack, type StackFile } from "../../ops/local/stack-file.ts";
 import { readCounters, subtract } from "./counters.ts";
+import { readCpu } from "./cpu.ts";
 import { readGas, readHeight } from "./gas.ts";
 import { preparePayments, runPayments } from "./payments.ts";
 import { runRaw } from "./raw.ts";
@@ -71,7 +72,11 @@ async function bench(stack: StackFile, args: { payments: number; concurrency: nu
   await waitSettled(stack);
   const [counters, height] = [await readCounters(stack), await readHeight(stack)];
   progress.say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
+  const cpuBefore = readCpu(stack);
   const run = await runPayments(stack, prepared, args.concurrency);
+  const cpu = Object.entries(readCpu(stack)).map(
+    ([role, seconds]) => `${role} ${(((seconds - (cpuBefore[role] ?? 0)) * 1000) / args.payments).toFixed(1)}`,
+  );
   progress.say("waiting for the payouts");
   await waitSettled(stack);
   const cost = subtract(await readCounters(stack), counters);
@@ -101,6 +106,7 @@ async function bench(stack: StackFile, args: { payments: number; concurrency: nu
       .map(([method, count]) => `${method} ${each(count)}`)
       .join(", ")}`,
   );
+  console.log(`CPU milliseconds per payment: ${cpu.join(", ")}`);
   for (const line of run.failed.slice(0, 10)) console.log(`not paid: ${line}`);
   if (run.paid !== args.payments) throw new Error(`${args.payments - run.paid} payments were not paid`);
 }

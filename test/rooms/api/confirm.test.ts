@@ -1,6 +1,6 @@
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { verifyAttempt } from "../../../payments/verify.ts";
+import { verifyAttempts } from "../../../payments/verify.ts";
 import { createVerifier } from "../../../transfers/verify.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Api, makeMerchant, makePayment, movePayment, startApi, type TestMerchant } from "./start-api.ts";
@@ -42,7 +42,7 @@ async function verify(): Promise<void> {
   const attempt = await waitFor(async () => (await listAttempts()).find((one) => one.state === "waiting"), {
     within: 5_000,
   });
-  await verifyAttempt({ ...api.deps, verifier: createVerifier(api.deps) }, attempt.id);
+  await verifyAttempts({ ...api.deps, verifier: createVerifier(api.deps) }, [attempt.id]);
 }
 
 const paid = () => ({

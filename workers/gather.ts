@@ -1,9 +1,15 @@
-/** Items that may be gathered into one outward call, and how long the first one waits for company, milliseconds. */
-export type GatherOptions = { most: number; waitMs: number };
+export type GatherOptions = {
+  /** Items in one call at most. */
+  most: number;
+  /** How long the first one waits for company, milliseconds. */
+  waitMs: number;
+  /** True for an error that one item alone may have caused: then each is called by itself, and fails by itself. */
+  isOnes: (cause: unknown) => boolean;
+};
 
 /**
- * Turns a function over many into one over a single item: calls made at about the same time share one outward call.
- * A failure of the shared call fails each of them.
+ * Turns a step over many into one over a single item: jobs that come at about the same time share one call, with its
+ * statements, commits and RPC calls.
  */
 export function gather<I, O>(many: (items: I[]) => Promise<O[]>, options: GatherOptions): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
@@ -15,12 +21,16 @@ export function gather<I, O>(many: (items: I[]) => Promise<O[]>, options: Gather
     timer = undefined;
     const batch = waiting;
     waiting = [];
+    callTogether(batch);
+  };
+  const callTogether = (batch: Waiting[]): void => {
     many(batch.map(({ item }) => item)).then(
       (values) => {
         for (const [index, { resolve }] of batch.entries()) resolve(values[index] as O);
       },
       (cause) => {
-        for (const { reject } of batch) reject(cause);
+        if (batch.length > 1 && options.isOnes(cause)) for (const one of batch) callTogether([one]);
+        else for (const { reject } of batch) reject(cause);
       },
     );
   };

@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { StackFile } from "../../ops/local/stack-file.ts";
+
+/** Clock ticks a second in /proc (sysconf _SC_CLK_TCK), 100 on every Linux that Node runs on. */
+const TICKS = 100;
+
+/** CPU seconds used so far, by role; Postgres with all its backends, this process as `bench`. Empty where there is no /proc. */
+export function readCpu(stack: StackFile): Record<string, number> {
+  const { api, workers, postgres, redis, anvil } = stack.processes;
+  const used: Record<string, number> = { bench: process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6 };
+  const roles: [string, (number | undefined)[]][] = [
+    ["api", api],
+    ["workers", workers],
+    ["postgres", [postgres]],
+    ["redis", [redis]],
+    ["anvil", [anvil]],
+  ];
+  try {
+    const all = readProcesses();
+    for (const [role, pids] of roles)
+      used[role] = all
+        .filter(({ pid, parent }) => pids.includes(pid) || (role === "postgres" && parent === postgres))
+        .reduce((sum, one) => sum + one.seconds, 0);
+  } catch {
+    return used;
+  }
+  return used;
+}
+
+function readProcesses(): { pid: number; parent: number; seconds: number }[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+        // The command's name stands in brackets and may hold blanks.
+        const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+        const [parent, user, system, reapedUser, reapedSystem] = [
+          fields[1],
+          fields[11],
+          fields[12],
+          fields[13],
+          fields[14],
+        ].map(Number);
+        const ticks = (user ?? 0) + (system ?? 0) + (reapedUser ?? 0) + (reapedSystem ?? 0);
+        return [{ pid: Number(name), parent: parent ?? 0, seconds: ticks / TICKS }];
+      } catch {
+        return [];
+      }
+    });
+}
