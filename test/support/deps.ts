@@ -7,6 +7,7 @@ import { createLog } from "../../ops/log.ts";
 import { createMetrics } from "../../ops/metrics.ts";
 import { readKey } from "../../ops/networks.ts";
 import type { Bell, Ring } from "../../queues/ring.ts";
+import { createVerifier } from "../../transfers/verify.ts";
 import { atEnd } from "./at-end.ts";
 import { type NetworksOptions, networksFor, type TestChain } from "./chain.ts";
 import { createDatabase } from "./database.ts";
@@ -63,7 +64,8 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const announced: string[] = [];
   const announce = async (ids: readonly string[]) => void announced.push(...ids);
   const owner = randomUUID();
-  const deps = { db, chains, networks, keys, owner, ring, announce, log, metrics, now: clock.now };
+  const verifier = createVerifier({ db, chains });
+  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now: clock.now };
   return { deps, db, databaseUrl, clock, rung, announced, lines, evm: getChain(chains, chain.id) };
 }
 

@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import { makeCarrier } from "../../support/carry.ts";
+import { fundBuyer, startChain, transfersTo } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+
+const isSend = ({ method }: { method: string }) => method === "eth_sendRawTransaction";
+
+async function proxied() {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
+  const one = await carrier.sign(await fundBuyer(chain));
+  return { chain, proxy, carrier, one };
+}
+
+test("a send whose answer is lost is unknown, never sent under another nonce, and the transfer happens once", async () => {
+  const { chain, proxy, carrier, one } = await proxied();
+  proxy.dropAnswers(isSend);
+  await carrier.relay();
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["offered"]);
+  proxy.dropAnswers(undefined);
+  await carrier.relay();
+  await carrier.watch();
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(carrier.confirmed).toHaveLength(1);
+  expect((await carrier.transactions()).map((row) => [row.nonce, row.state])).toEqual([[0, "final"]]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("nothing is piled on top of an offer that nobody has answered", async () => {
+  const { chain, proxy, carrier } = await proxied();
+  proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "txpool is full" } : undefined));
+  await carrier.relay();
+  const more = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  expect(await carrier.transactions()).toHaveLength(1);
+  expect(await carrier.statesOf([more.id])).toEqual(["ready"]);
+});
+
+test("a send that the node refuses is offered again from the stored bytes, under the same hash", async () => {
+  const { chain, proxy, carrier, one } = await proxied();
+  proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "internal error" } : undefined));
+  await carrier.relay();
+  const [before] = await carrier.transactions();
+  expect(before?.state).toBe("offered");
+  await carrier.watch();
+  expect(proxy.calls.eth_sendRawTransaction, "a fresh refusal is not pressed").toBe(1);
+
+  carrier.clock.advance(10_000);
+  await carrier.watch();
+  expect(proxy.calls.eth_sendRawTransaction).toBe(2);
+  proxy.fail(undefined);
+  carrier.clock.advance(10_000);
+  await carrier.watch();
+  await carrier.watch();
+  const transactions = await carrier.transactions();
+  expect(transactions.map(({ hash, nonce, state }) => ({ hash, nonce, state }))).toEqual([
+    { hash: before?.hash, nonce: 0, state: "final" },
+  ]);
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: before?.hash }]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("while every connection is refused nothing is lost, and all goes on where it stood", async () => {
+  const { chain, proxy, carrier, one } = await proxied();
+  proxy.refuse(true);
+  await expect(carrier.relay()).rejects.toMatchObject({ code: "rpc_unreachable", transient: true });
+  expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
+  expect(await carrier.lane()).toMatchObject({ owner: null, lease_until: null, next_nonce: 0 });
+  await expect(carrier.watch()).rejects.toMatchObject({ code: "rpc_unreachable" });
+  proxy.refuse(false);
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("bytes that were stored and never sent, because their process died, are sent by the watcher", async () => {
+  const { chain, proxy, carrier, one } = await proxied();
+  // The process dies between storing and sending: what is left is the row as it was stored.
+  proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "dead" } : undefined));
+  await carrier.relay();
+  await carrier.db.updateTable("transaction").set({ state: "signed", offered_at: null }).execute();
+  proxy.fail(undefined);
+  carrier.clock.advance(2_000);
+  await carrier.watch();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(await carrier.transactions()).toHaveLength(1);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("one endpoint that is away is passed over for the next one", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url, chain.url] });
+  proxy.refuse(true);
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  // It is not asked again with every call.
+  const asked = Object.values(proxy.calls).reduce((sum, count) => sum + count, 0);
+  await carrier.watch();
+  expect(Object.values(proxy.calls).reduce((sum, count) => sum + count, 0)).toBe(asked);
+});

@@ -1,0 +1,192 @@
+import { type Hex, parseGwei, parseTransaction } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { type Carrier, makeCarrier } from "../../support/carry.ts";
+import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+
+const slow = { blockMs: 1_000 };
+/** Longer than a lane waits before it offers again, and before it looks at the fee. */
+const LATER_MS = 20_000;
+
+const hashesOf = (carrier: Carrier) => carrier.transactions().then((rows) => rows.map((row) => row.hash as Hex));
+const contentOf = (bytes: Buffer) => {
+  const { to, value, data, nonce, gas } = parseTransaction(`0x${bytes.toString("hex")}`);
+  return { to, value: value ?? 0n, data, nonce: nonce ?? 0, gas };
+};
+
+/** One transfer of a lane waits in the node's pool. */
+async function inPool(chain: TestChain, change: Record<string, unknown> = slow) {
+  const carrier = await makeCarrier(chain, { change });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await chain.client.setAutomine(false);
+  await carrier.relay();
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["accepted"]);
+  return { carrier, one };
+}
+
+test("a transaction that the node has dropped is offered again, under the same hash", async () => {
+  const chain = await startChain();
+  const { carrier, one } = await inPool(chain);
+  const [hash = "0x"] = await hashesOf(carrier);
+  await chain.client.dropTransaction({ hash });
+  await mine(chain);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+
+  carrier.clock.advance(LATER_MS);
+  await carrier.watch();
+  await mine(chain);
+  await carrier.watch();
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: hash }]);
+  expect(await hashesOf(carrier)).toEqual([hash]);
+});
+
+test("what is stuck under a raised base fee is replaced under its nonce with the same content, below the ceiling", async () => {
+  const chain = await startChain();
+  const { carrier, one } = await inPool(chain);
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
+  await mine(chain);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+
+  carrier.clock.advance(LATER_MS);
+  await carrier.watch();
+  const [first, second, ...more] = await carrier.transactions();
+  expect(more).toEqual([]);
+  expect(second).toMatchObject({ nonce: first?.nonce, replacement: 1, state: "accepted" });
+  expect(contentOf(second?.bytes as Buffer)).toEqual(contentOf(first?.bytes as Buffer));
+  for (const fee of ["max_fee_per_gas", "max_priority_fee_per_gas"] as const)
+    expect((second?.[fee] ?? 0n) * 1000n >= (first?.[fee] ?? 0n) * 1125n).toBe(true);
+  expect(second?.max_fee_per_gas).toBeLessThanOrEqual(parseGwei("200"));
+
+  await mine(chain);
+  await carrier.watch();
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: second?.hash }]);
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["replaced", "final"]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("the bytes that were replaced may land all the same, and count", async () => {
+  const chain = await startChain();
+  const { carrier, one } = await inPool(chain);
+  const [first] = await carrier.transactions();
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
+  await mine(chain);
+  await carrier.watch();
+  carrier.clock.advance(LATER_MS);
+  await carrier.watch();
+  const [, second] = await carrier.transactions();
+  // Some miner has kept the first bytes.
+  await chain.client.dropTransaction({ hash: second?.hash as Hex });
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
+  await mine(chain);
+  await chain.client.sendRawTransaction({ serializedTransaction: `0x${first?.bytes.toString("hex")}` }).catch(() => 0);
+  await mine(chain);
+  await carrier.watch();
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: first?.hash }]);
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final", "replaced"]);
+});
+
+test("at the ceiling a lane holds: it offers no more than that, and signs nothing new", async () => {
+  const chain = await startChain();
+  const fees = { maxFeePerGas: parseGwei("10").toString(), priorityFeePerGas: parseGwei("1").toString() };
+  const { carrier, one } = await inPool(chain, { ...slow, fees });
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("5000") });
+  await mine(chain);
+  await carrier.watch();
+  const other = await carrier.sign(await fundBuyerNow(chain));
+  for (let turn = 0; turn < 6; turn += 1) {
+    carrier.clock.advance(LATER_MS);
+    await carrier.watch();
+    await carrier.relay();
+  }
+  const transactions = await carrier.transactions();
+  expect(new Set(transactions.map((row) => row.nonce))).toEqual(new Set([0]));
+  for (const row of transactions) expect(row.max_fee_per_gas).toBeLessThanOrEqual(parseGwei("10"));
+  expect(await carrier.statesOf([one.id, other.id])).toEqual(["carried", "ready"]);
+
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("1") });
+  await mine(chain);
+  await carrier.watch();
+  carrier.clock.advance(LATER_MS);
+  await carrier.watch();
+  await carrier.relay();
+  await mine(chain);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id, other.id])).toEqual(["confirmed", "confirmed"]);
+});
+
+test("a nonce that somebody else has used with the lane's key is left, once that is final, and the transfer goes on", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: { ...slow, finality: { blocks: 3 } } });
+  const lane = privateKeyToAccount(chain.keys.lanes[0]?.privateKey as Hex);
+  await chain.client.sendTransaction({ account: lane, to: lane.address, value: 1n });
+  await mine(chain);
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  carrier.clock.advance(LATER_MS);
+  await carrier.watch();
+  await mine(chain, 5);
+  carrier.clock.advance(LATER_MS);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
+  await carrier.relay();
+  await mine(chain, 5);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect((await carrier.transactions()).map((row) => [row.nonce, row.state])).toEqual([
+    [0, "replaced"],
+    [1, "final"],
+  ]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("a nonce that somebody else has used in a block that may still go is not left", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: { ...slow, finality: { blocks: 50 } } });
+  const lane = privateKeyToAccount(chain.keys.lanes[0]?.privateKey as Hex);
+  await chain.client.sendTransaction({ account: lane, to: lane.address, value: 1n });
+  await mine(chain);
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  for (let turn = 0; turn < 3; turn += 1) {
+    carrier.clock.advance(LATER_MS);
+    await carrier.watch();
+  }
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["offered"]);
+});
+
+test("bytes that no node takes, because the base fee rose before they were sent, are replaced as well", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: slow });
+  const one = await carrier.sign(await fundBuyer(chain));
+  // As a node of a rollup answers, which keeps nothing that cannot go into the next block.
+  const message = "max fee per gas less than block base fee: address 0x00, maxFeePerGas: 1, baseFee: 2";
+  proxy.fail(({ method }) => (method === "eth_sendRawTransaction" ? { code: -32_000, message } : undefined));
+  await carrier.relay();
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
+  await mine(chain);
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
+  proxy.fail(undefined);
+  for (let turn = 0; turn < 4; turn += 1) {
+    carrier.clock.advance(LATER_MS);
+    await carrier.watch();
+    await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
+    await mine(chain);
+  }
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+});
+
+/** A buyer while blocks are made by hand. */
+async function fundBuyerNow(chain: TestChain) {
+  const funded = fundBuyer(chain);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
+  await mine(chain);
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("5000") });
+  await mine(chain);
+  return funded;
+}

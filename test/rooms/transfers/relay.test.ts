@@ -1,0 +1,164 @@
+import { expect, test } from "vitest";
+import { makeCarrier, relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, fundBuyers, sendUsdc, startChain, transfersTo, usdcBalance } from "../../support/chain.ts";
+
+test("forty transfers ride in a few transactions, and each is proved by a log of its own", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const signed = await carrier.signAll(await fundBuyers(chain, 40));
+  const ids = signed.map(({ id }) => id);
+
+  expect(await carrier.relay()).toBe("idle");
+  await carrier.watch();
+
+  const transactions = await carrier.transactions();
+  expect(transactions.length).toBeLessThanOrEqual(2);
+  expect(new Set(await carrier.statesOf(ids))).toEqual(new Set(["confirmed"]));
+  expect(carrier.confirmed.map(({ id }) => id).sort()).toEqual(ids.toSorted());
+  const proofs = carrier.confirmed.map((found) => `${found.tx_hash} ${found.log_index}`);
+  expect(new Set(proofs).size).toBe(40);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(40);
+  // Each claim's log names the payer of its transfer.
+  const payers = new Map((await carrier.rowsOf(ids)).map((row) => [row.id, row.payer]));
+  for (const { payer, transfer_id } of await carrier.sightings()) expect(payer).toBe(payers.get(transfer_id ?? ""));
+});
+
+test("a member that would fail is held back with the token's own reason, and the others go", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const poor = await fundBuyer(chain, 999_999n);
+  const [good, bad, alsoGood] = await carrier.signAll(
+    [await fundBuyer(chain), poor, await fundBuyer(chain)],
+    1_000_000n,
+  );
+  const ids = [good, bad, alsoGood].map((one) => one?.id ?? "");
+
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed"]);
+  const [, held] = await carrier.rowsOf(ids);
+  expect(held?.last_trouble).toContain("exceeds balance");
+  expect(held?.hold_until?.getTime()).toBeGreaterThan(carrier.deps.now().getTime());
+
+  // Nothing of it was spent, and once the buyer has topped up and the hold is over, it goes as well.
+  await sendUsdc(chain, await fundBuyer(chain), poor.address, 1n);
+  carrier.clock.advance(5_000);
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "confirmed", "confirmed"]);
+  expect((await carrier.transactions()).map((row) => row.reverted)).toEqual([false, false]);
+});
+
+test("a member that fails only on chain is taken out and tried alone, and the others succeed", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const spender = await fundBuyer(chain, 1_000_000n);
+  const buyers = [await fundBuyer(chain), spender, await fundBuyer(chain)];
+  const ids = (await carrier.signAll(buyers, 1_000_000n)).map(({ id }) => id);
+  await chain.client.setBalance({ address: spender.address, value: 10n ** 18n });
+
+  // Simulated while the buyer still had the money; the buyer's own transaction pays more and goes first.
+  await chain.client.setAutomine(false);
+  await carrier.relay();
+  await chain.client.sendTransaction({
+    account: spender,
+    to: chain.contracts.token,
+    data: `0xa9059cbb${"ab".repeat(20).padStart(64, "0")}${1_000_000n.toString(16).padStart(64, "0")}`,
+    maxPriorityFeePerGas: 50n * 10n ** 9n,
+    maxFeePerGas: 150n * 10n ** 9n,
+    gas: 100_000n,
+  });
+  await chain.client.mine({ blocks: 1 });
+  await chain.client.setAutomine(true);
+  expect(await usdcBalance(chain, spender.address)).toBe(0n);
+  await carrier.watch();
+
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed"]);
+  const [, alone] = await carrier.rowsOf(ids);
+  expect(alone).toMatchObject({ alone: true, lane_id: null, lane_nonce: null });
+  // The sweep will find it.
+  expect(alone?.due_at?.getTime()).toBeLessThanOrEqual(carrier.deps.now().getTime());
+
+  await sendUsdc(chain, await fundBuyer(chain), spender.address, 1_000_000n);
+  const [company] = await carrier.signAll([await fundBuyer(chain)]);
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([...ids, company?.id ?? ""])).toEqual(Array(4).fill("confirmed"));
+  const [retried] = await carrier.rowsOf([ids[1] ?? ""]);
+  const riders = await carrier.db
+    .selectFrom("transfer")
+    .select("id")
+    .where("lane_nonce", "=", retried?.lane_nonce ?? -1)
+    .execute();
+  expect(riders).toEqual([{ id: ids[1] }]);
+});
+
+test("a transfer that a third party makes first ends confirmed with that hash and is not sent again", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const one = await carrier.sign(await fundBuyer(chain));
+  const hash = await relayByStranger(chain, one.call);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: hash }]);
+  await carrier.relay();
+  expect(await carrier.transactions()).toEqual([]);
+});
+
+test("a third party that overtakes our own transaction costs us gas and nothing else", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const one = await carrier.sign(await fundBuyer(chain));
+  await chain.client.setAutomine(false);
+  await carrier.relay();
+  const fees = { maxPriorityFeePerGas: 50n * 10n ** 9n, maxFeePerGas: 150n * 10n ** 9n };
+  const hash = await chain.client.sendTransaction({
+    to: chain.contracts.token,
+    data: one.call,
+    gas: 200_000n,
+    ...fees,
+  });
+  await chain.client.mine({ blocks: 1 });
+  await chain.client.setAutomine(true);
+  await carrier.watch();
+  await carrier.relay();
+  await carrier.watch();
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: hash }]);
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final"]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("a third party's transfer that was seen before the transfer was written is claimed, and nothing is sent", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const one = await carrier.sign(await fundBuyer(chain));
+  const row = await carrier.db.selectFrom("transfer").selectAll().where("id", "=", one.id).executeTakeFirstOrThrow();
+  await carrier.db.deleteFrom("transfer").where("id", "=", one.id).execute();
+  const hash = await relayByStranger(chain, one.call);
+  await carrier.watch();
+  expect(await carrier.sightings()).toMatchObject([{ tx_hash: hash, transfer_id: null }]);
+  await carrier.db.insertInto("transfer").values(row).execute();
+
+  await carrier.relay();
+  await chain.client.mine({ blocks: 1 });
+  await carrier.watch();
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: hash }]);
+  expect(await carrier.transactions()).toEqual([]);
+});
+
+test("two owners of one lane at once send each transfer once, under nonces without a gap", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: { batchGas: 400_000 } });
+  const other = await makeCarrier(chain, { databaseUrl: carrier.databaseUrl, change: { batchGas: 400_000 } });
+  const ids = (await carrier.signAll(await fundBuyers(chain, 24))).map(({ id }) => id);
+  const drive = async (who: typeof carrier) => {
+    while ((await who.relay()) === "more");
+  };
+  await Promise.all([drive(carrier), drive(other), drive(carrier), drive(other)]);
+  await carrier.watch();
+  expect(new Set(await carrier.statesOf(ids))).toEqual(new Set(["confirmed"]));
+  const transactions = await carrier.transactions();
+  expect(transactions.map((row) => row.nonce)).toEqual(transactions.map((_row, index) => index));
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(24);
+});

@@ -1,0 +1,94 @@
+import { randomBytes } from "node:crypto";
+import { type Hex, hexToBytes, type PrivateKeyAccount, toHex } from "viem";
+import { encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
+import type { ConfirmedTransfer, TransferRow } from "../../db/transfers.ts";
+import { toAuthorization } from "../../transfers/authorization.ts";
+import { relayReady } from "../../transfers/relay.ts";
+import { startTransfers } from "../../transfers/start.ts";
+import { type Books, watchChain } from "../../transfers/watch.ts";
+import type { TestChain } from "./chain.ts";
+import { type DepsOptions, makeDeps } from "./deps.ts";
+import { insertMerchant, insertTransferRow } from "./rows.ts";
+import { waitFor } from "./wait-for.ts";
+
+/** A watcher does not wait for a block with this: one turn reads what is there. */
+const atOnce = AbortSignal.abort();
+
+/**
+ * The room transfers/ on a real chain and database, with its steps called by hand, and what it gave to be booked written
+ * down.
+ */
+export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
+  const made = await makeDeps(chain, options);
+  const { deps, db } = made;
+  await startTransfers(deps);
+  const merchant = await insertMerchant(db);
+  const confirmed: ConfirmedTransfer[] = [];
+  const ended: TransferRow[] = [];
+  const books: Books = {
+    confirmed: async (_db, found) => () => void confirmed.push(...found),
+    ended: async (_db, found) => () => void ended.push(...found),
+  };
+  const [token] = made.evm.tokens.values();
+  if (!token) throw new Error("the chain has no token");
+  const treasury = made.evm.treasury;
+
+  /** A transfer to the treasury that its buyer has signed, ready to be carried. */
+  const sign = async (buyer: PrivateKeyAccount, amount = 1_000_000n, more: { validBefore?: number } = {}) => {
+    const facts = {
+      asset: token.asset,
+      token: token.token,
+      payer: buyer.address.toLowerCase(),
+      receiver: treasury as string,
+      amount,
+      authorization_nonce: toHex(randomBytes(32)) as string,
+      valid_before: more.validBefore ?? 4_000_000_000,
+    };
+    const authorization = toAuthorization(facts);
+    const signature = await buyer.sign({ hash: hashAuthorization(token.separator, authorization) });
+    const row = { ...facts, signature: Buffer.from(hexToBytes(signature)) };
+    const { id, paymentId } = await insertTransferRow(db, merchant, row, deps.now());
+    return { id, paymentId, signature, call: encodeTransfer(authorization, signature) };
+  };
+
+  /** One turn of the watcher on what the chain holds now. */
+  const watch = async () => {
+    await whenMined(chain);
+    return watchChain(deps, { chain: chain.id, signal: atOnce, books });
+  };
+  const rowsOf = async (ids: readonly string[]) => {
+    const rows = await db.selectFrom("transfer").selectAll().where("id", "in", ids).execute();
+    return ids.map((id) => rows.find((row) => row.id === id) as TransferRow);
+  };
+  return {
+    ...made,
+    confirmed,
+    ended,
+    sign,
+    signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
+      Promise.all(buyers.map((buyer) => sign(buyer, amount))),
+    relay: () => relayReady(deps, chain.id),
+    watch,
+    rowsOf,
+    statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),
+    transactions: () => db.selectFrom("transaction").selectAll().orderBy("nonce").orderBy("replacement").execute(),
+    sightings: () => db.selectFrom("sighting").selectAll().orderBy("block_number").orderBy("log_index").execute(),
+    lane: () => db.selectFrom("lane").selectAll().executeTakeFirstOrThrow(),
+  };
+}
+
+export type Carrier = Awaited<ReturnType<typeof makeCarrier>>;
+
+/** Somebody who is none of ours makes a transfer by its authorization. Gives the transaction's hash. */
+export async function relayByStranger(chain: TestChain, call: Hex): Promise<Hex> {
+  const hash = await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n });
+  await chain.client.waitForTransactionReceipt({ hash });
+  return hash;
+}
+
+/** Anvil answers a send a moment before its automine has made the block. What stays in the pool is not waited for long. */
+async function whenMined(chain: TestChain): Promise<void> {
+  if (!(await chain.client.getAutomine())) return;
+  const isEmpty = async () => (await chain.client.getTxpoolStatus()).pending === 0;
+  await waitFor(isEmpty, { within: 400, what: "an empty pool" }).catch(() => undefined);
+}
