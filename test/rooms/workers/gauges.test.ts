@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
+import pg from "pg";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { createPayment, getStatus, pay, waitFinal } from "../../../ops/local/wallet.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
-import { fundBuyer, mine, startChain } from "../../support/chain.ts";
+import { fundBuyer, mine, startChain, usdcBalance } from "../../support/chain.ts";
 import { startFleet } from "../../support/fleet.ts";
 import { scrape, sumOf } from "../../support/metrics.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -63,6 +64,8 @@ test("a worker that does nothing tells the same of a lane as the one that uses i
   await chain.client.setAutomine(true);
   await mine(chain);
   expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+  // The payout begins a moment after the payment has ended.
+  await waitFor(async () => (await usdcBalance(chain, fleet.destination)) > 0n, { within: 30_000 });
   await waitFor(async () => (await idleSays("pay_transfers")) === 0, { within: 30_000 });
   await waitFor(async () => (await idleSays("pay_lane_transactions_in_flight")) === 0, { within: 10_000 });
   await expectSame();
@@ -91,6 +94,21 @@ test("a worker at rest has no statement that waits for a connection, also while 
     expect(await idleSays("pay_db_pool_connections", { state: "waiting" })).toBe(0);
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
+});
+
+test("a scrape waits three seconds for rows that cannot be read, and gives the rest", async () => {
+  const locker = new pg.Client({ connectionString: fleet.databaseUrl });
+  await locker.connect();
+  await locker.query("begin");
+  await locker.query("lock table lane in access exclusive mode");
+  const began = Date.now();
+  const told = await scrape(idle.metricsUrl);
+  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(sumOf(told, "pay_lane_held")).toBeUndefined();
+  expect(sumOf(told, "pay_queue_jobs")).toBeDefined();
+  expect(sumOf(told, "pay_build_info")).toBe(1);
+  await locker.end();
+  await waitFor(async () => (await idleSays("pay_lane_held")) === 0, { within: 10_000 });
 });
 
 test("payments that nobody pays are ended by their own jobs; the sweep finds nothing", async () => {
