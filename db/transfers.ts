@@ -36,11 +36,6 @@ export async function claimReady(
   return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
-/** A transfer, while it waits for a lane. */
-export async function findReady(db: Db, id: string): Promise<TransferRow | undefined> {
-  return db.selectFrom("transfer").selectAll().where("id", "=", id).where("state", "=", "ready").executeTakeFirst();
-}
-
 /** How many transfers stand in each unfinished state. */
 export async function countUnfinished(db: Db): Promise<{ chain: string; state: string; count: number }[]> {
   return db

@@ -38,10 +38,8 @@ async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly Conf
     }
     if (settled > 0) deps.metrics.settlementMoves.inc({ mode: "live", from: "paying", to: "paid" }, settled);
     void deps.announce(paid.succeeded.map(({ payment }) => payment.id));
-    void deps.ring(
-      "settle",
-      paid.settlements.map(({ id }) => ({ data: { settlementId: id } })),
-    );
+    const [first, ...others] = paid.settlements.map(({ id }) => id);
+    if (first) void deps.ring("settle", [{ data: { settlementIds: [first, ...others] } }]);
   };
 }
 

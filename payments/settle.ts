@@ -14,6 +14,7 @@ import { toAuthorization } from "../transfers/authorization.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { settlementBegunGroup } from "./ledger.ts";
+import { ringRelays } from "./relay.ts";
 
 /**
  * Unix seconds, the year 2100. A payout's authorization does not run out: it can only ever do what is owed, once, and
@@ -49,9 +50,9 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   for (const payout of payouts) if (!begun.includes(payout)) outcomes.set(payout.settlement.id, "balance_short");
   for (const { settlement } of begun)
     deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
-  await deps.ring(
-    "relay-permit",
-    begun.map(({ transfer }) => ({ data: { transferId: transfer.id } })),
+  await ringRelays(
+    deps,
+    begun.map(({ transfer }) => ({ chain: transfer.chain, transferId: transfer.id })),
   );
   return settlementIds.map((id) => outcomes.get(id) ?? "begun");
 }

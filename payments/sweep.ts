@@ -1,4 +1,4 @@
-import { type DueRow, takeDue, takeDueChains } from "../db/due.ts";
+import { type DueRow, takeDue, takeDueChains, takeDueTransfers } from "../db/due.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /** Rows of a table taken in one statement; more are found by the next sweep, a second later. */
@@ -13,7 +13,7 @@ const EXPIRY_GRACE_MS = 5_000;
 export type Owed = {
   payments: DueRow[];
   attempts: DueRow[];
-  transfers: DueRow[];
+  transfers: (DueRow & { chain: string })[];
   settlements: DueRow[];
   /** Chains that nobody watches, and the block to wait for. */
   chains: { chain: string; block: number; again: number }[];
@@ -29,7 +29,7 @@ export async function takeOwed(deps: Pick<PaymentDeps, "db" | "now">): Promise<O
   return {
     payments: await takeDue(db, { table: "payment", now, limit: LIMIT, graceMs: EXPIRY_GRACE_MS }),
     attempts: await takeDue(db, { table: "attempt", now, limit: LIMIT }),
-    transfers: await takeDue(db, { table: "transfer", now, limit: LIMIT }),
+    transfers: await takeDueTransfers(db, { now, limit: LIMIT }),
     settlements: await takeDue(db, { table: "settlement", now, limit: LIMIT }),
     chains: await takeDueChains(db, { now }),
   };

@@ -7,6 +7,7 @@ import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict, Verifier } from "../transfers/verify.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
+import { ringRelays } from "./relay.ts";
 
 /** After this the sweep rings again for a transfer that no lane has taken, milliseconds. */
 const RING_AGAIN_MS = 2_000;
@@ -34,9 +35,12 @@ export async function verifyAttempts(deps: Deps, attemptIds: readonly string[]):
     if (accepted.has(attempt.id))
       deps.metrics.paymentMoves.inc({ mode: payment.mode, from: "requires_action", to: "processing" });
   }
-  await deps.ring(
-    "relay-permit",
-    [...accepted.values()].flatMap((transferId) => (transferId ? [{ data: { transferId } }] : [])),
+  await ringRelays(
+    deps,
+    good.flatMap(({ attempt, option: { chain } }) => {
+      const transferId = accepted.get(attempt.id);
+      return transferId ? [{ chain, transferId }] : [];
+    }),
   );
   await deps.announce(waiting.map(({ payment }) => payment.id));
 }

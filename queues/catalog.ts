@@ -18,12 +18,15 @@ type JobSpec<D> = {
 
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
 const attemptRef = z.strictObject({ attemptId: id("att") });
-const transferRef = z.strictObject({ transferId: id("trf") });
+const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
+/** `transferId` is the one that the ring was for; whoever answers carries everything that is ready on the chain. */
+const transferRef = z.strictObject({ chain: chainId, transferId: id("trf") });
 const paymentRef = z.strictObject({ paymentId: id("pay") });
-const settlementRef = z.strictObject({ settlementId: id("stl") });
+/** Payouts that became due together; the job's id is the first one's. */
+const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")) });
 /** `block` is the one that the watcher waits for. */
 const blockRef = z.strictObject({
-  chain: z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/),
+  chain: chainId,
   block: z.number().int().min(0),
 });
 /** `at` is a second of Unix time, so that all worker processes together ring one sweep a second. */
@@ -68,7 +71,13 @@ export const catalog = {
     backoffMs: 1_000,
     concurrency: 16,
   }),
-  settle: job({ data: settlementRef, subject: (d) => d.settlementId, attempts: 8, backoffMs: 1_000, concurrency: 32 }),
+  settle: job({
+    data: settlementRefs,
+    subject: (d) => d.settlementIds[0],
+    attempts: 8,
+    backoffMs: 1_000,
+    concurrency: 32,
+  }),
   sweep: job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
 } as const;
 

@@ -43,6 +43,7 @@ export function openRing({ redis, prefix, log, metrics }: RingDeps): {
   );
   const ring: Ring = async (name, bells) => {
     if (bells.length === 0) return;
+    const queue = queues.get(name);
     const jobs = bells.map(({ data, again, delayMs }) => ({
       name,
       data,
@@ -51,7 +52,10 @@ export function openRing({ redis, prefix, log, metrics }: RingDeps): {
     try {
       // BullMQ waits for a first connection without limit, so a Redis that was never there would hold the caller.
       if (redis.status !== "ready") throw new Error("redis is not connected");
-      await queues.get(name)?.addBulk(jobs);
+      const [only] = jobs;
+      // A bulk of one costs three commands instead of one.
+      if (only && jobs.length === 1) await queue?.add(only.name, only.data, only.opts);
+      else await queue?.addBulk(jobs);
     } catch (error) {
       metrics.ringFailures.inc({ queue: name }, bells.length);
       log.warn({ queue: name, jobs: bells.length, err: error }, "jobs not rung; the sweep will");

@@ -9,7 +9,7 @@ import { freeLane, type LaneLease, releaseLane, ringLanes, skipUsedNonces, takeL
 import { moveRows } from "../db/moves.ts";
 import { claimSighting } from "../db/sightings.ts";
 import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
-import { carryTransfers, claimReady, findReady, holdTransfer, type TransferRow } from "../db/transfers.ts";
+import { carryTransfers, claimReady, holdTransfer, type TransferRow } from "../db/transfers.ts";
 import { toCall } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
 import type { TransferDeps } from "./deps.ts";
@@ -42,14 +42,6 @@ export async function relayReady(deps: TransferDeps, chainId: string): Promise<"
     // Between the two statements a lane may have come free: then ask again.
     if (await ringLanes(deps.db, { chain: chainId, now })) return "idle";
   }
-}
-
-/** The chain of a transfer that still has to be carried; undefined when there is nothing (more) to do for it. */
-export async function findTransferChain(
-  deps: Pick<TransferDeps, "db">,
-  transferId: string,
-): Promise<string | undefined> {
-  return (await findReady(deps.db, transferId))?.chain;
 }
 
 async function driveLane(

@@ -34,14 +34,13 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     await verifyAttempts(deps, ids);
     return ids;
   }, together);
-  const settle = gather((ids: string[]) => beginSettlements(deps, ids), together);
 
   return {
     "verify-signature": async ({ attemptId }) => {
       await verify(attemptId);
       return done;
     },
-    "relay-permit": async ({ transferId }) => ((await relay(transferId)) === "more" ? { again: 0 } : done),
+    "relay-permit": async ({ chain }) => ((await relay(chain)) === "more" ? { again: 0 } : done),
     "submit-solana": async () => ({ again: NOT_YET_MS }),
     "watch-chain": async ({ chain, block }, signal) => {
       const turn = await watch({ chain, signal });
@@ -54,9 +53,10 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       await expirePayment(deps, paymentId);
       return done;
     },
-    settle: async ({ settlementId }) => {
-      const outcome = await settle(settlementId);
-      return outcome === "watcher_behind" || outcome === "balance_short" ? { again: SETTLE_AGAIN_MS } : done;
+    settle: async ({ settlementIds }) => {
+      const outcomes = await beginSettlements(deps, settlementIds);
+      const waits = outcomes.some((outcome) => outcome === "watcher_behind" || outcome === "balance_short");
+      return waits ? { again: SETTLE_AGAIN_MS } : done;
     },
     sweep: async () => {
       await sweep(deps);

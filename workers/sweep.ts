@@ -17,11 +17,14 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
   );
   await deps.ring(
     "relay-permit",
-    transfers.map(({ id, again }) => ({ data: { transferId: id }, again })),
+    [...new Map(transfers.map((transfer) => [transfer.chain, transfer])).values()].map(({ id, chain, again }) => ({
+      data: { chain, transferId: id },
+      again,
+    })),
   );
   await deps.ring(
     "settle",
-    settlements.map(({ id, again }) => ({ data: { settlementId: id }, again })),
+    settlements.map(({ id, again }) => ({ data: { settlementIds: [id] as [string] }, again })),
   );
   await deps.ring(
     "watch-chain",

@@ -1,7 +1,9 @@
 import { createRequire } from "node:module";
-import { type Hex, hexToBytes, keccak256, size, slice } from "viem";
+import { bytesToHex, type Hex, hexToBytes, keccak256, numberToHex, size, slice } from "viem";
 
 type Native = {
+  ecdsaSign(message: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number };
+  publicKeyCreate(key: Uint8Array, compressed: boolean): Uint8Array;
   ecdsaRecover(signature: Uint8Array, recovery: number, message: Uint8Array, compressed: boolean): Uint8Array;
 };
 
@@ -51,9 +53,29 @@ export function findSignatureFault(signature: string): string | undefined {
 export function recoverSigner(digest: Hex, signature: Hex): Hex | undefined {
   const { v } = splitSignature(signature);
   try {
-    const key = native.ecdsaRecover(hexToBytes(slice(signature, 0, 64)), v - 27, hexToBytes(digest), false);
-    return `0x${keccak256(key.subarray(1)).slice(-40)}`;
+    return toAddress(native.ecdsaRecover(hexToBytes(slice(signature, 0, 64)), v - 27, hexToBytes(digest), false));
   } catch {
     return undefined;
   }
+}
+
+/** Signs a 32-byte digest; s comes out low (RFC 6979 nonces, so the same digest gives the same signature). */
+export function signWithKey(digest: Hex, key: Hex): SignatureParts {
+  const { signature, recid } = native.ecdsaSign(hexToBytes(digest), hexToBytes(key));
+  return { r: bytesToHex(signature.subarray(0, 32)), s: bytesToHex(signature.subarray(32)), v: 27 + recid };
+}
+
+/** The 65 bytes of a signature. */
+export function joinSignature({ r, s, v }: SignatureParts): Hex {
+  return `${r}${s.slice(2)}${numberToHex(v, { size: 1 }).slice(2)}`;
+}
+
+/** The address of a private key, in lower case. */
+export function addressOfKey(key: Hex): Hex {
+  return toAddress(native.publicKeyCreate(hexToBytes(key), false));
+}
+
+/** Of an uncompressed public key, 65 bytes. */
+function toAddress(publicKey: Uint8Array): Hex {
+  return `0x${keccak256(publicKey.subarray(1)).slice(-40)}`;
 }

@@ -1,6 +1,6 @@
-import { type Hex, serializeTransaction } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
+import { type Hex, keccak256, serializeTransaction } from "viem";
 import { ChainFault } from "../faults.ts";
+import { addressOfKey, joinSignature, type SignatureParts, signWithKey } from "./signature.ts";
 
 /** A transaction of a lane before it is signed (EIP-1559). Fees in wei per gas. */
 export type UnsignedTransaction = {
@@ -24,13 +24,21 @@ export type Signer = {
 
 /** A signer over a private key in memory. Throws ChainFault `wrong_key` when it is another address's key. */
 export function createLocalSigner(address: string, key: Hex): Signer {
-  const account = privateKeyToAccount(key);
-  if (account.address.toLowerCase() !== address.toLowerCase())
+  if (addressOfKey(key) !== address.toLowerCase())
     throw new ChainFault("wrong_key", { detail: `expected the key of ${address}` });
   return {
     address: address.toLowerCase() as Hex,
-    signTransaction: (transaction) =>
-      account.signTransaction({ type: "eip1559", value: 0n, ...transaction }, { serializer: serializeTransaction }),
-    signDigest: (hash) => account.sign({ hash }),
+    signTransaction: async (transaction) => {
+      const unsigned = { type: "eip1559" as const, value: 0n, ...transaction };
+      return serializeTransaction(
+        unsigned,
+        toViemSignature(signWithKey(keccak256(serializeTransaction(unsigned)), key)),
+      );
+    },
+    signDigest: async (digest) => joinSignature(signWithKey(digest, key)),
   };
+}
+
+function toViemSignature({ r, s, v }: SignatureParts) {
+  return { r, s, yParity: v - 27 };
 }
