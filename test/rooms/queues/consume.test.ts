@@ -12,8 +12,8 @@ import { redisPrefix } from "../../support/redis.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const bytes = `0x02f8b0${"ab".repeat(120)}`;
-const settlementId = `stl_${"0".repeat(32)}`;
-const settleJob = `settle-${settlementId}-0`;
+const paymentId = `pay_${"0".repeat(32)}`;
+const jobId = `expire-payment-${paymentId}-0`;
 
 /** As viem throws it: the whole request stands in the message, and again in the stack. */
 function chainError(): Error {
@@ -23,8 +23,8 @@ function chainError(): Error {
   });
 }
 
-/** Serves the settle queue under a prefix of its own with this handler, and rings once. */
-async function serve(handle: Handler<"settle">, isTransient: (cause: unknown) => boolean): Promise<Queue> {
+/** Serves one queue under a prefix of its own with this handler, and rings once. */
+async function serve(handle: Handler<"expire-payment">, isTransient: (cause: unknown) => boolean): Promise<Queue> {
   const { url, prefix } = redisPrefix();
   const log = createLog({ level: "silent", role: "worker" });
   const metrics = createMetrics(new Registry(), "worker");
@@ -34,20 +34,20 @@ async function serve(handle: Handler<"settle">, isTransient: (cause: unknown) =>
   const { ring, queues, close } = openRing({ redis, prefix, log, metrics });
   const { signal } = new AbortController();
   const options = { connect: () => blocking, prefix, signal, isTransient, describe: describeBriefly, log, metrics };
-  const worker = consume("settle", handle, options);
+  const worker = consume("expire-payment", handle, options);
   atEnd(async () => {
     await worker.close();
     await close();
     redis.disconnect();
     blocking.disconnect();
   });
-  await ring("settle", [{ data: { settlementId } }]);
-  const queue = queues.find(({ name }) => name === "settle");
-  if (!queue) throw new Error("there is no settle queue");
+  await ring("expire-payment", [{ data: { paymentId } }]);
+  const queue = queues.find(({ name }) => name === "expire-payment");
+  if (!queue) throw new Error("there is no such queue");
   return queue;
 }
 
-const stored = async (queue: Queue): Promise<Job | undefined> => queue.getJob(settleJob);
+const stored = async (queue: Queue): Promise<Job | undefined> => queue.getJob(jobId);
 
 test("a job that is kept says what went wrong, without the bytes that the error held", async () => {
   const queue = await serve(
