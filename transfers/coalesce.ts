@@ -12,16 +12,17 @@ export function coalesce<T>(run: (key: string) => Promise<T>): (key: string) => 
     return started;
   };
   return (key) => {
+    // A run that is queued begins in a moment: a caller must not begin another one beside it.
+    const queued = next.get(key);
+    if (queued) return queued;
     const current = running.get(key);
     if (!current) return start(key);
-    const queued =
-      next.get(key) ??
-      current.then(noop, noop).then(() => {
-        next.delete(key);
-        return start(key);
-      });
-    next.set(key, queued);
-    return queued;
+    const following = current.then(noop, noop).then(() => {
+      next.delete(key);
+      return start(key);
+    });
+    next.set(key, following);
+    return following;
   };
 }
 

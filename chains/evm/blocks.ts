@@ -69,6 +69,7 @@ export function pairLogs(logs: readonly RpcLog[]): SeenTransfer[] {
     const before = byIndex.get(logIndex - 1);
     const allowed =
       before?.topics[0] === AUTHORIZATION_USED_TOPIC &&
+      !before.removed &&
       before.address === log.address &&
       before.transactionHash === log.transactionHash &&
       before.topics[1] === from;

@@ -15,12 +15,18 @@ export type Offer =
   | { outcome: "no_gas_money"; reason: string }
   | { outcome: "refused"; reason: string };
 
-/** The words nodes use; there is no code for them. Known transactions count as accepted: the same bytes are there. */
+/**
+ * The words nodes use; there is no code for them, and Nethermind writes them without spaces. Known transactions count
+ * as accepted: the same bytes are there.
+ */
 const words: readonly [RegExp, Offer["outcome"]][] = [
-  [/already known|already imported|known transaction|alreadyexists|already in mempool/i, "accepted"],
-  [/nonce (is )?too low|nonce.*already used|old nonce/i, "nonce_too_low"],
-  [/underpriced|max fee per gas less than block base fee|fee ?cap.*(low|less)|gas price.*low|tip.*low/i, "underpriced"],
-  [/insufficient (funds|balance)/i, "no_gas_money"],
+  [/already ?known|already imported|known transaction|already ?exists|already in mempool/i, "accepted"],
+  [/nonce (is )?too low|nonce.*already used|old ?nonce/i, "nonce_too_low"],
+  [
+    /underpriced|max fee per gas less than block base fee|fee ?(cap)?.*(low|less)|gas price.*low|tip.*low|replacement ?not ?allowed/i,
+    "underpriced",
+  ],
+  [/insufficient ?(funds|balance)/i, "no_gas_money"],
 ];
 
 /** Sends stored bytes once. Never throws for what the network or the node says. */

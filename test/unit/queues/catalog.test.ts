@@ -4,11 +4,11 @@ import { catalog, isQueueName, jobId, type QueueName, queueNames } from "../../.
 const hex = "0123456789abcdef".repeat(2);
 const good: Record<QueueName, object> = {
   "verify-signature": { attemptId: `att_${hex}` },
-  "relay-permit": { transferId: `trf_${hex}` },
-  "submit-solana": { transferId: `trf_${hex}` },
+  "relay-permit": { chain: "eip155:1", transferId: `trf_${hex}` },
+  "submit-solana": { chain: "eip155:1", transferId: `trf_${hex}` },
   "watch-chain": { chain: "eip155:8453", block: 7 },
   "expire-payment": { paymentId: `pay_${hex}` },
-  settle: { settlementId: `stl_${hex}` },
+  settle: { settlementIds: [`stl_${hex}`] },
   sweep: { at: 1_900_000_000 },
 };
 
@@ -40,8 +40,8 @@ test("ids of different work never meet, the number of the ring included", () => 
     jobId("watch-chain", { chain: "eip155:1", block: 1 }, 1),
     jobId("watch-chain", { chain: "eip155:11", block: 1 }, 0),
     jobId("watch-chain", { chain: "eip155:1", block: 1 }, 0),
-    jobId("settle", { settlementId: `stl_${hex}` }, 0),
-    jobId("settle", { settlementId: `stl_${hex}` }, 10),
+    jobId("settle", { settlementIds: [`stl_${hex}`] }, 0),
+    jobId("settle", { settlementIds: [`stl_${hex}`] }, 10),
   ];
   expect(new Set(ids).size).toBe(ids.length);
 });
