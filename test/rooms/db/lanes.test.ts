@@ -1,0 +1,145 @@
+import { randomUUID } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import {
+  ensureLane,
+  freeLane,
+  type LaneLease,
+  releaseLane,
+  ringLanes,
+  skipUsedNonces,
+  takeLane,
+  useNonce,
+} from "../../../db/lanes.ts";
+import { openTestDb } from "../../support/open-db.ts";
+import { insertLaneRow } from "../../support/rows.ts";
+
+const { db } = await openTestDb(30);
+const now = new Date();
+const later = (ms: number) => new Date(now.getTime() + ms);
+
+/** A chain of one's own with so many lanes. */
+async function makeLanes(count = 1) {
+  const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
+  const lanes = await Promise.all(Array.from({ length: count }, () => insertLaneRow(db, chain)));
+  const addresses = lanes.map(({ address }) => address);
+  const take = (owner: string = randomUUID(), at = now) =>
+    takeLane(db, { chain, addresses, owner, now: at, until: new Date(at.getTime() + 5_000) });
+  return { chain, lanes, take, ring: (at = now) => ringLanes(db, { chain, now: at }) };
+}
+const mustTake = async (take: () => Promise<LaneLease | undefined>): Promise<LaneLease> => {
+  const lease = await take();
+  if (!lease) throw new Error("no lane was free");
+  return lease;
+};
+
+describe("a lane", () => {
+  test("is one owner's at a time: of twenty who race, as many get one as there are lanes", async () => {
+    const { take } = await makeLanes(3);
+    const leases = (await Promise.all(Array.from({ length: 20 }, () => take()))).filter((lease) => lease !== undefined);
+    expect(new Set(leases.map(({ id }) => id)).size).toBe(leases.length);
+    expect(leases.length).toBeLessThanOrEqual(3);
+    while (await take()) leases.push({} as LaneLease);
+    expect(leases).toHaveLength(3);
+  });
+
+  test("of an owner that is not heard of is taken by the next one, and not a moment before", async () => {
+    const { take } = await makeLanes();
+    const first = await mustTake(take);
+    expect(await take("next", later(4_999))).toBeUndefined();
+    const second = await mustTake(() => take("next", later(5_000)));
+    expect(second.fence).toBeGreaterThan(first.fence);
+  });
+
+  test("whose key this process does not hold is left to others", async () => {
+    const { chain } = await makeLanes();
+    expect(await takeLane(db, { chain, addresses: ["0xother"], owner: "a", now, until: later(1) })).toBeUndefined();
+  });
+
+  test("that is known already keeps its nonce at a restart", async () => {
+    const { chain, lanes, take } = await makeLanes();
+    const lease = await mustTake(take);
+    await useNonce(db, lease, { nonce: 0, until: later(5_000) });
+    await ensureLane(db, { id: lanes[0]?.id ?? "", chain, address: lanes[0]?.address ?? "", nextNonce: 0 });
+    await freeLane(db, lease);
+    expect((await mustTake(take)).nextNonce).toBe(1);
+  });
+});
+
+describe("an old fence", () => {
+  test("uses no nonce, gives nothing back and frees nothing", async () => {
+    const { take, ring } = await makeLanes();
+    const old = await mustTake(take);
+    const current = await mustTake(() => take("next", later(6_000)));
+    expect(await useNonce(db, old, { nonce: 0, until: later(60_000) })).toBe(false);
+    expect(await releaseLane(db, old)).toBe("lost");
+    await freeLane(db, old);
+    expect(await ring(later(6_000))).toBe(true);
+    expect(await useNonce(db, current, { nonce: 0, until: later(20_000) })).toBe(true);
+  });
+});
+
+describe("a nonce", () => {
+  test("is used once, though many race for it", async () => {
+    const { take } = await makeLanes();
+    const lease = await mustTake(take);
+    const used = await Promise.all(
+      Array.from({ length: 20 }, () => useNonce(db, lease, { nonce: 0, until: later(5_000) })),
+    );
+    expect(used.filter(Boolean)).toHaveLength(1);
+    expect(await useNonce(db, lease, { nonce: 2, until: later(5_000) })).toBe(false);
+  });
+
+  test("that the chain has passed is skipped, and none is ever given back", async () => {
+    const { lanes, take } = await makeLanes();
+    const laneId = lanes[0]?.id ?? "";
+    await skipUsedNonces(db, { laneId, nextNonce: 7 });
+    await skipUsedNonces(db, { laneId, nextNonce: 3 });
+    expect((await mustTake(take)).nextNonce).toBe(7);
+  });
+});
+
+describe("a ring", () => {
+  test("keeps the holder from letting go once, and then is heard", async () => {
+    const { take, ring } = await makeLanes();
+    const lease = await mustTake(take);
+    expect(await ring()).toBe(true);
+    expect(await releaseLane(db, lease)).toBe("rung");
+    expect(await take(), "the lane is still held").toBeUndefined();
+    expect(await releaseLane(db, lease)).toBe("released");
+    expect(await ring(), "nobody holds it now").toBe(false);
+  });
+
+  test("is never lost: whoever rings is seen by the holder, or takes the lane", async () => {
+    const { take, ring } = await makeLanes();
+    let written = 0;
+    let seen = 0;
+    let holders = 0;
+    const hold = async (lease: LaneLease): Promise<void> => {
+      holders += 1;
+      expect(holders, "one holder at a time").toBe(1);
+      for (;;) {
+        seen = written;
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
+        // What another one of ours sees as held is counted down before it is free.
+        holders -= 1;
+        if ((await releaseLane(db, lease)) !== "rung") return;
+        holders += 1;
+      }
+    };
+    const work = async (): Promise<void> => {
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 6));
+      written += 1;
+      for (;;) {
+        const lease = await take();
+        if (lease) return hold(lease);
+        if (await ring()) return;
+      }
+    };
+    for (let burst = 0; burst < 40; burst += 1) {
+      await Promise.all(Array.from({ length: 12 }, work));
+      // Everybody has gone, so some holder has looked after the last piece of work was written.
+      expect(seen, `burst ${burst}`).toBe(written);
+    }
+    expect(await take(), "the lane is free in the end").toBeDefined();
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../../db/ledger.ts";
+import { openTestDb } from "../../support/open-db.ts";
+import { insertMerchant, someAsset } from "../../support/rows.ts";
+
+const { db } = await openTestDb(24);
+const asset = someAsset;
+const at = new Date();
+let subject = 0;
+const book = (entries: Entry[], key = `s${++subject}`) =>
+  db.transaction().execute((trx) => insertGroups(trx, [{ kind: "test", subject: key, entries }], at));
+const entry = (account: string, amount: bigint, of = asset): Entry => ({ account, asset: of, amount });
+const balanceOf = async (merchantId: string) =>
+  db.selectFrom("merchant_balance").selectAll().where("merchant_id", "=", merchantId).executeTakeFirst();
+
+describe("a booking", () => {
+  test("that sums to zero is kept", async () => {
+    await book([entry("a", 5n), entry("b", -5n)], "kept");
+    const rows = await db
+      .selectFrom("ledger_group as g")
+      .innerJoin("ledger_entry as e", "e.group_id", "g.id")
+      .select(["e.account", "e.amount"])
+      .where("g.subject", "=", "kept")
+      .orderBy("e.id")
+      .execute();
+    expect(rows).toEqual([
+      { account: "a", amount: 5n },
+      { account: "b", amount: -5n },
+    ]);
+  });
+
+  test.each<[string, Entry[]]>([
+    ["is off by the smallest unit", [entry("a", 5n), entry("b", -4n)]],
+    ["has one side", [entry("a", 5n)]],
+    ["sums to zero only across two assets", [entry("a", 5n), entry("b", -5n, "other")]],
+    ["is off by one beyond what a float can tell", [entry("a", 10n ** 40n + 1n), entry("b", -(10n ** 40n))]],
+  ])("that %s is refused when it is committed, and leaves nothing", async (_how, entries) => {
+    const key = `bad${++subject}`;
+    await expect(book(entries, key)).rejects.toThrow(/does not sum to zero/);
+    expect(await db.selectFrom("ledger_group").select("id").where("subject", "=", key).execute()).toEqual([]);
+  });
+
+  test("of the same thing is refused the second time, also when both race", async () => {
+    const key = "once";
+    const ends = await Promise.allSettled(
+      Array.from({ length: 10 }, () => book([entry("a", 1n), entry("b", -1n)], key)),
+    );
+    expect(ends.filter((end) => end.status === "fulfilled")).toHaveLength(1);
+    for (const end of ends) if (end.status === "rejected") expect(end.reason).toMatchObject({ code: "23505" });
+  });
+
+  test("without an amount is refused", async () => {
+    await expect(book([entry("a", 0n)])).rejects.toMatchObject({ code: "23514" });
+  });
+});
+
+describe("a merchant's balance", () => {
+  test("never goes below zero, however many payouts race for it", async () => {
+    const { merchantId } = await insertMerchant(db);
+    await creditMerchants(db, [{ merchantId, asset, amount: 105n }]);
+    const taken = await Promise.all(
+      Array.from({ length: 50 }, () => debitMerchant(db, { merchantId, asset, amount: 10n })),
+    );
+    expect(taken.filter(Boolean)).toHaveLength(10);
+    expect((await balanceOf(merchantId))?.amount).toBe(5n);
+  });
+
+  test("pays out to the last unit, and not from another asset or for a merchant without one", async () => {
+    const { merchantId } = await insertMerchant(db);
+    expect(await debitMerchant(db, { merchantId, asset, amount: 1n })).toBe(false);
+    await creditMerchants(db, [{ merchantId, asset, amount: 7n }]);
+    expect(await debitMerchant(db, { merchantId, asset: "other", amount: 7n })).toBe(false);
+    expect(await debitMerchant(db, { merchantId, asset, amount: 7n })).toBe(true);
+    expect((await balanceOf(merchantId))?.amount).toBe(0n);
+  });
+
+  test("credits that race get numbers of their own, from 1 without a gap, and none is lost", async () => {
+    const merchants = await Promise.all([insertMerchant(db), insertMerchant(db), insertMerchant(db)]);
+    const ids = merchants.map(({ merchantId }) => merchantId);
+    const rounds = Array.from({ length: 20 }, (_, round) => {
+      // Each transaction credits them in another order, some of them twice.
+      const order = [...ids, ids[round % 3] as string];
+      const credits = (round % 2 ? order : order.toReversed()).map((merchantId) => ({ merchantId, asset, amount: 3n }));
+      return db
+        .transaction()
+        .execute((trx) => creditMerchants(trx, credits))
+        .then((numbers) => credits.map(({ merchantId }, index) => ({ merchantId, number: numbers[index] ?? 0 })));
+    });
+    const given = (await Promise.all(rounds)).flat();
+    for (const merchantId of ids) {
+      const numbers = given.filter((one) => one.merchantId === merchantId).map(({ number }) => number);
+      expect(numbers.toSorted((a, b) => a - b)).toEqual(numbers.map((_number, index) => index + 1));
+      expect(await balanceOf(merchantId)).toMatchObject({
+        amount: 3n * BigInt(numbers.length),
+        next_settlement: numbers.length + 1,
+      });
+    }
+  });
+});

@@ -1,0 +1,88 @@
+import { sql } from "kysely";
+import { describe, expect, test } from "vitest";
+import { moveRows } from "../../../db/moves.ts";
+import { openTestDb } from "../../support/open-db.ts";
+import { insertMerchant, insertPaymentRow } from "../../support/rows.ts";
+
+const { db } = await openTestDb(24);
+const merchant = await insertMerchant(db);
+const eventsOf = (id: string) => db.selectFrom("event").selectAll().where("subject", "=", id).orderBy("id").execute();
+const stateOf = (id: string) =>
+  db.selectFrom("payment").select(["state", "state_version"]).where("id", "=", id).executeTakeFirstOrThrow();
+
+describe("moving rows from one state to another", () => {
+  test("of twenty racing moves one wins, one event is written, and the version grows by one", async () => {
+    const id = await insertPaymentRow(db, merchant);
+    const race = Array.from({ length: 20 }, (_, racer) =>
+      moveRows(db, "payment", {
+        ids: [id],
+        from: "requires_action",
+        to: racer % 2 === 0 ? "processing" : "expired",
+        at: new Date(),
+        detail: { racer },
+      }).then((moved) => ({ racer, moved })),
+    );
+    const winners = (await Promise.all(race)).filter(({ moved }) => moved.length > 0);
+    expect(winners).toHaveLength(1);
+    const events = await eventsOf(id);
+    expect(events.map((event) => event.from_state)).toEqual(["new", "requires_action"]);
+    expect(events[1]?.detail).toEqual({ racer: winners[0]?.racer });
+    expect(await stateOf(id)).toEqual({ state: events[1]?.to_state, state_version: 1 });
+  });
+
+  test("moves of overlapping rows in opposite orders do not wait for each other for ever, and move each row once", async () => {
+    const ids = await Promise.all(Array.from({ length: 30 }, () => insertPaymentRow(db, merchant)));
+    const move = (order: string[]) =>
+      moveRows(db, "payment", { ids: order, from: "requires_action", to: "processing", at: new Date() });
+    const moved = await Promise.all([move(ids), move(ids.toReversed()), move(ids.toSorted()), move(ids.slice(10))]);
+    expect(moved.flat().sort()).toEqual(ids.toSorted());
+  });
+
+  test("a further guard keeps a row where it is, and says so", async () => {
+    const id = await insertPaymentRow(db, merchant);
+    const where = sql`expires_at <= ${new Date()}`;
+    const at = new Date();
+    expect(await moveRows(db, "payment", { ids: [id], from: "requires_action", to: "expired", at, where })).toEqual([]);
+    expect(await stateOf(id)).toMatchObject({ state: "requires_action" });
+    expect(await eventsOf(id)).toHaveLength(1);
+  });
+
+  test("a move that a transaction takes back leaves no event", async () => {
+    const id = await insertPaymentRow(db, merchant);
+    const undone = db.transaction().execute(async (trx) => {
+      await moveRows(trx, "payment", { ids: [id], from: "requires_action", to: "processing", at: new Date() });
+      throw new Error("undo");
+    });
+    await expect(undone).rejects.toThrow("undo");
+    expect(await eventsOf(id)).toHaveLength(1);
+  });
+});
+
+describe("Postgres itself refuses", () => {
+  test("to record a move that is not in the table of states, and the row stays", async () => {
+    const id = await insertPaymentRow(db, merchant, { state: "expired" });
+    const illegal = moveRows(db, "payment", { ids: [id], from: "expired", to: "processing" as never, at: new Date() });
+    await expect(illegal).rejects.toMatchObject({ code: "23503" });
+    expect(await stateOf(id)).toMatchObject({ state: "expired" });
+  });
+
+  test.each([
+    ["update event set to_state = 'succeeded'"],
+    ["delete from event"],
+    ["truncate event"],
+    ["update ledger_group set kind = 'x'"],
+    ["delete from ledger_group"],
+    ["truncate ledger_group cascade"],
+    ["update ledger_entry set amount = 1"],
+    ["delete from ledger_entry"],
+    ["truncate ledger_entry"],
+  ])("%s, even by hand", async (statement) => {
+    await expect(sql.raw(statement).execute(db)).rejects.toThrow(/is append only/);
+  });
+
+  test("a succeeded payment that does not say what paid it", async () => {
+    const id = await insertPaymentRow(db, merchant, { state: "processing" });
+    const bare = moveRows(db, "payment", { ids: [id], from: "processing", to: "succeeded", at: new Date() });
+    await expect(bare).rejects.toMatchObject({ code: "23514" });
+  });
+});
