@@ -41,8 +41,9 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   const due = await listDueSettlements(deps.db, settlementIds);
   const outcomes = new Map<string, SettleOutcome>();
   const payouts: Payout[] = [];
+  const caughtUp = await listCaughtUp(deps, due);
   for (const settlement of due) {
-    const blocked = await findObstacle(deps, settlement);
+    const blocked = findObstacle(settlement, caughtUp);
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signPayout(deps, settlement) });
   }
@@ -57,19 +58,31 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   return settlementIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
-async function findObstacle(
-  deps: Deps,
+function findObstacle(
   { asset, registered }: SettlementWithDestination,
-): Promise<SettleOutcome | undefined> {
+  caughtUp: ReadonlySet<string>,
+): SettleOutcome | undefined {
   if (!parseAccountId(registered ?? "")) return "no_destination";
-  // After a restore the rows may know less than the chain: wait until the watcher has told them everything.
-  const reached = await findReachedHead(deps.db, parseAssetId(asset)?.chain ?? "");
-  return !reached || deps.now().getTime() - reached.getTime() > WATCH_FRESH_MS ? "watcher_behind" : undefined;
+  return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
+}
+
+/** Chains whose watcher stands at the head. After a restore the rows may know less than the chain: wait for it. */
+async function listCaughtUp(deps: Deps, due: readonly SettlementWithDestination[]): Promise<Set<string>> {
+  const caughtUp = new Set<string>();
+  for (const chain of new Set(due.map(({ asset }) => chainOf(asset)))) {
+    const reached = await findReachedHead(deps.db, chain);
+    if (reached && deps.now().getTime() - reached.getTime() <= WATCH_FRESH_MS) caughtUp.add(chain);
+  }
+  return caughtUp;
+}
+
+function chainOf(asset: string): string {
+  return parseAssetId(asset)?.chain ?? asset;
 }
 
 async function signPayout(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
   const { id, asset, amount, number, merchant_id: merchantId } = settlement;
-  const chain = getChain(deps.chains, parseAssetId(asset)?.chain ?? asset);
+  const chain = getChain(deps.chains, chainOf(asset));
   const token = chain.tokens.get(asset);
   const signer = deps.keys.get(chain.chain)?.treasury;
   const destination = parseAccountId(settlement.registered ?? "");
