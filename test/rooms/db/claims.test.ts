@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { freeLane, takeLane } from "../../../db/lanes.ts";
+import { carryTransfers, claimReady, holdTransfer, uncarryTransfers } from "../../../db/transfers.ts";
+import { openTestDb } from "../../support/open-db.ts";
+import { insertLaneRow, insertMerchant, insertTransferRow } from "../../support/rows.ts";
+
+const { db } = await openTestDb(20);
+const merchant = await insertMerchant(db);
+const now = new Date();
+const later = (ms: number) => new Date(now.getTime() + ms);
+
+/** A chain of one's own with lanes and ready transfers, oldest first. */
+async function makeChain(lanes: number, transfers: number) {
+  const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
+  const held = [];
+  for (let index = 0; index < lanes; index += 1) {
+    const { address } = await insertLaneRow(db, chain);
+    const lease = await takeLane(db, { chain, addresses: [address], owner: `o${index}`, now, until: later(5_000) });
+    if (!lease) throw new Error("no lane");
+    held.push(lease);
+  }
+  const asset = `${chain}/erc20:0x${"a1".repeat(20)}`;
+  const ids: string[] = [];
+  for (let index = 0; index < transfers; index += 1)
+    ids.push((await insertTransferRow(db, merchant, { asset }, later(index))).id);
+  const claim = (laneId: string, limit = 100, at = now) =>
+    claimReady(db, { chain, laneId, now: at, limit }).then((rows) => rows.map(({ id }) => id));
+  return { chain, lanes: held, ids, claim };
+}
+
+describe("what a lane is given to carry", () => {
+  test("is the oldest first", async () => {
+    const { lanes, ids, claim } = await makeChain(1, 7);
+    expect(await claim(lanes[0]?.id ?? "", 4)).toEqual(ids.slice(0, 4));
+  });
+
+  test("is nothing that another lane has been given, however they race", async () => {
+    const { lanes, ids, claim } = await makeChain(4, 40);
+    const given = await Promise.all(lanes.map(({ id }) => claim(id, 10)));
+    const all = given.flat();
+    expect(new Set(all).size).toBe(all.length);
+    for (const { id } of lanes) all.push(...(await claim(id, 100)));
+    expect(new Set(all)).toEqual(new Set(ids));
+    // And each lane's second look gave it what it had, and none of the others'.
+    for (const [index, { id }] of lanes.entries())
+      for (const [other, rows] of given.entries())
+        if (other !== index) for (const row of rows) expect(await claim(id)).not.toContain(row);
+  });
+
+  test("is free again when the lane was let go, or when its owner is not heard of", async () => {
+    const { lanes, ids, claim } = await makeChain(3, 2);
+    const [first, second, third] = lanes.map(({ id }) => id);
+    expect(await claim(first ?? "")).toEqual(ids);
+    expect(await claim(second ?? "")).toEqual([]);
+    if (lanes[0]) await freeLane(db, lanes[0]);
+    expect(await claim(second ?? "")).toEqual(ids);
+    expect(await claim(third ?? "", 100, later(4_999))).toEqual([]);
+    expect(await claim(third ?? "", 100, later(5_000))).toEqual(ids);
+  });
+
+  test("leaves out what waits after trouble, until its wait is over", async () => {
+    const { lanes, ids, claim } = await makeChain(1, 2);
+    const lane = lanes[0]?.id ?? "";
+    await holdTransfer(db, { id: ids[0] ?? "", trouble: "balance", now });
+    expect(await claim(lane)).toEqual([ids[1]]);
+    expect(await claim(lane, 100, later(2_000))).toEqual(ids);
+  });
+});
+
+describe("a transfer in trouble", () => {
+  test("waits longer each time, up to a minute, and is due when its wait is over", async () => {
+    const { ids } = await makeChain(0, 1);
+    const waits: number[] = [];
+    for (let round = 0; round < 9; round += 1) {
+      await holdTransfer(db, { id: ids[0] ?? "", trouble: "balance", now });
+      const row = await db
+        .selectFrom("transfer")
+        .selectAll()
+        .where("id", "=", ids[0] ?? "")
+        .executeTakeFirstOrThrow();
+      expect(row.due_at).toEqual(row.hold_until);
+      waits.push(((row.hold_until as Date).getTime() - now.getTime()) / 1000);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+  });
+});
+
+describe("carrying", () => {
+  test("is for the lane that was given the transfer, once, and a lane that lost it carries nothing", async () => {
+    const { lanes, ids, claim } = await makeChain(2, 3);
+    const [mine, other] = lanes.map(({ id }) => id) as [string, string];
+    await claim(mine);
+    const carry = (laneId: string) => carryTransfers(db, { ids, laneId, nonce: 0, at: now });
+    expect(await carry(other)).toEqual([]);
+    const carried = await Promise.all([carry(mine), carry(mine), carry(mine)]);
+    expect(carried.flat().sort()).toEqual(ids.toSorted());
+  });
+
+  test("that left no trace makes the transfer ready again, to be tried alone by whoever comes", async () => {
+    const { lanes, ids, claim } = await makeChain(2, 1);
+    const [mine, other] = lanes.map(({ id }) => id) as [string, string];
+    await claim(mine);
+    await carryTransfers(db, { ids, laneId: mine, nonce: 0, at: now });
+    expect(await uncarryTransfers(db, { ids, reason: "no trace", now })).toEqual(ids);
+    const [row] = await claimReady(db, { chain: lanes[0]?.chain ?? "", laneId: other, now, limit: 1 });
+    expect(row).toMatchObject({ id: ids[0], alone: true, lane_nonce: null, last_trouble: "no trace" });
+  });
+});

@@ -1,0 +1,188 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { insertAttempt } from "../../../db/attempts.ts";
+import { moveRows } from "../../../db/moves.ts";
+import { upsertOptions } from "../../../db/options.ts";
+import { claimSighting, insertSightings, orphanSightings } from "../../../db/sightings.ts";
+import type { TransferRow } from "../../../db/transfers.ts";
+import { newId } from "../../../payments/ids.ts";
+import { openTestDb } from "../../support/open-db.ts";
+import {
+  insertMerchant,
+  insertPaymentRow,
+  insertSettlementRow,
+  insertTransferRow,
+  someAsset,
+  someChain,
+} from "../../support/rows.ts";
+
+const { db } = await openTestDb(20);
+const merchant = await insertMerchant(db);
+const at = new Date();
+const hex = (bytes: number) => `0x${randomBytes(bytes).toString("hex")}`;
+const refused = { code: "23505" };
+
+async function makeOption(paymentId: string, payer = hex(20)) {
+  const row = {
+    id: newId("opt"),
+    payment_id: paymentId,
+    account: `${someChain}:${payer}`,
+    chain: someChain,
+    asset: someAsset,
+    token: hex(20),
+    payer,
+    receiver: hex(20),
+    amount: 5n,
+    authorization_nonce: hex(32),
+    valid_before: 1,
+    expires_at: null,
+    created_at: at,
+  };
+  return upsertOptions(db, [row]).then(([option]) => option?.id ?? "");
+}
+
+const attempt = (paymentId: string, optionId: string, digest = randomBytes(32)) => ({
+  id: newId("att"),
+  payment_id: paymentId,
+  option_id: optionId,
+  digest,
+  results: JSON.stringify([]),
+  state: "waiting" as const,
+  refusal: null,
+  created_at: at,
+  due_at: null,
+});
+
+test("one authorization makes one transfer: the second row with its nonce is refused, of ten that race nine", async () => {
+  const facts = { token: hex(20), payer: hex(20), authorization_nonce: hex(32) };
+  const ends = await Promise.allSettled(Array.from({ length: 10 }, () => insertTransferRow(db, merchant, facts)));
+  expect(ends.filter((end) => end.status === "fulfilled")).toHaveLength(1);
+  for (const end of ends) if (end.status === "rejected") expect(end.reason).toMatchObject(refused);
+  // Another payer, or another token, is another authorization.
+  await insertTransferRow(db, merchant, { ...facts, payer: hex(20) });
+  await insertTransferRow(db, merchant, { ...facts, token: hex(20) });
+});
+
+describe("a payment", () => {
+  test("has one verified attempt: the second is refused", async () => {
+    const paymentId = await insertPaymentRow(db, merchant);
+    const optionId = await makeOption(paymentId);
+    const rows = Array.from({ length: 6 }, () => attempt(paymentId, optionId));
+    for (const row of rows) expect(await insertAttempt(db, row)).toBe(true);
+    const verify = (id: string) => moveRows(db, "attempt", { ids: [id], from: "waiting", to: "verified", at });
+    const ends = await Promise.allSettled(rows.map(({ id }) => verify(id)));
+    expect(ends.filter((end) => end.status === "fulfilled")).toHaveLength(1);
+    for (const end of ends) if (end.status === "rejected") expect(end.reason).toMatchObject(refused);
+  });
+
+  test("writes the same confirm once, and one event for it, however many arrive at once", async () => {
+    const paymentId = await insertPaymentRow(db, merchant);
+    const optionId = await makeOption(paymentId);
+    const digest = randomBytes(32);
+    const rows = Array.from({ length: 16 }, () => attempt(paymentId, optionId, digest));
+    const written = await Promise.all(rows.map((row) => db.transaction().execute((trx) => insertAttempt(trx, row))));
+    expect(written.filter(Boolean)).toHaveLength(1);
+    const events = await db
+      .selectFrom("event")
+      .select("subject")
+      .where(
+        "subject",
+        "in",
+        rows.map(({ id }) => id),
+      )
+      .execute();
+    expect(events).toEqual([{ subject: rows[written.indexOf(true)]?.id }]);
+  });
+
+  test("has one transfer that pays it", async () => {
+    const { paymentId, id } = await insertTransferRow(db, merchant);
+    const row = await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+    const second = { ...row, id: newId("trf"), authorization_nonce: hex(32), payment_id: paymentId };
+    await expect(db.insertInto("transfer").values(second).execute()).rejects.toMatchObject(refused);
+  });
+
+  test("offers a payer one option per asset, and the same one when it is asked again", async () => {
+    const paymentId = await insertPaymentRow(db, merchant);
+    const payer = hex(20);
+    const ids = await Promise.all(Array.from({ length: 8 }, () => makeOption(paymentId, payer)));
+    expect(new Set(ids).size).toBe(1);
+    expect(await makeOption(paymentId)).not.toBe(ids[0]);
+  });
+});
+
+describe("a sighting", () => {
+  const sighting = (transfer: TransferRow | undefined, more: object = {}) => ({
+    chain: someChain,
+    block_hash: hex(32),
+    block_number: 5,
+    log_index: 3,
+    tx_hash: hex(32),
+    token: transfer?.token ?? hex(20),
+    payer: transfer?.payer ?? hex(20),
+    receiver: transfer?.receiver ?? hex(20),
+    amount: transfer?.amount ?? 1n,
+    authorization_nonce: transfer?.authorization_nonce ?? null,
+    transfer_id: null as string | null,
+    seen_at: at,
+    ...more,
+  });
+  const makeTransfer = async () => {
+    const { id } = await insertTransferRow(db, merchant);
+    return db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  };
+
+  test("proves a transfer once: a second live log that claims it is refused, and a gone one makes room", async () => {
+    const transfer = await makeTransfer();
+    const first = sighting(transfer, { transfer_id: transfer.id, block_number: 1_000_000 });
+    await insertSightings(db, [first]);
+    const second = sighting(transfer, { transfer_id: transfer.id, block_number: 1_000_001 });
+    await expect(insertSightings(db, [second])).rejects.toMatchObject(refused);
+    expect(await orphanSightings(db, { chain: someChain, above: 999_999 })).toEqual([transfer.id]);
+    await insertSightings(db, [second]);
+    expect(await orphanSightings(db, { chain: someChain, above: 1_000_000 })).toEqual([transfer.id]);
+  });
+
+  test("of the same log seen again is one row, and lives again when its block is back", async () => {
+    const transfer = await makeTransfer();
+    const row = sighting(transfer, { transfer_id: transfer.id, block_number: 2_000_000 });
+    await insertSightings(db, [row]);
+    await orphanSightings(db, { chain: someChain, above: 1_999_999 });
+    await insertSightings(db, [row]);
+    const rows = await db.selectFrom("sighting").selectAll().where("block_hash", "=", row.block_hash).execute();
+    expect(rows).toMatchObject([{ orphaned: false, transfer_id: transfer.id }]);
+    await orphanSightings(db, { chain: someChain, above: 1_999_999 });
+  });
+
+  test.each([
+    ["another amount", { amount: 2n }],
+    ["another receiver", { receiver: hex(20) }],
+    ["another payer", { payer: hex(20) }],
+    ["another token", { token: hex(20) }],
+    ["a block that is gone", { orphaned: true }],
+  ])("of %s is not a transfer's", async (_what, more) => {
+    const transfer = await makeTransfer();
+    await insertSightings(db, [sighting(transfer, more)]);
+    expect(await claimSighting(db, transfer)).toBe(false);
+  });
+
+  test("that another transfer has claimed is not given away", async () => {
+    const [mine, other] = [await makeTransfer(), await makeTransfer()];
+    await insertSightings(db, [sighting(mine, { transfer_id: other.id })]);
+    expect(await claimSighting(db, mine)).toBe(false);
+  });
+
+  test("that stood there before the transfer was written is claimed, any number of times", async () => {
+    const transfer = await makeTransfer();
+    await insertSightings(db, [sighting(transfer)]);
+    expect(await claimSighting(db, transfer)).toBe(true);
+    expect(await claimSighting(db, transfer)).toBe(true);
+  });
+});
+
+test("a merchant's settlements of an asset never share a number", async () => {
+  const own = await insertMerchant(db);
+  await insertSettlementRow(db, own, { number: 1 });
+  await expect(insertSettlementRow(db, own, { number: 1 })).rejects.toMatchObject(refused);
+  await insertSettlementRow(db, own, { number: 2 });
+  await insertSettlementRow(db, own, { number: 1, asset: "another" });
+});
