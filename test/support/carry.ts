@@ -25,8 +25,12 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const merchant = await insertMerchant(db);
   const confirmed: ConfirmedTransfer[] = [];
   const ended: TransferRow[] = [];
+  let bookingFails = false;
   const books: Books = {
-    confirmed: async (_db, found) => () => void confirmed.push(...found),
+    confirmed: async (_db, found) => {
+      if (bookingFails) throw new Error("no booking today");
+      return () => void confirmed.push(...found);
+    },
     ended: async (_db, found) => () => void ended.push(...found),
   };
   const [token] = made.evm.tokens.values();
@@ -64,6 +68,9 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     ...made,
     confirmed,
     ended,
+    failBooking(on: boolean) {
+      bookingFails = on;
+    },
     sign,
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
       Promise.all(buyers.map((buyer) => sign(buyer, amount))),

@@ -1,0 +1,142 @@
+import { describe, expect, test } from "vitest";
+import { type Carrier, makeCarrier, relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
+
+const LATER_MS = 20_000;
+const finality = { finality: { blocks: 5 } };
+
+/**
+ * Remembers the chain as it is now. Called, what it gives takes every block since then away and makes as many others,
+ * without the transactions that were in them. (anvil_reorg on a fork leaves storage of the old blocks behind.)
+ */
+async function remember(chain: TestChain): Promise<() => Promise<void>> {
+  const before = await chain.client.getBlockNumber();
+  const id = await chain.client.snapshot();
+  return async () => {
+    const depth = Number((await chain.client.getBlockNumber()) - before);
+    await chain.client.revert({ id });
+    // Another time makes other blocks.
+    await chain.client.increaseTime({ seconds: 7 });
+    await mine(chain, depth);
+  };
+}
+
+const eventsOf = (carrier: Carrier, id: string) =>
+  carrier.db.selectFrom("event").select(["from_state", "to_state"]).where("subject", "=", id).orderBy("id").execute();
+
+describe.each([1, 2, 3])("a reorg that takes %i blocks after a transfer was included", (depth) => {
+  test("makes it happen again: confirmed once, from the same bytes, and what was seen before is orphaned", async () => {
+    const chain = await startChain();
+    const carrier = await makeCarrier(chain, { change: finality });
+    const one = await carrier.sign(await fundBuyer(chain));
+    await mine(chain, 3);
+    await carrier.watch();
+    const reorg = await remember(chain);
+    await carrier.relay();
+    await carrier.watch();
+    await mine(chain, depth - 1);
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+    const [before] = await carrier.sightings();
+
+    await reorg();
+    expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+    expect((await carrier.sightings()).map((row) => row.orphaned)).toEqual([true]);
+    expect(carrier.confirmed).toEqual([]);
+
+    carrier.clock.advance(LATER_MS);
+    await carrier.watch();
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+    await mine(chain, 5);
+    await carrier.watch();
+    await carrier.watch();
+    expect(carrier.confirmed.map(({ id, tx_hash }) => ({ id, tx_hash }))).toEqual([
+      { id: one.id, tx_hash: before?.tx_hash },
+    ]);
+    expect(carrier.confirmed[0]?.block_hash).not.toBe(before?.block_hash);
+    expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+    expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final"]);
+    const moves = (await eventsOf(carrier, one.id)).map((event) => event.to_state);
+    expect(moves).toEqual(["ready", "carried", "included", "carried", "included", "confirmed"]);
+  });
+});
+
+test("a reorg that makes the chain no longer is noticed without a new block", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: finality });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.watch();
+  const reorg = await remember(chain);
+  await carrier.relay();
+  await carrier.watch();
+  const head = await chain.client.getBlockNumber();
+  await reorg();
+  expect(await chain.client.getBlockNumber()).toBe(head);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+});
+
+test("a reorg that leaves a transfer in another block changes where it is proved and nothing else", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: finality });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.watch();
+  const reorg = await remember(chain);
+  await carrier.relay();
+  await carrier.watch();
+  const [transaction] = await carrier.transactions();
+  await reorg();
+  const serializedTransaction = `0x${transaction?.bytes.toString("hex")}` as const;
+  await chain.client.sendRawTransaction({ serializedTransaction });
+  await carrier.watch();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+  const sightings = await carrier.sightings();
+  expect(sightings.map((row) => row.orphaned).sort()).toEqual([false, true]);
+  await mine(chain, 5);
+  await carrier.watch();
+  expect(carrier.confirmed).toHaveLength(1);
+});
+
+test("a third party's transfer that a reorg takes away is ready again, and then carried by us", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: finality });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.watch();
+  const reorg = await remember(chain);
+  await relayByStranger(chain, one.call);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+  await reorg();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
+  const [row] = await carrier.rowsOf([one.id]);
+  expect(row?.due_at?.getTime(), "the sweep finds it").toBeLessThanOrEqual(carrier.deps.now().getTime());
+  await carrier.relay();
+  await mine(chain, 5);
+  await carrier.watch();
+  expect(carrier.confirmed).toHaveLength(1);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("what was confirmed stays as it was told when a deeper reorg comes, and is not confirmed again", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: { finality: { blocks: 1 } } });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.watch();
+  const reorg = await remember(chain);
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  await reorg();
+  for (let turn = 0; turn < 3; turn += 1) {
+    await carrier.watch();
+    carrier.clock.advance(LATER_MS);
+    await mine(chain);
+  }
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(carrier.confirmed).toHaveLength(1);
+});

@@ -1,0 +1,137 @@
+import { randomBytes } from "node:crypto";
+import { type Hex, type PrivateKeyAccount, parseAbi, toHex } from "viem";
+import { describe, expect, test } from "vitest";
+import { hashAuthorization } from "../../../chains/evm/eip3009.ts";
+import { operator } from "../../../ops/local/chain-client.ts";
+import { toAuthorization } from "../../../transfers/authorization.ts";
+import type { Signed } from "../../../transfers/verify.ts";
+import { makeCarrier, relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, fundBuyers, startChain } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+
+const chain = await startChain();
+const proxy = await startFaultProxy({ target: chain.url });
+const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
+const { verifier } = carrier.deps;
+const verify = async (one: Signed) => (await verifier.verify([one]))[0];
+const [token] = carrier.evm.tokens.values();
+const adminAbi = parseAbi(["function blacklist(address)", "function pause()", "function unpause()"]);
+const administer = async (functionName: "pause" | "unpause" | "blacklist", args: [] | [Hex] = []) => {
+  const call = { address: chain.contracts.token, abi: adminAbi, functionName, args, account: operator };
+  await chain.client.waitForTransactionReceipt({ hash: await chain.client.writeContract(call as never) });
+};
+
+async function authorize(by: PrivateKeyAccount, more: Partial<Signed> = {}): Promise<Signed> {
+  const facts = {
+    chain: chain.id,
+    asset: chain.asset,
+    token: token?.token ?? "",
+    payer: by.address.toLowerCase(),
+    receiver: carrier.evm.treasury as string,
+    amount: 1_000_000n,
+    valid_before: 4_000_000_000,
+    authorization_nonce: toHex(randomBytes(32)) as string,
+    ...more,
+  };
+  const hash = hashAuthorization(token?.separator ?? "0x", toAuthorization(facts));
+  return { ...facts, signature: await by.sign({ hash }) };
+}
+
+describe("an authorization", () => {
+  test("of an account that has the money is good", async () => {
+    expect(await verify(await authorize(await fundBuyer(chain)))).toEqual({ ok: true });
+  });
+
+  test("with v written as 0 or 1 is good for us and for the token", async () => {
+    const signed = await authorize(await fundBuyer(chain));
+    const v = Number.parseInt(signed.signature.slice(-2), 16) - 27;
+    const signature = `${signed.signature.slice(0, -2)}0${v}` as Hex;
+    expect(await verify({ ...signed, signature })).toEqual({ ok: true });
+  });
+
+  test("signed by another key is refused as not the account's", async () => {
+    const [payer, other] = await fundBuyers(chain, 2);
+    const signed = await authorize(other as PrivateKeyAccount, { payer: payer?.address.toLowerCase() ?? "" });
+    expect(await verify(signed)).toMatchObject({
+      ok: false,
+      reason: expect.stringContaining("not the account's"),
+    });
+  });
+
+  test.each<[string, Partial<Signed>]>([
+    ["another payment of the same amount", { authorization_nonce: toHex(randomBytes(32)) }],
+    ["another amount", { amount: 999_999n }],
+    ["another receiver", { receiver: `0x${"bb".repeat(20)}` }],
+    ["another deadline", { valid_before: 3_999_999_999 }],
+  ])("signed for %s is refused", async (_what, asked) => {
+    const signed = await authorize(await fundBuyer(chain));
+    const verdict = await verify({ ...signed, ...asked });
+    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("over this payment") });
+  });
+
+  test("of an account that holds too little is refused with the token's own words", async () => {
+    const verdict = await verify(await authorize(await fundBuyer(chain, 999_999n)));
+    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("exceeds balance") });
+  });
+
+  test("of an account that the issuer has blocked is refused with the token's own words", async () => {
+    const blocked = await fundBuyer(chain);
+    await administer("blacklist", [blocked.address]);
+    const verdict = await verify(await authorize(blocked));
+    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("blacklisted") });
+  });
+
+  test("that has run out is refused", async () => {
+    const verdict = await verify(await authorize(await fundBuyer(chain), { valid_before: 1_000 }));
+    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("expired") });
+  });
+
+  test("is refused while the token is paused, and good afterwards", async () => {
+    const signed = await authorize(await fundBuyer(chain));
+    await administer("pause");
+    expect(await verify(signed)).toMatchObject({ ok: false, reason: expect.stringContaining("paused") });
+    await administer("unpause");
+    expect(await verify(signed)).toEqual({ ok: true });
+  });
+
+  test("that somebody has relayed already is good, as soon as its money has been seen", async () => {
+    const one = await carrier.sign(await fundBuyer(chain));
+    const row = (await carrier.rowsOf([one.id]))[0];
+    if (!row) throw new Error("no row");
+    await relayByStranger(chain, one.call);
+    await carrier.watch();
+    expect(await verify({ ...row, signature: one.signature })).toEqual({ ok: true });
+  });
+});
+
+describe("many authorizations at once", () => {
+  test("get each its own verdict, in order, from one call", async () => {
+    const rich = await fundBuyers(chain, 15);
+    const poor = await fundBuyers(chain, 15, 1n);
+    const signed = await Promise.all(
+      rich.flatMap((buyer, index) => [authorize(buyer), authorize(poor[index] as never)]),
+    );
+    const before = proxy.calls.eth_call ?? 0;
+    const verdicts = await verifier.verify(signed);
+    expect(verdicts.map(({ ok }) => ok)).toEqual(signed.map((_one, index) => index % 2 === 0));
+    expect((proxy.calls.eth_call ?? 0) - before).toBe(1);
+  });
+
+  test("of one payer who can afford one of them are not all refused", async () => {
+    const buyer = await fundBuyer(chain, 1_000_000n);
+    const signed = await Promise.all([authorize(buyer), authorize(buyer)]);
+    const verdicts = await verifier.verify(signed);
+    expect(verdicts.some(({ ok }) => ok)).toBe(true);
+  });
+});
+
+test("nothing is refused while the chain cannot be asked: the verdict stays open", async () => {
+  const signed = await authorize(await fundBuyer(chain));
+  proxy.refuse(true);
+  await expect(verify(signed)).rejects.toMatchObject({ code: "rpc_unreachable", transient: true });
+  proxy.refuse(false);
+  proxy.fail(({ method }) => (method === "eth_call" ? { code: -32_005, message: "limit exceeded" } : undefined));
+  await expect(verify(signed)).rejects.toMatchObject({ transient: true });
+  proxy.fail(undefined);
+  expect(await verify(signed)).toEqual({ ok: true });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, test } from "vitest";
+import { makeCarrier, relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, fundBuyers, mine, sendUsdc, startChain, transfersTo, usdcBalance } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+
+describe("the watcher of a chain", () => {
+  test("is one process: another one stands back while it lives, and takes over when it is not heard of", async () => {
+    const chain = await startChain();
+    const first = await makeCarrier(chain);
+    const second = await makeCarrier(chain, { databaseUrl: first.databaseUrl });
+    const one = await first.sign(await fundBuyer(chain));
+    await first.relay();
+    // The first one dies in the middle of its turn: the lease is all that it leaves.
+    const until = new Date(first.deps.now().getTime() + 3_000);
+    await first.db.updateTable("chain_cursor").set({ owner: first.deps.owner, lease_until: until }).execute();
+    expect(await second.watch()).toEqual({ mine: false });
+    expect(second.confirmed).toEqual([]);
+
+    second.clock.advance(3_001);
+    expect(await second.watch()).toMatchObject({ mine: true, moved: true });
+    expect(second.confirmed.map(({ id }) => id)).toEqual([one.id]);
+  });
+
+  test("finds everything in blocks that were made while nobody watched, each once", async () => {
+    const chain = await startChain();
+    const carrier = await makeCarrier(chain, { change: { batchGas: 400_000 } });
+    const ids = (await carrier.signAll(await fundBuyers(chain, 8))).map(({ id }) => id);
+    await carrier.relay();
+    await mine(chain, 60);
+    await carrier.watch();
+    expect(carrier.confirmed.map(({ id }) => id).sort()).toEqual(ids.toSorted());
+    const head = Number(await chain.client.getBlockNumber());
+    const cursor = await carrier.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+    expect(cursor).toMatchObject({ number: head, final_number: head, owner: null });
+    expect(cursor.reached_head_at).not.toBeNull();
+  });
+
+  test("confirms at the depth of the network's finality and not a block before", async () => {
+    const chain = await startChain();
+    const carrier = await makeCarrier(chain, { change: { finality: { blocks: 4 } } });
+    const one = await carrier.sign(await fundBuyer(chain));
+    await carrier.relay();
+    for (const state of ["included", "included", "included", "confirmed"]) {
+      await carrier.watch();
+      expect(await carrier.statesOf([one.id])).toEqual([state]);
+      await mine(chain);
+    }
+    expect(carrier.confirmed).toHaveLength(1);
+  });
+
+  test("takes nothing for read from an endpoint that does not have a block's logs yet", async () => {
+    const chain = await startChain();
+    const proxy = await startFaultProxy({ target: chain.url });
+    const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
+    const one = await carrier.sign(await fundBuyer(chain));
+    await carrier.relay();
+    proxy.fail(({ method }) => (method === "eth_getLogs" ? { code: -32_000, message: "unknown block" } : undefined));
+    const { number: before } = await carrier.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow();
+    await expect(carrier.watch()).rejects.toMatchObject({ code: "rpc_behind", transient: true });
+    const { number: after } = await carrier.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow();
+    expect(after).toBe(before);
+    expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+    proxy.fail(undefined);
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  });
+
+  test("writes nothing when booking fails, and books it at the next turn", async () => {
+    const chain = await startChain();
+    const carrier = await makeCarrier(chain);
+    const one = await carrier.sign(await fundBuyer(chain));
+    await carrier.relay();
+    carrier.failBooking(true);
+    await expect(carrier.watch()).rejects.toThrow("no booking today");
+    expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+    carrier.failBooking(false);
+    await carrier.watch();
+    expect(carrier.confirmed.map(({ id }) => id)).toEqual([one.id]);
+  });
+
+  test("leaves movements between strangers alone, and keeps money to us that nobody knows", async () => {
+    const chain = await startChain();
+    const carrier = await makeCarrier(chain);
+    const [one, other] = await fundBuyers(chain, 2);
+    if (!one || !other) throw new Error("no buyers");
+    await sendUsdc(chain, one, other.address, 5n);
+    await sendUsdc(chain, one, chain.keys.treasury.address, 7n);
+    await carrier.watch();
+    expect(await carrier.sightings()).toMatchObject([{ amount: 7n, transfer_id: null, authorization_nonce: null }]);
+  });
+});
+
+describe("an authorization that has run out", () => {
+  const soon = async (chain: Awaited<ReturnType<typeof startChain>>) =>
+    Number((await chain.client.getBlock()).timestamp) + 1_000;
+
+  test("ends its transfer, once the final chain's own clock is past it, and nothing has moved", async () => {
+    const chain = await startChain();
+    const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
+    const buyer = await fundBuyer(chain);
+    const one = await carrier.sign(buyer, 5n, { validBefore: await soon(chain) });
+    await carrier.watch();
+    // Our own clock says nothing about it.
+    carrier.clock.advance(100_000_000);
+    await mine(chain, 3);
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
+
+    await chain.client.increaseTime({ seconds: 2_000 });
+    await mine(chain);
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id]), "not yet final").toEqual(["ready"]);
+    await mine(chain, 3);
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id])).toEqual(["ended"]);
+    expect(carrier.ended.map(({ id }) => id)).toEqual([one.id]);
+    await carrier.relay();
+    expect(await carrier.transactions()).toEqual([]);
+    expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
+  });
+
+  test("does not end a transfer that has happened, however late it is looked at", async () => {
+    const chain = await startChain();
+    const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
+    const one = await carrier.sign(await fundBuyer(chain), 5n, { validBefore: await soon(chain) });
+    await relayByStranger(chain, one.call);
+    await chain.client.increaseTime({ seconds: 2_000 });
+    await mine(chain, 5);
+    await carrier.watch();
+    expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+    expect(carrier.ended).toEqual([]);
+    expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+  });
+});
