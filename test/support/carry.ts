@@ -94,7 +94,7 @@ export async function relayByStranger(chain: TestChain, call: Hex): Promise<Hex>
 }
 
 /** Anvil answers a send a moment before its automine has made the block. What stays in the pool is not waited for long. */
-async function whenMined(chain: TestChain): Promise<void> {
+export async function whenMined(chain: TestChain): Promise<void> {
   if (!(await chain.client.getAutomine())) return;
   const isEmpty = async () => (await chain.client.getTxpoolStatus()).pending === 0;
   await waitFor(isEmpty, { within: 400, what: "an empty pool" }).catch(() => undefined);

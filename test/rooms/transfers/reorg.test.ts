@@ -140,3 +140,19 @@ test("what was confirmed stays as it was told when a deeper reorg comes, and is 
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
   expect(carrier.confirmed).toHaveLength(1);
 });
+
+test("a reorg of the very block at which the first watch began is followed", async () => {
+  const chain = await startChain();
+  await mine(chain, 3);
+  const reorg = await remember(chain);
+  await mine(chain);
+  const carrier = await makeCarrier(chain, { change: finality });
+  await reorg();
+  await mine(chain, 2);
+  await carrier.watch();
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  await mine(chain, 5);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+});

@@ -1,0 +1,162 @@
+import type { Hex } from "viem";
+import { describe, expect, test } from "vitest";
+import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
+import { toAuthorization } from "../../../transfers/authorization.ts";
+import { relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, fundBuyers, mine, sendUsdc, startChain, transfersTo } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { good, makeTill, signOption } from "../../support/till.ts";
+
+const chain = await startChain();
+const proxy = await startFaultProxy({ target: chain.url });
+const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+
+describe("an attempt to pay", () => {
+  test("that is good makes the payment processing, writes one transfer and rings for it", async () => {
+    const buyer = await fundBuyer(chain);
+    const id = await till.create(100n);
+    const attempt = await till.attempt(id, buyer);
+    expect(await till.verdict(attempt)).toBe("waiting");
+    expect(till.rung.filter(({ queue }) => queue === "verify-signature").at(-1)?.bell.data).toEqual({
+      attemptId: attempt,
+    });
+    await till.verify(attempt);
+    expect(await till.verdict(attempt)).toBe("verified");
+    expect((await till.status(id)).state).toBe("processing");
+    const transfer = (await till.transfers()).filter((row) => row.payment_id === id);
+    expect(transfer).toMatchObject([{ state: "ready", amount: 1_000_000n, payer: buyer.address.toLowerCase() }]);
+    expect(till.rung.at(-1)).toMatchObject({ queue: "relay-permit" });
+    expect(till.announced).toContain(id);
+  });
+
+  test("judged by two processes at once is verified once and makes one transfer", async () => {
+    const id = await till.create();
+    const attempt = await till.attempt(id, await fundBuyer(chain));
+    await Promise.all(Array.from({ length: 6 }, () => till.verify(attempt)));
+    expect(await till.verdict(attempt)).toBe("verified");
+    expect((await till.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
+  });
+
+  test("beside a different one that races it: one is verified, the other refused, and one transfer is made", async () => {
+    const id = await till.create();
+    const attempts = await Promise.all((await fundBuyers(chain, 5)).map((buyer) => till.attempt(id, buyer)));
+    await Promise.all(attempts.map((attempt) => till.verify(attempt)));
+    const verdicts = await Promise.all(attempts.map(till.verdict));
+    expect(verdicts.filter((verdict) => verdict === "verified")).toHaveLength(1);
+    expect(verdicts.filter((verdict) => typeof verdict === "object")).toHaveLength(4);
+    expect((await till.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
+  });
+
+  test("beside a different one in the same batch: the earlier one pays", async () => {
+    const id = await till.create();
+    const [first, second] = await fundBuyers(chain, 2);
+    if (!first || !second) throw new Error("no buyers");
+    const early = await till.attempt(id, first);
+    till.clock.advance(10);
+    const late = await till.attempt(id, second);
+    await till.verify(late, early);
+    expect(await till.verdict(early)).toBe("verified");
+    expect(await till.verdict(late)).toMatchObject({ refused: expect.any(String) });
+  });
+
+  test("that is refused leaves the payment waiting, and may be confirmed again once the buyer has topped up", async () => {
+    const buyer = await fundBuyer(chain, 1_000_000n);
+    const id = await till.create(100n);
+    const [option] = await till.offer(id, buyer);
+    if (!option) throw new Error("no option");
+    await sendUsdc(chain, buyer, chain.keys.lanes[0]?.address as Hex, 1n);
+    const results = await signOption(option, buyer);
+    const { attemptId } = good(await till.confirm(id, option.id, results));
+    await till.verify(attemptId ?? "");
+    expect(await till.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("exceeds balance") });
+    expect((await till.status(id)).state).toBe("requires_action");
+
+    await sendUsdc(chain, await fundBuyer(chain), buyer.address, 1n);
+    expect(good(await till.confirm(id, option.id, results)).attemptId).toBe(attemptId);
+    const last = till.rung.at(-1);
+    expect(last?.bell, "a new job, which the first one's id does not block").toMatchObject({ again: 1 });
+    await till.verify(attemptId ?? "");
+    expect((await till.status(id)).state).toBe("processing");
+  });
+
+  test("with a signature for another payment of the same amount is refused, and the payment can still be paid", async () => {
+    const buyer = await fundBuyer(chain);
+    const [one, two] = [await till.create(), await till.create()];
+    const [option] = await till.offer(one, buyer);
+    const [other] = await till.offer(two, buyer);
+    if (!option || !other) throw new Error("no option");
+    const { attemptId } = good(await till.confirm(two, other.id, await signOption(option, buyer)));
+    await till.verify(attemptId ?? "");
+    expect(await till.verdict(attemptId ?? "")).toMatchObject({
+      refused: expect.stringContaining("over this payment"),
+    });
+    await till.verify(await till.attempt(two, buyer));
+    expect((await till.status(two)).state).toBe("processing");
+  });
+
+  test("waits while the chain cannot be asked, and is judged when it can", async () => {
+    const id = await till.create();
+    const attempt = await till.attempt(id, await fundBuyer(chain));
+    proxy.refuse(true);
+    await expect(till.verify(attempt)).rejects.toMatchObject({ transient: true });
+    proxy.refuse(false);
+    expect(await till.verdict(attempt)).toBe("waiting");
+    expect((await till.status(id)).state).toBe("requires_action");
+    await till.verify(attempt);
+    expect(await till.verdict(attempt)).toBe("verified");
+  });
+
+  test("confirmed sixteen times at once is one attempt, and confirmed after the end it has nothing to wait for", async () => {
+    const buyer = await fundBuyer(chain);
+    const id = await till.create();
+    const [option] = await till.offer(id, buyer);
+    if (!option) throw new Error("no option");
+    const results = await signOption(option, buyer);
+    const answers = await Promise.all(Array.from({ length: 16 }, () => till.confirm(id, option.id, results)));
+    const ids = new Set(answers.map((answer) => good(answer).attemptId));
+    expect(ids.size).toBe(1);
+    await till.verify([...ids][0] ?? "");
+    expect(good(await till.confirm(id, option.id, results)).attemptId).toBeNull();
+    const others = await signOption(option, await fundBuyer(chain));
+    expect(await till.confirm(id, option.id, others)).toMatchObject({ ok: false, code: "invalid_state" });
+  });
+
+  test("with an option of another payment, or results of the wrong form, is refused and writes nothing", async () => {
+    const buyer = await fundBuyer(chain);
+    const [one, two] = [await till.create(), await till.create()];
+    const [option] = await till.offer(one, buyer);
+    const [other] = await till.offer(two, buyer);
+    if (!option || !other) throw new Error("no option");
+    const results = await signOption(option, buyer);
+    const refused = { ok: false, code: "invalid_params" };
+    expect(await till.confirm(one, other.id, results)).toMatchObject(refused);
+    expect(await till.confirm(one, option.id, [])).toMatchObject(refused);
+    expect(await till.confirm(one, option.id, [...results, ...results])).toMatchObject(refused);
+    expect(await till.confirm(one, option.id, [{ type: "walletRpc", data: ["0x12"] }])).toMatchObject(refused);
+    const written = await till.db.selectFrom("attempt").select("id").where("payment_id", "in", [one, two]).execute();
+    expect(written).toEqual([]);
+  });
+
+  test("whose money somebody else has brought already pays with that money", async () => {
+    const buyer = await fundBuyer(chain);
+    const id = await till.create();
+    const attempt = await till.attempt(id, buyer);
+    const option = await till.db
+      .selectFrom("payment_option")
+      .selectAll()
+      .where("payment_id", "=", id)
+      .executeTakeFirstOrThrow();
+    const row = await till.db.selectFrom("attempt").selectAll().where("id", "=", attempt).executeTakeFirstOrThrow();
+    const [{ data }] = row.results as [{ data: [Hex] }];
+    const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
+    const hash = await relayByStranger(chain, encodeTransfer(toAuthorization(option), data[0]));
+    await till.watch();
+    await till.verify(attempt);
+    await till.relay();
+    await mine(chain);
+    await till.watch();
+    expect(await till.status(id)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    const paid = (await transfersTo(chain, chain.keys.treasury.address)).slice(before);
+    expect(paid.filter((log) => log.args.from === buyer.address)).toHaveLength(1);
+  });
+});

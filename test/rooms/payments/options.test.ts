@@ -1,0 +1,108 @@
+import type { TypedDataDefinition } from "viem";
+import { describe, expect, test } from "vitest";
+import { listOptions } from "../../../payments/options.ts";
+import { fundBuyer, startChain } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { makeTill } from "../../support/till.ts";
+
+const chain = await startChain();
+const proxy = await startFaultProxy({ target: chain.url });
+const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+const rich = await fundBuyer(chain, 1_000_000n);
+const poor = await fundBuyer(chain, 999_999n);
+
+describe("the ways to pay", () => {
+  test("are those that the accounts can afford, in the wallet's own order", async () => {
+    const other = await fundBuyer(chain);
+    const options = await till.offer(await till.create(100n), poor, other, rich);
+    expect(options.map(({ account }) => account)).toEqual([till.accountOf(other), till.accountOf(rich)]);
+    expect(options[0]?.amount).toMatchObject({ unit: `caip19/${chain.asset}`, value: 1_000_000n });
+  });
+
+  test("cost one call of the chain, however many accounts there are", async () => {
+    const id = await till.create(100n);
+    const before = proxy.calls.eth_call ?? 0;
+    await till.offer(id, rich, poor, till.deps.networks.chains[0]?.lanes[0] as never);
+    expect((proxy.calls.eth_call ?? 0) - before).toBe(1);
+  });
+
+  test("are the same ones when they are asked for again, also when many ask at once", async () => {
+    const id = await till.create();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => till.offer(id, rich)));
+    expect(new Set(answers.flat().map((option) => option.id)).size).toBe(1);
+    const texts = answers.flat().map((option) => option.actions[0]?.params[1]);
+    expect(new Set(texts).size).toBe(1);
+  });
+
+  test("of one account written in two spellings are one, and spelt as it was first", async () => {
+    const id = await till.create();
+    const lower = { address: rich.address.toLowerCase() };
+    const options = await till.offer(id, lower, rich);
+    expect(options.map(({ account }) => account)).toEqual([till.accountOf(lower)]);
+  });
+
+  test("are none for our own treasury, nor on a chain that we do not know", async () => {
+    const id = await till.create();
+    expect(await till.offer(id, chain.keys.treasury)).toEqual([]);
+    const accounts = [`eip155:1:${rich.address}`, "cosmos:cosmoshub-3:cosmos1abc"];
+    expect(await listOptions(till.deps, { paymentId: id, mode: "live", accounts })).toMatchObject({
+      ok: true,
+      value: { options: [] },
+    });
+  });
+
+  test("are none while the merchant settles nothing", async () => {
+    const bare = await makeTill(chain, { databaseUrl: till.databaseUrl, settles: false });
+    expect(await bare.offer(await bare.create(), rich)).toEqual([]);
+  });
+
+  test("are none for a currency that no token stands for", async () => {
+    expect(await till.offer(await till.create(100n, { amount: { unit: "iso4217/EUR", value: 1n } }), rich)).toEqual([]);
+  });
+
+  test.each(["", "nonsense", "eip155:31337:0x12", `eip155:31337:${"0".repeat(42)}`])(
+    "are refused for an account like %j, naming which one it was",
+    async (bad) => {
+      const accounts = [till.accountOf(rich), bad];
+      const answer = await listOptions(till.deps, { paymentId: await till.create(), mode: "live", accounts });
+      expect(answer).toMatchObject({
+        ok: false,
+        code: "invalid_params",
+        message: expect.stringContaining("accounts.1"),
+      });
+    },
+  );
+
+  test("bind every payer of a payment to one nonce, and no two payments to the same", async () => {
+    const other = await fundBuyer(chain);
+    const [one, two] = [await till.create(), await till.create()];
+    const nonces = async (id: string) =>
+      (await till.offer(id, rich, other)).map((option) => {
+        const text = option.actions[0]?.params[1] as string;
+        return (JSON.parse(text) as TypedDataDefinition & { message: { nonce: string } }).message.nonce;
+      });
+    const [a, b] = [await nonces(one), await nonces(two)];
+    expect(new Set(a).size).toBe(1);
+    expect(new Set([...a, ...b]).size).toBe(2);
+  });
+
+  test("fail, and say nothing of what can be afforded, while the chain cannot be asked", async () => {
+    const id = await till.create();
+    proxy.refuse(true);
+    await expect(till.offer(id, rich)).rejects.toMatchObject({ code: "rpc_unreachable" });
+    proxy.refuse(false);
+    expect(await till.offer(id, rich)).toHaveLength(1);
+  });
+
+  test("are refused for a payment of another mode, and for one whose time is up though nothing has expired it yet", async () => {
+    const paymentId = await till.create(100n, { expiresAt: new Date(till.deps.now().getTime() + 60_000) });
+    const accounts = [till.accountOf(rich)];
+    expect(await listOptions(till.deps, { paymentId, mode: "test", accounts })).toMatchObject({
+      code: "payment_not_found",
+    });
+    till.clock.advance(60_000);
+    expect(await listOptions(till.deps, { paymentId, mode: "live", accounts })).toMatchObject({
+      code: "payment_expired",
+    });
+  });
+});

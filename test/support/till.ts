@@ -1,0 +1,114 @@
+import type { PrivateKeyAccount, TypedDataDefinition } from "viem";
+import type { Mode } from "../../db/tables.ts";
+import { newKey } from "../../ops/local/networks-document.ts";
+import { createAccount } from "../../payments/accounts.ts";
+import { createBooks } from "../../payments/book.ts";
+import { acceptConfirm, findVerdict, type WalletResult } from "../../payments/confirm.ts";
+import { createPayment, type NewPayment } from "../../payments/create.ts";
+import type { Result } from "../../payments/errors.ts";
+import { addDestinations, createMerchant } from "../../payments/merchants.ts";
+import { listOptions } from "../../payments/options.ts";
+import { findStatus } from "../../payments/read.ts";
+import { beginSettlements } from "../../payments/settle.ts";
+import { verifyAttempts } from "../../payments/verify.ts";
+import type { OptionView } from "../../payments/views.ts";
+import { relayReady } from "../../transfers/relay.ts";
+import { startTransfers } from "../../transfers/start.ts";
+import { watchChain } from "../../transfers/watch.ts";
+import { whenMined } from "./carry.ts";
+import type { TestChain } from "./chain.ts";
+import { type DepsOptions, makeDeps } from "./deps.ts";
+
+/** The value of an answer that must have gone well. */
+export function good<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(`refused: ${result.code} ${result.message}`);
+  return result.value;
+}
+
+/** Signs an option's typed data as a wallet does. */
+export async function signOption(option: OptionView, buyer: PrivateKeyAccount): Promise<WalletResult[]> {
+  const text = option.actions[0]?.params[1];
+  const signature = await buyer.signTypedData(JSON.parse(String(text)) as TypedDataDefinition);
+  return [{ type: "walletRpc", data: [signature] }];
+}
+
+/**
+ * The room payments/ on a real chain and database: a merchant of a mode, and the steps of a payment's life called by
+ * hand, each by its own domain function.
+ */
+export async function makeTill(chain: TestChain, options: DepsOptions & { mode?: Mode; settles?: boolean } = {}) {
+  const made = await makeDeps(chain, options);
+  const { deps, db } = made;
+  const mode = options.mode ?? "live";
+  await startTransfers(deps);
+  const { id: accountId } = await createAccount(deps, { name: "Shop" });
+  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  const destination = newKey().address;
+  const addDestination = (to = destination) =>
+    addDestinations(deps, { merchantId, settlements: [{ asset: chain.asset, destination: `${chain.id}:${to}` }] });
+  if (options.settles !== false) good(await addDestination());
+  const books = createBooks(deps);
+
+  const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
+    const caller = { accountId, mode, scopes: [] };
+    const amount = { unit: "iso4217/USD", value: cents };
+    return good(await createPayment(deps, { caller, merchantId, amount, ...more })).paymentId;
+  };
+  const accountOf = (buyer: { address: string }) => `${chain.id}:${buyer.address}`;
+  const offer = async (paymentId: string, ...buyers: { address: string }[]) =>
+    good(await listOptions(deps, { paymentId, mode, accounts: buyers.map(accountOf) })).options;
+  const confirm = (paymentId: string, optionId: string, results: WalletResult[]) =>
+    acceptConfirm(deps, { paymentId, mode, optionId, results });
+  /** Options, signature and confirm; gives the attempt, which is not judged yet. */
+  const attempt = async (paymentId: string, buyer: PrivateKeyAccount): Promise<string> => {
+    const [option] = await offer(paymentId, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    const { attemptId } = good(await confirm(paymentId, option.id, await signOption(option, buyer)));
+    if (!attemptId) throw new Error("no attempt was made");
+    return attemptId;
+  };
+  const verify = (...attemptIds: string[]) => verifyAttempts(deps, attemptIds);
+  const relay = () => relayReady(deps, chain.id);
+  const watch = async () => {
+    await whenMined(chain);
+    return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books });
+  };
+  const settlementOf = (paymentId: string) =>
+    db
+      .selectFrom("settlement as s")
+      .innerJoin("payment as p", "p.settlement_id", "s.id")
+      .selectAll("s")
+      .where("p.id", "=", paymentId)
+      .executeTakeFirstOrThrow();
+  return {
+    ...made,
+    mode,
+    merchantId,
+    accountId,
+    destination,
+    addDestination,
+    create,
+    accountOf,
+    offer,
+    confirm,
+    attempt,
+    verify,
+    verdict: (attemptId: string) => findVerdict(deps, attemptId),
+    relay,
+    watch,
+    /** A whole payment, until its money has been booked. */
+    pay: async (buyer: PrivateKeyAccount, cents = 100n): Promise<string> => {
+      const paymentId = await create(cents);
+      await verify(await attempt(paymentId, buyer));
+      await relay();
+      await watch();
+      return paymentId;
+    },
+    settle: (...ids: string[]) => beginSettlements(deps, ids),
+    settlementOf,
+    status: async (paymentId: string) => good(await findStatus(deps, { paymentId, mode })),
+    transfers: () => db.selectFrom("transfer").selectAll().orderBy("created_at").execute(),
+  };
+}
+
+export type Till = Awaited<ReturnType<typeof makeTill>>;
