@@ -1,0 +1,170 @@
+import type { Address } from "viem";
+import { describe, expect, test } from "vitest";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { takeOwed } from "../../../payments/sweep.ts";
+import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
+import { makeTill, type Till } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+const balanceOf = async (of: Till) =>
+  (
+    await of.db
+      .selectFrom("merchant_balance")
+      .select("amount")
+      .where("merchant_id", "=", of.merchantId)
+      .executeTakeFirst()
+  )?.amount;
+const payoutsOf = (of: Till, settlementId: string) =>
+  of.db.selectFrom("transfer").selectAll().where("settlement_id", "=", settlementId).execute();
+const register = (of: Till, address: Address) =>
+  of.db
+    .updateTable("settlement_destination")
+    .set({ destination: `${chain.id}:${address}` })
+    .where("merchant_id", "=", of.merchantId)
+    .execute();
+
+describe("a settlement", () => {
+  test("pays the merchant what the buyer paid, and says where and when", async () => {
+    const id = await till.pay(await fundBuyer(chain), 250n);
+    const { id: settlementId } = await till.settlementOf(id);
+    expect(till.rung.at(-1)).toMatchObject({ queue: "settle", bell: { data: { settlementIds: [settlementId] } } });
+    const before = await usdcBalance(chain, till.destination);
+    expect(await till.settle(settlementId)).toEqual(["begun"]);
+    await till.relay();
+    await till.watch();
+    expect((await usdcBalance(chain, till.destination)) - before).toBe(2_500_000n);
+    expect(await till.settlementOf(id)).toMatchObject({
+      state: "paid",
+      amount: 2_500_000n,
+      destination: `${chain.id}:${till.destination}`,
+      paid_at: expect.any(Date),
+      due_at: null,
+    });
+  });
+
+  test("begun by several processes at once, and again later, makes one transfer and takes the money once", async () => {
+    const id = await till.pay(await fundBuyer(chain));
+    const { id: settlementId } = await till.settlementOf(id);
+    const other = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const outcomes = await Promise.all([till, other, till, other, till].map((one) => one.settle(settlementId)));
+    expect(outcomes.flat()).toEqual(Array(5).fill("begun"));
+    expect(await payoutsOf(till, settlementId)).toHaveLength(1);
+    expect(await balanceOf(till)).toBe(0n);
+    await till.relay();
+    await till.watch();
+    expect(await till.settle(settlementId)).toEqual(["begun"]);
+    expect(await payoutsOf(till, settlementId)).toHaveLength(1);
+  });
+
+  test("goes to the destination that is registered when it begins, and a later change does not move it", async () => {
+    const id = await till.pay(await fundBuyer(chain));
+    const { id: settlementId } = await till.settlementOf(id);
+    const [second, third] = [newKey().address, newKey().address];
+    await register(till, second);
+    await till.settle(settlementId);
+    await register(till, third);
+    await till.relay();
+    await till.watch();
+    expect(await usdcBalance(chain, second)).toBe(1_000_000n);
+    expect(await usdcBalance(chain, third)).toBe(0n);
+    expect((await till.settlementOf(id)).destination).toBe(`${chain.id}:${second}`);
+    await register(till, till.destination);
+  });
+
+  test("without a destination waits, owed by the sweep, and goes on when there is one", async () => {
+    const bare = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const id = await bare.pay(await fundBuyer(chain));
+    const { id: settlementId } = await bare.settlementOf(id);
+    await bare.db.deleteFrom("settlement_destination").where("merchant_id", "=", bare.merchantId).execute();
+    expect(await bare.settle(settlementId)).toEqual(["no_destination"]);
+    expect(await bare.settlementOf(id)).toMatchObject({ state: "due" });
+    expect(await balanceOf(bare)).toBe(1_000_000n);
+    expect(await payoutsOf(bare, settlementId)).toEqual([]);
+
+    await bare.addDestination();
+    bare.clock.advance(60_000);
+    const owed = await takeOwed(bare.deps);
+    expect(owed.settlements.map((row) => row.id)).toContain(settlementId);
+    await bare.watch();
+    bare.clock.advance(-60_000);
+    expect(await bare.settle(settlementId)).toEqual(["begun"]);
+    await bare.relay();
+    await bare.watch();
+    expect(await usdcBalance(chain, bare.destination)).toBe(1_000_000n);
+  });
+
+  test("that the merchant's balance does not cover pays nothing and keeps no one else waiting", async () => {
+    const poor = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const short = await poor.settlementOf(await poor.pay(await fundBuyer(chain)));
+    const fine = await till.settlementOf(await till.pay(await fundBuyer(chain)));
+    await poor.db
+      .updateTable("merchant_balance")
+      .set({ amount: 999_999n })
+      .where("merchant_id", "=", poor.merchantId)
+      .execute();
+    expect(await till.settle(short.id, fine.id)).toEqual(["balance_short", "begun"]);
+    expect(await payoutsOf(poor, short.id)).toEqual([]);
+    expect(await balanceOf(poor)).toBe(999_999n);
+    const { state } = await poor.db
+      .selectFrom("settlement")
+      .select("state")
+      .where("id", "=", short.id)
+      .executeTakeFirstOrThrow();
+    expect(state).toBe("due");
+    expect(await payoutsOf(till, fine.id)).toHaveLength(1);
+  });
+
+  test("is signed by nobody while the watcher does not stand at the head", async () => {
+    const id = await till.pay(await fundBuyer(chain));
+    const { id: settlementId } = await till.settlementOf(id);
+    till.clock.advance(120_000);
+    expect(await till.settle(settlementId)).toEqual(["watcher_behind"]);
+    await till.watch();
+    expect(await till.settle(settlementId)).toEqual(["begun"]);
+  });
+});
+
+test("the ledger of whole lives sums to zero and is what the chain says, payment by payment", async () => {
+  const own = await startChain();
+  const one = await makeTill(own);
+  const two = await makeTill(own, { databaseUrl: one.databaseUrl });
+  const buyers = await fundBuyers(own, 6);
+  const ids: string[] = [];
+  for (const [index, buyer] of buyers.entries())
+    ids.push(await (index % 2 ? one : two).pay(buyer, 100n * BigInt(index + 1)));
+  const settlements = await Promise.all(ids.map((id) => one.settlementOf(id)));
+  // The last one stays owed.
+  await one.settle(...settlements.slice(0, 5).map(({ id }) => id));
+  await one.relay();
+  await one.watch();
+
+  const entries = await one.db.selectFrom("ledger_entry").selectAll().execute();
+  const sumOf = (account: string) =>
+    entries.filter((entry) => entry.account === account).reduce((sum, { amount }) => sum + amount, 0n);
+  expect(entries.reduce((sum, { amount }) => sum + amount, 0n)).toBe(0n);
+  expect(sumOf("treasury")).toBe(await usdcBalance(own, own.keys.treasury.address));
+  expect(sumOf("treasury")).toBe(6_000_000n);
+  expect(sumOf("in_transit")).toBe(0n);
+  expect(sumOf(`payable:${two.merchantId}`)).toBe(0n);
+  expect(sumOf(`payable:${one.merchantId}`)).toBe(-6_000_000n);
+  expect(await balanceOf(one)).toBe(6_000_000n);
+  expect(await balanceOf(two)).toBe(0n);
+  expect(await usdcBalance(own, two.destination)).toBe(1_000_000n + 3_000_000n + 5_000_000n);
+
+  // Every booking of a movement names a log that is there.
+  const groups = await one.db.selectFrom("ledger_group").selectAll().where("tx_hash", "is not", null).execute();
+  expect(groups).toHaveLength(11);
+  for (const group of groups) {
+    const receipt = await own.client.getTransactionReceipt({ hash: group.tx_hash as `0x${string}` });
+    expect(receipt.blockHash).toBe(group.block_hash);
+    expect(receipt.logs.map((log) => log.logIndex)).toContain(group.log_index);
+  }
+  for (const [index, id] of ids.entries()) {
+    const { state, info } = await one.status(id);
+    expect({ state, value: info?.optionAmount.value }).toEqual({
+      state: "succeeded",
+      value: 1_000_000n * BigInt(index + 1),
+    });
+  }
+});
