@@ -1,0 +1,73 @@
+import type { Worker } from "bullmq";
+import { Registry } from "prom-client";
+import { createLog } from "../../ops/log.ts";
+import { createMetrics } from "../../ops/metrics.ts";
+import { describeBriefly } from "../../ops/redaction.ts";
+import type { QueueName } from "../../queues/catalog.ts";
+import { openPatientRedis, openRedis } from "../../queues/connection.ts";
+import { consume, type Handler } from "../../queues/consume.ts";
+import { openRing } from "../../queues/ring.ts";
+import { atEnd } from "./at-end.ts";
+import { redisPrefix } from "./redis.ts";
+import { waitFor } from "./wait-for.ts";
+
+/** Queues under a prefix of one's own, on the shared Redis or on another one: rings, and workers with any handler. */
+export async function openQueues(at: { url?: string; prefix?: string } = {}) {
+  const shared = redisPrefix();
+  const { url, prefix } = { url: at.url ?? shared.url, prefix: at.prefix ?? shared.prefix };
+  const lines: string[] = [];
+  const log = createLog({ level: "debug", role: "test" }, { write: (line) => void lines.push(line) });
+  const metrics = createMetrics(new Registry(), "worker");
+  const redis = openRedis(url, () => undefined);
+  const { ring, queues, close } = openRing({ redis, prefix, log, metrics });
+  const queue = (name: QueueName) => {
+    const found = queues.find((one) => one.name === name);
+    if (!found) throw new Error(`there is no queue ${name}`);
+    return found;
+  };
+  const workers: Worker[] = [];
+  const connections = [redis];
+  atEnd(async () => {
+    await Promise.all(workers.map((worker) => worker.close(true)));
+    await close();
+    for (const connection of connections) connection.disconnect();
+  });
+  /** Serves a queue. What the handler throws is passing trouble when it says so (`transient: true`). */
+  const serve = <N extends QueueName>(name: N, handle: Handler<N>): Worker => {
+    const connect = () => {
+      const connection = openPatientRedis(url, () => undefined);
+      connections.push(connection);
+      return connection;
+    };
+    const worker = consume(name, handle, {
+      connect,
+      prefix,
+      signal: new AbortController().signal,
+      isTransient: (cause) => (cause as { transient?: boolean }).transient === true,
+      describe: describeBriefly,
+      log,
+      metrics,
+    });
+    workers.push(worker);
+    return worker;
+  };
+  return {
+    url,
+    prefix,
+    redis,
+    ring,
+    queue,
+    serve,
+    metrics,
+    lines,
+    ready: () => waitFor(() => redis.status === "ready", { within: 10_000, what: "Redis answers" }),
+    /** How many jobs of a queue stand anywhere, and how many of them are kept as failed. */
+    count: async (name: QueueName) => {
+      const counts = await queue(name).getJobCounts("waiting", "active", "delayed", "failed", "completed");
+      return { all: Object.values(counts).reduce((sum, one) => sum + one, 0), failed: counts.failed ?? 0 };
+    },
+  };
+}
+
+/** Trouble that passes. */
+export const passing = () => Object.assign(new Error("the chain does not answer"), { transient: true });
