@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { isTransientChainError } from "../../../chains/faults.ts";
+import { type JobData, queueNames } from "../../../queues/catalog.ts";
+import { createHandlers } from "../../../workers/handlers.ts";
+import { createJudge } from "../../../workers/trouble.ts";
+import { fundBuyer, startChain } from "../../support/chain.ts";
+import { execute } from "../../support/sql.ts";
+import { makeTill } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+const handlers = createHandlers({ ...till.deps, isTransient: createJudge(isTransientChainError) });
+const aborted = AbortSignal.abort();
+const run = <N extends keyof typeof handlers>(name: N, data: JobData<N>) =>
+  (handlers[name] as (data: JobData<N>, signal: AbortSignal) => Promise<unknown>)(data, aborted);
+
+/** Everything that must not change when a job is run once too often. */
+const everything = async () => {
+  const tables = ["payment", "attempt", "transfer", "transaction", "settlement", "ledger_entry", "merchant_balance"];
+  const rows = await Promise.all(
+    tables.map(async (table) => [table, await execute(till.databaseUrl, `select * from ${table} order by 1, 2, 3`)]),
+  );
+  return Object.fromEntries(rows) as Record<string, unknown>;
+};
+
+test("every job of a payment that is over, run again by hand in any order, changes nothing and moves no money", async () => {
+  const paymentId = await till.create();
+  const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
+  await run("verify-signature", { attemptId });
+  const [transfer] = await till.transfers();
+  const relay = { chain: chain.id, transferId: transfer?.id ?? "" };
+  await run("relay-permit", relay);
+  await till.watch();
+  const settlementIds = [(await till.settlementOf(paymentId)).id] as [string];
+  await run("settle", { settlementIds });
+  await run("relay-permit", relay);
+  await till.watch();
+  expect((await till.settlementOf(paymentId)).state).toBe("paid");
+  const before = await everything();
+  const nonce = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" });
+
+  till.clock.advance(3_600_000);
+  const jobs: [keyof typeof handlers, unknown][] = [
+    ["settle", { settlementIds }],
+    ["expire-payment", { paymentId }],
+    ["verify-signature", { attemptId }],
+    ["relay-permit", relay],
+    ["watch-chain", { chain: chain.id, block: 1 }],
+    ["sweep", { at: 1 }],
+  ];
+  for (const [name, data] of [...jobs, ...jobs.toReversed()]) await run(name, data as never);
+  await Promise.all(jobs.map(([name, data]) => run(name, data as never)));
+  expect(await everything()).toEqual(before);
+  expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" })).toBe(nonce);
+});
+
+test("jobs about rows that are not there end quietly", async () => {
+  const id = "0".repeat(32);
+  expect(await run("verify-signature", { attemptId: `att_${id}` })).toEqual({ done: true });
+  expect(await run("expire-payment", { paymentId: `pay_${id}` })).toEqual({ done: true });
+  expect(await run("settle", { settlementIds: [`stl_${id}`] })).toEqual({ done: true });
+  expect(await run("relay-permit", { chain: chain.id, transferId: `trf_${id}` })).toEqual({ done: true });
+});
+
+test("a job on a chain that has left the networks file wants a person", async () => {
+  const lost = { chain: "eip155:999", transferId: `trf_${"0".repeat(32)}` };
+  await expect(run("relay-permit", lost)).rejects.toMatchObject({ code: "unknown_chain", transient: false });
+});
+
+test("there is a handler for every queue", () => {
+  expect(Object.keys(handlers).sort()).toEqual(queueNames.toSorted());
+});
