@@ -65,3 +65,16 @@ export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promi
     return { attempt, option, payment };
   });
 }
+
+/** Locks those of these attempts that still wait, for the rest of the transaction. */
+export async function lockWaiting(db: Db, ids: readonly string[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom("attempt")
+    .select("id")
+    .where(sql<boolean>`id = any(${ids})`)
+    .where("state", "=", "waiting")
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+  return rows.map((row) => row.id);
+}

@@ -1,8 +1,8 @@
 import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 
-/** How far a chain has been read. */
-export type Cursor = { chain: string; number: number; hash: string; finalNumber: number };
+/** How far a chain has been read, in one watcher's hands: writes with an older fence match no row. */
+export type Cursor = { chain: string; number: number; hash: string; finalNumber: number; fence: number };
 
 /** Starts reading a chain at a block, the first time it is watched; false when it was watched before. */
 export async function ensureCursor(
@@ -29,46 +29,62 @@ export async function ensureCursor(
   return inserted !== undefined;
 }
 
-/** Takes the watch over a chain; undefined while another process has it. */
+/** Takes the watch over a chain, raising its fence; undefined while somebody has it. */
 export async function takeCursor(
   db: Db,
   args: { chain: string; owner: string; now: Date; until: Date },
 ): Promise<Cursor | undefined> {
   return db
     .updateTable("chain_cursor")
-    .set({ owner: args.owner, lease_until: args.until, due_at: args.until })
+    .set({ owner: args.owner, lease_until: args.until, due_at: args.until, fence: sql`fence + 1` })
     .where("chain", "=", args.chain)
-    .where((eb) =>
-      eb.or([eb("lease_until", "is", null), eb("lease_until", "<=", args.now), eb("owner", "=", args.owner)]),
-    )
-    .returning(["chain", "number", "hash", "final_number as finalNumber"])
+    .where((eb) => eb.or([eb("lease_until", "is", null), eb("lease_until", "<=", args.now)]))
+    .returning(["chain", "number", "hash", "final_number as finalNumber", "fence"])
     .executeTakeFirst();
 }
 
-/** Lets go of the watch; the due time stays, so that the sweep rings if nobody goes on. */
-export async function releaseCursor(
-  db: Db,
-  args: { chain: string; owner: string; reachedHeadAt: Date | undefined },
-): Promise<void> {
+/** Keeps the watch for longer; does nothing when it is somebody else's by now. */
+export async function renewCursor(db: Db, cursor: Cursor, until: Date): Promise<void> {
   await db
     .updateTable("chain_cursor")
-    .set({ owner: null, lease_until: null, ...(args.reachedHeadAt ? { reached_head_at: args.reachedHeadAt } : {}) })
-    .where("chain", "=", args.chain)
-    .where("owner", "=", args.owner)
+    .set({ lease_until: until, due_at: until })
+    .where("chain", "=", cursor.chain)
+    .where("fence", "=", cursor.fence)
     .execute();
 }
 
-/** Moves the cursor to the next block. False when it does not stand on that block's parent any more. */
+/** Lets go of the watch; the due time stays, so that the sweep rings if nobody goes on. */
+export async function releaseCursor(db: Db, cursor: Cursor, reachedHeadAt: Date | undefined): Promise<void> {
+  await db
+    .updateTable("chain_cursor")
+    .set({ owner: null, lease_until: null, ...(reachedHeadAt ? { reached_head_at: reachedHeadAt } : {}) })
+    .where("chain", "=", cursor.chain)
+    .where("fence", "=", cursor.fence)
+    .execute();
+}
+
+/**
+ * Moves the cursor to another block; confirmed heights above it are taken back. False when it does not stand where it
+ * is believed to, or the watch is somebody else's.
+ */
 export async function advanceCursor(
   db: Db,
-  args: { chain: string; from: { number: number; hash: string }; to: { number: number; hash: string }; until: Date },
+  from: Cursor,
+  to: { number: number; hash: string; until: Date },
 ): Promise<boolean> {
   const result = await db
     .updateTable("chain_cursor")
-    .set({ number: args.to.number, hash: args.to.hash, lease_until: args.until, due_at: args.until })
-    .where("chain", "=", args.chain)
-    .where("number", "=", args.from.number)
-    .where("hash", "=", args.from.hash)
+    .set({
+      number: to.number,
+      hash: to.hash,
+      final_number: sql`least(final_number, ${to.number})`,
+      lease_until: to.until,
+      due_at: to.until,
+    })
+    .where("chain", "=", from.chain)
+    .where("fence", "=", from.fence)
+    .where("number", "=", from.number)
+    .where("hash", "=", from.hash)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
@@ -81,6 +97,13 @@ export async function raiseFinal(db: Db, args: { chain: string; finalNumber: num
     .where("chain", "=", args.chain)
     .where("final_number", "<", args.finalNumber)
     .execute();
+}
+
+/** True when the chain has a cursor. */
+export async function isWatched(db: Db, chain: string): Promise<boolean> {
+  return (
+    (await db.selectFrom("chain_cursor").select("chain").where("chain", "=", chain).executeTakeFirst()) !== undefined
+  );
 }
 
 /** When the watcher of a chain last stood at its head. */

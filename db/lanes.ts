@@ -16,7 +16,7 @@ export async function ensureLane(
     .execute();
 }
 
-/** Takes a free lane of a chain (or one whose owner's time is up), raising its fence. Undefined when there is none. */
+/** Takes a free lane among some (or one whose owner's time is up), raising its fence. Undefined when there is none. */
 export async function takeLane(
   db: Db,
   args: { chain: string; addresses: readonly string[]; owner: string; now: Date; until: Date },
@@ -91,4 +91,9 @@ export async function skipUsedNonces(db: Db, args: { laneId: string; nextNonce: 
     .where("id", "=", args.laneId)
     .where("next_nonce", "<", args.nextNonce)
     .execute();
+}
+
+/** The address of a lane, from its id (CAIP-10). */
+export function addressOfLane(laneId: string): `0x${string}` {
+  return laneId.slice(laneId.lastIndexOf(":") + 1) as `0x${string}`;
 }

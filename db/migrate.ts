@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { type Migration, Migrator } from "kysely/migration";
 import { openDb } from "./open.ts";
+import { listTransitions } from "./states.ts";
 import type { Pool } from "./tables.ts";
 
 const folder = new URL("./migrations/", import.meta.url);
@@ -20,6 +21,12 @@ async function getMigrations(): Promise<Record<string, Migration>> {
 export async function migrate(db: Pool): Promise<string[]> {
   const { error, results } = await new Migrator({ db, provider: { getMigrations } }).migrateToLatest();
   if (error) throw error;
+  // The moves of this release; those of the releases before stay, because events speak of them.
+  await db
+    .insertInto("transition")
+    .values(listTransitions())
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
   return (results ?? []).map((result) => result.migrationName);
 }
 

@@ -12,14 +12,19 @@ export async function upsertOptions(
   rows: readonly Insertable<Tables["payment_option"]>[],
 ): Promise<OptionRow[]> {
   if (rows.length === 0) return [];
-  return db
-    .insertInto("payment_option")
-    .values([...rows])
-    .onConflict((conflict) =>
-      conflict.columns(["payment_id", "payer", "asset"]).doUpdateSet((eb) => ({ account: eb.ref("excluded.account") })),
-    )
-    .returningAll()
-    .execute();
+  return (
+    db
+      .insertInto("payment_option")
+      // In one order for everybody, so that two calls with the same accounts cannot wait for each other.
+      .values(rows.toSorted((a, b) => (`${a.payer} ${a.asset}` < `${b.payer} ${b.asset}` ? -1 : 1)))
+      .onConflict((conflict) =>
+        conflict
+          .columns(["payment_id", "payer", "asset"])
+          .doUpdateSet((eb) => ({ account: eb.ref("excluded.account") })),
+      )
+      .returningAll()
+      .execute()
+  );
 }
 
 /** An option of a payment. */

@@ -29,21 +29,39 @@ export async function orphanSightings(db: Db, args: { chain: string; above: numb
   return rows.flatMap((row) => row.transfer_id ?? []);
 }
 
-/** True when a movement with this authorization stands on the chain as we have read it. */
-export async function isSighted(
-  db: Db,
-  key: { chain: string; token: string; payer: string; nonce: string },
-): Promise<boolean> {
+/** What a movement has to be like to be a certain transfer's. */
+type Movement = Pick<TransferRow, "chain" | "token" | "payer" | "receiver" | "amount" | "authorization_nonce">;
+
+/** True when exactly this movement stands on the chain as we have read it. */
+export async function isSighted(db: Db, movement: Movement): Promise<boolean> {
   const row = await db
     .selectFrom("sighting")
     .select("log_index")
-    .where("chain", "=", key.chain)
-    .where("authorization_nonce", "=", key.nonce)
-    .where("token", "=", key.token)
-    .where("payer", "=", key.payer)
+    .where("chain", "=", movement.chain)
+    .where("authorization_nonce", "=", movement.authorization_nonce)
+    .where("token", "=", movement.token)
+    .where("payer", "=", movement.payer)
+    .where("receiver", "=", movement.receiver)
+    .where("amount", "=", movement.amount)
     .where("orphaned", "=", false)
     .executeTakeFirst();
   return row !== undefined;
+}
+
+/** Which of these logs are on record as standing. */
+export async function listKnownLogs(
+  db: Db,
+  args: { chain: string; logs: readonly { blockHash: string; logIndex: number }[] },
+): Promise<Set<string>> {
+  if (args.logs.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("sighting")
+    .select(["block_hash", "log_index"])
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`block_hash = any(${args.logs.map((log) => log.blockHash)})`)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.map((row) => `${row.block_hash} ${row.log_index}`));
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Every state machine as data: machine → state → states it may move to. `new` is where a row comes from that did not
- * exist before. The first migration seeds the table `transition` from this, and `event` has a foreign key to it, so
- * that nobody, psql included, can record a move that is not listed here.
+ * exist before. Migrating copies this into the table `transition`, and `event` has a foreign key to it, so that nobody,
+ * psql included, can record a move that is not listed here.
  */
 export const machines = {
   /** The public states of the specification, part 3. */
@@ -35,8 +35,8 @@ export const machines = {
   },
   /**
    * Signed bytes of a lane. `signed`: stored, perhaps sent. `offered`: sent, no answer that it was taken. `accepted`:
-   * an endpoint took it. `included`: in a block. `final`: in a block that cannot go. `replaced`: another one with the
-   * same nonce is final.
+   * an endpoint took it. `included`: in a block. `final`: in a block that finality says cannot go; should it go all
+   * the same, the bytes are offered again. `replaced`: another one with the same nonce is final.
    */
   transaction: {
     new: ["signed"],
@@ -44,14 +44,14 @@ export const machines = {
     offered: ["accepted", "included", "replaced"],
     accepted: ["offered", "included", "replaced"],
     included: ["accepted", "final"],
-    final: [],
-    replaced: [],
+    final: ["accepted"],
+    replaced: ["accepted"],
   },
   /** The payout of what a merchant is owed. */
   settlement: {
     new: ["due"],
     due: ["paying"],
-    paying: ["paid", "due"],
+    paying: ["paid"],
     paid: [],
   },
 } as const satisfies Record<string, Record<string, readonly string[]>>;

@@ -115,23 +115,20 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
       and t.state in ('signed', 'offered', 'accepted')`.execute(db);
 }
 
-/** Blocks above a height are gone: what was in them has to be offered again. */
+/**
+ * Blocks above a height are gone: what was in them has to be offered again, final or not, and what it had replaced may
+ * land in its place.
+ */
 export async function unmarkIncluded(db: Db, args: { chain: string; above: number }): Promise<void> {
-  await db
-    .updateTable("transaction")
-    .set({
-      state: "accepted",
-      block_number: null,
-      block_hash: null,
-      gas_used: null,
-      gas_price: null,
-      reverted: null,
-      offered_at: null,
-    })
-    .where("chain", "=", args.chain)
-    .where("state", "=", "included")
-    .where("block_number", ">", args.above)
-    .execute();
+  await sql`
+    with lost as (
+      update transaction set state = 'accepted', block_number = null, block_hash = null, gas_used = null,
+        gas_price = null, reverted = null, offered_at = null
+      where chain = ${args.chain} and state in ('included', 'final') and block_number > ${args.above}
+      returning lane_id, nonce
+    )
+    update transaction t set state = 'accepted', offered_at = null from lost
+    where t.lane_id = lost.lane_id and t.nonce = lost.nonce and t.state = 'replaced'`.execute(db);
 }
 
 /** What is in blocks up to a height is final, and every other set of bytes with the same nonce replaced. */

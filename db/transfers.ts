@@ -36,6 +36,19 @@ export async function claimReady(
   return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
+/** A transfer that could be carried now. */
+export async function findWaiting(db: Db, args: { chain: string; now: Date }): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("transfer")
+    .select("id")
+    .where("chain", "=", args.chain)
+    .where("state", "=", "ready")
+    .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
+    .limit(1)
+    .executeTakeFirst();
+  return row?.id;
+}
+
 /** How many transfers stand in each unfinished state. */
 export async function countUnfinished(db: Db): Promise<{ chain: string; state: string; count: number }[]> {
   return db
@@ -62,6 +75,11 @@ export async function carryTransfers(
   });
 }
 
+/** SQL: when a transfer in trouble is tried again; longer each time, up to a minute. */
+function backOff(now: Date) {
+  return sql<Date>`${now}::timestamptz + least(60, power(2, least(troubles, 6))) * interval '1 second'`;
+}
+
 /** Keeps a transfer that cannot be made now until a later try; the authorization stays good until it expires. */
 export async function holdTransfer(db: Db, args: { id: string; trouble: string; now: Date }): Promise<void> {
   await db
@@ -70,8 +88,8 @@ export async function holdTransfer(db: Db, args: { id: string; trouble: string; 
       lane_id: null,
       last_trouble: args.trouble,
       troubles: sql`troubles + 1`,
-      hold_until: sql<Date>`${args.now}::timestamptz + least(60, power(2, troubles)) * interval '1 second'`,
-      due_at: sql<Date>`${args.now}::timestamptz + least(60, power(2, troubles)) * interval '1 second'`,
+      hold_until: backOff(args.now),
+      due_at: backOff(args.now),
     })
     .where("id", "=", args.id)
     .where("state", "=", "ready")
@@ -109,7 +127,7 @@ export async function listCarried(
     .execute();
 }
 
-/** Takes transfers out of a nonce that did not make them, to be tried alone. */
+/** Takes transfers out of a nonce that did not make them, to be tried alone, and later each time. */
 export async function uncarryTransfers(
   db: Db,
   args: { ids: readonly string[]; reason: string; now: Date },
@@ -121,12 +139,8 @@ export async function uncarryTransfers(
     at: args.now,
     detail: { reason: args.reason },
     set: {
-      lane_id: null,
-      lane_nonce: null,
-      alone: true,
-      due_at: args.now,
-      hold_until: null,
-      last_trouble: args.reason,
+      ...{ lane_id: null, lane_nonce: null, alone: true, last_trouble: args.reason },
+      ...{ troubles: sql`troubles + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
     },
   });
 }
@@ -146,34 +160,47 @@ export type ConfirmedTransfer = {
   log_index: number;
 };
 
-/** Included transfers whose block is at or below a height. */
+/** Included transfers whose block is at or below a height, oldest first. */
 export async function listConfirmable(
   db: Db,
   args: { chain: string; upTo: number; limit: number },
 ): Promise<ConfirmedTransfer[]> {
-  return db
-    .selectFrom("transfer as t")
-    .innerJoin("sighting as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
-    .select([
-      "t.id",
-      "t.purpose",
-      "t.payment_id",
-      "t.settlement_id",
-      "t.chain",
-      "t.asset",
-      "t.amount",
-      "s.block_number",
-      "s.block_hash",
-      "s.tx_hash",
-      "s.log_index",
-    ])
+  return proofs(db)
     .where("t.chain", "=", args.chain)
     .where("t.state", "=", "included")
     .where("s.block_number", "<=", args.upTo)
-    .orderBy("s.block_number")
-    .orderBy("s.log_index")
     .limit(args.limit)
     .execute();
+}
+
+/**
+ * Confirms transfers, if the sighting that proves each still stands at or below a height. Gives them with the proof
+ * as it stands now, in the order of the chain.
+ */
+export async function confirmTransfers(
+  db: Db,
+  args: { ids: readonly string[]; upTo: number; at: Date },
+): Promise<ConfirmedTransfer[]> {
+  const moved = await moveRows(db, "transfer", {
+    ids: args.ids,
+    from: "included",
+    to: "confirmed",
+    at: args.at,
+    where: sql`exists (
+      select from sighting s where s.transfer_id = transfer.id and not s.orphaned and s.block_number <= ${args.upTo})`,
+  });
+  if (moved.length === 0) return [];
+  return proofs(db).where(sql<boolean>`t.id = any(${moved})`).execute();
+}
+
+function proofs(db: Db) {
+  return db
+    .selectFrom("transfer as t")
+    .innerJoin("sighting as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
+    .select(["t.id", "t.purpose", "t.payment_id", "t.settlement_id", "t.chain", "t.asset", "t.amount"])
+    .select(["s.block_number", "s.block_hash", "s.tx_hash", "s.log_index"])
+    .orderBy("s.block_number")
+    .orderBy("s.log_index");
 }
 
 /** Unfinished transfers whose authorization is past its time at a chain time. */
@@ -187,6 +214,7 @@ export async function listOutlived(
     .where("chain", "=", args.chain)
     .where("state", "in", ["ready", "carried"])
     .where("valid_before", "<=", Math.floor(args.chainTime.getTime() / 1000))
+    .orderBy("valid_before")
     .limit(args.limit)
     .execute();
 }

@@ -58,7 +58,7 @@ const evmNetwork = z.strictObject({
 
 const Networks = z.strictObject({
   /** Part of every authorization nonce, so that two deployments on one treasury cannot meet. */
-  deployment: z.string().min(1).max(64),
+  deployment: z.string().regex(/^[-_.a-zA-Z0-9]{1,64}$/, "expected up to 64 letters, digits, dots, dashes"),
   chains: z.array(evmNetwork).min(1),
 });
 

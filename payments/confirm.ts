@@ -5,7 +5,7 @@ import { moveRows } from "../db/moves.ts";
 import { findOption } from "../db/options.ts";
 import { findPayment } from "../db/payments.ts";
 import type { Mode } from "../db/tables.ts";
-import type { PaymentDeps } from "./deps.ts";
+import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { findClosed } from "./options.ts";
@@ -13,9 +13,6 @@ import { findClosed } from "./options.ts";
 /** What a wallet hands back: one result per action, in order (specification, 2.10). */
 export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
 export type Confirm = { paymentId: string; mode: Mode; optionId: string; results: readonly WalletResult[] };
-
-/** After this the sweep asks for the verdict again, milliseconds. */
-const RING_AGAIN_MS = 2_000;
 
 /**
  * Takes a confirm: cheap checks, then the attempt is written and its verification rung. Gives the attempt to wait for,

@@ -20,3 +20,6 @@ export type PaymentDeps = {
   /** The only clock. */
   now: () => Date;
 };
+
+/** After this the sweep rings again for a row whose own ring was lost, milliseconds. */
+export const RING_AGAIN_MS = 2_000;

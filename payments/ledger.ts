@@ -9,6 +9,8 @@ export const accounts = {
   payable: (merchantId: string) => `payable:${merchantId}`,
   /** Payouts that have left a merchant's balance and not yet arrived. */
   inTransit: "in_transit",
+  /** Money that arrived and belongs to nobody yet. */
+  exceptions: "exceptions",
 } as const;
 
 type Movement = Pick<
@@ -26,6 +28,20 @@ export function paymentGroup(transfer: Movement, merchantId: string): Group {
     entries: [
       { account: accounts.treasury, asset, amount },
       { account: accounts.payable(merchantId), asset, amount: -amount },
+    ],
+  };
+}
+
+/** A buyer's money has arrived for a payment that does not take it any more. */
+export function exceptionGroup(transfer: Movement): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "exception",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: [
+      { account: accounts.treasury, asset, amount },
+      { account: accounts.exceptions, asset, amount: -amount },
     ],
   };
 }

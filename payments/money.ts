@@ -3,14 +3,38 @@ import type { EvmNetwork } from "../ops/networks.ts";
 import type { Money } from "./views.ts";
 
 const currencies = new Set(Intl.supportedValuesOf("currency"));
+/**
+ * ISO 4217: currencies whose minor unit is not a hundredth. Intl knows how currencies are shown, which is another thing
+ * (it gives the forint no decimals).
+ */
+const oddDecimals = new Map<string, number>([
+  ...[
+    "BIF",
+    "CLP",
+    "DJF",
+    "GNF",
+    "ISK",
+    "JPY",
+    "KMF",
+    "KRW",
+    "PYG",
+    "RWF",
+    "UGX",
+    "UYI",
+    "VND",
+    "VUV",
+    "XAF",
+    "XOF",
+    "XPF",
+  ].map((code): [string, number] => [code, 0]),
+  ...["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"].map((code): [string, number] => [code, 3]),
+  ...["CLF", "UYW"].map((code): [string, number] => [code, 4]),
+]);
 const currencyNames = new Intl.DisplayNames("en", { type: "currency" });
 
 /** Minor decimals of an ISO 4217 currency; undefined when there is no such currency. */
 export function currencyDecimals(code: string): number | undefined {
-  if (!currencies.has(code)) return undefined;
-  return (
-    new Intl.NumberFormat("en", { style: "currency", currency: code }).resolvedOptions().maximumFractionDigits ?? 2
-  );
+  return currencies.has(code) ? (oddDecimals.get(code) ?? 2) : undefined;
 }
 
 /**

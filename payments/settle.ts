@@ -11,7 +11,7 @@ import { listDueSettlements, type SettlementWithDestination } from "../db/settle
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { toAuthorization } from "../transfers/authorization.ts";
-import type { PaymentDeps } from "./deps.ts";
+import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { settlementBegunGroup } from "./ledger.ts";
 import { ringRelays } from "./relay.ts";
@@ -23,13 +23,15 @@ import { ringRelays } from "./relay.ts";
 const NEVER_OUT = 4_102_444_800;
 /** The treasury signs nothing while the watcher is further behind than this, milliseconds. */
 const WATCH_FRESH_MS = 60_000;
-/** After this the sweep rings again for a payout that no lane has taken, milliseconds. */
-const RING_AGAIN_MS = 2_000;
 
 /** What became of a settlement: begun now or before, or why it has to wait. */
 export type SettleOutcome = "begun" | "watcher_behind" | "no_destination" | "balance_short";
 
-type Deps = PaymentDeps & { keys: ReadonlyMap<string, EvmKeys> };
+type Deps = PaymentDeps & {
+  keys: ReadonlyMap<string, EvmKeys>;
+  /** When this process began: what the watcher had reached before may be from before a restore. */
+  startedAt: Date;
+};
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
@@ -71,7 +73,8 @@ async function listCaughtUp(deps: Deps, due: readonly SettlementWithDestination[
   const caughtUp = new Set<string>();
   for (const chain of new Set(due.map(({ asset }) => chainOf(asset)))) {
     const reached = await findReachedHead(deps.db, chain);
-    if (reached && deps.now().getTime() - reached.getTime() <= WATCH_FRESH_MS) caughtUp.add(chain);
+    if (reached && reached > deps.startedAt && deps.now().getTime() - reached.getTime() <= WATCH_FRESH_MS)
+      caughtUp.add(chain);
   }
   return caughtUp;
 }

@@ -1,16 +1,13 @@
 import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
-import { listWaitingAttempts, type WholeAttempt } from "../db/attempts.ts";
+import { listWaitingAttempts, lockWaiting, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict, Verifier } from "../transfers/verify.ts";
-import type { PaymentDeps } from "./deps.ts";
+import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { ringRelays } from "./relay.ts";
-
-/** After this the sweep rings again for a transfer that no lane has taken, milliseconds. */
-const RING_AGAIN_MS = 2_000;
 
 type Deps = PaymentDeps & { verifier: Verifier };
 
@@ -83,21 +80,22 @@ async function accept(deps: Deps, good: readonly WholeAttempt[]): Promise<Map<st
   if (good.length === 0) return new Map();
   return deps.db.transaction().execute(async (db) => {
     const at = deps.now();
-    const moved = new Set(
-      await moveRows(db, "payment", {
-        ids: good.map(({ payment }) => payment.id),
-        from: "requires_action",
-        to: "processing",
-        at,
-        where: sql`expires_at > ${at}`,
-        set: { due_at: null },
-      }),
+    // Another job may have judged some of them meanwhile; the lock keeps the rest ours.
+    const ours = new Set(
+      await lockWaiting(
+        db,
+        good.map(({ attempt }) => attempt.id),
+      ),
     );
-    const won = good.filter(({ payment }) => moved.has(payment.id));
+    const still = good.filter(({ attempt }) => ours.has(attempt.id));
+    const paymentIds = still.map(({ payment }) => payment.id);
+    const inTime = { where: sql`expires_at > ${at}`, set: { due_at: null } };
+    const moved = new Set(
+      await moveRows(db, "payment", { ids: paymentIds, from: "requires_action", to: "processing", at, ...inTime }),
+    );
+    const won = still.filter(({ payment }) => moved.has(payment.id));
     const ids = won.map(({ attempt }) => attempt.id);
-    const verified = await moveRows(db, "attempt", { ids, from: "waiting", to: "verified", at, set: { due_at: null } });
-    if (verified.length !== won.length)
-      throw new Error("an attempt was judged elsewhere while its payment waited for it");
+    await moveRows(db, "attempt", { ids, from: "waiting", to: "verified", at, set: { due_at: null } });
     await succeedInTestMode(
       db,
       won.filter(({ payment }) => payment.mode === "test"),

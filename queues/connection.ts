@@ -5,7 +5,13 @@ import { Redis } from "ioredis";
  * it (the sweep rings what was missed).
  */
 export function openRedis(url: string, onError: (error: Error) => void): Redis {
-  const redis = new Redis(url, { enableOfflineQueue: false, maxRetriesPerRequest: 1, retryStrategy });
+  // A server that hangs is as good as away.
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    commandTimeout: 1_000,
+    retryStrategy,
+  });
   redis.on("error", onError);
   return redis;
 }

@@ -1,12 +1,14 @@
-import { readBlock, readTransfers } from "../chains/evm/blocks.ts";
+import type { Hex } from "viem";
+import { readBlock, readTransfersBetween, type SeenTransfer } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
 import { type Cursor, raiseFinal } from "../db/cursors.ts";
-import { moveRows } from "../db/moves.ts";
+import { listKnownLogs } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { finishTransactions } from "../db/transactions.ts";
-import { type ConfirmedTransfer, listConfirmable } from "../db/transfers.ts";
+import { type ConfirmedTransfer, confirmTransfers, listConfirmable } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
+import { isOurs, recordBlocks } from "./record.ts";
 
 /**
  * Books confirmed transfers in the transaction that confirms them, all or nothing. Gives what is to be done after the
@@ -19,70 +21,93 @@ const CHUNK = 100;
 
 /**
  * Confirms every included transfer that stands at the depth of the network's finality, and books it. Blocks that were
- * read in an earlier turn (up to `readBefore`) are read again first: what is called confirmed is still there.
+ * read in an earlier turn (up to `readBefore`) are read again first: what is called confirmed is still there, and what
+ * the first reading missed is found.
  */
 export async function confirmFinal(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; head: number; readBefore: number; book: Book },
+  args: { cursor: Cursor; readBefore: number; book: Book },
 ): Promise<void> {
-  const final = Math.min(await readFinalNumber(chain, args.head), args.cursor.number);
-  if (final <= args.cursor.finalNumber) return;
+  const { cursor } = args;
+  const final = Math.min(await readFinalNumber(chain, cursor), cursor.number);
+  const again = { from: cursor.finalNumber + 1, to: Math.min(final, args.readBefore) };
+  if (again.from <= again.to) await readAgain(deps, chain, again);
   for (;;) {
     const confirmable = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK });
     if (confirmable.length === 0) break;
-    await readAgain(
-      chain,
-      confirmable.filter((transfer) => transfer.block_number <= args.readBefore),
-    );
-    const afterCommit = await deps.db.transaction().execute((db) => confirmChunk(deps, db, confirmable, args.book));
-    afterCommit();
+    await confirmChunk(deps, confirmable, { final, book: args.book });
     if (confirmable.length < CHUNK) break;
   }
+  if (final <= cursor.finalNumber) return;
   await deps.db.transaction().execute(async (db) => {
     await finishTransactions(db, { chain: chain.chain, upTo: final });
     await raiseFinal(db, { chain: chain.chain, finalNumber: final });
   });
-  args.cursor.finalNumber = final;
+  cursor.finalNumber = final;
 }
 
+/** Confirms and books in one transaction; when one transfer cannot be booked, the others do not wait for it. */
 async function confirmChunk(
   deps: TransferDeps,
-  db: Db,
   confirmable: readonly ConfirmedTransfer[],
-  book: Book,
-): Promise<() => void> {
-  const moved = new Set(
-    await moveRows(db, "transfer", {
-      ids: confirmable.map(({ id }) => id),
-      from: "included",
-      to: "confirmed",
-      at: deps.now(),
-    }),
-  );
-  const confirmed = confirmable.filter(({ id }) => moved.has(id));
-  for (const { chain, purpose } of confirmed)
+  args: { final: number; book: Book },
+): Promise<void> {
+  const ids = confirmable.map(({ id }) => id);
+  const finish = await deps.db
+    .transaction()
+    .execute(async (db) => {
+      const confirmed = await confirmTransfers(db, { ids, upTo: args.final, at: deps.now() });
+      return { confirmed, afterCommit: await args.book(db, confirmed) };
+    })
+    .catch((error: unknown) => {
+      if (confirmable.length === 1) throw error;
+      return { error };
+    });
+  if ("error" in finish) {
+    const failed: unknown[] = [];
+    for (const one of confirmable) await confirmChunk(deps, [one], args).catch((error: unknown) => failed.push(error));
+    if (failed.length > 0) throw failed[0];
+    return;
+  }
+  for (const { chain, purpose } of finish.confirmed)
     deps.metrics.transferMoves.inc({ chain, purpose, from: "included", to: "confirmed" });
-  return book(db, confirmed);
+  finish.afterCommit();
 }
 
-/** The highest block that the network's policy calls final. */
-async function readFinalNumber(chain: EvmChain, head: number): Promise<number> {
+/** The highest block that the network's policy calls final, counted from what was read and linked, not from hearsay. */
+async function readFinalNumber(chain: EvmChain, cursor: Cursor): Promise<number> {
   const { finality } = chain.network;
-  if (typeof finality === "object") return head - finality.blocks + 1;
+  if (typeof finality === "object") return cursor.number - finality.blocks + 1;
   return (await readBlock(chain.rpc, finality)).number;
 }
 
-/** Reads the blocks of transfers once more. Throws ChainFault `rpc_behind` when one is not as it was: look again later. */
-async function readAgain(chain: EvmChain, transfers: readonly ConfirmedTransfer[]): Promise<void> {
-  const blocks = new Map(transfers.map((transfer) => [transfer.block_number, transfer.block_hash]));
-  const tokens = [...chain.tokens.values()].map((token) => token.token);
-  for (const [number, hash] of blocks) {
-    const block = await readBlock(chain.rpc, number);
-    if (block.hash !== hash)
-      throw new ChainFault("rpc_behind", { detail: `block ${number} is another one than was read before` });
-    const logs = new Set((await readTransfers(chain.rpc, block.hash, tokens)).map((log) => log.logIndex));
-    const gone = transfers.find((transfer) => transfer.block_number === number && !logs.has(transfer.log_index));
-    if (gone) throw new ChainFault("rpc_behind", { detail: `a log of block ${number} was not found again` });
-  }
+/**
+ * Reads a range of blocks once more, in one call. Throws ChainFault `rpc_behind` when something that is to be
+ * confirmed is not in the answer; records what the first reading did not have.
+ */
+async function readAgain(deps: TransferDeps, chain: EvmChain, range: { from: number; to: number }): Promise<void> {
+  const tokens = [...chain.tokens.values()].map((token): Hex => token.token);
+  const logs = await readTransfersBetween(chain.rpc, range, tokens);
+  const keyOf = (log: { blockHash: string; logIndex: number }) => `${log.blockHash} ${log.logIndex}`;
+  const found = new Set(logs.map(keyOf));
+  const confirmable = await listConfirmable(deps.db, { chain: chain.chain, upTo: range.to, limit: 10 * CHUNK });
+  const gone = confirmable.find(
+    (one) =>
+      one.block_number >= range.from && !found.has(keyOf({ blockHash: one.block_hash, logIndex: one.log_index })),
+  );
+  if (gone) throw new ChainFault("rpc_behind", { detail: `a log of block ${gone.block_number} was not found again` });
+  await recordMissed(deps, chain, logs);
+}
+
+async function recordMissed(deps: TransferDeps, chain: EvmChain, logs: readonly SeenTransfer[]): Promise<void> {
+  const ours = logs.filter((log) => isOurs(chain, log));
+  const known = await listKnownLogs(deps.db, { chain: chain.chain, logs: ours });
+  const seen = ours.filter((log) => !known.has(`${log.blockHash} ${log.logIndex}`));
+  if (seen.length === 0) return;
+  deps.log.warn({ chain: chain.chain, logs: seen.length }, "an endpoint had left logs out; they are recorded now");
+  const count = await deps.db
+    .transaction()
+    .execute((db) => recordBlocks(db, deps, chain, { blocks: [], seen, landed: [] }));
+  count();
 }

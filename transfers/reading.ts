@@ -1,5 +1,5 @@
 import type { Hex } from "viem";
-import { type Block, readBlock, readTransfers, type SeenTransfer } from "../chains/evm/blocks.ts";
+import { type Block, pairLogs, readBlock, readTransfers, type SeenTransfer } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Receipt, readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
@@ -15,6 +15,7 @@ export type Reading = { blocks: readonly Block[]; seen: readonly SeenTransfer[];
 /**
  * Reads the blocks after a cursor, side by side: a header and the token logs of each, and the receipts of what we sent.
  * Gives those that stand on each other and on the cursor; undefined when not even the first one does (a reorg).
+ * Throws ChainFault `rpc_behind` when the first block, or something that a block must hold, is not to be had yet.
  */
 export async function readBlocks(
   deps: Pick<TransferDeps, "db">,
@@ -23,7 +24,7 @@ export async function readBlocks(
 ): Promise<Reading | undefined> {
   const { from, to } = range;
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
-  const blocks = keepLinked(from.hash, await Promise.all(numbers.map((number) => readBlock(chain.rpc, number))));
+  const blocks = keepLinked(from.hash, await readKnown(chain, numbers));
   if (blocks.length === 0) return undefined;
   const tokens = [...chain.tokens.values()].map((token) => token.token);
   const [seen, ours] = await Promise.all([
@@ -31,6 +32,7 @@ export async function readBlocks(
     listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
   ]);
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
+  requireLogs(landed, seen.flat(), new Set<string>(tokens));
   return { blocks, seen: seen.flat(), landed };
 }
 
@@ -44,10 +46,32 @@ export function keepLinked<B extends { hash: string; parentHash: string }>(hash:
   return linked;
 }
 
+/** The blocks up to the first that the endpoint does not have yet; the very first has to be there. */
+async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<Block[]> {
+  const read = numbers.map((number, index) =>
+    readBlock(chain.rpc, number).catch((error: unknown) => {
+      if (index > 0 && error instanceof ChainFault && error.code === "rpc_behind") return undefined;
+      throw error;
+    }),
+  );
+  const blocks = await Promise.all(read);
+  const missing = blocks.indexOf(undefined);
+  return blocks.slice(0, missing < 0 ? blocks.length : missing).flatMap((block) => block ?? []);
+}
+
 async function readLanded(chain: EvmChain, blocks: readonly Block[], row: TransactionRow): Promise<Landed> {
   const receipt = await readReceipt(chain.rpc, row.hash as Hex);
   // A block names the transaction, so an endpoint without its receipt is one that lags.
   if (!receipt || !blocks.some((block) => block.hash === receipt.blockHash))
     throw new ChainFault("rpc_behind", { detail: `receipt of ${row.hash}` });
   return { row, receipt };
+}
+
+/** What our receipts show must be among the logs that were read: an answer without it was not the whole answer. */
+function requireLogs(landed: readonly Landed[], seen: readonly SeenTransfer[], tokens: ReadonlySet<string>): void {
+  const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));
+  for (const { receipt } of landed)
+    for (const log of pairLogs(receipt.logs))
+      if (tokens.has(log.token) && !read.has(`${log.blockHash} ${log.logIndex}`))
+        throw new ChainFault("rpc_behind", { detail: `logs of block ${log.blockNumber}` });
 }

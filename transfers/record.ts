@@ -17,16 +17,13 @@ import type { Reading } from "./reading.ts";
  */
 export async function recordBlocks(db: Db, deps: TransferDeps, chain: EvmChain, reading: Reading): Promise<() => void> {
   const { seen, landed } = reading;
-  const touching = seen.filter(
-    (log) => log.receiver === chain.treasury || log.payer === chain.treasury || log.authorizationNonce !== null,
-  );
+  const touching = seen.filter((log) => isOurs(chain, log) || log.authorizationNonce !== null);
   const nonces = touching.flatMap((log) => log.authorizationNonce ?? []);
   const known = await listByAuthorizations(db, { chain: chain.chain, nonces });
   const claims = touching.flatMap((log) => {
     const transfer = known.find((row) => isProof(log, row));
     // Movements between strangers are nobody's business here.
-    const ours = log.receiver === chain.treasury || log.payer === chain.treasury;
-    return transfer || ours ? [{ log, transfer }] : [];
+    return transfer || isOurs(chain, log) ? [{ log, transfer }] : [];
   });
   await insertSightings(
     db,
@@ -71,6 +68,11 @@ export async function recordBlocks(db: Db, deps: TransferDeps, chain: EvmChain, 
         `transfers ${reason}; each is tried alone`,
       );
   };
+}
+
+/** True for a movement into or out of the treasury. */
+export function isOurs(chain: EvmChain, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
+  return log.receiver === chain.treasury || log.payer === chain.treasury;
 }
 
 /** True when a log shows exactly this transfer: same token, payer, authorization nonce, receiver and amount. */

@@ -3,6 +3,7 @@ import { readBlock } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { offerBytes, readNextNonce, readReceipt } from "../chains/evm/send.ts";
 import { findBaseFee } from "../db/cursors.ts";
+import { addressOfLane } from "../db/lanes.ts";
 import {
   insertTransaction,
   listByNonce,
@@ -15,13 +16,16 @@ import type { TransferDeps } from "./deps.ts";
 import { chooseReplacementFees } from "./fees.ts";
 import { noteAnswer } from "./relay.ts";
 
-/** Stored bytes whose sending was never recorded are offered after this: their process has died, milliseconds. */
-const SIGNED_PATIENCE_MS = 1_500;
-/** What was offered or accepted is offered again after so many block times, and this at least, milliseconds. */
-const OFFER_PATIENCE_BLOCKS = 3;
-const OFFER_PATIENCE_MS = 2_000;
-/** In no block after so many block times: then the fee is looked at. */
-const REPLACE_AFTER_BLOCKS = 4;
+/**
+ * What no endpoint has said to have is offered again after this, milliseconds: its process has died before it was sent,
+ * or its answer was lost, or it was refused.
+ */
+const UNANSWERED_PATIENCE_MS = 1_500;
+/** What was accepted is offered again after so many block times, and this at least, milliseconds. */
+const ACCEPTED_PATIENCE_BLOCKS = 3;
+const ACCEPTED_PATIENCE_MS = 2_000;
+/** Accepted and in no block after so many block times: the tip is too low, whatever the base fee. */
+const TIP_PATIENCE_BLOCKS = 20;
 /** Nonces looked at in one turn, and bytes offered again per lane. */
 const LOOKED_AT = 500;
 const MOST = 20;
@@ -34,7 +38,7 @@ export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise
   const rows = await listUnincluded(deps.db, { chain: chain.chain, limit: LOOKED_AT });
   const lanes = Map.groupBy(rows, (row) => row.lane_id);
   for (const [lane, waiting] of lanes) {
-    const address = addressOf(lane);
+    const address = addressOfLane(lane);
     const lowest = waiting[0];
     const due = waiting.filter((row) => isDue(deps, chain, row)).slice(0, MOST);
     if (due.length === 0) continue;
@@ -47,8 +51,9 @@ export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise
 }
 
 function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
-  if (row.offered_at === null) return ageMs(deps, row.created_at) >= SIGNED_PATIENCE_MS;
-  return ageMs(deps, row.offered_at) >= Math.max(OFFER_PATIENCE_MS, OFFER_PATIENCE_BLOCKS * chain.network.blockMs);
+  const age = ageMs(deps, row.offered_at ?? row.created_at);
+  if (row.state !== "accepted") return age >= UNANSWERED_PATIENCE_MS;
+  return age >= Math.max(ACCEPTED_PATIENCE_MS, ACCEPTED_PATIENCE_BLOCKS * chain.network.blockMs);
 }
 
 /**
@@ -95,20 +100,20 @@ async function isPassedForGood(chain: EvmChain, address: Hex, nonce: number): Pr
   return Number(count) > nonce;
 }
 
-/** Signs the same content again under a higher fee; undefined when that is not due or not allowed. */
+/** Signs the same content again under a higher fee; undefined when the fee is not what is wrong, or may not rise. */
 async function replaceIfStuck(
   deps: TransferDeps,
   chain: EvmChain,
   row: TransactionRow,
 ): Promise<TransactionRow | undefined> {
-  const stuck =
-    row.state === "accepted" &&
-    ageMs(deps, row.created_at) >= REPLACE_AFTER_BLOCKS * chain.network.blockMs + OFFER_PATIENCE_MS;
-  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOf(row.lane_id));
+  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
   const baseFee = await findBaseFee(deps.db, chain.chain);
-  if (!stuck || !signer || baseFee === undefined) return undefined;
-  // What pays today's base fee with room is not stuck for its fee; it was dropped, and the same bytes will do.
-  if (row.max_fee_per_gas >= baseFee + row.max_priority_fee_per_gas) return undefined;
+  if (!signer || baseFee === undefined) return undefined;
+  // What pays today's base fee was dropped, or its answer lost, and the same bytes will do; unless it has been there
+  // for long, and nobody wants its tip.
+  const ignored = ageMs(deps, row.created_at) >= TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
+  const pays = row.max_fee_per_gas >= baseFee + row.max_priority_fee_per_gas;
+  if (pays && !(ignored && row.state === "accepted")) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
   const fees = chooseReplacementFees(before, baseFee, chain.network.fees);
   if (!fees) return undefined;
@@ -137,10 +142,6 @@ async function replaceIfStuck(
   await insertTransaction(deps.db, next);
   deps.metrics.transactions.inc({ chain: chain.chain, state: "replacing" });
   return next;
-}
-
-function addressOf(laneId: string): Hex {
-  return laneId.slice(laneId.lastIndexOf(":") + 1) as Hex;
 }
 
 function ageMs(deps: TransferDeps, since: Date): number {

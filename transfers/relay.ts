@@ -1,11 +1,20 @@
 import { type Hex, hexToBytes, keccak256 } from "viem";
-import { simulateCalls } from "../chains/evm/multicall.ts";
+import { simulateEach } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import type { Signer } from "../chains/evm/signer.ts";
 import { getChain } from "../chains/open.ts";
 import { findBaseFee } from "../db/cursors.ts";
-import { freeLane, type LaneLease, releaseLane, ringLanes, skipUsedNonces, takeLane, useNonce } from "../db/lanes.ts";
+import {
+  addressOfLane,
+  freeLane,
+  type LaneLease,
+  releaseLane,
+  ringLanes,
+  skipUsedNonces,
+  takeLane,
+  useNonce,
+} from "../db/lanes.ts";
 import { moveRows } from "../db/moves.ts";
 import { claimSighting } from "../db/sightings.ts";
 import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
@@ -21,39 +30,41 @@ const LEASE_MS = 5_000;
 const RUN_LENGTH = 20;
 
 /**
- * Carries what is ready on a chain: takes a free lane, sends batches until nothing is ready, lets go. When all lanes
- * are in other hands, their holders are told, and one of them carries it. `more` says that this run has been long
- * enough and another one should follow.
+ * Carries what is ready on a chain: takes a free lane, sends batches until nothing is ready, lets go. A lane that can
+ * send nothing now leaves the work to the next one. When all lanes are in other hands, their holders are told, and one
+ * of them carries it. `more` says that this run has been long enough and another one should follow.
  */
 export async function relayReady(deps: TransferDeps, chainId: string): Promise<"idle" | "more"> {
   const chain = getChain(deps.chains, chainId);
   const signers = new Map(deps.keys.get(chainId)?.lanes.map((signer) => [signer.address as string, signer]));
   for (;;) {
     const now = deps.now();
-    const lease = await takeLane(deps.db, {
-      chain: chainId,
-      addresses: [...signers.keys()],
-      owner: deps.owner,
-      now,
-      until: new Date(now.getTime() + LEASE_MS),
-    });
+    const until = new Date(now.getTime() + LEASE_MS);
+    const untried = [...signers.keys()];
+    const lease = await takeLane(deps.db, { chain: chainId, addresses: untried, owner: deps.owner, now, until });
     const signer = lease && signers.get(lease.address);
-    if (lease && signer) return driveLane(deps, chain, lease, signer);
-    // Between the two statements a lane may have come free: then ask again.
-    if (await ringLanes(deps.db, { chain: chainId, now })) return "idle";
+    if (lease && signer) {
+      const end = await driveLane(deps, chain, lease, signer);
+      if (end !== "blocked") return end;
+      signers.delete(lease.address);
+    } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chainId, now }))) return "idle";
+    // Between the two statements a lane may have come free: then ask again, unless all that is left was tried.
+    else if (signers.size < (deps.keys.get(chainId)?.lanes.length ?? 0)) return "idle";
   }
 }
 
+/** `blocked`: there may be work, and this lane can send nothing now. */
 async function driveLane(
   deps: TransferDeps,
   chain: EvmChain,
   lease: LaneLease,
   signer: Signer,
-): Promise<"idle" | "more"> {
+): Promise<"idle" | "blocked" | "more"> {
   try {
     for (let sent = 0; sent < RUN_LENGTH; ) {
-      if (await carryBatch(deps, chain, lease, signer)) sent += 1;
-      else if ((await releaseLane(deps.db, lease)) !== "rung") return "idle";
+      const went = await carryBatch(deps, chain, lease, signer);
+      if (went === "sent") sent += 1;
+      else if ((await releaseLane(deps.db, lease)) !== "rung") return went;
     }
   } catch (error) {
     // Whatever was stored will be offered by the watcher; whatever was not is still ready.
@@ -64,48 +75,40 @@ async function driveLane(
   return "more";
 }
 
-/** One transaction of a lane: pick, simulate, sign, store, send. False when there is nothing (more) to carry now. */
-async function carryBatch(deps: TransferDeps, chain: EvmChain, lease: LaneLease, signer: Signer): Promise<boolean> {
+/** One transaction of a lane: pick, simulate, sign, store, send. */
+async function carryBatch(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lease: LaneLease,
+  signer: Signer,
+): Promise<"sent" | "idle" | "blocked"> {
   const flying = await countUnincluded(deps.db, lease.id);
   // Nobody knows whether an unanswered offer is on its way: piling more on top of it would not make it arrive.
-  if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return false;
+  if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return "blocked";
   const baseFee = await findBaseFee(deps.db, chain.chain);
   const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
-  if (!fees) return false;
-  const ready = await claimReady(deps.db, {
-    chain: chain.chain,
-    laneId: lease.id,
-    now: deps.now(),
-    limit: mostMembers(chain),
-  });
-  if (ready.length === 0) return false;
+  if (!fees) return "blocked";
+  const claim = { chain: chain.chain, laneId: lease.id, now: deps.now(), limit: mostMembers(chain) };
+  const ready = await claimReady(deps.db, claim);
+  if (ready.length === 0) return "idle";
 
-  const batch = pickBatch(
-    ready.map((row) => ({ row, alone: row.alone, gas: gasOf(chain, row) })),
-    chain.network.batchGas,
-  );
-  const good = await dropFailing(
-    deps,
-    chain,
-    signer,
-    batch.map(({ row }) => row),
-  );
+  const members = ready.map((row) => ({ row, alone: row.alone, gas: gasOf(chain, row) }));
+  const batch = pickBatch(members, chain.network.batchGas).map(({ row }) => row);
+  const good = await dropFailing(deps, chain, signer, batch);
   // What failed is on hold now, so the next look finds something else, or nothing.
-  if (good.length === 0) return true;
+  if (good.length === 0) return "sent";
 
   const calls = good.map((row) => ({ ...toCall(row, signatureOf(row)), gas: gasOf(chain, row) }));
   const payload = buildPayload(chain.multicall, calls);
   const nonce = lease.nextNonce;
   const bytes = await signer.signTransaction({ chainId: chain.chainId, nonce, ...payload, ...fees });
   const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };
-  const stored = await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good });
-  if (!stored) return false;
+  if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good }))) return "blocked";
   lease.nextNonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
-
   const offer = await offerBytes(chain.rpc, bytes);
   await noteAnswer(deps, chain, key, offer);
-  return offer.outcome === "accepted";
+  return offer.outcome === "accepted" ? "sent" : "blocked";
 }
 
 /** Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now. */
@@ -115,8 +118,8 @@ async function dropFailing(
   signer: Signer,
   rows: readonly TransferRow[],
 ): Promise<TransferRow[]> {
-  const calls = rows.map((row) => toCall(row, signatureOf(row)));
-  const outcomes = await simulateCalls(chain.rpc, { multicall: chain.multicall, from: signer.address }, calls);
+  const calls = rows.map((row) => ({ ...toCall(row, signatureOf(row)), gas: gasOf(chain, row) }));
+  const outcomes = await simulateEach(chain.rpc, { multicall: chain.multicall, from: signer.address }, calls);
   const good: TransferRow[] = [];
   for (const [index, row] of rows.entries()) {
     const outcome = outcomes[index];
@@ -221,8 +224,8 @@ export async function noteAnswer(
   if (offer.outcome !== "nonce_too_low") return;
   // Either these bytes (or a twin of theirs) are in a block already, or somebody else uses the key. The watcher finds
   // out which; here it only matters that no further nonce is wasted.
-  const address = key.lane_id.slice(key.lane_id.lastIndexOf(":") + 1) as Hex;
-  await skipUsedNonces(deps.db, { laneId: key.lane_id, nextNonce: await readNextNonce(chain.rpc, address) });
+  const nextNonce = await readNextNonce(chain.rpc, addressOfLane(key.lane_id));
+  await skipUsedNonces(deps.db, { laneId: key.lane_id, nextNonce });
 }
 
 /** As many transfers as could share one transaction: a lane claims no more than it can carry next. */

@@ -7,6 +7,7 @@ import { moveRows } from "../db/moves.ts";
 import { orphanSightings } from "../db/sightings.ts";
 import { unmarkIncluded } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
+import { WATCH_LEASE_MS } from "./lease.ts";
 
 /**
  * The block after the cursor has another parent: goes back to the last block that both histories share, and takes back
@@ -24,37 +25,38 @@ export async function followReorg(deps: TransferDeps, chain: EvmChain, cursor: C
     throw new ChainFault("wrong_chain", {
       detail: `${chain.chain} shares no remembered block with what was read before`,
     });
-  const back = { ...cursor, number, hash: shared.hash };
+  const back = { ...cursor, number, hash: shared.hash, finalNumber: Math.min(cursor.finalNumber, number) };
+  await takeBack(deps, chain, cursor, back);
   const depth = cursor.number - number;
-  await deps.db.transaction().execute(async (db) => {
-    const until = new Date(deps.now().getTime() + 3_000);
-    const ok = await advanceCursor(db, { chain: chain.chain, from: cursor, to: back, until });
-    if (!ok) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
-    const ids = await orphanSightings(db, { chain: chain.chain, above: number });
-    await unmarkIncluded(db, { chain: chain.chain, above: number });
-    const at = deps.now();
-    const detail = { reorg: depth };
-    await moveRows(db, "transfer", {
-      ids,
-      from: "included",
-      to: "carried",
-      at,
-      detail,
-      where: sql`lane_nonce is not null`,
-    });
-    await moveRows(db, "transfer", {
-      ids,
-      from: "included",
-      to: "ready",
-      at,
-      detail,
-      where: sql`lane_nonce is null`,
-      set: { due_at: at },
-    });
-    await forgetBlocks(db, { chain: chain.chain, above: number });
-  });
   deps.metrics.reorgs.inc({ chain: chain.chain });
   deps.metrics.reorgDepth.set({ chain: chain.chain }, depth);
-  deps.log.warn({ chain: chain.chain, depth, back: number }, "a reorg was followed");
+  const facts = { chain: chain.chain, depth, back: number };
+  if (number < cursor.finalNumber)
+    deps.log.error(
+      facts,
+      "a reorg went below what was called final; what was told stays, the same bytes are offered again",
+    );
+  else deps.log.warn(facts, "a reorg was followed");
   return back;
+}
+
+/** SQL: the nonce that carries the transfer has bytes that may still land. */
+const stillCarried = sql<boolean>`exists (
+  select from transaction t
+  where t.lane_id = transfer.lane_id and t.nonce = transfer.lane_nonce and t.state in ('signed', 'offered', 'accepted'))`;
+
+async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back: Cursor): Promise<void> {
+  await deps.db.transaction().execute(async (db) => {
+    const until = new Date(deps.now().getTime() + WATCH_LEASE_MS);
+    const ok = await advanceCursor(db, from, { ...back, until });
+    if (!ok) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
+    const above = back.number;
+    const ids = await orphanSightings(db, { chain: chain.chain, above });
+    await unmarkIncluded(db, { chain: chain.chain, above });
+    const at = deps.now();
+    const move = { ids, from: "included" as const, at, detail: { reorg: from.number - above } };
+    await moveRows(db, "transfer", { ...move, to: "carried", where: stillCarried });
+    await moveRows(db, "transfer", { ...move, to: "ready", set: { lane_id: null, lane_nonce: null, due_at: at } });
+    await forgetBlocks(db, { chain: chain.chain, above });
+  });
 }

@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
 import { hashAuthorization } from "../chains/evm/eip3009.ts";
-import { simulateCalls } from "../chains/evm/multicall.ts";
+import { simulateEach } from "../chains/evm/multicall.ts";
 import { findSignatureFault, recoverSigner } from "../chains/evm/signature.ts";
 import { getChain } from "../chains/open.ts";
 import { isSighted } from "../db/sightings.ts";
@@ -61,16 +61,18 @@ async function simulate(
   all: readonly Signed[],
 ): Promise<[Signed, Verdict][]> {
   const chain = getChain(deps.chains, chainId);
-  const calls = all.map((one) => toCall(one, one.signature));
-  const outcomes = await simulateCalls(chain.rpc, { multicall: chain.multicall, from: chain.treasury }, calls);
+  const calls = all.map((one) => ({
+    ...toCall(one, one.signature),
+    gas: chain.tokens.get(one.asset)?.transferGas ?? 150_000,
+  }));
+  const outcomes = await simulateEach(chain.rpc, { multicall: chain.multicall, from: chain.treasury }, calls);
   return Promise.all(
     all.map(async (one, index): Promise<[Signed, Verdict]> => {
       const outcome = outcomes[index];
       if (!outcome) throw new Error("a simulation gave fewer answers than it was asked");
       if (outcome.ok) return [one, { ok: true }];
       // Somebody else may have relayed the very same authorization: then the money is here, and that is what we want.
-      const { token, payer, authorization_nonce: nonce } = one;
-      if (await isSighted(deps.db, { chain: chainId, token, payer, nonce })) return [one, { ok: true }];
+      if (await isSighted(deps.db, one)) return [one, { ok: true }];
       return [one, { ok: false, reason: `the transfer would fail: ${outcome.reason}` }];
     }),
   );

@@ -8,21 +8,25 @@ import {
   ensureCursor,
   forgetBlocks,
   insertBlocks,
+  isWatched,
   releaseCursor,
+  renewCursor,
   takeCursor,
 } from "../db/cursors.ts";
 import type { Db } from "../db/tables.ts";
+import { findWaiting } from "../db/transfers.ts";
 import { type Book, confirmFinal } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
+import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./lease.ts";
 import { type EndedBook, endOutlived } from "./outlive.ts";
 import { readBlocks } from "./reading.ts";
 import { recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
 
-/** A watch is somebody else's when its owner has not been heard of for this long, milliseconds. */
-const LEASE_MS = 3_000;
-/** How long one turn waits for a new block, milliseconds; shorter than the lease. */
+/** Blocks before the head at which a chain's watch begins the first time. */
+const BEGIN_BEFORE = 32;
+/** How long one turn waits for a new block, milliseconds. */
 const PATIENCE_MS = 1_500;
 /** Blocks read side by side and written together, when there are several. */
 const READ_AHEAD = 16;
@@ -31,8 +35,11 @@ const TURN_LENGTH = 20;
 /** Remembered blocks: deeper than any reorg that a finality policy lets happen. */
 const REMEMBERED = 512;
 
-/** `mine` is false when another process has the watch and goes on there; `next` is the block to wait for. */
-export type Turn = { mine: false } | { mine: true; next: number; moved: boolean };
+/**
+ * `mine` is false when another process has the watch and goes on there. `next` is the block to wait for, `moved` says
+ * that blocks were read, `waiting` is a transfer that waits for a lane, if there is one.
+ */
+export type Turn = { mine: false } | { mine: true; next: number; moved: boolean; waiting: string | undefined };
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
 export type Books = { confirmed: Book; ended: EndedBook };
@@ -47,45 +54,61 @@ export async function watchChain(
   args: { chain: string; signal: AbortSignal; books: Books },
 ): Promise<Turn> {
   const chain = getChain(deps.chains, args.chain);
-  let cursor = await takeCursor(deps.db, {
-    chain: chain.chain,
-    owner: deps.owner,
-    now: deps.now(),
-    until: lease(deps),
-  });
-  if (!cursor) return { mine: false };
-  const start = cursor;
-  const { confirmed: book, ended } = args.books;
-  let reachedHeadAt: Date | undefined;
+  const taken = { chain: chain.chain, owner: deps.owner, now: deps.now(), until: lease(deps) };
+  const start = await takeCursor(deps.db, taken);
+  if (!start) return { mine: false };
+  // One slow call of an endpoint may take longer than the lease.
+  const renewing = setInterval(
+    () => void renewCursor(deps.db, start, lease(deps)).catch(() => undefined),
+    WATCH_RENEW_MS,
+  );
+  const watched = { cursor: start, reachedHeadAt: undefined as Date | undefined };
   try {
-    const head = await waitForBlock(chain, cursor.number + 1, args.signal);
-    deps.metrics.headBlock.set({ chain: chain.chain }, head);
-    if (head <= cursor.number) cursor = await checkStanding(deps, chain, cursor);
-    for (let reads = 0; cursor.number < head && reads < TURN_LENGTH; reads += 1) {
-      cursor = await readOn(deps, chain, cursor, head);
-      await confirmFinal(deps, chain, { cursor, head, readBefore: start.number, book });
-    }
-    if (cursor === start) await confirmFinal(deps, chain, { cursor, head, readBefore: start.number, book });
-    await endOutlived(deps, chain, { cursor, book: ended });
-    await recoverLanes(deps, chain);
-    if (cursor.number >= head) reachedHeadAt = deps.now();
+    await runTurn(deps, chain, watched, args);
   } finally {
-    await releaseCursor(deps.db, { chain: chain.chain, owner: deps.owner, reachedHeadAt });
+    clearInterval(renewing);
+    await releaseCursor(deps.db, start, watched.reachedHeadAt);
   }
-  return { mine: true, next: cursor.number + 1, moved: cursor.number !== start.number };
+  const { number } = watched.cursor;
+  const moved = number !== start.number;
+  const waiting = moved ? await findWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : undefined;
+  return { mine: true, next: number + 1, moved, waiting };
 }
 
-/** Starts the cursor of a chain that was never watched, at its newest block. */
+async function runTurn(
+  deps: TransferDeps,
+  chain: EvmChain,
+  watched: { cursor: Cursor; reachedHeadAt: Date | undefined },
+  { signal, books }: { signal: AbortSignal; books: Books },
+): Promise<void> {
+  const readBefore = watched.cursor.number;
+  const head = await waitForBlock(chain, readBefore + 1, signal);
+  deps.metrics.headBlock.set({ chain: chain.chain }, head);
+  if (head <= readBefore) watched.cursor = await checkStanding(deps, chain, watched.cursor);
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore, book: books.confirmed });
+  const troubles: unknown[] = [];
+  // What cannot be confirmed or ended now must not keep new blocks from being read, nor stuck transactions from help.
+  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
+  for (let reads = 0; watched.cursor.number < head && reads < TURN_LENGTH; reads += 1) {
+    watched.cursor = await readOn(deps, chain, watched.cursor, head);
+    await attempt(confirm);
+  }
+  if (watched.cursor.number >= head) watched.reachedHeadAt = deps.now();
+  if (watched.cursor.number === readBefore) await attempt(confirm);
+  await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, book: books.ended }));
+  await attempt(() => recoverLanes(deps, chain));
+  if (troubles.length > 0) throw troubles[0];
+}
+
+/** Starts the cursor of a chain that was never watched, some blocks before its newest, so that a reorg finds its parent. */
 export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<void> {
-  const block = await readBlock(chain.rpc, "latest");
+  if (await isWatched(deps.db, chain.chain)) return;
+  const head = await readHead(chain.rpc);
+  const block = await readBlock(chain.rpc, Math.max(0, head - BEGIN_BEFORE));
   await deps.db.transaction().execute(async (db) => {
-    const fresh = await ensureCursor(db, {
-      chain: chain.chain,
-      number: block.number,
-      hash: block.hash,
-      dueAt: deps.now(),
-    });
-    if (fresh) await rememberBlocks(db, chain, [block]);
+    const { number, hash } = block;
+    const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now() });
+    if (fresh) await rememberBlocks(db, chain, { blocks: [block], keepFrom: 0 });
   });
 }
 
@@ -116,9 +139,12 @@ async function readOn(deps: TransferDeps, chain: EvmChain, cursor: Cursor, head:
   if (!reading || !last) return followReorg(deps, chain, cursor);
   const count = await deps.db.transaction().execute(async (db) => {
     // First: whoever cannot move the cursor has been overtaken and writes nothing.
-    const ok = await advanceCursor(db, { chain: chain.chain, from: cursor, to: last, until: lease(deps) });
+    const ok = await advanceCursor(db, cursor, { ...last, until: lease(deps) });
     if (!ok) return undefined;
-    await rememberBlocks(db, chain, reading.blocks);
+    await rememberBlocks(db, chain, {
+      blocks: reading.blocks,
+      keepFrom: Math.min(last.number - REMEMBERED, cursor.finalNumber),
+    });
     return recordBlocks(db, deps, chain, reading);
   });
   if (!count) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
@@ -126,22 +152,20 @@ async function readOn(deps: TransferDeps, chain: EvmChain, cursor: Cursor, head:
   return { ...cursor, number: last.number, hash: last.hash };
 }
 
-async function rememberBlocks(db: Db, chain: EvmChain, blocks: readonly Block[]): Promise<void> {
-  await insertBlocks(
-    db,
-    blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
-      chain: chain.chain,
-      number,
-      hash,
-      parent_hash: parentHash,
-      base_fee: baseFee,
-      at,
-    })),
-  );
-  const round = blocks.find(({ number }) => number % REMEMBERED === 0);
-  if (round) await forgetBlocks(db, { chain: chain.chain, below: round.number - REMEMBERED });
+/** Remembers blocks, and now and then forgets those below both the final one and a depth that nobody asks for. */
+async function rememberBlocks(
+  db: Db,
+  chain: EvmChain,
+  args: { blocks: readonly Block[]; keepFrom: number },
+): Promise<void> {
+  const rows = args.blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
+    ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at },
+  }));
+  await insertBlocks(db, rows);
+  if (args.blocks.some(({ number }) => number % REMEMBERED === 0))
+    await forgetBlocks(db, { chain: chain.chain, below: args.keepFrom });
 }
 
 function lease(deps: TransferDeps): Date {
-  return new Date(deps.now().getTime() + LEASE_MS);
+  return new Date(deps.now().getTime() + WATCH_LEASE_MS);
 }

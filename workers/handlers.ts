@@ -17,11 +17,10 @@ export type WorkerDeps = PaymentDeps &
     keys: ReadonlyMap<string, EvmKeys>;
     verifier: Verifier;
     isTransient: (cause: unknown) => boolean;
+    startedAt: Date;
   };
 
 const done: Outcome = { done: true };
-/** How long a payout waits while the watcher is behind or a balance is short, milliseconds. */
-const SETTLE_AGAIN_MS = 1_000;
 /** There is no Solana network yet, so nobody rings this; a job that a person puts there keeps waiting. */
 const NOT_YET_MS = 60_000;
 
@@ -45,6 +44,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     "watch-chain": async ({ chain, block }, signal) => {
       const turn = await watch({ chain, signal });
       if (!turn.mine) return done;
+      // New blocks set lanes free; whatever waits for one goes on.
+      if (turn.moved && turn.waiting) await deps.ring("relay-permit", [{ data: { chain, transferId: turn.waiting } }]);
       if (turn.next === block) return signal.aborted ? done : { again: 0 };
       await deps.ring("watch-chain", [{ data: { chain, block: turn.next } }]);
       return done;
@@ -54,9 +55,9 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     settle: async ({ settlementIds }) => {
-      const outcomes = await beginSettlements(deps, settlementIds);
-      const waits = outcomes.some((outcome) => outcome === "watcher_behind" || outcome === "balance_short");
-      return waits ? { again: SETTLE_AGAIN_MS } : done;
+      // Those that have to wait fall due again, and the sweep rings for them.
+      await beginSettlements(deps, settlementIds);
+      return done;
     },
     sweep: async () => {
       await sweep(deps);

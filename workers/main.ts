@@ -84,7 +84,21 @@ async function work(config: WorkerConfig): Promise<void> {
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
   const verifier = createVerifier({ db, chains });
   const isTransient = createJudge(isTransientChainError);
-  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now, isTransient };
+  const deps = {
+    db,
+    chains,
+    networks,
+    keys,
+    owner,
+    verifier,
+    ring,
+    announce,
+    log,
+    metrics,
+    now,
+    isTransient,
+    startedAt: now(),
+  };
   await retryStart({ ...deps, signal: shutdown.signal }, async () => {
     await checkChains(chains);
     await startTransfers(deps);
@@ -123,6 +137,6 @@ try {
   await work(readWorkerConfig(process.env));
 } catch (error) {
   // What is wrong with the configuration, or with a chain behind it, is said for a person to read.
-  console.error(error instanceof Error ? `${error.name}: ${error.message}` : error);
+  console.error(describeBriefly(error));
   process.exit(1);
 }

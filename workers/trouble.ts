@@ -1,5 +1,5 @@
 /** SQLSTATE classes of what passes: connections, resources, an operator's shutdown, transactions that met. */
-const passingSqlStates = /^(08|53|57P|40001|40P01|55P03|57014)/;
+const passingSqlStates = /^(08|53|57P|40001|40P01|55P03|57014|25P03)/;
 const passingSystemCodes = new Set([
   "ECONNREFUSED",
   "ECONNRESET",

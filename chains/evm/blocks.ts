@@ -1,4 +1,4 @@
-import { type Hex, hexToBigInt, hexToNumber, numberToHex, type RpcLog } from "viem";
+import { type Hex, hexToBigInt, hexToNumber, numberToHex, pad, type RpcLog } from "viem";
 import { ChainFault } from "../faults.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
 import { describeRpcError } from "./multicall.ts";
@@ -51,6 +51,30 @@ export async function readTransfers(rpc: Rpc, blockHash: Hex, tokens: readonly H
     throw new ChainFault("rpc_behind", { cause, detail: describeRpcError(cause) });
   });
   return pairLogs(logs);
+}
+
+/** The same for a range of blocks that the endpoint is known to have. */
+export async function readTransfersBetween(
+  rpc: Rpc,
+  range: { from: number; to: number },
+  tokens: readonly Hex[],
+): Promise<SeenTransfer[]> {
+  const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
+  const filter = { fromBlock, toBlock, address: [...tokens], topics: [[TRANSFER_TOPIC, AUTHORIZATION_USED_TOPIC]] };
+  return pairLogs(await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(rethrow));
+}
+
+/** Transactions in which a payer's authorization was used (EIP-3009), in a range of blocks. */
+export async function readUses(
+  rpc: Rpc,
+  range: { from: number; to: number },
+  authorization: { token: Hex; payer: Hex; nonce: Hex },
+): Promise<Hex[]> {
+  const topics = [AUTHORIZATION_USED_TOPIC, pad(authorization.payer), authorization.nonce];
+  const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
+  const filter = { fromBlock, toBlock, address: authorization.token, topics };
+  const logs = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(rethrow);
+  return logs.flatMap((log) => log.transactionHash ?? []);
 }
 
 /**

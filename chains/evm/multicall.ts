@@ -1,4 +1,12 @@
-import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex, parseAbi, RpcRequestError } from "viem";
+import {
+  decodeErrorResult,
+  decodeFunctionResult,
+  encodeFunctionData,
+  type Hex,
+  numberToHex,
+  parseAbi,
+  RpcRequestError,
+} from "viem";
 import { ChainFault } from "../faults.ts";
 import { multicallAbi } from "./abi.ts";
 import type { Rpc } from "./rpc.ts";
@@ -24,11 +32,16 @@ export function encodeMulticall(calls: readonly Call[]): Hex {
  */
 export async function simulateCalls(
   rpc: Rpc,
-  at: { multicall: Hex; from?: Hex },
+  at: { multicall: Hex; from?: Hex; gas?: bigint },
   calls: readonly Call[],
 ): Promise<CallOutcome[]> {
   if (calls.length === 0) return [];
-  const request = { to: at.multicall, data: encodeMulticall(calls), ...(at.from ? { from: at.from } : {}) };
+  const request = {
+    to: at.multicall,
+    data: encodeMulticall(calls),
+    ...(at.from ? { from: at.from } : {}),
+    ...(at.gas === undefined ? {} : { gas: numberToHex(at.gas) }),
+  };
   const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch((cause: unknown) => {
     throw cause instanceof ChainFault
       ? cause
@@ -40,6 +53,41 @@ export async function simulateCalls(
   return results.map(({ success, returnData }) =>
     success ? { ok: true, data: returnData } : { ok: false, reason: readRevert(returnData) },
   );
+}
+
+/** Gas that Multicall3 itself takes around a single call. */
+const AROUND_ONE = 60_000;
+
+/**
+ * The same for calls that must not be judged by each other: one that fails among others, or a call that fails as a
+ * whole, is asked again by itself, with the gas it may really take. A payer whose wallet is code could otherwise burn
+ * what the others need.
+ */
+export async function simulateEach(
+  rpc: Rpc,
+  at: { multicall: Hex; from?: Hex },
+  calls: readonly (Call & { gas: number })[],
+): Promise<CallOutcome[]> {
+  const alone = async (call: Call & { gas: number }): Promise<CallOutcome> => {
+    const [outcome] = await simulateCalls(rpc, { ...at, gas: BigInt(call.gas + AROUND_ONE) }, [call]);
+    return outcome ?? { ok: false, reason: "the simulation gave no answer" };
+  };
+  const aloneOrFault = (call: Call & { gas: number }) =>
+    alone(call).catch((error: unknown): CallOutcome => {
+      if (error instanceof ChainFault && error.code === "rpc_answer") return { ok: false, reason: error.message };
+      throw error;
+    });
+  if (calls.length <= 1) return Promise.all(calls.map(alone));
+  const together = await simulateCalls(rpc, at, calls).catch((error: unknown) => {
+    if (error instanceof ChainFault && error.code === "rpc_answer") return undefined;
+    throw error;
+  });
+  const outcomes: CallOutcome[] = [];
+  for (const [index, call] of calls.entries()) {
+    const outcome = together?.[index];
+    outcomes.push(outcome?.ok ? outcome : await aloneOrFault(call));
+  }
+  return outcomes;
 }
 
 /** The reason a contract gave for reverting. */

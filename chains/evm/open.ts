@@ -58,11 +58,6 @@ export function openEvmKeys(network: EvmNetwork, readKey: (source: KeySource) =>
  * domain, or amounts with wrong decimals, would be worthless or worse.
  */
 export async function checkEvmChain(chain: EvmChain): Promise<void> {
-  const chainId = hexToNumber(await chain.rpc({ method: "eth_chainId" }));
-  if (chainId !== chain.chainId)
-    throw new ChainFault("wrong_chain", {
-      detail: `${chain.network.name} answers with chain id ${chainId}, not ${chain.chainId}`,
-    });
   for (const token of chain.tokens.values()) {
     const calls = (["DOMAIN_SEPARATOR", "decimals"] as const).map((functionName) => ({
       target: token.token,

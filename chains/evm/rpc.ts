@@ -1,5 +1,13 @@
 import pRetry from "p-retry";
-import { type EIP1193RequestFn, HttpRequestError, http, type PublicRpcSchema, TimeoutError } from "viem";
+import {
+  type EIP1193RequestFn,
+  type Hex,
+  HttpRequestError,
+  hexToNumber,
+  http,
+  type PublicRpcSchema,
+  TimeoutError,
+} from "viem";
 import type { Metrics } from "../../ops/metrics.ts";
 import type { EvmNetwork } from "../../ops/networks.ts";
 import { ChainFault } from "../faults.ts";
@@ -10,18 +18,20 @@ export type Rpc = EIP1193RequestFn<PublicRpcSchema>;
 /** How long an endpoint that did not answer is asked last, milliseconds. */
 const SET_ASIDE_MS = 5_000;
 
-type Endpoint = { name: string; request: Rpc; setAsideUntil: number };
+type Endpoint = { name: string; request: Rpc; setAsideUntil: number; isRightChain: boolean };
 
 /**
  * Opens the endpoints of a network as one. An endpoint that does not answer is set aside and the next one asked; a read
  * is tried three times, a send once (the caller decides what an unknown outcome means).
- * Throws ChainFault `rpc_unreachable` when nobody answered; an error that an endpoint answered with is thrown as viem's.
+ * Throws ChainFault `rpc_unreachable` when nobody answered and `wrong_chain` when an endpoint serves another chain; an
+ * error that an endpoint answered with is thrown as viem's.
  */
 export function openRpc(network: EvmNetwork, metrics: Metrics, now: () => number = Date.now): Rpc {
   const endpoints: Endpoint[] = network.rpc.map(({ name, url }) => ({
     name,
     request: http(url, { retryCount: 0, timeout: network.rpcTimeoutMs })({}).request as Rpc,
     setAsideUntil: 0,
+    isRightChain: false,
   }));
 
   const askOne = async (endpoint: Endpoint, call: { method: string; params?: unknown }): Promise<unknown> => {
@@ -38,11 +48,22 @@ export function openRpc(network: EvmNetwork, metrics: Metrics, now: () => number
     }
   };
 
+  /** The first question to every endpoint: one that serves another chain must never be believed, nor sent to. */
+  const identify = async (endpoint: Endpoint): Promise<void> => {
+    const answer = hexToNumber((await askOne(endpoint, { method: "eth_chainId" })) as Hex);
+    if (`eip155:${answer}` !== network.chain)
+      throw new ChainFault("wrong_chain", {
+        detail: `endpoint ${endpoint.name} of ${network.name} serves chain id ${answer}`,
+      });
+    endpoint.isRightChain = true;
+  };
+
   const askAll = async (call: { method: string; params?: unknown }): Promise<unknown> => {
     const inOrder = endpoints.toSorted((a, b) => Number(a.setAsideUntil > now()) - Number(b.setAsideUntil > now()));
     let silence: unknown;
     for (const endpoint of inOrder) {
       try {
+        if (!endpoint.isRightChain) await identify(endpoint);
         return await askOne(endpoint, call);
       } catch (error) {
         if (!isSilence(error)) throw error;

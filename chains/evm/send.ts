@@ -1,4 +1,4 @@
-import { type Hex, hexToBigInt, hexToNumber } from "viem";
+import { type Hex, hexToBigInt, hexToNumber, type RpcLog } from "viem";
 import { ChainFault } from "../faults.ts";
 import { describeRpcError } from "./multicall.ts";
 import type { Rpc } from "./rpc.ts";
@@ -50,6 +50,7 @@ export type Receipt = {
   reverted: boolean;
   gasUsed: bigint;
   gasPrice: bigint;
+  logs: readonly RpcLog[];
 };
 
 /** The receipt of a transaction, or undefined while the endpoint knows of none. */
@@ -63,6 +64,7 @@ export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefi
     reverted: receipt.status === "0x0",
     gasUsed: hexToBigInt(receipt.gasUsed),
     gasPrice: hexToBigInt(receipt.effectiveGasPrice),
+    logs: receipt.logs,
   };
 }
 

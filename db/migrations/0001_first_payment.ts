@@ -1,11 +1,8 @@
 import { type Kysely, sql } from "kysely";
-import { listTransitions } from "../states.ts";
 
 /** The whole house for one payment: accounts, payments, transfers, lanes, ledger. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
-  for (const { machine, from_state, to_state } of listTransitions())
-    await sql`insert into transition values (${machine}, ${from_state}, ${to_state})`.execute(db);
 }
 
 const statements = [
@@ -181,6 +178,7 @@ const statements = [
     unique (chain, hash)
   )`,
   `create index transaction_unfinished on transaction (chain, lane_id, nonce) where state not in ('final', 'replaced')`,
+  "create index transaction_block on transaction (chain, block_number) where block_number is not null",
 
   // Token movements that must happen exactly once
   `create table transfer (
@@ -322,6 +320,20 @@ const statements = [
     (machine) => `create trigger ${machine}_birth after insert on ${machine}
     for each row execute function record_birth()`,
   ),
+
+  `create function record_transaction() returns trigger language plpgsql as $$
+  begin
+    if tg_op = 'INSERT' then
+      insert into event (machine, subject, from_state, to_state, at)
+      values ('transaction', new.hash, 'new', new.state, new.created_at);
+    elsif old.state <> new.state then
+      insert into event (machine, subject, from_state, to_state, at)
+      values ('transaction', new.hash, old.state, new.state, clock_timestamp());
+    end if;
+    return null;
+  end $$`,
+  `create trigger transaction_move after insert or update of state on transaction
+    for each row execute function record_transaction()`,
 
   // What operators did by hand
   `create table operator_action (

@@ -1,0 +1,95 @@
+import { sql } from "kysely";
+import { creditMerchants, type Group } from "../db/ledger.ts";
+import { moveRows } from "../db/moves.ts";
+import { listPayments, type PaymentRow } from "../db/payments.ts";
+import { insertSettlements, type NewSettlement } from "../db/settlements.ts";
+import type { Db } from "../db/tables.ts";
+import type { ConfirmedTransfer } from "../db/transfers.ts";
+import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
+import { newId } from "./ids.ts";
+import { exceptionGroup, paymentGroup } from "./ledger.ts";
+
+/** A payment that has succeeded now, and when its buyer had confirmed it. */
+export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
+/** What buyers' confirmed transfers come to. */
+export type Paid = { succeeded: Succeeded[]; groups: Group[]; settlements: NewSettlement[] };
+
+type Owed = { payment: PaymentRow; transfer: ConfirmedTransfer; merchantId: string; asset: string; amount: bigint };
+
+/**
+ * Payments whose transfers are confirmed succeed, and their merchants are owed the money. Settlement numbers follow the
+ * order of the chain, so that a restored database gives the same ones again. Money whose payment does not take it any
+ * more is booked as an exception: it belongs to nobody yet, and it is never lost.
+ */
+export async function succeedPayments(
+  deps: PaymentDeps,
+  db: Db,
+  transfers: readonly ConfirmedTransfer[],
+): Promise<Paid> {
+  if (transfers.length === 0) return { succeeded: [], groups: [], settlements: [] };
+  const moved = await moveSucceeded(deps, db, transfers);
+  const owed: Owed[] = [];
+  const groups: Group[] = [];
+  for (const transfer of transfers) {
+    const payment = moved.get(transfer.payment_id ?? "");
+    if (payment) {
+      owed.push({ payment, transfer, merchantId: payment.merchant_id, asset: transfer.asset, amount: transfer.amount });
+      groups.push(paymentGroup(transfer, payment.merchant_id));
+    } else {
+      deps.log.error(
+        { transfer: transfer.id, payment: transfer.payment_id },
+        "money arrived for a payment that has ended; it is booked as an exception",
+      );
+      groups.push(exceptionGroup(transfer));
+    }
+  }
+  const settlements = await owe(deps, db, owed);
+  const confirmedAt = await readConfirmTimes(db, [...moved.keys()]);
+  const succeeded = owed.map(({ payment, transfer }) => ({
+    payment,
+    confirmedAt: confirmedAt.get(payment.id) ?? payment.created_at,
+    chain: transfer.chain,
+  }));
+  return { succeeded, groups, settlements };
+}
+
+/** The payments that moved, by id. */
+async function moveSucceeded(
+  deps: PaymentDeps,
+  db: Db,
+  transfers: readonly ConfirmedTransfer[],
+): Promise<Map<string, PaymentRow>> {
+  const ids = transfers.flatMap((transfer) => transfer.payment_id ?? []);
+  const hashes = transfers.flatMap((transfer) => (transfer.payment_id ? [transfer.tx_hash] : []));
+  // One row of values per payment, so that one statement moves them all.
+  const hash = sql`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
+  const ofTransfer = (column: "asset" | "amount") =>
+    sql`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
+  const set = { tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
+  return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
+}
+
+/** Adds to what merchants are owed, and writes a settlement that is due for each payment. */
+async function owe(deps: PaymentDeps, db: Db, owed: readonly Owed[]): Promise<NewSettlement[]> {
+  const at = deps.now();
+  const numbers = await creditMerchants(db, owed);
+  const settlements = owed.map(({ payment, merchantId, asset, amount }, index) => {
+    const number = numbers[index];
+    if (number === undefined) throw new Error(`no settlement number for payment ${payment.id}`);
+    return { id: newId("stl"), merchantId, mode: payment.mode, asset, amount, number, paymentId: payment.id };
+  });
+  await insertSettlements(db, settlements, { at, dueAt: new Date(at.getTime() + RING_AGAIN_MS) });
+  return settlements;
+}
+
+/** When each payment's verified confirm was taken. */
+async function readConfirmTimes(db: Db, paymentIds: readonly string[]): Promise<Map<string, Date>> {
+  const rows = await db
+    .selectFrom("attempt")
+    .select(["payment_id", "created_at"])
+    .where(sql<boolean>`payment_id = any(${paymentIds})`)
+    .where("state", "=", "verified")
+    .execute();
+  return new Map(rows.map((row) => [row.payment_id, row.created_at]));
+}
