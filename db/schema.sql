@@ -337,6 +337,7 @@ CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id) WH
 CREATE INDEX settlement_due ON public.settlement USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX sighting_authorization ON public.sighting USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
 CREATE INDEX sighting_block ON public.sighting USING btree (chain, block_number);
+CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);
 CREATE INDEX transfer_due ON public.transfer USING btree (due_at) WHERE (due_at IS NOT NULL);
@@ -371,6 +372,22 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_transaction()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if tg_op = 'INSERT' then
+      insert into event (machine, subject, from_state, to_state, at)
+      values ('transaction', new.hash, 'new', new.state, new.created_at);
+    elsif old.state <> new.state then
+      insert into event (machine, subject, from_state, to_state, at)
+      values ('transaction', new.hash, old.state, new.state, clock_timestamp());
+    end if;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -387,4 +404,5 @@ CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON p
 CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_group FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER payment_birth AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER settlement_birth AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_birth();
+CREATE TRIGGER transaction_move AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction();
 CREATE TRIGGER transfer_birth AFTER INSERT ON public.transfer FOR EACH ROW EXECUTE FUNCTION record_birth();

@@ -65,7 +65,8 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const announce = async (ids: readonly string[]) => void announced.push(...ids);
   const owner = randomUUID();
   const verifier = createVerifier({ db, chains });
-  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now: clock.now };
+  const { now } = clock;
+  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now, startedAt: now() };
   return { deps, db, databaseUrl, clock, rung, announced, lines, evm: getChain(chains, chain.id) };
 }
 

@@ -96,13 +96,15 @@ describe("carrying", () => {
     expect(carried.flat().sort()).toEqual(ids.toSorted());
   });
 
-  test("that left no trace makes the transfer ready again, to be tried alone by whoever comes", async () => {
-    const { lanes, ids, claim } = await makeChain(2, 1);
+  test("that left no trace makes the transfer ready again, to be tried alone after a while by whoever comes", async () => {
+    const { lanes, ids, claim: claimFor } = await makeChain(2, 1);
     const [mine, other] = lanes.map(({ id }) => id) as [string, string];
-    await claim(mine);
+    await claimFor(mine);
     await carryTransfers(db, { ids, laneId: mine, nonce: 0, at: now });
     expect(await uncarryTransfers(db, { ids, reason: "no trace", now })).toEqual(ids);
-    const [row] = await claimReady(db, { chain: lanes[0]?.chain ?? "", laneId: other, now, limit: 1 });
+    const claim = { chain: lanes[0]?.chain ?? "", laneId: other, limit: 1 };
+    expect(await claimReady(db, { ...claim, now }), "not at once").toEqual([]);
+    const [row] = await claimReady(db, { ...claim, now: later(60_000) });
     expect(row).toMatchObject({ id: ids[0], alone: true, lane_nonce: null, last_trouble: "no trace" });
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   advanceCursor,
+  type Cursor,
   ensureCursor,
   findBaseFee,
   findBlock,
@@ -8,6 +9,7 @@ import {
   insertBlocks,
   raiseFinal,
   releaseCursor,
+  renewCursor,
   takeCursor,
 } from "../../../db/cursors.ts";
 import { openTestDb } from "../../support/open-db.ts";
@@ -21,15 +23,14 @@ async function makeCursor() {
   await ensureCursor(db, { chain, number: 10, hash: "0xa", dueAt: now });
   const take = (owner: string, at = now) =>
     takeCursor(db, { chain, owner, now: at, until: new Date(at.getTime() + 3_000) });
-  const advance = (from: [number, string], to: [number, string]) =>
-    advanceCursor(db, {
-      chain,
-      from: { number: from[0], hash: from[1] },
-      to: { number: to[0], hash: to[1] },
-      until: later(3_000),
-    });
-  return { chain, take, advance };
+  const mustTake = async (owner = "a", at = now): Promise<Cursor> => {
+    const cursor = await take(owner, at);
+    if (!cursor) throw new Error("the watch is somebody else's");
+    return cursor;
+  };
+  return { chain, take, mustTake };
 }
+const to = (number: number, hash: string) => ({ number, hash, until: later(3_000) });
 
 describe("the watch over a chain", () => {
   test("is one process's, though twenty ask for it at once", async () => {
@@ -38,47 +39,71 @@ describe("the watch over a chain", () => {
     expect(taken.filter(Boolean)).toHaveLength(1);
   });
 
-  test("stays with its owner, who may take it again, and goes to another when its time is up or it was given back", async () => {
-    const { chain, take } = await makeCursor();
-    expect(await take("a")).toMatchObject({ number: 10, hash: "0xa", finalNumber: 10 });
-    expect(await take("a")).toBeDefined();
+  test("is one job's, even of the same process", async () => {
+    const { take } = await makeCursor();
+    const taken = await Promise.all(Array.from({ length: 20 }, () => take("a")));
+    expect(taken.filter(Boolean)).toHaveLength(1);
+  });
+
+  test("goes to another when its time is up, and not a moment before, or when it was given back", async () => {
+    const { take, mustTake } = await makeCursor();
+    const first = await mustTake("a");
+    expect(first).toMatchObject({ number: 10, hash: "0xa", finalNumber: 10 });
     expect(await take("b", later(2_999))).toBeUndefined();
-    expect(await take("b", later(3_000))).toBeDefined();
-    await releaseCursor(db, { chain, owner: "a", reachedHeadAt: undefined });
-    expect(await take("a", later(3_001)), "an overtaken owner gives back nothing").toBeUndefined();
-    await releaseCursor(db, { chain, owner: "b", reachedHeadAt: undefined });
+    const second = await mustTake("b", later(3_000));
+    expect(second.fence).toBeGreaterThan(first.fence);
+    await releaseCursor(db, second, undefined);
     expect(await take("a", later(3_001))).toBeDefined();
   });
 
+  test("that was overtaken moves nothing, keeps nothing and gives nothing back", async () => {
+    const { take, mustTake } = await makeCursor();
+    const old = await mustTake("a");
+    const current = await mustTake("b", later(3_000));
+    expect(await advanceCursor(db, old, to(11, "0xb"))).toBe(false);
+    await renewCursor(db, old, later(60_000));
+    await releaseCursor(db, old, now);
+    expect(await take("a", later(3_001)), "an overtaken owner has given nothing back").toBeUndefined();
+    expect(await take("a", later(6_000)), "nor kept it for longer").toMatchObject({ number: 10, hash: "0xa" });
+    expect(await advanceCursor(db, current, to(11, "0xb"))).toBe(false);
+  });
+
   test("begins where the chain was when it was first watched, and a restart changes nothing", async () => {
-    const { chain, take, advance } = await makeCursor();
-    await advance([10, "0xa"], [11, "0xb"]);
+    const { chain, mustTake } = await makeCursor();
+    expect(await advanceCursor(db, await mustTake(), to(11, "0xb"))).toBe(true);
     expect(await ensureCursor(db, { chain, number: 99, hash: "0xz", dueAt: now })).toBe(false);
-    expect(await take("a", later(3_000))).toMatchObject({ number: 11, hash: "0xb" });
+    expect(await mustTake("a", later(3_000))).toMatchObject({ number: 11, hash: "0xb" });
   });
 });
 
 describe("the cursor", () => {
   test("moves from the block it stands on, once, whoever races", async () => {
-    const { take, advance } = await makeCursor();
+    const { mustTake } = await makeCursor();
+    const cursor = await mustTake();
     const moved = await Promise.all(
-      Array.from({ length: 10 }, (_, index) => advance([10, "0xa"], [11, `0xb${index}`])),
+      Array.from({ length: 10 }, (_, index) => advanceCursor(db, cursor, to(11, `0xb${index}`))),
     );
     expect(moved.filter(Boolean)).toHaveLength(1);
-    expect(await take("a", later(3_000))).toMatchObject({ number: 11, hash: `0xb${moved.indexOf(true)}` });
+    expect(await mustTake("a", later(3_000))).toMatchObject({ number: 11, hash: `0xb${moved.indexOf(true)}` });
   });
 
   test("does not move from another block of the same height, nor from another height", async () => {
-    const { advance } = await makeCursor();
-    expect(await advance([10, "0xother"], [11, "0xb"])).toBe(false);
-    expect(await advance([9, "0xa"], [11, "0xb"])).toBe(false);
+    const { mustTake } = await makeCursor();
+    const cursor = await mustTake();
+    expect(await advanceCursor(db, { ...cursor, hash: "0xother" }, to(11, "0xb"))).toBe(false);
+    expect(await advanceCursor(db, { ...cursor, number: 9 }, to(11, "0xb"))).toBe(false);
   });
 
-  test("never takes back what was called final", async () => {
-    const { chain, take } = await makeCursor();
+  test("keeps the highest block that was called final, until a reorg takes that block itself", async () => {
+    const { chain, mustTake } = await makeCursor();
+    const cursor = await mustTake();
+    expect(await advanceCursor(db, cursor, to(20, "0xc"))).toBe(true);
     await raiseFinal(db, { chain, finalNumber: 12 });
     await raiseFinal(db, { chain, finalNumber: 11 });
-    expect((await take("a"))?.finalNumber).toBe(12);
+    expect((await mustTake("a", later(3_000))).finalNumber).toBe(12);
+    const again = await mustTake("a", later(6_000));
+    expect(await advanceCursor(db, again, to(11, "0xd"))).toBe(true);
+    expect((await mustTake("a", later(9_000))).finalNumber).toBe(11);
   });
 });
 

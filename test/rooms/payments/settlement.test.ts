@@ -46,7 +46,8 @@ describe("a settlement", () => {
   test("begun by several processes at once, and again later, makes one transfer and takes the money once", async () => {
     const id = await till.pay(await fundBuyer(chain));
     const { id: settlementId } = await till.settlementOf(id);
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    await other.watch();
     const outcomes = await Promise.all([till, other, till, other, till].map((one) => one.settle(settlementId)));
     expect(outcomes.flat()).toEqual(Array(5).fill("begun"));
     expect(await payoutsOf(till, settlementId)).toHaveLength(1);
@@ -122,6 +123,15 @@ describe("a settlement", () => {
     expect(await till.settle(settlementId)).toEqual(["watcher_behind"]);
     await till.watch();
     expect(await till.settle(settlementId)).toEqual(["begun"]);
+  });
+
+  test("is not signed by a process that has begun since the watcher stood there last: its rows may be restored ones", async () => {
+    const id = await till.pay(await fundBuyer(chain));
+    const { id: settlementId } = await till.settlementOf(id);
+    const fresh = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    expect(await fresh.settle(settlementId)).toEqual(["watcher_behind"]);
+    await fresh.watch();
+    expect(await fresh.settle(settlementId)).toEqual(["begun"]);
   });
 });
 

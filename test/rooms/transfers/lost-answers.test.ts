@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, startChain, transfersTo } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const isSend = ({ method }: { method: string }) => method === "eth_sendRawTransaction";
 
@@ -77,18 +78,19 @@ test("while every connection is refused nothing is lost, and all goes on where i
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("bytes that were stored and never sent, because their process died, are sent by the watcher", async () => {
+test("bytes that were stored and never sent, because their process died, are sent by another one's watcher", async () => {
   const { chain, proxy, carrier, one } = await proxied();
-  // The process dies between storing and sending: what is left is the row as it was stored.
-  proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "dead" } : undefined));
-  await carrier.relay();
-  await carrier.db.updateTable("transaction").set({ state: "signed", offered_at: null }).execute();
-  proxy.fail(undefined);
-  carrier.clock.advance(2_000);
-  await carrier.watch();
-  await carrier.watch();
-  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
-  expect(await carrier.transactions()).toHaveLength(1);
+  const other = await makeCarrier(chain, { databaseUrl: carrier.databaseUrl });
+  // The first process hangs between storing and sending, and is not heard of any more.
+  proxy.delay(600_000, isSend);
+  void carrier.relay().catch(() => undefined);
+  await waitFor(async () => (await other.transactions()).length === 1, { within: 10_000 });
+  expect(await other.transactions()).toMatchObject([{ state: "signed", offered_at: null }]);
+  other.clock.advance(2_000);
+  await other.watch();
+  await other.watch();
+  expect(await other.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(await other.transactions()).toHaveLength(1);
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 

@@ -122,7 +122,7 @@ test("a third party's transfer that a reorg takes away is ready again, and then 
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("what was confirmed stays as it was told when a deeper reorg comes, and is not confirmed again", async () => {
+test("what was confirmed stays as it was told when a deeper reorg comes, its bytes are sent again, and it is not confirmed again", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { finality: { blocks: 1 } } });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -139,6 +139,8 @@ test("what was confirmed stays as it was told when a deeper reorg comes, and is 
   }
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
   expect(carrier.confirmed).toHaveLength(1);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+  expect((await carrier.transactions()).map(({ nonce, state }) => [nonce, state])).toEqual([[0, "final"]]);
 });
 
 test("a reorg of the very block at which the first watch began is followed", async () => {

@@ -105,7 +105,7 @@ describe("an authorization", () => {
 });
 
 describe("many authorizations at once", () => {
-  test("get each its own verdict, in order, from one call", async () => {
+  test("get each its own verdict, in order; good ones share a call, and a bad one is looked at once more by itself", async () => {
     const rich = await fundBuyers(chain, 15);
     const poor = await fundBuyers(chain, 15, 1n);
     const signed = await Promise.all(
@@ -114,14 +114,17 @@ describe("many authorizations at once", () => {
     const before = proxy.calls.eth_call ?? 0;
     const verdicts = await verifier.verify(signed);
     expect(verdicts.map(({ ok }) => ok)).toEqual(signed.map((_one, index) => index % 2 === 0));
-    expect((proxy.calls.eth_call ?? 0) - before).toBe(1);
+    expect((proxy.calls.eth_call ?? 0) - before).toBeLessThanOrEqual(1 + 15);
+    const again = proxy.calls.eth_call ?? 0;
+    expect((await verifier.verify(signed.filter((_one, index) => index % 2 === 0))).every(({ ok }) => ok)).toBe(true);
+    expect((proxy.calls.eth_call ?? 0) - again).toBe(1);
   });
 
-  test("of one payer who can afford one of them are not all refused", async () => {
+  test("of one payer who can afford one of them are judged each by itself: the chain decides which one goes", async () => {
     const buyer = await fundBuyer(chain, 1_000_000n);
     const signed = await Promise.all([authorize(buyer), authorize(buyer)]);
     const verdicts = await verifier.verify(signed);
-    expect(verdicts.some(({ ok }) => ok)).toBe(true);
+    expect(verdicts).toEqual([{ ok: true }, { ok: true }]);
   });
 });
 
