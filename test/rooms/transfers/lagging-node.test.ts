@@ -1,0 +1,102 @@
+import { numberToHex } from "viem";
+import { expect, test } from "vitest";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { makeCarrier, relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
+
+/** One transfer of a chain whose only endpoint can be made to lag. */
+async function behindProxy(change: Record<string, unknown> = { finality: { blocks: 3 } }) {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.watch();
+  return { chain, proxy, carrier, one };
+}
+
+test("logs that an endpoint left out at the first reading are found before their block is called final", async () => {
+  const { chain, proxy, carrier, one } = await behindProxy();
+  proxy.alter((method, _params, result) => (method === "eth_getLogs" ? [] : result));
+  await relayByStranger(chain, one.call);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
+  proxy.alter(undefined);
+  await mine(chain, 4);
+  await carrier.watch();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(carrier.confirmed).toHaveLength(1);
+});
+
+test("a block with our own transaction is not taken for read without its logs, and the transfer is not made again", async () => {
+  const { chain, proxy, carrier, one } = await behindProxy();
+  await carrier.relay();
+  proxy.alter((method, _params, result) => (method === "eth_getLogs" ? [] : result));
+  await expect(carrier.watch()).rejects.toMatchObject({ code: "rpc_behind", transient: true });
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+  proxy.alter(undefined);
+  for (let turn = 0; turn < 3; turn += 1) {
+    carrier.clock.advance(60_000);
+    await carrier.relay();
+    await mine(chain, 2);
+    await carrier.watch();
+  }
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect(carrier.confirmed).toHaveLength(1);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("an endpoint that falls behind takes nothing back, and nothing that is in a block is sent again", async () => {
+  const { chain, proxy, carrier, one } = await behindProxy();
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+  const head = Number(await chain.client.getBlockNumber());
+  const behind = head - 3;
+  proxy.alter((method, params, result) => {
+    if (method === "eth_blockNumber") return numberToHex(behind);
+    if (method === "eth_getTransactionReceipt") return null;
+    const [which] = params;
+    if (method === "eth_getBlockByNumber" && typeof which === "string" && Number(which) > behind) return null;
+    return result;
+  });
+  for (let turn = 0; turn < 4; turn += 1) {
+    carrier.clock.advance(30_000);
+    await carrier.watch();
+  }
+  expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["included"]);
+  proxy.alter(undefined);
+  await mine(chain, 3);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect((await carrier.sightings()).map((row) => row.orphaned)).toEqual([false]);
+});
+
+test("a block that names our transaction while its receipt is not there yet is read later, and nothing is lost", async () => {
+  const { proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
+  await carrier.relay();
+  proxy.alter((method, _params, result) => (method === "eth_getTransactionReceipt" ? null : result));
+  await expect(carrier.watch()).rejects.toMatchObject({ code: "rpc_behind", transient: true });
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+  proxy.alter(undefined);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+});
+
+test("a receipt that says success proves nothing: without its logs no transfer is called made", async () => {
+  const { chain, proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
+  // The logs are another token's, as if the address had no code of that token.
+  proxy.alter((method, _params, result) =>
+    method === "eth_getLogs"
+      ? (result as { address: string }[]).map((log) => ({ ...log, address: `0x${"99".repeat(20)}` }))
+      : result,
+  );
+  await carrier.relay();
+  await carrier.watch();
+  await mine(chain, 2);
+  await carrier.watch();
+  expect(carrier.confirmed).toEqual([]);
+  expect((await carrier.transactions())[0]).toMatchObject({ reverted: false });
+  expect(await carrier.statesOf([one.id])).not.toContain("confirmed");
+});
