@@ -163,3 +163,21 @@ test("two owners of one lane at once send each transfer once, under nonces witho
   expect(transactions.map((row) => row.nonce)).toEqual(transactions.map((_row, index) => index));
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(24);
 });
+
+test("two transfers of one payer who can afford one of them: one is made, the other waits, and a third payer is not kept", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const buyer = await fundBuyer(chain, 1_000_000n);
+  const ids = (await carrier.signAll([buyer, buyer, await fundBuyer(chain)], 1_000_000n)).map(({ id }) => id);
+  for (let turn = 0; turn < 3; turn += 1) {
+    await carrier.relay();
+    await carrier.watch();
+    carrier.clock.advance(60_000);
+  }
+  const states = await carrier.statesOf(ids);
+  expect(states.slice(0, 2).sort()).toEqual(["confirmed", "ready"]);
+  expect(states[2]).toBe("confirmed");
+  expect(await usdcBalance(chain, buyer.address)).toBe(0n);
+  // What cannot be paid now costs gas once at most.
+  expect((await carrier.transactions()).length).toBeLessThanOrEqual(2);
+});
