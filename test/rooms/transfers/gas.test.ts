@@ -24,7 +24,9 @@ test("a lane's gas money is told anew every while, by one call per lane, and out
 
   await waitFor(async () => (await told()).length === 2, { within: 10_000 });
   expect(await told()).toEqual([2e18, 2e18]);
-  expect(Object.keys(proxy.calls)).toEqual(["eth_getBalance"]);
+  // An endpoint is asked for its chain once.
+  expect(Object.keys(proxy.calls).sort()).toEqual(["eth_chainId", "eth_getBalance"]);
+  expect(proxy.calls.eth_chainId).toBe(1);
 
   proxy.refuse(true);
   await give("1");
