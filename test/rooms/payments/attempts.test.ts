@@ -160,3 +160,11 @@ describe("an attempt to pay", () => {
     expect(paid.filter((log) => log.args.from === buyer.address)).toHaveLength(1);
   });
 });
+
+test("an attempt that two processes judge is counted once, as what became of it", async () => {
+  const own = await makeTill(chain);
+  const attempt = await own.attempt(await own.create(), await fundBuyer(chain));
+  await Promise.all(Array.from({ length: 6 }, () => own.verify(attempt)));
+  const counted = (await own.deps.metrics.attempts.get()).values.map(({ labels, value }) => [labels.outcome, value]);
+  expect(counted).toEqual([["verified", 1]]);
+});

@@ -57,3 +57,14 @@ test("a signature by another key is refused in test mode as well, and the paymen
   expect(await till.verdict(attempt)).toMatchObject({ refused: expect.stringContaining("not the account's") });
   expect((await till.status(id)).state).toBe("requires_action");
 });
+
+test("a test payment is counted in each of its moves, like any other", async () => {
+  const own = await makeTill(chain, { mode: "test" });
+  await own.verify(await own.attempt(await own.create(), privateKeyToAccount(newKey().privateKey)));
+  const moves = (await own.deps.metrics.paymentMoves.get()).values.map(({ labels, value }) => ({ ...labels, value }));
+  expect(moves).toEqual([
+    { mode: "test", from: "new", to: "requires_action", value: 1 },
+    { mode: "test", from: "requires_action", to: "processing", value: 1 },
+    { mode: "test", from: "processing", to: "succeeded", value: 1 },
+  ]);
+});
