@@ -49,8 +49,8 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signPayout(deps, settlement) });
   }
-  const begun = await begin(deps, payouts);
-  for (const payout of payouts) if (!begun.includes(payout)) outcomes.set(payout.settlement.id, "balance_short");
+  const { begun, short } = await begin(deps, payouts);
+  for (const { settlement } of short) outcomes.set(settlement.id, "balance_short");
   for (const { settlement } of begun)
     deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
   await ringRelays(
@@ -115,19 +115,19 @@ class BalanceShort extends Error {
   override readonly name = "BalanceShort";
 }
 
-/** State, balances, ledger and transfers of payouts in one transaction. Gives those that were begun. */
-async function begin(deps: Deps, payouts: readonly Payout[]): Promise<readonly Payout[]> {
-  if (payouts.length === 0) return [];
+/** State, balances, ledger and transfers of payouts in one transaction; those a balance does not cover are `short`. */
+async function begin(deps: Deps, payouts: readonly Payout[]): Promise<{ begun: Payout[]; short: Payout[] }> {
+  if (payouts.length === 0) return { begun: [], short: [] };
   try {
-    return await deps.db.transaction().execute((db) => beginTogether(deps, db, payouts));
+    return { begun: await deps.db.transaction().execute((db) => beginTogether(deps, db, payouts)), short: [] };
   } catch (error) {
     if (!(error instanceof BalanceShort)) throw error;
-    if (payouts.length === 1) return [];
+    if (payouts.length === 1) return { begun: [], short: [...payouts] };
   }
   // One of them is not covered: the others must not wait for it.
-  const begun: Payout[] = [];
-  for (const payout of payouts) begun.push(...(await begin(deps, [payout])));
-  return begun;
+  const each = [];
+  for (const payout of payouts) each.push(await begin(deps, [payout]));
+  return { begun: each.flatMap(({ begun }) => begun), short: each.flatMap(({ short }) => short) };
 }
 
 async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<Payout[]> {

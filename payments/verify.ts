@@ -26,11 +26,13 @@ export async function verifyAttempts(deps: Deps, attemptIds: readonly string[]):
     const verdict = verdicts.get(whole);
     return [{ whole, reason: verdict && !verdict.ok ? verdict.reason : "the payment is no longer waiting" }];
   });
-  await refuseAttempts(deps, refusals);
-  for (const { payment, attempt } of waiting) {
-    deps.metrics.attempts.inc({ outcome: accepted.has(attempt.id) ? "verified" : "refused" });
-    if (accepted.has(attempt.id))
-      deps.metrics.paymentMoves.inc({ mode: payment.mode, from: "requires_action", to: "processing" });
+  const refused = await refuseAttempts(deps, refusals);
+  deps.metrics.attempts.inc({ outcome: "refused" }, refused);
+  for (const { payment } of good.filter(({ attempt }) => accepted.has(attempt.id))) {
+    const { mode } = payment;
+    deps.metrics.attempts.inc({ outcome: "verified" });
+    deps.metrics.paymentMoves.inc({ mode, from: "requires_action", to: "processing" });
+    if (mode === "test") deps.metrics.paymentMoves.inc({ mode, from: "processing", to: "succeeded" });
   }
   await ringRelays(
     deps,
@@ -120,20 +122,18 @@ function toTransfer(deps: Deps, whole: WholeAttempt) {
   };
 }
 
-async function refuseAttempts(deps: Deps, refusals: readonly { whole: WholeAttempt; reason: string }[]): Promise<void> {
-  const byReason = Map.groupBy(refusals, ({ reason }) => reason);
-  for (const [reason, group] of byReason) {
+/** Gives how many were refused; one that was judged elsewhere meanwhile stays as it is. */
+async function refuseAttempts(
+  deps: Deps,
+  refusals: readonly { whole: WholeAttempt; reason: string }[],
+): Promise<number> {
+  let refused = 0;
+  for (const [reason, group] of Map.groupBy(refusals, ({ reason }) => reason)) {
     const ids = group.map(({ whole }) => whole.attempt.id);
-    const set = { refusal: reason, due_at: null };
-    await moveRows(deps.db, "attempt", {
-      ids,
-      from: "waiting",
-      to: "refused",
-      at: deps.now(),
-      set,
-      detail: { reason },
-    });
+    const move = { ids, from: "waiting" as const, to: "refused" as const, at: deps.now(), detail: { reason } };
+    refused += (await moveRows(deps.db, "attempt", { ...move, set: { refusal: reason, due_at: null } })).length;
   }
+  return refused;
 }
 
 /** Test mode moves no funds: what was confirmed has succeeded (specification, part 1 and 2.2). */
