@@ -7,6 +7,8 @@ import { runPool } from "./stats.ts";
 /** Amount of each raw transfer, minor units. */
 const AMOUNT = 10_000n;
 const GAS = 150_000n;
+/** Without a new nonce for so long, something was lost, milliseconds. */
+const STALLED_MS = 2_000;
 const FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 
 /**
@@ -23,19 +25,14 @@ export async function runRaw(stack: StackFile, args: { payments: number; concurr
 
   const first = hexToNumber((await rpc("eth_getTransactionCount", [account.address, "pending"])) as Hex);
   const begun = performance.now();
+  const sent: Hex[] = [];
   const hashes = await runPool(authorizations, args.concurrency, async (data, index) => {
-    const bytes = await account.signTransaction({
-      type: "eip1559",
-      chainId,
-      nonce: first + index,
-      to: stack.evm.token as Hex,
-      data,
-      gas: GAS,
-      ...FEES,
-    });
-    return (await rpc("eth_sendRawTransaction", [bytes])) as Hex;
+    const nonce = first + index;
+    const unsigned = { type: "eip1559" as const, chainId, nonce, to: stack.evm.token as Hex, data, gas: GAS, ...FEES };
+    sent[index] = await account.signTransaction(unsigned);
+    return (await rpc("eth_sendRawTransaction", [sent[index]])) as Hex;
   });
-  await waitMined(rpc, account.address, first + args.payments);
+  await waitMined(rpc, { address: account.address, first, sent });
   const seconds = (performance.now() - begun) / 1000;
   const ends = await Promise.all([hashes[0], hashes.at(-1)].map((hash) => rpc("eth_getTransactionReceipt", [hash])));
   for (const end of ends)
@@ -88,9 +85,19 @@ function createRpc(url: string): RawRpc {
   };
 }
 
-async function waitMined(rpc: RawRpc, address: Hex, count: number): Promise<void> {
-  for (;;) {
-    if (hexToNumber((await rpc("eth_getTransactionCount", [address, "latest"])) as Hex) >= count) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
+/** Waits for the last nonce; what the node has lost on the way is sent again, as anybody would. */
+async function waitMined(rpc: RawRpc, args: { address: Hex; first: number; sent: readonly Hex[] }): Promise<void> {
+  const { address, first, sent } = args;
+  let before = first;
+  for (let since = performance.now(); ; ) {
+    const count = hexToNumber((await rpc("eth_getTransactionCount", [address, "latest"])) as Hex);
+    if (count >= first + sent.length) return;
+    if (count > before) [before, since] = [count, performance.now()];
+    else if (performance.now() - since > STALLED_MS) {
+      for (const bytes of sent.slice(count - first))
+        await rpc("eth_sendRawTransaction", [bytes]).catch(() => undefined);
+      since = performance.now();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
