@@ -1,25 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type Carrier, makeCarrier, relayByStranger } from "../../support/carry.ts";
-import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
+import { remember } from "../../support/remember.ts";
 
 const LATER_MS = 20_000;
 const finality = { finality: { blocks: 5 } };
-
-/**
- * Remembers the chain as it is now. Called, what it gives takes every block since then away and makes as many others,
- * without the transactions that were in them. (anvil_reorg on a fork leaves storage of the old blocks behind.)
- */
-async function remember(chain: TestChain): Promise<() => Promise<void>> {
-  const before = await chain.client.getBlockNumber();
-  const id = await chain.client.snapshot();
-  return async () => {
-    const depth = Number((await chain.client.getBlockNumber()) - before);
-    await chain.client.revert({ id });
-    // Another time makes other blocks.
-    await chain.client.increaseTime({ seconds: 7 });
-    await mine(chain, depth);
-  };
-}
 
 const eventsOf = (carrier: Carrier, id: string) =>
   carrier.db.selectFrom("event").select(["from_state", "to_state"]).where("subject", "=", id).orderBy("id").execute();

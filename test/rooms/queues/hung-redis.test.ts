@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { newId } from "../../../payments/ids.ts";
+import { startPrivateRedis } from "../../support/private-services.ts";
+import { openQueues } from "../../support/queue.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { makeMerchant, makePayment, startApi } from "../api/start-api.ts";
+
+/** As long as a person may wait for an answer. */
+const SOON_MS = 4_000;
+const bell = () => ({ data: { paymentId: newId("pay") } });
+
+/** A Redis whose connections stay and that answers nothing, until it goes on. */
+async function hangable() {
+  const redis = await startPrivateRedis();
+  const signal = (name: "SIGSTOP" | "SIGCONT") => process.kill(redis.pid() as number, name);
+  return {
+    url: redis.url,
+    /** Runs something while it hangs and gives how long that took, milliseconds; half a minute at most. */
+    async whileHung(work: () => Promise<unknown>): Promise<number> {
+      signal("SIGSTOP");
+      const begun = Date.now();
+      try {
+        await Promise.race([work(), new Promise((resolve) => setTimeout(resolve, 2 * SOON_MS).unref())]);
+        return Date.now() - begun;
+      } finally {
+        signal("SIGCONT");
+      }
+    },
+  };
+}
+
+test("a Redis that hangs does not hold whoever rings, for one job or for many", async () => {
+  const redis = await hangable();
+  const queues = await openQueues({ url: redis.url });
+  await queues.ready();
+  await queues.ring("expire-payment", [bell()]);
+  const took = await redis.whileHung(async () => {
+    await Promise.all([queues.ring("expire-payment", [bell()]), queues.ring("expire-payment", [bell(), bell()])]);
+  });
+  expect(took).toBeLessThan(SOON_MS);
+  const failures = (await queues.metrics.ringFailures.get()).values.find(
+    (one) => one.labels.queue === "expire-payment",
+  );
+  expect(failures?.value).toBe(3);
+  // Ringing works again without anybody's help.
+  await waitFor(
+    async () => {
+      const last = bell();
+      await queues.ring("expire-payment", [last]);
+      return await queues.queue("expire-payment").getJob(`expire-payment-${last.data.paymentId}-0`);
+    },
+    { within: 10_000, what: "a job is rung" },
+  );
+});
+
+test("a Redis that hangs does not hold an HTTP call that creates a payment, nor one that asks for it", async () => {
+  const redis = await hangable();
+  const api = await startApi({ redisUrl: redis.url });
+  const merchant = await makeMerchant(api);
+  await makePayment(api, merchant);
+  let id = "";
+  const took = await redis.whileHung(async () => {
+    id = await makePayment(api, merchant);
+    const answer = await api.get(`/v1/gateway/payment/${id}/status`, { "api-key": merchant.key });
+    expect(answer).toMatchObject({ status: 200, body: { status: "requires_action" } });
+  });
+  expect(took).toBeLessThan(SOON_MS);
+  expect(id).toMatch(/^pay_/);
+  // The row says when its job is owed: nothing is lost.
+  const row = await api.db.selectFrom("payment").select(["state", "due_at"]).where("id", "=", id).executeTakeFirst();
+  expect(row).toMatchObject({ state: "requires_action", due_at: expect.any(Date) });
+});

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { makeCarrier } from "../../support/carry.ts";
+import { fundBuyer, fundBuyers, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
+
+/** Nobody has driven them yet, so they are taken by their names. */
+const lanesInOrder = (chain: TestChain) =>
+  chain.keys.lanes.map(({ address }) => address).toSorted((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
+
+test("a lane without gas money leaves the work to the other one, and what it was given goes once it has some", async () => {
+  const chain = await startChain({ lanes: 2 });
+  const carrier = await makeCarrier(chain);
+  const [broke = "0x", rich = "0x"] = lanesInOrder(chain);
+  await chain.client.setBalance({ address: broke, value: 0n });
+  const first = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  expect(await carrier.transactions()).toMatchObject([
+    { lane_id: `${chain.id}:${broke.toLowerCase()}`, state: "offered" },
+  ]);
+
+  const ids: string[] = [];
+  for (const buyer of await fundBuyers(chain, 3)) {
+    ids.push((await carrier.sign(buyer)).id);
+    await carrier.relay();
+    await carrier.watch();
+  }
+  expect(await carrier.statesOf([first.id, ...ids])).toEqual(["carried", "confirmed", "confirmed", "confirmed"]);
+  const sent = (await carrier.transactions()).filter((row) => row.state === "final");
+  expect(new Set(sent.map((row) => row.lane_id))).toEqual(new Set([`${chain.id}:${rich.toLowerCase()}`]));
+
+  await chain.client.setBalance({ address: broke, value: 10n ** 18n });
+  carrier.clock.advance(10_000);
+  await carrier.watch();
+  await carrier.watch();
+  expect(await carrier.statesOf([first.id])).toEqual(["confirmed"]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(4);
+});
+
+test("a lane with no nonce left to use leaves the work to the other one in the same run", async () => {
+  const chain = await startChain({ lanes: 2 });
+  const carrier = await makeCarrier(chain, { change: { laneWindow: 1, batchGas: 200_000 } });
+  const ids = (await carrier.signAll(await fundBuyers(chain, 3))).map(({ id }) => id);
+  await chain.client.setAutomine(false);
+  await carrier.relay();
+  expect((await carrier.transactions()).map((row) => [row.nonce, row.state])).toEqual([
+    [0, "accepted"],
+    [0, "accepted"],
+  ]);
+  // Both have something in the air: the third one waits, and whoever asks is not kept.
+  expect(await carrier.relay()).toBe("idle");
+  expect((await carrier.statesOf(ids)).toSorted()).toEqual(["carried", "carried", "ready"]);
+
+  // The watcher says that somebody waits, now that there is room.
+  await mine(chain);
+  const turn = await carrier.watch();
+  expect(turn).toMatchObject({ mine: true, moved: true, waiting: expect.any(String) });
+  await carrier.relay();
+  await mine(chain);
+  expect(await carrier.watch()).toMatchObject({ waiting: undefined });
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "confirmed", "confirmed"]);
+});

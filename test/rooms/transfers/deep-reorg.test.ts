@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import { fundBuyer, fundBuyers, startChain, transfersTo, usdcBalance } from "../../support/chain.ts";
+import { remember } from "../../support/remember.ts";
+import { makeTill } from "../../support/till.ts";
+
+/** Slow blocks, so that no transaction is old enough to be replaced for its tip. */
+const change = { finality: { blocks: 1 }, blockMs: 10_000 };
+/** After this an accepted transaction is offered again. */
+const LATER_MS = 30_000;
+
+test("a reorg below what was final lands the same bytes again, and payments before and after it are paid out", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain, { change });
+  const [first, second] = await fundBuyers(chain, 2);
+  if (!first || !second) throw new Error("no buyers");
+  const one = await till.create();
+  await till.verify(await till.attempt(one, first));
+  await till.watch();
+  const reorg = await remember(chain);
+  await till.relay();
+  await till.watch();
+  expect((await till.status(one)).state).toBe("succeeded");
+  const [told] = await till.db.selectFrom("transaction").selectAll().execute();
+  expect(told?.state).toBe("final");
+
+  await reorg();
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
+  till.clock.advance(LATER_MS);
+  await till.watch();
+  const alarm = till.lines.find((line) => line.includes("a reorg went below what was called final"));
+  expect(JSON.parse(alarm ?? "{}")).toMatchObject({ level: "error", chain: chain.id, depth: 1 });
+  await till.watch();
+  const [again, ...others] = await till.db.selectFrom("transaction").selectAll().execute();
+  expect(others).toEqual([]);
+  expect(again).toMatchObject({ hash: told?.hash, state: "final" });
+  expect(again?.block_hash).not.toBe(told?.block_hash);
+  expect(await till.status(one)).toMatchObject({ state: "succeeded", info: { txId: told?.hash } });
+
+  const two = await till.pay(second);
+  expect((await till.status(two)).state).toBe("succeeded");
+  const settlements = await Promise.all([one, two].map((id) => till.settlementOf(id)));
+  expect(await till.settle(...settlements.map(({ id }) => id))).toEqual(["begun", "begun"]);
+  await till.relay();
+  await till.watch();
+  expect(await usdcBalance(chain, till.destination)).toBe(2_000_000n);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(2);
+  const transactions = await till.db.selectFrom("transaction").selectAll().orderBy("nonce").execute();
+  expect(transactions.map((row) => [row.nonce, row.state])).toEqual([
+    [0, "final"],
+    [1, "final"],
+    [2, "final"],
+  ]);
+  const entries = await till.db.selectFrom("ledger_entry").select(["account", "amount"]).execute();
+  const treasury = entries.filter(({ account }) => account === "treasury");
+  expect(treasury.reduce((sum, { amount }) => sum + amount, 0n)).toBe(0n);
+});
+
+test("a reorg below what was final that takes a whole row of nonces away lands them all again, in order", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain, { change });
+  await till.watch();
+  const buyers = await fundBuyers(chain, 4);
+  await till.watch();
+  const reorg = await remember(chain);
+  const ids: string[] = [];
+  for (const buyer of buyers.slice(0, 3)) ids.push(await till.pay(buyer));
+  const before = await till.db.selectFrom("transaction").select("hash").orderBy("nonce").execute();
+
+  await reorg();
+  for (let turn = 0; turn < 2; turn += 1) {
+    till.clock.advance(LATER_MS);
+    await till.watch();
+  }
+  const after = await till.db.selectFrom("transaction").select(["hash", "state"]).orderBy("nonce").execute();
+  expect(after).toEqual(before.map(({ hash }) => ({ hash, state: "final" })));
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(3);
+  ids.push(await till.pay(buyers[3] ?? (await fundBuyer(chain))));
+  for (const id of ids) expect((await till.status(id)).state).toBe("succeeded");
+  expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(4_000_000n);
+  expect(await till.db.selectFrom("ledger_group").select("id").execute()).toHaveLength(4);
+});

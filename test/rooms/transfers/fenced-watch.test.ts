@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { makeCarrier } from "../../support/carry.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
+import { makeClock } from "../../support/deps.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+/** A watcher of a chain whose endpoint keeps the next answer to one method back, until it is let go. */
+async function slowWatcher(method: string) {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const clock = makeClock();
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], clock });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  const held = Promise.withResolvers<void>();
+  let asked = 0;
+  proxy.onAnswer((name) => {
+    if (name !== method) return undefined;
+    asked += 1;
+    return asked === 1 ? held.promise : undefined;
+  });
+  const cursor = () => carrier.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+  return {
+    ...{ chain, carrier, clock, cursor },
+    isAsked: () => waitFor(() => asked > 0, { within: 10_000, what: `${method} is asked` }),
+    askedSoFar: () => asked,
+    letGo: () => held.resolve(),
+  };
+}
+
+test("two jobs of one process never watch one chain at once", async () => {
+  const slow = await slowWatcher("eth_blockNumber");
+  const first = slow.carrier.watch();
+  await slow.isAsked();
+  const others = await Promise.all([1, 2, 3].map(() => slow.carrier.watch()));
+  expect(others).toEqual([{ mine: false }, { mine: false }, { mine: false }]);
+  expect(slow.askedSoFar()).toBe(1);
+  slow.letGo();
+  expect(await first).toMatchObject({ mine: true });
+  expect(await slow.carrier.watch()).toMatchObject({ mine: true });
+});
+
+test("a call that takes longer than the lease does not lose the watch", async () => {
+  const slow = await slowWatcher("eth_getLogs");
+  const other = await makeCarrier(slow.chain, { databaseUrl: slow.carrier.databaseUrl, clock: slow.clock });
+  await mine(slow.chain);
+  const turn = slow.carrier.watch();
+  await slow.isAsked();
+  const { fence } = await slow.cursor();
+  for (let call = 0; call < 3; call += 1) {
+    // Each time most of the lease passes, and whoever holds it says that it is still there.
+    slow.clock.advance(4_000);
+    const now = slow.clock.now().getTime();
+    const isRenewed = async () => ((await slow.cursor()).lease_until?.getTime() ?? 0) > now + 4_000;
+    await waitFor(isRenewed, { within: 10_000, what: "the lease is renewed" });
+    expect(await other.watch()).toEqual({ mine: false });
+  }
+  slow.letGo();
+  expect(await turn).toMatchObject({ mine: true, moved: true });
+  expect(await slow.cursor()).toMatchObject({ fence, owner: null, lease_until: null });
+});
+
+test("a job that was overtaken writes nothing more and does not let go of the watch of its own process's next job", async () => {
+  const slow = await slowWatcher("eth_getLogs");
+  const other = await makeCarrier(slow.chain, { databaseUrl: slow.carrier.databaseUrl, clock: slow.clock });
+  const one = await other.sign(await fundBuyer(slow.chain));
+  await other.relay();
+  const overtaken = slow.carrier.watch();
+  await slow.isAsked();
+  // As if its process had been stopped for longer than its lease.
+  await other.db
+    .updateTable("chain_cursor")
+    .set({ lease_until: new Date(0) })
+    .execute();
+  expect(await other.watch()).toMatchObject({ mine: true, moved: true });
+  const until = new Date(slow.clock.now().getTime() + 60_000);
+  const taken = await other.db
+    .updateTable("chain_cursor")
+    .set((eb) => ({ owner: slow.carrier.deps.owner, lease_until: until, fence: eb("fence", "+", 1) }))
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  slow.letGo();
+  await expect(overtaken).rejects.toMatchObject({ code: "rpc_behind" });
+  expect(await slow.cursor()).toEqual(taken);
+  expect([...slow.carrier.confirmed, ...other.confirmed].filter(({ id }) => id === one.id)).toHaveLength(1);
+  expect(await transfersTo(slow.chain, slow.chain.keys.treasury.address)).toHaveLength(2);
+});

@@ -1,0 +1,71 @@
+import type { Hex } from "viem";
+import { describe, expect, test } from "vitest";
+import { makeCarrier } from "../../support/carry.ts";
+import { fundBuyers, startChain } from "../../support/chain.ts";
+
+/** Burns all the gas that it is given, whatever it is asked. */
+const BURNS_ALL = "0xfe";
+/** Says that the signature is good (ERC-1271) where gas costs nothing, as in a simulation; burns all of it elsewhere. */
+const BURNS_WHEN_IT_COSTS = "0x3a15600657fe5b631626ba7e60e01b60005260206000f3";
+
+type Mark = "honest" | "hostile";
+
+/** Payers in this order, each with a good signature of its key; the hostile ones have this code then. */
+async function payersOf(marks: readonly Mark[], bytecode: Hex) {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const buyers = await fundBuyers(chain, marks.length);
+  const signed: Awaited<ReturnType<typeof carrier.sign>>[] = [];
+  for (const buyer of buyers) signed.push(await carrier.sign(buyer));
+  const ids = signed.map(({ id }) => id);
+  for (const [index, { address }] of buyers.entries())
+    if (marks[index] === "hostile") await chain.client.setCode({ address, bytecode });
+  const verify = async () => {
+    const rows = await carrier.rowsOf(ids);
+    return carrier.deps.verifier.verify(
+      rows.map((row, index) => ({ ...row, signature: signed[index]?.signature ?? "0x" })),
+    );
+  };
+  return { carrier, ids, verify };
+}
+
+const mixes: { name: string; marks: Mark[] }[] = [
+  { name: "three before three honest ones", marks: ["hostile", "hostile", "hostile", "honest", "honest", "honest"] },
+  { name: "several between honest ones", marks: ["honest", "hostile", "honest", "hostile", "hostile", "honest"] },
+  { name: "one and nobody else", marks: ["hostile"] },
+];
+
+describe.each(mixes)("payers whose code burns all gas, $name,", ({ marks }) => {
+  test("are verified each by itself, and the honest ones are good", async () => {
+    const { verify } = await payersOf(marks, BURNS_ALL);
+    expect((await verify()).map(({ ok }) => (ok ? "honest" : "hostile"))).toEqual(marks);
+  });
+
+  test("are held when they are carried, and the honest ones arrive", async () => {
+    const { carrier, ids } = await payersOf(marks, BURNS_ALL);
+    await carrier.relay();
+    await carrier.watch();
+    expect(await carrier.statesOf(ids)).toEqual(marks.map((mark) => (mark === "honest" ? "confirmed" : "ready")));
+    for (const row of await carrier.rowsOf(ids)) expect(row.troubles).toBe(row.state === "ready" ? 1 : 0);
+  });
+});
+
+test("a hostile payer whose transfer has to go alone is held, and the others go", async () => {
+  const { carrier, ids } = await payersOf(["hostile", "honest"], BURNS_ALL);
+  await carrier.db.updateTable("transfer").set({ alone: true }).execute();
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf(ids)).toEqual(["ready", "confirmed"]);
+});
+
+test("a payer whose code is good in every simulation and burns all gas on chain keeps others waiting for a moment only", async () => {
+  const { carrier, ids } = await payersOf(["honest", "hostile", "honest", "hostile", "honest"], BURNS_WHEN_IT_COSTS);
+  for (let turn = 0; turn < 4; turn += 1) {
+    await carrier.relay();
+    await carrier.watch();
+    carrier.clock.advance(3_000);
+  }
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed", "ready", "confirmed"]);
+  const [, hostile] = await carrier.rowsOf(ids);
+  expect(hostile).toMatchObject({ alone: true, last_trouble: "left no trace in its transaction" });
+});

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { toCall } from "../../../transfers/authorization.ts";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, mine, startChain } from "../../support/chain.ts";
+import { makeTill } from "../../support/till.ts";
+
+/** A question for all movements of the tokens; one that names a payer is a search for a certain movement. */
+const isReading = (method: string, params: unknown[]) =>
+  method === "eth_getLogs" && (params[0] as { topics: unknown[] }).topics.length === 1;
+
+test("a transfer that no reading has shown is found when its authorization runs out, and its payment succeeds", async () => {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const paymentId = await till.create();
+  await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
+  await till.watch();
+  const [transfer] = await till.transfers();
+  if (!transfer) throw new Error("there is no transfer");
+  const { data } = toCall(transfer, `0x${transfer.signature.toString("hex")}`);
+  proxy.alter((method, params, result) => (isReading(method, params) ? [] : result));
+  const hash = await relayByStranger(chain, data);
+  await till.watch();
+  await till.relay();
+  await mine(chain, 3);
+  await till.watch();
+  expect((await till.transfers()).map((row) => row.state)).toEqual(["ready"]);
+
+  await chain.client.increaseTime({ seconds: 7_200 });
+  await mine(chain, 2);
+  await till.watch();
+  proxy.alter(undefined);
+  await till.watch();
+  expect(await till.status(paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  expect(await till.db.selectFrom("transaction").select("state").execute()).toEqual([]);
+});

@@ -1,0 +1,97 @@
+import { type Hex, hexToNumber, type PrivateKeyAccount, parseAbi, slice, type TypedDataDefinition } from "viem";
+import { describe, expect, test } from "vitest";
+import type { OptionView } from "../../../payments/views.ts";
+import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../support/chain.ts";
+import { makeTill, signOption } from "../../support/till.ts";
+
+const abi = parseAbi([
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
+  "function cancelAuthorization(address authorizer, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
+]);
+type Message = { from: Hex; to: Hex; validBefore: Hex; nonce: Hex };
+const split = (signature: Hex) =>
+  [hexToNumber(slice(signature, 64)), slice(signature, 0, 32), slice(signature, 32, 64)] as const;
+const typedDataOf = (option: OptionView) =>
+  JSON.parse(String(option.actions[0]?.params[1])) as TypedDataDefinition & { message: Message };
+
+async function write(chain: TestChain, call: object): Promise<void> {
+  const hash = await chain.client.writeContract({ address: chain.contracts.token, abi, ...call } as never);
+  const { status } = await chain.client.waitForTransactionReceipt({ hash });
+  if (status !== "success") throw new Error("the payer's own use of the nonce was reverted");
+}
+
+/** The payer signs another authorization of one unit with the payment's nonce, and has somebody relay it. */
+async function useForOneUnit(chain: TestChain, option: OptionView, buyer: PrivateKeyAccount): Promise<void> {
+  const typed = typedDataOf(option);
+  const { from, to, validBefore, nonce } = typed.message;
+  const signature = await buyer.signTypedData({ ...typed, message: { ...typed.message, value: "0x1" } } as never);
+  const args = [from, to, 1n, 0n, BigInt(validBefore), nonce, ...split(signature)];
+  await write(chain, { functionName: "transferWithAuthorization", args });
+}
+
+async function cancel(chain: TestChain, option: OptionView, buyer: PrivateKeyAccount): Promise<void> {
+  const { domain, message } = typedDataOf(option);
+  const CancelAuthorization = [
+    { name: "authorizer", type: "address" },
+    { name: "nonce", type: "bytes32" },
+  ];
+  const signature = await buyer.signTypedData({
+    domain,
+    types: { CancelAuthorization },
+    primaryType: "CancelAuthorization",
+    message: { authorizer: message.from, nonce: message.nonce },
+  } as never);
+  await write(chain, { functionName: "cancelAuthorization", args: [message.from, message.nonce, ...split(signature)] });
+}
+
+const ways = [
+  ["used its nonce for another authorization of one unit", useForOneUnit, 1n],
+  ["cancelled it", cancel, 0n],
+] as const;
+
+describe.each(ways)("a payer that has %s", (_what, spoil, arrived) => {
+  test("after the confirm makes the payment expire once the authorization has run out, and not before", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain);
+    const buyer = await fundBuyer(chain);
+    const paymentId = await till.create();
+    const [option] = await till.offer(paymentId, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    await till.verify(await till.attempt(paymentId, buyer));
+    await spoil(chain, option, buyer);
+    await till.relay();
+    await till.watch();
+    expect((await till.status(paymentId)).state).toBe("processing");
+
+    await chain.client.increaseTime({ seconds: 7_200 });
+    await mine(chain, 2);
+    await till.watch();
+    expect((await till.status(paymentId)).state).toBe("expired");
+    expect((await till.transfers()).map((row) => row.state)).toEqual(["ended"]);
+    expect(till.announced.at(-1)).toBe(paymentId);
+    expect(await till.db.selectFrom("transaction").select("nonce").execute()).toEqual([]);
+    expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(arrived);
+  });
+
+  test("before the confirm is refused, and the payment waits for a good one", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain);
+    const [buyer, other] = [await fundBuyer(chain), await fundBuyer(chain)];
+    const paymentId = await till.create();
+    const [option] = await till.offer(paymentId, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    const results = await signOption(option, buyer);
+    await spoil(chain, option, buyer);
+    await till.watch();
+    const confirmed = await till.confirm(paymentId, option.id, results);
+    const attemptId = (confirmed.ok && confirmed.value.attemptId) || "";
+    await till.verify(attemptId);
+    expect(await till.verdict(attemptId)).toMatchObject({ refused: expect.stringContaining("used or canceled") });
+    expect((await till.status(paymentId)).state).toBe("requires_action");
+
+    await till.verify(await till.attempt(paymentId, other));
+    await till.relay();
+    await till.watch();
+    expect((await till.status(paymentId)).state).toBe("succeeded");
+  });
+});

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { isTransientChainError } from "../../../chains/faults.ts";
+import { createHandlers } from "../../../workers/handlers.ts";
+import { createJudge } from "../../../workers/trouble.ts";
+import { fundBuyers, startChain } from "../../support/chain.ts";
+import { openQueues } from "../../support/queue.ts";
+import { makeTill } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const SETTLEMENTS = 4;
+const ROUNDS = 5;
+
+test("settlements that wait for the watcher make no growing number of jobs, and are begun when it is back", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const ids: string[] = [];
+  for (const buyer of await fundBuyers(chain, SETTLEMENTS)) ids.push(await till.pay(buyer));
+  const queues = await openQueues();
+  await queues.ready();
+  const deps = { ...till.deps, ring: queues.ring, isTransient: createJudge(isTransientChainError) };
+  const handlers = createHandlers(deps as Parameters<typeof createHandlers>[0]);
+  const signal = new AbortController().signal;
+  let run = 0;
+  queues.serve("settle", (data) => {
+    run += 1;
+    return handlers.settle(data, signal);
+  });
+  const states = async () => {
+    const rows = await Promise.all(ids.map((id) => till.settlementOf(id)));
+    return rows.map(({ state }) => state);
+  };
+
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    // Nobody watches; every due time passes, and the sweep rings for every one of them.
+    till.clock.advance(120_000);
+    await handlers.sweep({ at: round }, signal);
+    await waitFor(() => run >= round * SETTLEMENTS, { within: 10_000, what: "every settlement was looked at" });
+    const isEmpty = async () => (await queues.count("settle")).all === 0;
+    await waitFor(isEmpty, { within: 5_000, what: "no job is left behind" });
+  }
+  expect(await states()).toEqual(Array(SETTLEMENTS).fill("due"));
+
+  await till.watch();
+  till.clock.advance(30_000);
+  await handlers.sweep({ at: ROUNDS + 1 }, signal);
+  const areBegun = async () => (await states()).every((state) => state === "paying");
+  await waitFor(areBegun, { within: 10_000, what: "every settlement is begun" });
+});
