@@ -27,7 +27,7 @@ export async function verifyAttempts(deps: Deps, attemptIds: readonly string[]):
     return [{ whole, reason: verdict && !verdict.ok ? verdict.reason : "the payment is no longer waiting" }];
   });
   const refused = await refuseAttempts(deps, refusals);
-  deps.metrics.attempts.inc({ outcome: "refused" }, refused);
+  if (refused > 0) deps.metrics.attempts.inc({ outcome: "refused" }, refused);
   for (const { payment } of good.filter(({ attempt }) => accepted.has(attempt.id))) {
     const { mode } = payment;
     deps.metrics.attempts.inc({ outcome: "verified" });

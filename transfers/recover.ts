@@ -110,8 +110,10 @@ async function replaceIfStuck(
   const baseFee = await findBaseFee(deps.db, chain.chain);
   if (!signer || baseFee === undefined) return undefined;
   // What pays today's base fee was dropped, or its answer lost, and the same bytes will do; unless it has been there
-  // for long, and nobody wants its tip.
-  const ignored = ageMs(deps, row.created_at) >= TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
+  // for long, and nobody wants its tip. (A reorg clears the time of the last offer: then the same bytes come first.)
+  const ignored =
+    row.offered_at !== null &&
+    ageMs(deps, row.created_at) >= TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
   const pays = row.max_fee_per_gas >= baseFee + row.max_priority_fee_per_gas;
   if (pays && !(ignored && row.state === "accepted")) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
