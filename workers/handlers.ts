@@ -28,7 +28,7 @@ const NOT_YET_MS = 60_000;
 export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
   const watch = createWatch(deps);
-  const together = { most: 50, waitMs: 4, isOnes: (cause: unknown) => !deps.isTransient(cause) };
+  const together = { most: 50, waitMs: 10, isOnes: (cause: unknown) => !deps.isTransient(cause) };
   const verify = gather(async (ids: string[]) => {
     await verifyAttempts(deps, ids);
     return ids;
