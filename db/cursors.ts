@@ -70,7 +70,7 @@ export async function releaseCursor(db: Db, cursor: Cursor, reachedHeadAt: Date 
 export async function advanceCursor(
   db: Db,
   from: Cursor,
-  to: { number: number; hash: string; until: Date },
+  to: { number: number; hash: string; until: Date; reachedHeadAt?: Date | undefined },
 ): Promise<boolean> {
   const result = await db
     .updateTable("chain_cursor")
@@ -80,6 +80,7 @@ export async function advanceCursor(
       final_number: sql`least(final_number, ${to.number})`,
       lease_until: to.until,
       due_at: to.until,
+      ...(to.reachedHeadAt ? { reached_head_at: to.reachedHeadAt } : {}),
     })
     .where("chain", "=", from.chain)
     .where("fence", "=", from.fence)

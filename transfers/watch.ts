@@ -139,7 +139,9 @@ async function readOn(deps: TransferDeps, chain: EvmChain, cursor: Cursor, head:
   if (!reading || !last) return followReorg(deps, chain, cursor);
   const count = await deps.db.transaction().execute(async (db) => {
     // First: whoever cannot move the cursor has been overtaken and writes nothing.
-    const ok = await advanceCursor(db, cursor, { ...last, until: lease(deps) });
+    // Payouts wait for a watcher that stands at the head, and what is confirmed in this turn may be paid out at once.
+    const reachedHeadAt = last.number >= head ? deps.now() : undefined;
+    const ok = await advanceCursor(db, cursor, { ...last, until: lease(deps), reachedHeadAt });
     if (!ok) return undefined;
     await rememberBlocks(db, chain, {
       blocks: reading.blocks,
