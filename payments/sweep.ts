@@ -23,7 +23,7 @@ export type Owed = {
  * Finds every row whose due time has passed: after a lost job, a flushed Redis, a crash between a commit and its ring.
  * Each is handed out once and falls due again later, so the caller has to ring for all of them.
  */
-export async function takeOwed(deps: Pick<PaymentDeps, "db" | "now">): Promise<Owed> {
+export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<Owed> {
   const { db } = deps;
   const now = deps.now();
   return {
@@ -31,6 +31,7 @@ export async function takeOwed(deps: Pick<PaymentDeps, "db" | "now">): Promise<O
     attempts: await takeDue(db, { table: "attempt", now, limit: LIMIT }),
     transfers: await takeDueTransfers(db, { now, limit: LIMIT }),
     settlements: await takeDue(db, { table: "settlement", now, limit: LIMIT }),
-    chains: await takeDueChains(db, { now }),
+    // A chain that has left the networks file keeps its cursor, and nobody can watch it.
+    chains: await takeDueChains(db, { chains: [...deps.chains.keys()], now }),
   };
 }

@@ -58,9 +58,14 @@ describe("a chain that nobody watches", () => {
       .insertInto("chain_cursor")
       .values({ ...cursor, ...none })
       .execute();
-    const taken = (await Promise.all(Array.from({ length: 8 }, () => takeDueChains(db, { now })))).flat();
+    const chains = ["eip155:77"];
+    // A chain that has left the networks file keeps its cursor, and nobody can watch it.
+    expect(await takeDueChains(db, { chains: ["eip155:78"], now: later(10_000) })).toEqual([]);
+    const taken = (await Promise.all(Array.from({ length: 8 }, () => takeDueChains(db, { chains, now })))).flat();
     expect(taken).toEqual([{ chain: "eip155:77", block: 42, again: 1 }]);
-    expect(await takeDueChains(db, { now: later(1_999) })).toEqual([]);
-    expect(await takeDueChains(db, { now: later(2_000) })).toEqual([{ chain: "eip155:77", block: 42, again: 2 }]);
+    expect(await takeDueChains(db, { chains, now: later(1_999) })).toEqual([]);
+    expect(await takeDueChains(db, { chains, now: later(2_000) })).toEqual([
+      { chain: "eip155:77", block: 42, again: 2 },
+    ]);
   });
 });

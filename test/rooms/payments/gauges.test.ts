@@ -34,7 +34,7 @@ test("a sweep that rings again does not make what waits look young", async () =>
         '${start.toISOString()}', '${after(2).toISOString()}')`,
   );
   for (const seconds of [2, 10, 30, 100]) {
-    expect((await takeOwed({ db, now: () => after(seconds) })).settlements).toHaveLength(1);
+    expect((await takeOwed({ db, chains, now: () => after(seconds) })).settlements).toHaveLength(1);
     expect((await look(seconds)).owed).toContainEqual({ table: "settlement", seconds });
   }
   await execute(url, "update settlement set state = 'paying', due_at = null");

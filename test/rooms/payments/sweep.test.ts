@@ -10,7 +10,7 @@ const db = openDb(url, { max: 2 });
 atEnd(() => db.destroy());
 const start = new Date("2026-03-01T12:00:00Z");
 const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
-const sweepAt = (seconds: number) => takeOwed({ db, now: () => after(seconds) });
+const sweepAt = (seconds: number) => takeOwed({ db, chains: new Map(), now: () => after(seconds) });
 
 await execute(
   url,
