@@ -63,7 +63,10 @@ export class ConfigError extends Error {
 
 /** Names each bad member and what was expected of it; the value itself may be a secret and is left out. */
 export function describeIssues(where: string, error: z.ZodError): string {
-  const lines = error.issues.map((issue) => `  ${issue.path.join(".") || "(whole)"}: ${issue.message}`);
+  const lines = error.issues.map(({ path, message }) => {
+    const said = message.endsWith("received undefined") ? "is missing" : message;
+    return `  ${path.join(".") || "(whole)"}: ${said}`;
+  });
   return `${where} is not usable:\n${lines.join("\n")}`;
 }
 
