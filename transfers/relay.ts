@@ -1,5 +1,5 @@
 import { type Hex, hexToBytes, keccak256 } from "viem";
-import { simulateEach } from "../chains/evm/multicall.ts";
+import { type Call, simulateEach } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import type { Signer } from "../chains/evm/signer.ts";
@@ -92,18 +92,20 @@ async function carryBatch(
   const ready = await claimReady(deps.db, claim);
   if (ready.length === 0) return "idle";
 
-  const members = ready.map((row) => ({ row, alone: row.alone, gas: gasOf(chain, row) }));
-  const batch = pickBatch(members, chain.network.batchGas).map(({ row }) => row);
-  const good = await dropFailing(deps, chain, signer, batch);
+  const members = ready.map((row): Member => {
+    const gas = chain.tokens.get(row.asset)?.transferGas ?? UNKNOWN_GAS;
+    return { row, alone: row.alone, gas, ...toCall(row, `0x${row.signature.toString("hex")}`) };
+  });
+  const good = await dropFailing(deps, chain, signer, pickBatch(members, chain.network.batchGas));
   // What failed is on hold now, so the next look finds something else, or nothing.
   if (good.length === 0) return "sent";
 
-  const calls = good.map((row) => ({ ...toCall(row, signatureOf(row)), gas: gasOf(chain, row) }));
-  const payload = buildPayload(chain.multicall, calls);
+  const payload = buildPayload(chain.multicall, good);
   const nonce = lease.nextNonce;
   const bytes = await signer.signTransaction({ chainId: chain.chainId, nonce, ...payload, ...fees });
   const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };
-  if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good }))) return "blocked";
+  if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good.map(({ row }) => row) })))
+    return "blocked";
   lease.nextNonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
   const offer = await offerBytes(chain.rpc, bytes);
@@ -111,21 +113,25 @@ async function carryBatch(
   return offer.outcome === "accepted" ? "sent" : "blocked";
 }
 
+/** A transfer that may go into a batch, with the call that makes it. */
+type Member = Call & { row: TransferRow; alone: boolean; gas: number };
+/** Gas of a transfer whose token is no longer in the networks file. */
+const UNKNOWN_GAS = 150_000;
+
 /** Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now. */
 async function dropFailing(
   deps: TransferDeps,
   chain: EvmChain,
   signer: Signer,
-  rows: readonly TransferRow[],
-): Promise<TransferRow[]> {
-  const calls = rows.map((row) => ({ ...toCall(row, signatureOf(row)), gas: gasOf(chain, row) }));
-  const outcomes = await simulateEach(chain.rpc, { multicall: chain.multicall, from: signer.address }, calls);
-  const good: TransferRow[] = [];
-  for (const [index, row] of rows.entries()) {
+  members: readonly Member[],
+): Promise<Member[]> {
+  const outcomes = await simulateEach(chain.rpc, { multicall: chain.multicall, from: signer.address }, members);
+  const good: Member[] = [];
+  for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
-    if (outcome?.ok) good.push(row);
-    else {
-      if (await claimEarlier(deps, row)) continue;
+    const { row } = member;
+    if (outcome?.ok) good.push(member);
+    else if (!(await claimEarlier(deps, row))) {
       const trouble = outcome?.reason ?? "the simulation gave no answer";
       deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
       await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
@@ -232,12 +238,4 @@ export async function noteAnswer(
 function mostMembers(chain: EvmChain): number {
   const least = Math.min(...[...chain.tokens.values()].map((token) => token.transferGas));
   return Math.max(1, Math.floor(chain.network.batchGas / least));
-}
-
-function gasOf(chain: EvmChain, row: TransferRow): number {
-  return chain.tokens.get(row.asset)?.transferGas ?? 150_000;
-}
-
-function signatureOf(row: TransferRow): Hex {
-  return `0x${row.signature.toString("hex")}`;
 }
