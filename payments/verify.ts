@@ -18,6 +18,13 @@ type Deps = PaymentDeps & { verifier: Verifier };
  */
 export async function verifyAttempts(deps: Deps, attemptIds: readonly string[]): Promise<void> {
   const waiting = await listWaitingAttempts(deps.db, attemptIds);
+  // A chain that cannot be asked must not keep attempts on other chains waiting.
+  const groups = Map.groupBy(waiting, ({ payment, option }) => `${payment.mode} ${option.chain}`);
+  const ends = await Promise.allSettled([...groups.values()].map((group) => verifyTogether(deps, group)));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
+}
+
+async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Promise<void> {
   const verdicts = await judge(deps, waiting);
   const good = waiting.filter((whole) => verdicts.get(whole)?.ok);
   const accepted = await accept(deps, keepOnePerPayment(good));
