@@ -18,6 +18,8 @@ const Settings = z.object({
   /** Seconds between blocks; a block per transaction when unset. */
   ANVIL_BLOCK_TIME: z.coerce.number().int().min(1).optional(),
   ADMIN_USER: z.string().min(1).default("operator"),
+  /** A new one each time, shown in the summary, when unset. */
+  ADMIN_PASSWORD: z.string().min(12).optional(),
   LOG_LEVEL: z.string().default("info"),
 });
 

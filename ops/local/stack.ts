@@ -94,7 +94,10 @@ async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): P
   const destination = `${chain.id}:${chain.destination}`;
   const seeded = await seedAccount(postgres.url, { asset: chain.asset, destination });
 
-  const adminLogin = { user: settings.ADMIN_USER, password: randomBytes(12).toString("base64url") };
+  const adminLogin = {
+    user: settings.ADMIN_USER,
+    password: settings.ADMIN_PASSWORD ?? randomBytes(12).toString("base64url"),
+  };
   const processes = await describeProcesses({ settings, dir, postgres, redis, chain, adminLogin });
   let supervisor: Supervisor | undefined;
   const file = () => stackFile({ settings, services: { postgres, redis, anvil }, chain, seeded, supervisor });
