@@ -79,13 +79,20 @@ async function fromBinaries({ options, binaries, runner, port, password, url, fl
     options.say?.("starting Postgres");
     // SIGINT is Postgres's fast shutdown, SIGQUIT its immediate one.
     const orphanSignal = options.fast === true ? "SIGQUIT" : "SIGINT";
-    const child = await startChild(binaries.postgres, args, { ...runner, cwd: folder, orphanSignal });
+    const spawn = () => startChild(binaries.postgres, args, { ...runner, cwd: folder, orphanSignal });
+    let child = await spawn();
     server = child;
-    await waitUntil("Postgres answers", () => checkAlive(child) && answers(url), { withinMs: 30_000 }).catch(
-      (cause) => {
-        throw new Error(`Postgres did not start:\n${child.tail()}`, { cause });
-      },
-    );
+    const ask = async (): Promise<boolean> => {
+      // After a kill -9 the old server's own processes take a moment to notice and to leave the shared memory.
+      if (child.isGone() && isStillHeld(child.tail())) {
+        child = await spawn();
+        server = child;
+      }
+      return checkAlive(child) && answers(url);
+    };
+    await waitUntil("Postgres answers", ask, { withinMs: 30_000 }).catch((cause) => {
+      throw new Error(`Postgres did not start:\n${child.tail()}`, { cause });
+    });
   }
   const clean = async (): Promise<void> => {
     await rm(folder, { recursive: true, force: true });
@@ -107,6 +114,11 @@ async function fromBinaries({ options, binaries, runner, port, password, url, fl
       await clean();
     },
   };
+}
+
+/** What Postgres says when the data folder is not free yet. */
+function isStillHeld(said: string): boolean {
+  return /pre-existing shared memory block|lock file "postmaster\.pid" already exists/.test(said);
 }
 
 function checkAlive(child: Child): true {
