@@ -1,4 +1,5 @@
 import { ConfigError, readMigrateConfig } from "../ops/config.ts";
+import { describeBriefly } from "../ops/redaction.ts";
 import { dumpSchema } from "./dump.ts";
 import { migrateDatabase } from "./migrate.ts";
 
@@ -22,6 +23,6 @@ try {
     process.exitCode = command === "--help" || command === "help" ? 0 : 2;
   }
 } catch (error) {
-  console.error(error instanceof ConfigError ? error.message : error);
+  console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
   process.exitCode = 1;
 }

@@ -2,6 +2,7 @@ import { getAddress, type Hex } from "viem";
 import { parseAccountId } from "../chains/caip.ts";
 import { deriveNonce, typedDataJson } from "../chains/evm/eip3009.ts";
 import { type EvmChain, type EvmToken, readBalances } from "../chains/evm/open.ts";
+import { ChainFault } from "../chains/faults.ts";
 import { getChain } from "../chains/open.ts";
 import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
@@ -19,6 +20,8 @@ const GRACE_MS = 10 * 60_000;
 /** What a wallet signs in test mode was never valid, so it can never move money. */
 const NEVER_VALID = 1;
 
+/** A wallet waits for options with its buyer looking on, milliseconds. */
+const BALANCES_WITHIN_MS = 5_000;
 /** Beyond numeric(78,0); no token has that much, and no account could pay it. */
 const TOO_MUCH = 10n ** 78n;
 
@@ -46,7 +49,7 @@ export async function listOptions(
     .where("merchant_id", "=", payment.merchant_id)
     .execute();
   const candidates = listCandidates(deps, payment, args.accounts, new Set(settled.map((row) => row.asset)));
-  const affordable = payment.mode === "test" ? candidates : await keepAffordable(candidates);
+  const affordable = payment.mode === "test" ? candidates : await keepAffordable(deps, candidates);
   const rows = await upsertOptions(
     deps.db,
     affordable.map((candidate) => toRow(deps, payment, candidate)),
@@ -111,21 +114,33 @@ function listCandidates(
   });
 }
 
-/** One balance multicall per chain. */
-async function keepAffordable(candidates: readonly Candidate[]): Promise<Candidate[]> {
+/**
+ * One balance multicall per chain. A chain that does not answer in time is left out with a warning, so that it does
+ * not cost the buyer the others; when none answers, its fault is thrown.
+ */
+async function keepAffordable(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
   const chains = [...new Set(candidates.map((candidate) => candidate.chain))];
-  const balances = new Map<Candidate, bigint>();
-  await Promise.all(
+  const ends = await Promise.allSettled(
     chains.map(async (chain) => {
       const here = candidates.filter((candidate) => candidate.chain === chain);
-      const amounts = await readBalances(
-        chain,
-        here.map(({ token, payer }) => ({ token: token.token, account: payer })),
-      );
-      for (const [index, candidate] of here.entries()) balances.set(candidate, amounts[index] ?? 0n);
+      const wanted = here.map(({ token, payer }) => ({ token: token.token, account: payer }));
+      const balances = await within(BALANCES_WITHIN_MS, readBalances(chain, wanted), chain);
+      return here.filter(({ amount }, index) => (balances[index] ?? 0n) >= amount);
     }),
   );
-  return candidates.filter((candidate) => (balances.get(candidate) ?? 0n) >= candidate.amount);
+  const failed = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
+  if (failed.length > 0 && failed.length === ends.length) throw failed[0];
+  for (const err of failed) deps.log.warn({ err }, "a chain is left out of the options");
+  const affordable = new Set(ends.flatMap((end) => (end.status === "fulfilled" ? end.value : [])));
+  // In the wallet's own order.
+  return candidates.filter((candidate) => affordable.has(candidate));
+}
+
+async function within<T>(ms: number, work: Promise<T>, chain: EvmChain): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const fault = new ChainFault("rpc_unreachable", { detail: `no balances from ${chain.chain} within ${ms} ms` });
+  const timer = setTimeout(() => late.reject(fault), ms);
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
 function toRow(deps: PaymentDeps, payment: PaymentWithMerchant, { account, payer, chain, token, amount }: Candidate) {

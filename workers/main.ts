@@ -137,6 +137,6 @@ try {
   await work(readWorkerConfig(process.env));
 } catch (error) {
   // What is wrong with the configuration, or with a chain behind it, is said for a person to read.
-  console.error(describeBriefly(error));
+  console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
   process.exit(1);
 }

@@ -95,7 +95,7 @@ async function bench(stack: StackFile, args: { payments: number; concurrency: nu
     ["RPC calls per payment", each(cost.rpcCalls)],
     ["SQL statements per payment", each(cost.sqlStatements)],
     ["commits per payment", each(cost.commits)],
-    ["Redis commands per payment, in scripts too", each(cost.redisCommands)],
+    ["Redis commands, scripts' own too", each(cost.redisCommands)],
     ["gas per payment (with its payout)", (gas / args.payments).toFixed(0)],
     ["gas per transfer", (gas / args.payments / 2).toFixed(0)],
     ["transactions", `${transactions}, ${((args.payments * 2) / transactions).toFixed(1)} transfers each`],

@@ -1,0 +1,48 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
+import { findCallerByApp, findCallerByKey } from "../../../payments/accounts.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { createDatabase } from "../../support/database.ts";
+
+const url = await createDatabase();
+const db = openDb(url, { max: 1 });
+atEnd(() => db.destroy());
+const token = `0x${"ab".repeat(20)}`;
+
+const admin = (...args: string[]) =>
+  promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env: { DATABASE_URL: url } });
+const shop = ["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "shop@example.test"];
+const paidIn = (destination: string) => ["--asset", `eip155:1/erc20:${token}`, "--destination", destination];
+const countAccounts = async () => (await db.selectFrom("account").select("id").execute()).length;
+
+test("an operator makes an account whose key and app id work, and sees the key once", async () => {
+  const { stdout } = await admin(...shop, ...paidIn(`eip155:1:0x${"cd".repeat(20)}`));
+  const { accountId, merchantId, apiKey, appId } = JSON.parse(stdout);
+  expect(await findCallerByKey({ db }, apiKey)).toMatchObject({ accountId, mode: "live" });
+  expect(await findCallerByApp({ db }, appId)).toMatchObject({ accountId, scopes: ["gateway"] });
+  const destinations = await db.selectFrom("settlement_destination").selectAll().execute();
+  expect(destinations.map((row) => row.merchant_id)).toEqual([merchantId]);
+});
+
+test("a wrong call is said in one sentence that names the option, and leaves nothing behind", async () => {
+  const before = await countAccounts();
+  const wrong = [
+    [["new-account", "--name", "Shop"], "--merchant"],
+    [[...shop, "--mode", "demo"], "--mode"],
+    [[...shop, "--asset", `eip155:1/erc20:${token}`], "--destination"],
+    [[...shop, ...paidIn(`eip155:2:0x${"cd".repeat(20)}`)], "another chain"],
+    [[...shop, "--colour", "red"], "--colour"],
+  ] as const;
+  for (const [args, said] of wrong) {
+    const error = await admin(...args).then(
+      () => undefined,
+      (cause: { code: number; stderr: string }) => cause,
+    );
+    expect(error?.code, said).toBe(2);
+    expect(error?.stderr).toContain(said);
+    expect(error?.stderr.trim().split("\n")).toHaveLength(1);
+  }
+  expect(await countAccounts()).toBe(before);
+});

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { openEvmChain } from "../../../chains/evm/open.ts";
+import { addDestinations } from "../../../payments/merchants.ts";
+import { listOptions } from "../../../payments/options.ts";
+import { fundBuyer, startChain } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { good, makeTill } from "../../support/till.ts";
+
+const chain = await startChain();
+const silent = await startFaultProxy({ target: chain.url });
+silent.delay(600_000);
+const till = await makeTill(chain);
+const buyer = await fundBuyer(chain);
+
+test("a chain that hangs costs a buyer neither the options on another chain nor half a minute", async () => {
+  const [network] = till.deps.networks.chains;
+  const [asset] = network?.assets ?? [];
+  if (!network || !asset) throw new Error("the networks document is empty");
+  const elsewhere = { ...asset, asset: asset.asset.replace(network.chain, "eip155:31338") };
+  const rpc = [{ name: "silent", url: silent.url }];
+  const hanging = openEvmChain({ ...network, chain: "eip155:31338", rpc, assets: [elsewhere] }, till.deps.metrics);
+  const paymentId = await till.create();
+  const { merchant_id: merchantId } = await till.deps.db
+    .selectFrom("payment")
+    .select("merchant_id")
+    .where("id", "=", paymentId)
+    .executeTakeFirstOrThrow();
+  const settlements = [{ asset: elsewhere.asset, destination: `eip155:31338:${buyer.address}` }];
+  good(await addDestinations(till.deps, { merchantId, settlements }));
+
+  const deps = { ...till.deps, chains: new Map([...till.deps.chains, ["eip155:31338", hanging] as const]) };
+  const accounts = [`eip155:31338:${buyer.address}`, till.accountOf(buyer)];
+  const began = performance.now();
+  const { options } = good(await listOptions(deps, { paymentId, mode: "live", accounts }));
+  expect(options.map((option) => option.account)).toEqual([till.accountOf(buyer)]);
+  expect(performance.now() - began).toBeLessThan(15_000);
+
+  const alone = listOptions(deps, { paymentId, mode: "live", accounts: accounts.slice(0, 1) });
+  await expect(alone).rejects.toMatchObject({ code: "rpc_unreachable", transient: true });
+});
