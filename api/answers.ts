@@ -45,15 +45,20 @@ export function toPaymentLink(publicUrl: string, paymentId: string): string {
   return `${publicUrl}/?pid=${paymentId}`;
 }
 
+/** Where our copy of a logo is served. */
+export function toLogoUrl(publicUrl: string, logoId: string): string {
+  return `${publicUrl}/logos/${logoId}`;
+}
+
 /** What a buyer is shown of a payment: the `info` of the options answer. */
-export function toPaymentInfo(payment: PaymentView) {
-  const { name, iconUrl } = payment.merchant;
+export function toPaymentInfo(payment: PaymentView, publicUrl: string) {
+  const { name, logoId } = payment.merchant;
   return {
     paymentId: payment.paymentId,
     status: payment.state,
     amount: toAmount(payment.amount),
     expiresAt: toSeconds(payment.expiresAt),
-    merchant: { name, ...(iconUrl === null ? {} : { iconUrl }) },
+    merchant: { name, ...(logoId === null ? {} : { iconUrl: toLogoUrl(publicUrl, logoId) }) },
     buyer: null,
   };
 }

@@ -3,8 +3,8 @@ import { type Caller, findCallerByApp, findCallerByKey } from "../payments/accou
 import type { PaymentDeps } from "../payments/deps.ts";
 import { done, type Result, refuse } from "../payments/errors.ts";
 
-/** Who an operation is for: wallets, or one merchant of an account, named by `Merchant-Id`. */
-export type Access = "gateway" | "merchant";
+/** Who an operation is for: wallets, one merchant of an account, named by `Merchant-Id`, or the account itself. */
+export type Access = "gateway" | "merchant" | "account";
 export type Merchant = { accountId: string; merchantId: string };
 export type Authenticated = { caller: Caller; merchant: Merchant | undefined };
 export type Credentials = { key: string } | { appId: string };
@@ -40,9 +40,10 @@ export async function authenticate(
   const found = await findCaller(deps, credentials.value);
   if (!found.ok) return found;
   const caller = found.value;
-  if (!caller.scopes.includes(access)) return refuse("forbidden", `the key has no permission for ${access} calls`);
-  if (access === "gateway") return done({ caller, merchant: undefined });
-  const merchantId = read(headers, "merchant-id");
+  const scope = access === "gateway" ? "gateway" : "merchant";
+  if (!caller.scopes.includes(scope)) return refuse("forbidden", `the key has no permission for ${scope} calls`);
+  if (access !== "merchant") return done({ caller, merchant: undefined });
+  const merchantId = readHeader(headers, "merchant-id");
   if (!merchantId) return refuse("missing_merchant_id", "Merchant-Id: the header is missing");
   return done({ caller, merchant: { accountId: caller.accountId, merchantId } });
 }
@@ -58,29 +59,29 @@ async function findCaller(deps: Pick<PaymentDeps, "db">, given: Credentials): Pr
 
 /** Picks what a caller proves itself with. A key suffices on its own, also beside an App-Id (part 5, rule 1). */
 export function readCredentials(headers: IncomingHttpHeaders, access: Access): Result<Credentials> {
-  const foreign = ours.find((name) => /[^\t -~]/.test(read(headers, name) ?? ""));
+  const foreign = ours.find((name) => /[^\t -~]/.test(readHeader(headers, name) ?? ""));
   if (foreign) return refuse("header_not_ascii", `${foreign}: the header holds characters that are not ASCII`);
 
-  const authorization = read(headers, "authorization");
+  const authorization = readHeader(headers, "authorization");
   const bearer = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
-  const apiKey = read(headers, "api-key");
+  const apiKey = readHeader(headers, "api-key");
   if (apiKey && bearer && apiKey !== bearer)
     return refuse("conflicting_auth_headers", "Api-Key and Authorization hold different keys");
   const key = apiKey || bearer;
   if (key) return done({ key });
   if (authorization) return refuse("unauthorized", "Authorization: expected Bearer and an API key");
-  return access === "merchant" ? refuseWithoutKey(headers) : readApp(headers);
+  return access === "gateway" ? readApp(headers) : refuseWithoutKey(headers);
 }
 
 function refuseWithoutKey(headers: IncomingHttpHeaders): Result<Credentials> {
-  return read(headers, "app-id")
+  return readHeader(headers, "app-id")
     ? refuse("missing_merchant_api_key", "an App-Id is for wallets; this call wants a merchant's Api-Key")
     : refuse("missing_api_key", "Api-Key: the header is missing");
 }
 
 function readApp(headers: IncomingHttpHeaders): Result<Credentials> {
-  const appId = read(headers, "app-id");
-  const clientId = read(headers, "client-id");
+  const appId = readHeader(headers, "app-id");
+  const clientId = readHeader(headers, "client-id");
   if (appId && clientId) return done({ appId });
   if (appId) return refuse("missing_client_id", "Client-Id: the header is missing beside App-Id");
   if (clientId) return refuse("missing_app_id", "App-Id: the header is missing beside Client-Id");
@@ -89,7 +90,7 @@ function readApp(headers: IncomingHttpHeaders): Result<Credentials> {
 }
 
 /** A header sent twice is one text with a comma in it, which is nobody's key. */
-function read(headers: IncomingHttpHeaders, name: Header): string | undefined {
+export function readHeader(headers: IncomingHttpHeaders, name: Header): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(", ") : value;
 }

@@ -11,7 +11,9 @@ import { type ApiConfig, ConfigError, readApiConfig } from "../ops/config.ts";
 import { createLog, type Log } from "../ops/log.ts";
 import { createMetrics, type Metrics } from "../ops/metrics.ts";
 import { type Networks, readNetworks } from "../ops/networks.ts";
+import { createOutward } from "../ops/outward.ts";
 import { type Readiness, startProbes } from "../ops/probes.ts";
+import { createSealer } from "../ops/sealer.ts";
 import { createShutdown, installSignals, type Shutdown } from "../ops/shutdown.ts";
 import { listStatuses } from "../payments/read.ts";
 import { createAnnounce, listen } from "../queues/announce.ts";
@@ -55,7 +57,9 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
 
   const chains = openChains(networks, metrics);
   checkInBackground(opened, chains);
-  const domain = { db, chains, networks, ring, announce, log, metrics, now: () => new Date() };
+  const sealer = createSealer(config.DATA_KEYS);
+  const outward = createOutward({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
+  const domain = { db, chains, networks, ring, announce, sealer, outward, log, metrics, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(domain, ids), metrics, log });
   shutdown.onClose("waiters", () => waiters.close());
   subscribe(opened, waiters.wake);

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { type Authenticated, authenticate } from "./auth.ts";
+import { type Authenticated, authenticate, readHeader } from "./auth.ts";
 import type { ApiDeps } from "./deps.ts";
 import { sendRefusal } from "./errors.ts";
 import { gatewayConfirm } from "./gateway/confirm.ts";
@@ -10,6 +10,7 @@ import { gatewayStatus } from "./gateway/status.ts";
 import { createOperations } from "./merchant/create.ts";
 import { statusOperations } from "./merchant/status.ts";
 import type { Operation } from "./operation.ts";
+import { runOperation } from "./repeats.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -60,11 +61,15 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
           request.heldMs = ms;
         },
       };
-      const result = await operation.run(
-        { ...deps, log: request.log as ApiDeps["log"] },
-        { ...authenticated, params, query, body, hold },
-      );
-      return result.ok ? reply.code(operation.success).send(result.value) : sendRefusal(reply, result);
+      const call = operation.read({ ...authenticated, params, query, body, hold });
+      if (!call.ok) return sendRefusal(reply, call);
+      const own = { ...deps, log: request.log as ApiDeps["log"] };
+      const key = readHeader(request.headers, "idempotency-key");
+      const answer = await runOperation(own, operation, call.value, { key, asked: { params, query, body } });
+      if (!answer.ok) return sendRefusal(reply, answer);
+      const { status, text, replayed } = answer.value;
+      if (replayed) reply.header("idempotent-replayed", "true");
+      return reply.code(status).type("application/json; charset=utf-8").send(text);
     },
   });
 }

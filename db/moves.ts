@@ -27,7 +27,7 @@ export async function moveRows<M extends Exclude<Machine, "transaction">, S exte
   },
 ): Promise<string[]> {
   if (move.ids.length === 0) return [];
-  const version = machine === "payment" ? [sql`state_version = state_version + 1`] : [];
+  const version = machine === "payment" ? [sql`state_version = state_version + 1`, sql`updated_at = ${move.at}`] : [];
   const settings = Object.entries(move.set ?? {}).map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
   const set = sql.join([sql`state = ${move.to}`, ...version, ...settings]);
   const result = await sql<{ subject: string }>`

@@ -3,7 +3,7 @@ import type { Db, Mode, Tables } from "./tables.ts";
 
 export type PaymentRow = Selectable<Tables["payment"]>;
 /** A payment with what is shown of its merchant. */
-export type PaymentWithMerchant = PaymentRow & { merchant_name: string; merchant_icon_url: string | null };
+export type PaymentWithMerchant = PaymentRow & { merchant_name: string; merchant_logo_id: string | null };
 
 /** Writes a new payment. */
 export async function insertPayment(db: Db, row: Insertable<Tables["payment"]>): Promise<PaymentRow> {
@@ -19,7 +19,7 @@ export async function findPayment(
     .selectFrom("payment as p")
     .innerJoin("merchant as m", "m.id", "p.merchant_id")
     .selectAll("p")
-    .select(["m.name as merchant_name", "m.icon_url as merchant_icon_url"])
+    .select(["m.name as merchant_name", "m.logo_id as merchant_logo_id"])
     .where("p.id", "=", args.id)
     .where("p.mode", "=", args.mode);
   if (args.merchant)

@@ -4,6 +4,7 @@ create table account (
   id text not null,
   name text not null,
   created_at timestamp with time zone not null,
+  api_version text not null default '2026-02-18'::text,
   PRIMARY KEY (id)
 );
 
@@ -74,6 +75,31 @@ create table chain_cursor (
   PRIMARY KEY (chain)
 );
 
+create table collected_data (
+  id text not null,
+  payment_id text not null,
+  account text not null,
+  key_id text not null,
+  sealed bytea not null,
+  created_at timestamp with time zone not null,
+  delete_at timestamp with time zone not null,
+  FOREIGN KEY (payment_id) REFERENCES payment(id),
+  PRIMARY KEY (id),
+  UNIQUE (payment_id, account)
+);
+
+create table collection_policy (
+  id text not null,
+  merchant_id text not null,
+  asset text,
+  unit text,
+  minimum numeric(78,0),
+  created_at timestamp with time zone not null,
+  CHECK (((unit IS NULL) = (minimum IS NULL))),
+  FOREIGN KEY (merchant_id) REFERENCES merchant(id),
+  PRIMARY KEY (id)
+);
+
 create table event (
   id bigint generated always as identity not null,
   machine text not null,
@@ -84,6 +110,20 @@ create table event (
   at timestamp with time zone not null,
   FOREIGN KEY (machine, from_state, to_state) REFERENCES transition(machine, from_state, to_state),
   PRIMARY KEY (id)
+);
+
+create table idempotency (
+  account_id text not null,
+  mode text not null,
+  operation text not null,
+  key text not null,
+  digest bytea not null,
+  status integer,
+  answer text,
+  created_at timestamp with time zone not null,
+  CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (account_id, mode, operation, key)
 );
 
 create table lane (
@@ -124,6 +164,16 @@ create table ledger_group (
   UNIQUE (kind, subject)
 );
 
+create table logo (
+  id text not null,
+  content_type text not null,
+  bytes bytea not null,
+  width integer not null,
+  height integer not null,
+  created_at timestamp with time zone not null,
+  PRIMARY KEY (id)
+);
+
 create table merchant (
   id text not null,
   account_id text not null,
@@ -131,12 +181,13 @@ create table merchant (
   name text not null,
   email text not null,
   status text not null default 'active'::text,
-  icon_url text,
   created_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
+  logo_id text,
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   CHECK ((status = ANY (ARRAY['active'::text, 'inactive'::text, 'suspended'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
+  FOREIGN KEY (logo_id) REFERENCES logo(id),
   PRIMARY KEY (id)
 );
 
@@ -180,12 +231,17 @@ create table payment (
   expires_at timestamp with time zone not null,
   due_at timestamp with time zone,
   due_try integer not null default 0,
+  option_id text,
+  updated_at timestamp with time zone not null,
+  cancelled_reason text,
+  CHECK (((cancelled_reason IS NULL) OR (state = 'cancelled'::text))),
   CHECK (((failure_code IS NULL) OR (state = 'failed'::text))),
   CHECK (((state <> 'succeeded'::text) OR ((tx_id IS NOT NULL) AND (paid_asset IS NOT NULL) AND (paid_amount IS NOT NULL)))),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   CHECK ((value > (0)::numeric)),
   FOREIGN KEY (account_id) REFERENCES account(id),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
+  FOREIGN KEY (option_id) REFERENCES payment_option(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id)
 );
@@ -208,6 +264,15 @@ create table payment_option (
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, payer, asset)
+);
+
+create table refund (
+  id text not null,
+  payment_id text not null,
+  created_at timestamp with time zone not null,
+  FOREIGN KEY (payment_id) REFERENCES payment(id),
+  PRIMARY KEY (id),
+  UNIQUE (payment_id)
 );
 
 create table settlement (
@@ -325,14 +390,55 @@ create table transition (
   PRIMARY KEY (machine, from_state, to_state)
 );
 
+create table webhook_delivery (
+  id text not null,
+  endpoint_id text not null,
+  payment_id text not null,
+  type text not null,
+  state_version integer not null,
+  at timestamp with time zone not null,
+  state text not null default 'pending'::text,
+  tries integer not null default 0,
+  last_outcome text,
+  delivered_at timestamp with time zone,
+  due_at timestamp with time zone,
+  due_try integer not null default 0,
+  CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'given_up'::text]))),
+  FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
+  FOREIGN KEY (payment_id) REFERENCES payment(id),
+  PRIMARY KEY (id),
+  UNIQUE (endpoint_id, payment_id, type)
+);
+
+create table webhook_endpoint (
+  id text not null,
+  account_id text not null,
+  mode text not null,
+  url text not null,
+  key_id text not null,
+  secret bytea not null,
+  previous_key_id text,
+  previous_secret bytea,
+  previous_until timestamp with time zone,
+  created_at timestamp with time zone not null,
+  deleted_at timestamp with time zone,
+  CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (id)
+);
+
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
+CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
+CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
-CREATE INDEX merchant_account ON public.merchant USING btree (account_id, mode, created_at);
+CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id);
+CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id DESC);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX settlement_due ON public.settlement USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX sighting_authorization ON public.sighting USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
@@ -344,10 +450,13 @@ CREATE INDEX transfer_due ON public.transfer USING btree (due_at) WHERE (due_at 
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_slot ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
+CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX webhook_delivery_payment ON public.webhook_delivery USING btree (payment_id);
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
+CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree (account_id, mode) WHERE (deleted_at IS NULL);
 
 CREATE OR REPLACE FUNCTION public.ledger_group_sums_to_zero()
  RETURNS trigger
@@ -357,6 +466,36 @@ AS $function$
     if exists (select from ledger_entry where group_id = new.group_id group by asset having sum(amount) <> 0) then
       raise exception 'ledger group % does not sum to zero', new.group_id;
     end if;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.owe_settled_webhook()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.settled',
+      p.state_version, new.paid_at, new.paid_at
+    from payment p
+    join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null
+    where p.settlement_id = new.id;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.owe_webhook()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
+      'payment.' || case new.state when 'requires_action' then 'created' else new.state end,
+      new.state_version, new.updated_at, new.updated_at
+    from webhook_endpoint e
+    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
     return null;
   end $function$
 ;
@@ -403,6 +542,9 @@ CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.e
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_group FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER payment_birth AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_birth();
+CREATE TRIGGER payment_born_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION owe_webhook();
+CREATE TRIGGER payment_moved_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION owe_webhook();
 CREATE TRIGGER settlement_birth AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_birth();
+CREATE TRIGGER settlement_paid_webhook AFTER UPDATE OF state ON public.settlement FOR EACH ROW WHEN (((old.state <> 'paid'::text) AND (new.state = 'paid'::text))) EXECUTE FUNCTION owe_settled_webhook();
 CREATE TRIGGER transaction_move AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction();
 CREATE TRIGGER transfer_birth AFTER INSERT ON public.transfer FOR EACH ROW EXECUTE FUNCTION record_birth();

@@ -16,7 +16,7 @@ type Due = { due_at: Date | null; due_try: Generated<number> };
 
 /** Where the truth is. Amounts (numeric) are bigint, heights and nonces (bigint) are number, bytea is Buffer. */
 export type Tables = {
-  account: { id: string; name: string; created_at: Date };
+  account: { id: string; name: string; api_version: Generated<string>; created_at: Date };
   api_key: {
     id: string;
     account_id: string;
@@ -35,9 +35,22 @@ export type Tables = {
     name: string;
     email: string;
     status: Generated<"active" | "inactive" | "suspended">;
-    icon_url: string | null;
+    logo_id: string | null;
     created_at: Date;
     deleted_at: Date | null;
+  };
+  /** `id` is the SHA-256 of the bytes, in hex. */
+  logo: { id: string; content_type: string; bytes: Buffer; width: number; height: number; created_at: Date };
+  /** `status` and `answer` are null only inside the transaction that does the work. */
+  idempotency: {
+    account_id: string;
+    mode: Mode;
+    operation: string;
+    key: string;
+    digest: Buffer;
+    status: number | null;
+    answer: string | null;
+    created_at: Date;
   };
   settlement_destination: {
     id: string;
@@ -73,8 +86,59 @@ export type Tables = {
     paid_asset: string | null;
     paid_amount: bigint | null;
     settlement_id: string | null;
+    /** The option of the verified attempt. */
+    option_id: string | null;
+    cancelled_reason: "cancelled_by_user" | "cancelled_by_merchant" | null;
     created_at: Date;
+    updated_at: Date;
     expires_at: Date;
+  } & Due;
+  refund: { id: string; payment_id: string; created_at: Date };
+  /** Null members do not narrow: any asset, any amount. */
+  collection_policy: {
+    id: string;
+    merchant_id: string;
+    asset: string | null;
+    unit: string | null;
+    minimum: bigint | null;
+    created_at: Date;
+  };
+  /** What a buyer said of himself for a payment: sealed, and deleted at `delete_at`. */
+  collected_data: {
+    id: string;
+    payment_id: string;
+    account: string;
+    key_id: string;
+    sealed: Buffer;
+    created_at: Date;
+    delete_at: Date;
+  };
+  /** Where an account hears of its payments; secrets are sealed. */
+  webhook_endpoint: {
+    id: string;
+    account_id: string;
+    mode: Mode;
+    url: string;
+    key_id: string;
+    secret: Buffer;
+    previous_key_id: string | null;
+    previous_secret: Buffer | null;
+    previous_until: Date | null;
+    created_at: Date;
+    deleted_at: Date | null;
+  };
+  /** One event that one endpoint is to be told of; written by triggers with the state change itself. */
+  webhook_delivery: {
+    id: string;
+    endpoint_id: string;
+    payment_id: string;
+    type: string;
+    state_version: number;
+    at: Date;
+    state: Generated<"pending" | "delivered" | "given_up">;
+    tries: Generated<number>;
+    last_outcome: string | null;
+    delivered_at: Date | null;
   } & Due;
   payment_option: {
     id: string;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DataKey } from "./sealer.ts";
 
 /** A comma list, blanks dropped. */
 const list = z.string().transform((text) =>
@@ -7,6 +8,18 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter(Boolean),
 );
+/** `id:base64` of 32 bytes, several by commas: the first seals, the others still open. */
+const dataKeys = z.string().transform((text, context) => {
+  const keys = text.split(",").map((part) => {
+    const [id = "", encoded = ""] = part.trim().split(":", 2);
+    return { id, key: Buffer.from(encoded, "base64") };
+  });
+  const [first, ...rest] = keys;
+  if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32))
+    return [first, ...rest] as [DataKey, ...DataKey[]];
+  context.addIssue("expected name:key, the key being 32 bytes in base64 (openssl rand -base64 32); several by commas");
+  return z.NEVER;
+});
 const port = z.coerce.number().int().min(0).max(65_535);
 
 /** What every process reads. Durations in milliseconds. */
@@ -26,8 +39,17 @@ const common = {
   METRICS_PORT: port.default(9464),
 };
 
+/** What touches callers' secrets, or servers they name. */
+const outward = {
+  /** Encrypts collected data and webhook secrets at rest. */
+  DATA_KEYS: dataKeys,
+  /** For development: logos and webhooks may be at private addresses, webhooks also without TLS. */
+  ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
+};
+
 const Api = z.object({
   ...common,
+  ...outward,
   NETWORKS_FILE: z.string().min(1),
   PORT: port.default(8080),
   /** Where buyers and wallets reach us; becomes part of every payment link. */
@@ -36,6 +58,7 @@ const Api = z.object({
 
 const Worker = z.object({
   ...common,
+  ...outward,
   NETWORKS_FILE: z.string().min(1),
   /** Queues this process serves; all of them when unset. */
   WORKER_QUEUES: list.default([]),

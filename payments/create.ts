@@ -35,7 +35,7 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
 
   const merchant = await deps.db
     .selectFrom("merchant")
-    .select(["id", "name", "icon_url"])
+    .select(["id", "name", "logo_id"])
     .where("id", "=", args.merchantId)
     .where("account_id", "=", accountId)
     .where("mode", "=", mode)
@@ -63,12 +63,13 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
     paid_amount: null,
     settlement_id: null,
     created_at: now,
+    updated_at: now,
     expires_at: expiresAt,
     due_at: expiresAt,
   });
   deps.metrics.paymentMoves.inc({ mode, from: "new", to: "requires_action" });
   await deps.ring("expire-payment", [{ data: { paymentId: id }, delayMs: expiresAt.getTime() - now.getTime() }]);
-  return done(toPaymentView(deps, { ...row, merchant_name: merchant.name, merchant_icon_url: merchant.icon_url }));
+  return done(toPaymentView(deps, { ...row, merchant_name: merchant.name, merchant_logo_id: merchant.logo_id }));
 }
 
 /** What is wrong with a unit; undefined when it is a currency or an asset. */

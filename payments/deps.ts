@@ -3,6 +3,8 @@ import type { Chains } from "../chains/open.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { Networks } from "../ops/networks.ts";
+import type { Outward } from "../ops/outward.ts";
+import type { Sealer } from "../ops/sealer.ts";
 import type { Announce } from "../queues/announce.ts";
 import type { Ring } from "../queues/ring.ts";
 
@@ -17,6 +19,10 @@ export type PaymentDeps = {
   announce: Announce;
   log: Logger;
   metrics: Metrics;
+  /** Encrypts what rests in the database. */
+  sealer: Sealer;
+  /** Asks servers that callers have named. */
+  outward: Outward;
   /** The only clock. */
   now: () => Date;
 };

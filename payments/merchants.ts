@@ -24,7 +24,7 @@ export async function createMerchant(
       mode: args.mode,
       name: args.name,
       email: args.email,
-      icon_url: null,
+      logo_id: null,
       created_at: createdAt,
       deleted_at: null,
     })

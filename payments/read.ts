@@ -45,7 +45,7 @@ export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWit
     mode: row.mode,
     referenceId: row.reference_id,
     amount: toMoney(deps, row.unit, row.value),
-    merchant: { id: row.merchant_id, name: row.merchant_name, iconUrl: row.merchant_icon_url },
+    merchant: { id: row.merchant_id, name: row.merchant_name, logoId: row.merchant_logo_id },
     createdAt: row.created_at,
     expiresAt: row.expires_at,
   };

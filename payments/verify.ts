@@ -98,7 +98,9 @@ async function accept(deps: Deps, good: readonly WholeAttempt[]): Promise<Map<st
     );
     const still = good.filter(({ attempt }) => ours.has(attempt.id));
     const paymentIds = still.map(({ payment }) => payment.id);
-    const inTime = { where: sql`expires_at > ${at}`, set: { due_at: null } };
+    const chosen = JSON.stringify(Object.fromEntries(still.map(({ payment, option }) => [payment.id, option.id])));
+    const set = { due_at: null, option_id: sql`${chosen}::jsonb ->> payment.id` };
+    const inTime = { where: sql`expires_at > ${at}`, set };
     const moved = new Set(
       await moveRows(db, "payment", { ids: paymentIds, from: "requires_action", to: "processing", at, ...inTime }),
     );

@@ -29,7 +29,8 @@ export type PaymentView = PaymentStatus & {
   mode: Mode;
   referenceId: string | null;
   amount: Money;
-  merchant: { id: string; name: string; iconUrl: string | null };
+  /** `logoId` names our copy of its logo. */
+  merchant: { id: string; name: string; logoId: string | null };
   createdAt: Date;
   expiresAt: Date;
 };

@@ -11,9 +11,11 @@ import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.
 import { createLog } from "../ops/log.ts";
 import { createMetrics } from "../ops/metrics.ts";
 import { readKey, readNetworks } from "../ops/networks.ts";
+import { createOutward } from "../ops/outward.ts";
 import { samplePool } from "../ops/pool-metrics.ts";
 import { startProbes } from "../ops/probes.ts";
 import { describeBriefly } from "../ops/redaction.ts";
+import { createSealer } from "../ops/sealer.ts";
 import { createShutdown, installSignals } from "../ops/shutdown.ts";
 import { createAnnounce } from "../queues/announce.ts";
 import { isQueueName, queueNames } from "../queues/catalog.ts";
@@ -93,6 +95,8 @@ async function work(config: WorkerConfig): Promise<void> {
     verifier,
     ring,
     announce,
+    sealer: createSealer(config.DATA_KEYS),
+    outward: createOutward({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }),
     log,
     metrics,
     now,

@@ -5,6 +5,7 @@ import { toStatusAnswer } from "../answers.ts";
 import { optional, paymentId, pollQuery, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { pollVerdict } from "../polls.ts";
+import { statusAnswer } from "../shapes.ts";
 
 const result = z.object({
   type: z.literal("walletRpc", "expected walletRpc"),
@@ -21,8 +22,12 @@ const collectedData = z.object({
 export const gatewayConfirm = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/confirm",
+  name: "gatewayConfirmPayment",
+  summary: "Confirms a payment with what the wallet has signed. A repeat is answered with the present status.",
   access: "gateway",
   success: 200,
+  answer: statusAnswer,
+  refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
   params: z.object({ id: paymentId }),
   query: pollQuery,
   body: z.object({

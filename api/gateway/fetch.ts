@@ -4,13 +4,18 @@ import { listActions } from "../../payments/options.ts";
 import { toActionAnswer } from "../answers.ts";
 import { paymentId, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
+import { actionsAnswer } from "../shapes.ts";
 
 /** POST /v1/gateway/payment/{id}/fetch: resolves a build action; empty `data` asks for all actions of the option. */
 export const gatewayFetch = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/fetch",
+  name: "gatewayFetchActions",
+  summary: "Resolves a build action into wallet actions; empty data asks for all actions of the option.",
   access: "gateway",
   success: 200,
+  answer: actionsAnswer,
+  refusals: ["payment_not_found", "payment_expired", "invalid_state"],
   params: z.object({ id: paymentId }),
   body: z.object({ optionId: text(128).min(1, "expected an option's id"), data: text(32_768) }),
   async handle(deps, { caller, params, body }) {

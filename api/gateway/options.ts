@@ -4,6 +4,7 @@ import { listOptions } from "../../payments/options.ts";
 import { toOptionAnswer, toPaymentInfo } from "../answers.ts";
 import { account, paymentId } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
+import { optionsAnswer } from "../shapes.ts";
 
 const flag = z.enum(["true", "false"], "expected true or false").transform((given) => given === "true");
 
@@ -11,8 +12,12 @@ const flag = z.enum(["true", "false"], "expected true or false").transform((give
 export const gatewayOptions = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/options",
+  name: "gatewayGetPaymentOptions",
+  summary: "Lists how these accounts can pay.",
   access: "gateway",
   success: 200,
+  answer: optionsAnswer,
+  refusals: ["payment_not_found", "payment_expired", "invalid_state"],
   params: z.object({ id: paymentId }),
   query: z.object({ includePaymentInfo: flag.default(false) }),
   body: z.object({
@@ -25,7 +30,7 @@ export const gatewayOptions = defineOperation({
     return done({
       options: options.map(toOptionAnswer),
       collectData: null,
-      ...(query.includePaymentInfo ? { info: toPaymentInfo(payment) } : {}),
+      ...(query.includePaymentInfo ? { info: toPaymentInfo(payment, deps.publicUrl) } : {}),
     });
   },
 });

@@ -4,16 +4,21 @@ import { findPaymentView } from "../../payments/read.ts";
 import { toPaymentInfo } from "../answers.ts";
 import { paymentId } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
+import { paymentInfo } from "../shapes.ts";
 
 /** GET /v1/gateway/payment/{id}: what a checkout page shows. */
 export const gatewayPayment = defineOperation({
   method: "GET",
   path: "/v1/gateway/payment/:id",
+  name: "gatewayGetPayment",
+  summary: "Gives what a checkout page shows of a payment.",
   access: "gateway",
   success: 200,
+  answer: paymentInfo,
+  refusals: ["payment_not_found"],
   params: z.object({ id: paymentId }),
   async handle(deps, { caller, params }) {
     const payment = await findPaymentView(deps, { paymentId: params.id, mode: caller.mode });
-    return payment.ok ? done(toPaymentInfo(payment.value)) : payment;
+    return payment.ok ? done(toPaymentInfo(payment.value, deps.publicUrl)) : payment;
   },
 });

@@ -4,6 +4,7 @@ import { done } from "../../payments/errors.ts";
 import { toCreatedAnswer } from "../answers.ts";
 import { amount, optional, referenceId, unixSeconds } from "../fields.ts";
 import { defineOperation, type Operation } from "../operation.ts";
+import { createdAnswer } from "../shapes.ts";
 
 const httpsUrl = z.url({ protocol: /^https$/ }).max(2_048);
 const checkout = z.object({ successUrl: httpsUrl, errorUrl: httpsUrl });
@@ -17,12 +18,17 @@ const body = z.object({
 });
 
 /** Both families of names make the same payment and answer the same. */
-const define = (path: Operation["path"]) =>
+const define = (path: Operation["path"], name: string) =>
   defineOperation({
     method: "POST",
     path,
+    name,
+    summary: "Asks a buyer for money.",
     access: "merchant",
     success: 201,
+    idempotency: "optional",
+    answer: createdAnswer,
+    refusals: ["merchant_not_found", "forbidden"],
     body,
     async handle(deps, { caller, merchant, body }) {
       const made = await createPayment(deps, { caller, merchantId: merchant.merchantId, ...body });
@@ -31,4 +37,7 @@ const define = (path: Operation["path"]) =>
   });
 
 /** POST /v1/payments and POST /v1/merchant/payment: a merchant asks for money. */
-export const createOperations = [define("/v1/payments"), define("/v1/merchant/payment")];
+export const createOperations = [
+  define("/v1/payments", "createPayment"),
+  define("/v1/merchant/payment", "createMerchantPayment"),
+];

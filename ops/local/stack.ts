@@ -149,7 +149,10 @@ async function describeProcesses({
   // Another stack may use the same Redis when that is a given one.
   const prefix: Record<string, string> = process.env.REDIS_URL ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
   const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
-  const common = { ...services, LOG_LEVEL, NETWORKS_FILE: chain.networksFile };
+  // Postgres is thrown away with the stack, so a key of this run's own reads all there is to read.
+  const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
+  const outward = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
+  const common = { ...services, ...outward, LOG_LEVEL, NETWORKS_FILE: chain.networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;
   const logTo = (name: string) => {

@@ -6,11 +6,20 @@ import { openDb } from "../../db/open.ts";
 import { createLog } from "../../ops/log.ts";
 import { createMetrics } from "../../ops/metrics.ts";
 import { readKey } from "../../ops/networks.ts";
+import { createOutward } from "../../ops/outward.ts";
+import { createSealer, type Sealer } from "../../ops/sealer.ts";
 import type { Bell, Ring } from "../../queues/ring.ts";
 import { createVerifier } from "../../transfers/verify.ts";
 import { atEnd } from "./at-end.ts";
 import { type NetworksOptions, networksFor, type TestChain } from "./chain.ts";
 import { createDatabase } from "./database.ts";
+
+/** What DATA_KEYS says in tests. */
+export const testDataKeys = `test:${Buffer.alloc(32, 7).toString("base64")}`;
+
+export function testSealer(): Sealer {
+  return createSealer([{ id: "test", key: Buffer.alloc(32, 7) }]);
+}
 
 /** A clock that tests turn: it runs with the machine's, so much ahead. */
 export type Clock = { now: () => Date; advance(ms: number): void };
@@ -66,7 +75,8 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const owner = randomUUID();
   const verifier = createVerifier({ db, chains });
   const { now } = clock;
-  const deps = { db, chains, networks, keys, owner, verifier, ring, announce, log, metrics, now, startedAt: now() };
+  const said = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
+  const deps = { db, chains, networks, keys, owner, verifier, ...said, now, startedAt: now() };
   return { deps, db, databaseUrl, clock, rung, announced, lines, evm: getChain(chains, chain.id) };
 }
 

@@ -4,6 +4,7 @@ import { seedAccount } from "../../ops/local/seed.ts";
 import type { Shop } from "../../ops/local/wallet.ts";
 import { type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
 import { createDatabase } from "./database.ts";
+import { testDataKeys } from "./deps.ts";
 import { type SpawnedProcess, spawnProcess } from "./process.ts";
 import { type RedisPlace, redisPrefix } from "./redis.ts";
 
@@ -44,6 +45,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     REDIS_PREFIX: redis.prefix,
     NETWORKS_FILE: await networksFileFor(options.chain, options),
     PUBLIC_URL: "http://127.0.0.1:8080",
+    DATA_KEYS: testDataKeys,
+    ALLOW_PRIVATE_ADDRESSES: "true",
     LOG_LEVEL: "info",
     ...options.env,
   };

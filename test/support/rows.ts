@@ -28,7 +28,7 @@ export async function insertMerchant(db: Db, mode: Mode = "live"): Promise<{ acc
       mode,
       name: "Shop",
       email: "shop@example.test",
-      icon_url: null,
+      logo_id: null,
       created_at,
       deleted_at: null,
     })
@@ -60,6 +60,7 @@ export async function insertPaymentRow(
     paid_amount: null,
     settlement_id: null,
     created_at: new Date(),
+    updated_at: new Date(),
     expires_at: expiresAt,
     due_at: more.dueAt === undefined ? expiresAt : more.dueAt,
   };

@@ -6,6 +6,7 @@ import { makeScratch } from "../../../ops/local/scratch.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { networksFileFor, startChain } from "../../support/chain.ts";
 import { createDatabase } from "../../support/database.ts";
+import { testDataKeys } from "../../support/deps.ts";
 import { spawnProcess } from "../../support/process.ts";
 import { redisPrefix } from "../../support/redis.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -24,6 +25,7 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
     NETWORKS_FILE: networks,
+    DATA_KEYS: testDataKeys,
     PUBLIC_URL: "http://127.0.0.1:8080/",
   };
 });

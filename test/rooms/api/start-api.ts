@@ -12,6 +12,7 @@ import type { Mode } from "../../../db/tables.ts";
 import { createLog } from "../../../ops/log.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { parseNetworks } from "../../../ops/networks.ts";
+import { createOutward } from "../../../ops/outward.ts";
 import { createAccount, createApiKey, createAppId, type Scope } from "../../../payments/accounts.ts";
 import { addDestinations, createMerchant } from "../../../payments/merchants.ts";
 import { listStatuses } from "../../../payments/read.ts";
@@ -20,6 +21,7 @@ import { openPatientRedis, openRedis } from "../../../queues/connection.ts";
 import { openRing } from "../../../queues/ring.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { createDatabase } from "../../support/database.ts";
+import { testSealer } from "../../support/deps.ts";
 import { redisPrefix } from "../../support/redis.ts";
 
 /** CAIP-19 of the one asset of `testNetworks`. */
@@ -81,7 +83,8 @@ export async function startApi(options: StartOptions = {}) {
   const announce = createAnnounce(redis, place.prefix);
   const networks = parseNetworks(networksDocument);
   const chains = openChains(networks, metrics);
-  const deps = { db, chains, networks, ring, announce, log, metrics, now: () => new Date() };
+  const kept = { sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
+  const deps = { db, chains, networks, ring, announce, ...kept, log, metrics, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
   await listen(subscriber, place.prefix, waiters.wake);
   const app = buildServer({ ...deps, waiters, publicUrl });

@@ -22,8 +22,9 @@ const look = (seconds: number) => readSystem({ db, chains, now: () => after(seco
 
 await execute(
   url,
-  "insert into account values ('acc_1', 'Shop', now())",
-  "insert into merchant values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', 'active', null, now(), null)",
+  "insert into account (id, name, created_at) values ('acc_1', 'Shop', now())",
+  `insert into merchant (id, account_id, mode, name, email, created_at)
+    values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', now())`,
 );
 
 test("a sweep that rings again does not make what waits look young", async () => {
@@ -44,9 +45,9 @@ test("a sweep that rings again does not make what waits look young", async () =>
 test("a payment waits for its job from its deadline on, and not before", async () => {
   await execute(
     url,
-    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, expires_at, due_at)
+    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at, due_at)
       values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '${start.toISOString()}',
-        '${after(300).toISOString()}', '${after(300).toISOString()}')`,
+        '${start.toISOString()}', '${after(300).toISOString()}', '${after(300).toISOString()}')`,
   );
   expect((await look(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
   expect((await look(310)).owed).toContainEqual({ table: "payment", seconds: 10 });

@@ -14,10 +14,11 @@ const sweepAt = (seconds: number) => takeOwed({ db, chains: new Map(), now: () =
 
 await execute(
   url,
-  "insert into account values ('acc_1', 'Shop', now())",
-  "insert into merchant values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', 'active', null, now(), null)",
-  `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, expires_at, due_at)
-    values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', now(),
+  "insert into account (id, name, created_at) values ('acc_1', 'Shop', now())",
+  `insert into merchant (id, account_id, mode, name, email, created_at)
+    values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', now())`,
+  `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at, due_at)
+    values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', now(), now(),
       '${start.toISOString()}', '${start.toISOString()}')`,
   `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
     values ('stl_1', 'mrch_1', 'live', 'eip155:1/erc20:0x00', 1, 100, 'due',

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { launchProcess } from "../../../ops/local/process.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { fundBuyer, networksFileFor, networksFor, startChain } from "../../support/chain.ts";
+import { testDataKeys } from "../../support/deps.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { spawnProcess } from "../../support/process.ts";
 import { openQueues } from "../../support/queue.ts";
@@ -20,6 +21,7 @@ async function makeHouse() {
     REDIS_URL: queues.url,
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [proxy.url] }),
+    DATA_KEYS: testDataKeys,
     ...chain.keys.env,
   };
   /** An attempt whose job is on the queue. */
