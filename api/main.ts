@@ -12,6 +12,7 @@ import { createLog, type Log } from "../ops/log.ts";
 import { createMetrics, type Metrics } from "../ops/metrics.ts";
 import { type Networks, readNetworks } from "../ops/networks.ts";
 import { createOutward } from "../ops/outward.ts";
+import { samplePool, watchStatements } from "../ops/pool-metrics.ts";
 import { type Readiness, startProbes } from "../ops/probes.ts";
 import { createSealer } from "../ops/sealer.ts";
 import { createShutdown, installSignals, type Shutdown } from "../ops/shutdown.ts";
@@ -79,18 +80,10 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
   const db = openDb(config.DATABASE_URL, {
     max: config.DATABASE_POOL,
     applicationName: "pay-api",
-    onStatement(seconds, failed) {
-      metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
-      metrics.sqlSeconds.observe(seconds);
-    },
-    onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
+    ...watchStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
-  const sample = () => {
-    for (const [state, count] of Object.entries(db.connections())) metrics.poolConnections.set({ state }, count);
-  };
-  const sampler = setInterval(sample, 5_000).unref();
-  shutdown.onClose("pool metrics", () => clearInterval(sampler));
+  shutdown.onClose("pool metrics", samplePool(db, metrics));
   return db;
 }
 

@@ -1,3 +1,4 @@
+import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** How often a pool is looked at, milliseconds. */
@@ -14,4 +15,15 @@ export function samplePool(db: { connections(): Record<string, number> }, metric
   look();
   const timer = setInterval(look, LOOK_EVERY_MS).unref();
   return () => clearInterval(timer);
+}
+
+/** What a pool is opened with so that its statements are counted and its losses told. */
+export function watchStatements(metrics: Metrics, log: Log) {
+  return {
+    onStatement(seconds: number, failed: boolean) {
+      metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
+      metrics.sqlSeconds.observe(seconds);
+    },
+    onLostConnection: (err: Error) => log.warn({ err }, "a database connection was lost"),
+  };
 }

@@ -12,7 +12,7 @@ import { createLog } from "../ops/log.ts";
 import { createMetrics } from "../ops/metrics.ts";
 import { readKey, readNetworks } from "../ops/networks.ts";
 import { createOutward } from "../ops/outward.ts";
-import { samplePool } from "../ops/pool-metrics.ts";
+import { samplePool, watchStatements } from "../ops/pool-metrics.ts";
 import { startProbes } from "../ops/probes.ts";
 import { describeBriefly } from "../ops/redaction.ts";
 import { createSealer } from "../ops/sealer.ts";
@@ -51,11 +51,7 @@ async function work(config: WorkerConfig): Promise<void> {
   const db = openDb(config.DATABASE_URL, {
     max: config.DATABASE_POOL,
     applicationName: "pay-worker",
-    onStatement: (seconds, failed) => {
-      metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
-      metrics.sqlSeconds.observe(seconds);
-    },
-    onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
+    ...watchStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));

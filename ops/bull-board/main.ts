@@ -6,7 +6,7 @@ import { openRing } from "../../queues/ring.ts";
 import { type BoardConfig, ConfigError, readBoardConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
-import { samplePool } from "../pool-metrics.ts";
+import { samplePool, watchStatements } from "../pool-metrics.ts";
 import { startProbes } from "../probes.ts";
 import { createShutdown, installSignals } from "../shutdown.ts";
 import { buildBoard } from "./board.ts";
@@ -21,11 +21,7 @@ async function serve(config: BoardConfig): Promise<void> {
   const db = openDb(config.DATABASE_URL, {
     max: Math.min(config.DATABASE_POOL, 2),
     applicationName: "pay-bull-board",
-    onStatement: (seconds, failed) => {
-      metrics.sqlStatements.inc({ outcome: failed ? "failed" : "ok" });
-      metrics.sqlSeconds.observe(seconds);
-    },
-    onLostConnection: (err) => log.warn({ err }, "a database connection was lost"),
+    ...watchStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));

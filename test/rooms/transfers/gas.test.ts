@@ -30,7 +30,9 @@ test("a lane's gas money is told anew every while, by one call per lane, and out
 
   proxy.refuse(true);
   await give("1");
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const asked = proxy.calls.eth_getBalance ?? 0;
+  // Each lane has been asked for in vain, and once more.
+  await waitFor(async () => (proxy.calls.eth_getBalance ?? 0) > asked + 2, { within: 20_000 });
   expect(await told()).toEqual([2e18, 2e18]);
   proxy.refuse(false);
   await waitFor(async () => (await told()).every((wei) => wei === 1e18), { within: 20_000 });

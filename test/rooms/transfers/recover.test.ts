@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { type Carrier, makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const slow = { blockMs: 1_000 };
 /** Longer than a lane waits before it offers again, and before it looks at the fee. */
@@ -183,7 +184,7 @@ test("bytes that no node takes, because the base fee rose before they were sent,
 /** A buyer while blocks are made by hand. */
 async function fundBuyerNow(chain: TestChain) {
   const funded = fundBuyer(chain);
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await waitFor(async () => (await chain.client.getTxpoolStatus()).pending > 0, { within: 5_000 });
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
   await mine(chain);
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("5000") });
