@@ -40,14 +40,19 @@ type Entry = { news: PaymentStatus | undefined; over: Over | undefined; tell: ((
 
 /** How often everything that is waited for is read, whether announced or not, milliseconds. */
 const READ_EVERY_MS = 1_000;
+/** Payments read in one query, so that thousands that wait do not hold up the one that was announced. */
+const READ_AT_ONCE = 250;
 
 /**
- * The waiters of one process. Messages make them quick; one query per second for everything that is waited for makes
- * them certain, so a Redis that is away costs a second and nothing else.
+ * The waiters of one process. Messages make them quick; reading everything that is waited for once a second makes them
+ * certain, so a Redis that is away costs a second and nothing else.
  */
 export function createWaiters(deps: WaiterDeps): Waiters {
   const watched = new Map<string, Set<Entry>>();
+  /** Announced, and to be read before anything else. */
   const changed = new Set<string>();
+  /** To be read because a second has passed. */
+  const unheard = new Set<string>();
   let reading = false;
   let draining = false;
 
@@ -57,14 +62,22 @@ export function createWaiters(deps: WaiterDeps): Waiters {
     reading = true;
     // Messages that arrived together are read together.
     await new Promise(setImmediate);
-    while (changed.size > 0) {
-      const ids = [...changed];
-      changed.clear();
+    for (let ids = takeNext(); ids.length > 0; ids = takeNext()) {
       await deps.listStatuses(ids).then(deliver, (err: unknown) => {
+        unheard.clear();
         deps.log.warn({ err, payments: ids.length }, "waiting payments could not be read; next try within a second");
       });
     }
     reading = false;
+  }
+  function takeNext(): string[] {
+    const from = changed.size > 0 ? changed : unheard;
+    const ids = from.values().take(READ_AT_ONCE).toArray();
+    for (const id of ids) {
+      changed.delete(id);
+      unheard.delete(id);
+    }
+    return ids;
   }
   function deliver(statuses: readonly PaymentStatus[]): void {
     for (const status of statuses)
@@ -74,8 +87,8 @@ export function createWaiters(deps: WaiterDeps): Waiters {
       }
   }
   const clock = setInterval(() => {
-    for (const id of watched.keys()) changed.add(id);
-    if (changed.size > 0) void readChanged();
+    for (const id of watched.keys()) unheard.add(id);
+    if (unheard.size > 0) void readChanged();
   }, READ_EVERY_MS).unref();
 
   return {

@@ -1,15 +1,12 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Client } from "pg";
 import { createProgress } from "../../ops/local/progress.ts";
 import { readSettings, withFreePorts } from "../../ops/local/settings.ts";
 import { startStack } from "../../ops/local/stack.ts";
-import { findRunningStack, type StackFile } from "../../ops/local/stack-file.ts";
-import { readCounters, subtract } from "./counters.ts";
-import { readCpu } from "./cpu.ts";
-import { readGas, readHeight } from "./gas.ts";
-import { preparePayments, runPayments } from "./payments.ts";
-import { runRaw } from "./raw.ts";
+import { findRunningStack } from "../../ops/local/stack-file.ts";
+import { benchHttp } from "./http.ts";
+import { benchPayments } from "./pay.ts";
+import { benchPolls } from "./polls.ts";
 
 const help = `usage: npm run bench -- [options]
 
@@ -17,8 +14,12 @@ Pays payments end to end and prints what it cost, beside a raw loop on the same 
 Uses the stack that runs (npm start), or brings up one of its own.
 
   --payments N      how many (default 500)
-  --concurrency N   payments in flight at once (default 32)
+  --concurrency N   payments, or requests, in flight at once (default 32)
   --warmup N        payments before the clock starts (default 50)
+  --http            creating payments and asking for status instead, beside a bare fastify route
+  --polls           waiting long polls instead, woken while payments change, beside a few that wait
+  --waiters N       long polls that wait (default 5000)
+  --seconds N       how long each part of --http and --polls takes (default 15)
   --help            this text
 
 ANVIL_BLOCK_TIME, WORKERS and LANES change the stack that it brings up.`;
@@ -28,6 +29,10 @@ const { values } = parseArgs({
     payments: { type: "string", default: "500" },
     concurrency: { type: "string", default: "32" },
     warmup: { type: "string", default: "50" },
+    http: { type: "boolean", default: false },
+    polls: { type: "boolean", default: false },
+    waiters: { type: "string", default: "5000" },
+    seconds: { type: "string", default: "15" },
     help: { type: "boolean", default: false },
   },
 });
@@ -35,11 +40,18 @@ if (values.help) {
   console.log(help);
   process.exit(0);
 }
-const [payments, concurrency, warmup] = [values.payments, values.concurrency, values.warmup].map(Number);
-if (!payments || !concurrency || warmup === undefined || !Number.isInteger(payments + concurrency + warmup)) {
-  console.error(`--payments, --concurrency and --warmup take whole numbers\n\n${help}`);
-  process.exit(2);
-}
+const counts = {
+  payments: Number(values.payments),
+  concurrency: Number(values.concurrency),
+  warmup: Number(values.warmup),
+  waiters: Number(values.waiters),
+  seconds: Number(values.seconds),
+};
+for (const [name, count] of Object.entries(counts))
+  if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
+    console.error(`--${name} takes a whole number\n\n${help}`);
+    process.exit(2);
+  }
 
 const progress = createProgress();
 const settings = readSettings(process.env);
@@ -54,75 +66,13 @@ const stack = running ?? own?.file();
 let failure: unknown;
 try {
   if (!stack) throw new Error("no stack");
-  await bench(stack, { payments, concurrency, warmup });
+  const args = { ...counts, say: progress.say };
+  if (values.http) await benchHttp(stack, args);
+  if (values.polls) await benchPolls(stack, args);
+  if (!values.http && !values.polls) await benchPayments(stack, args);
 } catch (error) {
   failure = error;
 }
 await own?.stop();
 if (failure) console.error(failure instanceof Error ? failure.message : failure);
 process.exit(failure ? 1 : 0);
-
-async function bench(stack: StackFile, args: { payments: number; concurrency: number; warmup: number }): Promise<void> {
-  progress.say(`warming up with ${args.warmup} payments`);
-  await runPayments(stack, await preparePayments(stack, args.warmup), args.concurrency);
-  progress.say(`the raw loop: ${args.payments} relays at ${args.concurrency}`);
-  const rawBefore = await runRaw(stack, args);
-  progress.say(`creating, quoting and signing ${args.payments} payments`);
-  const prepared = await preparePayments(stack, args.payments);
-  await waitSettled(stack);
-  const [counters, height] = [await readCounters(stack), await readHeight(stack)];
-  progress.say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
-  const cpuBefore = readCpu(stack);
-  const run = await runPayments(stack, prepared, args.concurrency);
-  const cpu = Object.entries(readCpu(stack)).map(
-    ([role, seconds]) => `${role} ${(((seconds - (cpuBefore[role] ?? 0)) * 1000) / args.payments).toFixed(1)}`,
-  );
-  progress.say("waiting for the payouts");
-  await waitSettled(stack);
-  const cost = subtract(await readCounters(stack), counters);
-  const { gas, transactions } = await readGas(stack, height, await readHeight(stack));
-  progress.say("the raw loop once more");
-  const raw = (rawBefore + (await runRaw(stack, args))) / 2;
-
-  const each = (count: number) => (count / args.payments).toFixed(2);
-  const lines: [string, string][] = [
-    ["paid", `${run.paid} of ${args.payments}`],
-    ["paid per second", run.perSecond.toFixed(0)],
-    ["raw loop, relays per second", raw.toFixed(0)],
-    ["ratio to the raw loop", (run.perSecond / raw).toFixed(2)],
-    ["confirm to succeeded, p50", `${run.p50.toFixed(0)} ms`],
-    ["confirm to succeeded, p95", `${run.p95.toFixed(0)} ms`],
-    ["RPC calls per payment", each(cost.rpcCalls)],
-    ["SQL statements per payment", each(cost.sqlStatements)],
-    ["commits per payment", each(cost.commits)],
-    ["Redis commands, scripts' own too", each(cost.redisCommands)],
-    ["gas per payment (with its payout)", (gas / args.payments).toFixed(0)],
-    ["gas per transfer", (gas / args.payments / 2).toFixed(0)],
-    ["transactions", `${transactions}, ${((args.payments * 2) / transactions).toFixed(1)} transfers each`],
-  ];
-  console.log(`\n${lines.map(([name, value]) => `${name.padEnd(36)}${value}`).join("\n")}`);
-  console.log(
-    `RPC calls by method: ${Object.entries(cost.rpcByMethod)
-      .map(([method, count]) => `${method} ${each(count)}`)
-      .join(", ")}`,
-  );
-  console.log(`CPU milliseconds per payment: ${cpu.join(", ")}`);
-  for (const line of run.failed.slice(0, 10)) console.log(`not paid: ${line}`);
-  if (run.paid !== args.payments) throw new Error(`${args.payments - run.paid} payments were not paid`);
-}
-
-/** Every payout of every payment made so far has arrived: each payment is paid out on its own here. */
-async function waitSettled(stack: StackFile): Promise<void> {
-  const client = new Client({ connectionString: stack.postgresUrl });
-  await client.connect();
-  try {
-    for (const until = Date.now() + 120_000; Date.now() < until; ) {
-      const { rows } = await client.query("select count(*)::int as open from settlement where state <> 'paid'");
-      if (rows[0].open === 0) return;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    throw new Error("payouts are still open after two minutes");
-  } finally {
-    await client.end();
-  }
-}

@@ -19,3 +19,8 @@ export async function runPool<I, O>(
   await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, lane));
   return results;
 }
+
+/** Prints names and values, aligned. */
+export function printTable(lines: readonly (readonly [string, string])[]): void {
+  console.log(`\n${lines.map(([name, value]) => `${name.padEnd(36)}${value}`).join("\n")}`);
+}
