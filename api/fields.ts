@@ -65,3 +65,20 @@ export const account = z
     /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}$/,
     "expected a CAIP-10 account such as eip155:8453:0x…",
   );
+
+/** A merchant identifier in a path. */
+export const merchantId = z.string().regex(/^mrch_[0-9a-f]{32}$/);
+
+/** Where a page begins and how long it is. */
+export function listQuery({ longest, usual }: { longest: number; usual: number }) {
+  const expected = `expected a whole number from 1 to ${longest}`;
+  return z.object({
+    cursor: z.string("expected one cursor").max(1_024, "expected the nextCursor of the page before").optional(),
+    limit: z
+      .string(expected)
+      .regex(/^\d{1,6}$/, expected)
+      .transform(Number)
+      .refine((limit) => limit >= 1 && limit <= longest, expected)
+      .default(usual),
+  });
+}

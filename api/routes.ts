@@ -8,6 +8,8 @@ import { gatewayOptions } from "./gateway/options.ts";
 import { gatewayPayment } from "./gateway/payment.ts";
 import { gatewayStatus } from "./gateway/status.ts";
 import { createOperations } from "./merchant/create.ts";
+import { merchantOperations } from "./merchant/merchants.ts";
+import { settlementOperations } from "./merchant/settlements.ts";
 import { statusOperations } from "./merchant/status.ts";
 import type { Operation } from "./operation.ts";
 import { runOperation } from "./repeats.ts";
@@ -23,6 +25,8 @@ declare module "fastify" {
 export const operations: readonly Operation[] = [
   ...createOperations,
   ...statusOperations,
+  ...merchantOperations,
+  ...settlementOperations,
   gatewayPayment,
   gatewayOptions,
   gatewayFetch,

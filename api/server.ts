@@ -3,6 +3,7 @@ import { closeUnusedConnections } from "./connections.ts";
 import { allowGatewayOrigins } from "./cors.ts";
 import type { ApiDeps } from "./deps.ts";
 import { answerBrokenRequest, answerEarlyFailure, answerFailure } from "./failures.ts";
+import { serveLogos } from "./logos.ts";
 import { observeRequests, pickRequestId } from "./observe.ts";
 import { serveOperations } from "./routes.ts";
 
@@ -39,5 +40,6 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
   closeUnusedConnections(app);
   allowGatewayOrigins(app);
   serveOperations(app, deps);
+  serveLogos(app, deps);
   return app;
 }

@@ -1,4 +1,8 @@
-import type { IncomingMessage } from "node:http";
+import { lookup as dnsLookup } from "node:dns/promises";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+import { isPublicAddress } from "./addresses.ts";
 
 /** A request to a server that a caller has named. */
 export type OutwardRequest = {
@@ -6,7 +10,7 @@ export type OutwardRequest = {
   url: string;
   headers?: Record<string, string>;
   body?: string;
-  /** From now to the last byte, milliseconds. */
+  /** From now to the last byte, redirects included, milliseconds. */
   timeoutMs: number;
   /** Longest body that is read, bytes; the connection is cut at the first byte more. */
   maxBytes: number;
@@ -14,7 +18,7 @@ export type OutwardRequest = {
   redirects: number;
 };
 
-/** What came back, or why nothing did. `body` is complete. */
+/** What came back, or why nothing did, in words for the caller. `body` is complete. */
 export type OutwardAnswer =
   | { ok: true; status: number; headers: IncomingMessage["headers"]; body: Buffer }
   | { ok: false; reason: string };
@@ -22,7 +26,122 @@ export type OutwardAnswer =
 /** Asks a server that a caller has named, and no other: never one of a private network. Never throws. */
 export type Outward = (request: OutwardRequest) => Promise<OutwardAnswer>;
 
-/** @param allowPrivate for development and tests: any address, and plain HTTP */
-export function createOutward(_options: { allowPrivate: boolean }): Outward {
-  return async () => ({ ok: false, reason: "not built yet" });
+export type OutwardOptions = {
+  /** For development: any address, and plain HTTP. */
+  allowPrivate: boolean;
+  /** Certificates to trust instead of the usual ones; for tests. */
+  ca?: string;
+  /** Names to addresses; the system's resolver when unset. */
+  resolve?: (name: string) => Promise<string[]>;
+  /** Which addresses count as public; for tests, whose servers are all on this machine. */
+  isPublic?: (address: string) => boolean;
+};
+
+/** A failure with words for the caller; anything else is told as "cannot be reached". */
+class Unfit extends Error {}
+
+const ACCEPTED = "identity";
+
+/** Opens nothing; every request has a connection of its own, so that nobody rides on another's. */
+export function createOutward(options: OutwardOptions): Outward {
+  return async (request) => {
+    const signal = AbortSignal.timeout(request.timeoutMs);
+    try {
+      return await follow(options, request, signal);
+    } catch (error) {
+      if (signal.aborted) return { ok: false, reason: `took longer than ${request.timeoutMs / 1_000} s` };
+      return { ok: false, reason: error instanceof Unfit ? error.message : "cannot be reached" };
+    }
+  };
 }
+
+async function follow(options: OutwardOptions, request: OutwardRequest, signal: AbortSignal): Promise<OutwardAnswer> {
+  let url = readUrl(options, request.url);
+  for (let hops = 0; ; hops += 1) {
+    const answer = await ask(options, request, url, signal);
+    const { location } = answer.headers;
+    if (answer.status < 300 || answer.status > 399 || location === undefined || request.redirects === 0)
+      return { ok: true, ...answer };
+    if (hops >= request.redirects) throw new Unfit(`redirects more than ${request.redirects} times`);
+    url = readUrl(options, URL.parse(location, url.href)?.href ?? "");
+  }
+}
+
+function readUrl({ allowPrivate }: OutwardOptions, text: string): URL {
+  const url = URL.parse(text);
+  if (!url) throw new Unfit("expected a URL");
+  if (url.protocol !== "https:" && !(allowPrivate && url.protocol === "http:"))
+    throw new Unfit("expected an https URL");
+  if (url.username || url.password) throw new Unfit("holds a user name or password");
+  return url;
+}
+
+type Answer = { status: number; headers: IncomingMessage["headers"]; body: Buffer };
+
+/** The name is resolved once, here, and the connection goes to the very address that was checked. */
+async function ask(options: OutwardOptions, asked: OutwardRequest, url: URL, signal: AbortSignal): Promise<Answer> {
+  const address = await pickAddress(options, url.hostname.replace(/^\[|\]$/g, ""), signal);
+  const lookup: LookupFunction = (_name, { all }, callback) => {
+    const family = isIP(address);
+    if (all) callback(null, [{ address, family }]);
+    else callback(null, address, family);
+  };
+  const send = url.protocol === "https:" ? httpsRequest : httpRequest;
+  const { method, body } = asked;
+  const headers = {
+    "accept-encoding": ACCEPTED,
+    ...asked.headers,
+    ...(body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }),
+  };
+  const ca = options.ca === undefined ? {} : { ca: options.ca };
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const sending = send(url, { method, headers, lookup, signal, agent: false, ...ca }, (response) => {
+    readBody(response, asked.maxBytes).then(
+      (read) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: read }),
+      (error: unknown) => {
+        sending.destroy();
+        reject(error);
+      },
+    );
+  });
+  sending.on("error", reject);
+  sending.end(body);
+  return promise;
+}
+
+async function pickAddress(options: OutwardOptions, host: string, signal: AbortSignal): Promise<string> {
+  const addresses = isIP(host) ? [host] : await within(signal, (options.resolve ?? resolveName)(host));
+  const [first] = addresses;
+  if (first === undefined) throw new Unfit("the name has no address");
+  // One private address among public ones is enough: which of them is used is not for the name's owner to choose.
+  if (!options.allowPrivate && !addresses.every(options.isPublic ?? isPublicAddress))
+    throw new Unfit("is not on the public internet");
+  return first;
+}
+
+async function resolveName(name: string): Promise<string[]> {
+  return (await dnsLookup(name, { all: true })).map(({ address }) => address);
+}
+
+function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  return Promise.race([work, promise]);
+}
+
+/** Reads to the end, or to the first byte too many. A body in another encoding could grow beyond any limit. */
+async function readBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const encoding = response.headers["content-encoding"];
+  if (encoding !== undefined && encoding !== ACCEPTED) throw new Unfit("is compressed, though that was not asked for");
+  if (Number(response.headers["content-length"] ?? 0) > maxBytes) throw new Unfit(tooLarge(maxBytes));
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of response as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size > maxBytes) throw new Unfit(tooLarge(maxBytes));
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+const tooLarge = (maxBytes: number) => `is larger than ${maxBytes} bytes`;

@@ -24,7 +24,8 @@ export type NewPayment = {
 
 /**
  * Writes what a merchant asks for and starts its clock.
- * Refuses with `merchant_not_found` (also for another account's or mode's) and `params_validation`.
+ * Refuses with `merchant_not_found` (also for another account's or mode's), `forbidden` for one that is not active, and
+ * `params_validation`.
  */
 export async function createPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<PaymentView>> {
   const now = deps.now();
@@ -35,13 +36,14 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
 
   const merchant = await deps.db
     .selectFrom("merchant")
-    .select(["id", "name", "logo_id"])
+    .select(["id", "name", "logo_id", "status"])
     .where("id", "=", args.merchantId)
     .where("account_id", "=", accountId)
     .where("mode", "=", mode)
     .where("deleted_at", "is", null)
     .executeTakeFirst();
   if (!merchant) return refuse("merchant_not_found", "no such merchant");
+  if (merchant.status !== "active") return refuse("forbidden", `the merchant is ${merchant.status}`);
 
   const latest = new Date(now.getTime() + LONGEST_LIFETIME_MS);
   const wanted = args.expiresAt ?? new Date(now.getTime() + LIFETIME_MS);

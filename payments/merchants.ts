@@ -1,85 +1,152 @@
-import { parseAccountId, parseAssetId } from "../chains/caip.ts";
-import type { Mode } from "../db/tables.ts";
+import { type ExpressionBuilder, type Selectable, sql } from "kysely";
+import type { Db, Mode, Tables } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
-
-/** SQLSTATE of a unique index that refused a row. */
-const UNIQUE_VIOLATION = "23505";
+import { type Page, readCursor, toPage } from "./pages.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
+
+/** Whose merchants: mode is part of every question. */
+export type Owner = { accountId: string; mode: Mode };
+export type MerchantStatus = "active" | "inactive" | "suspended";
+
+/** A merchant as its account sees it (specification, 2.7). `logoId` names our copy of its logo. */
+export type MerchantView = {
+  id: string;
+  name: string;
+  email: string;
+  status: MerchantStatus;
+  createdAt: Date;
+  logoId: string | null;
+};
+
+const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");
 
 /** Makes a merchant, `active` from the start (specification, 2.7). */
 export async function createMerchant(
   deps: Deps,
-  args: { accountId: string; mode: Mode; name: string; email: string },
-): Promise<{ id: string; createdAt: Date }> {
-  const id = newId("mrch");
-  const createdAt = deps.now();
-  await deps.db
+  args: Owner & { name: string; email: string; logoId?: string | null },
+): Promise<MerchantView> {
+  const row = await deps.db
     .insertInto("merchant")
     .values({
-      id,
+      id: newId("mrch"),
       account_id: args.accountId,
       mode: args.mode,
       name: args.name,
       email: args.email,
-      logo_id: null,
-      created_at: createdAt,
+      logo_id: args.logoId ?? null,
+      created_at: deps.now(),
       deleted_at: null,
     })
-    .execute();
-  return { id, createdAt };
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return toMerchantView(row);
 }
 
-/** One asset and the account it is paid out to (specification, 2.8): CAIP-19 and CAIP-10 on one chain. */
-export type Destination = { asset: string; destination: string };
+/** A merchant of this account and mode, or `merchant_not_found`. */
+export async function findMerchant(
+  deps: Pick<Deps, "db">,
+  args: Owner & { merchantId: string },
+): Promise<Result<MerchantView>> {
+  const row = await deps.db.selectFrom("merchant").selectAll().where(isOwned(args)).executeTakeFirst();
+  return row ? done(toMerchantView(row)) : noSuchMerchant();
+}
 
 /**
- * Registers where a merchant is paid. All or none: `params_validation` names the entry that does not fit,
- * `settlement_asset_conflict` an asset that the merchant has already.
+ * Merchants of an account, the newest first. `search` is a part of the name or the whole id; `cursor` is what the page
+ * before gave. Refuses with `params_validation` for a cursor that is none of ours.
  */
-export async function addDestinations(
-  deps: Deps,
-  args: { merchantId: string; settlements: readonly Destination[] },
-): Promise<Result<(Destination & { id: string })[]>> {
-  for (const [index, entry] of args.settlements.entries()) {
-    const fault = findDestinationFault(entry);
-    if (fault) return refuse("params_validation", `settlements.${index}.${fault}`);
-  }
-  const at = deps.now();
-  const rows = args.settlements.map((entry) => ({
-    id: newId("crypto"),
-    asset: entry.asset.toLowerCase(),
-    destination: entry.destination,
-  }));
-  if (new Set(rows.map((row) => row.asset)).size !== rows.length)
-    return refuse("settlement_asset_conflict", "settlements: one asset stands twice");
-  try {
-    await deps.db
-      .insertInto("settlement_destination")
-      .values(rows.map((row) => ({ ...row, merchant_id: args.merchantId, created_at: at, updated_at: at })))
-      .execute();
-  } catch (error) {
-    if ((error as { code?: string }).code !== UNIQUE_VIOLATION) throw error;
-    return refuse(
-      "settlement_asset_conflict",
-      "settlements: the merchant has a destination for one of the assets already",
+export async function listMerchants(
+  deps: Pick<Deps, "db">,
+  args: Owner & {
+    status?: MerchantStatus | undefined;
+    search?: string | undefined;
+    cursor?: string | undefined;
+    limit: number;
+  },
+): Promise<Result<Page<MerchantView> & { totalCount: number }>> {
+  const after = readCursor(args.cursor, 2);
+  if (!after.ok) return after;
+  let matching = deps.db
+    .selectFrom("merchant")
+    .where("account_id", "=", args.accountId)
+    .where("mode", "=", args.mode)
+    .where("deleted_at", "is", null);
+  const { status, search } = args;
+  if (status) matching = matching.where("status", "=", status);
+  if (search)
+    matching = matching.where((where) =>
+      where.or([where("id", "=", search), sql<boolean>`position(lower(${search}) in lower(name)) > 0`]),
     );
-  }
-  return done(rows);
+  const { count } = await matching.select(({ fn }) => fn.countAll<number>().as("count")).executeTakeFirstOrThrow();
+  let page = matching
+    .selectAll()
+    .orderBy("created_at", "desc")
+    .orderBy("id", "desc")
+    .limit(args.limit + 1);
+  const [at, id] = after.value ?? [];
+  if (at !== undefined && id !== undefined)
+    page = page.where(sql<boolean>`(created_at, id) < (${at}::timestamptz, ${id})`);
+  const rows = await page.execute();
+  const { items, nextCursor } = toPage(rows, args.limit, (row) => [row.created_at.toISOString(), row.id]);
+  return done({ items: items.map(toMerchantView), nextCursor, totalCount: Number(count) });
 }
 
-/** What is wrong with a destination, beginning with the member's name; undefined when it is usable. */
-function findDestinationFault(entry: Destination): string | undefined {
-  const asset = parseAssetId(entry.asset);
-  if (!asset) return "asset: expected a CAIP-19 asset such as eip155:8453/erc20:0x…";
-  const account = parseAccountId(entry.destination);
-  if (!account) return "destination: expected a CAIP-10 account such as eip155:8453:0x…";
-  if (account.chain !== asset.chain) return "destination: is on another chain than the asset";
-  if (!asset.chain.startsWith("eip155:")) return undefined;
-  if (!/^0x[0-9a-fA-F]{40}$/.test(account.address)) return "destination: expected an address of 20 bytes in hex";
-  if (/^0x0{40}$/.test(account.address)) return "destination: is the zero address";
-  if (account.address.toLowerCase() === asset.token.toLowerCase()) return "destination: is the token's own contract";
-  return undefined;
+/** Changes what is given, or refuses with `merchant_not_found`. */
+export async function changeMerchant(
+  deps: Pick<Deps, "db">,
+  args: Owner & {
+    merchantId: string;
+    name?: string | undefined;
+    email?: string | undefined;
+    logoId?: string | null | undefined;
+    status?: MerchantStatus | undefined;
+  },
+): Promise<Result<MerchantView>> {
+  const { name, email, logoId, status } = args;
+  const changes = {
+    ...(name === undefined ? {} : { name }),
+    ...(email === undefined ? {} : { email }),
+    ...(logoId === undefined ? {} : { logo_id: logoId }),
+    ...(status === undefined ? {} : { status }),
+  };
+  const row = await deps.db.updateTable("merchant").set(changes).where(isOwned(args)).returningAll().executeTakeFirst();
+  return row ? done(toMerchantView(row)) : noSuchMerchant();
+}
+
+/**
+ * Takes a merchant away: it makes no new payments and stands in no list; payments under way go on and are paid out.
+ * Again for one that is deleted already.
+ */
+export async function deleteMerchant(
+  deps: Deps,
+  args: Owner & { merchantId: string },
+): Promise<Result<{ id: string }>> {
+  const row = await deps.db
+    .updateTable("merchant")
+    .set({ deleted_at: sql`coalesce(deleted_at, ${deps.now()})` })
+    .where("id", "=", args.merchantId)
+    .where("account_id", "=", args.accountId)
+    .where("mode", "=", args.mode)
+    .returning("id")
+    .executeTakeFirst();
+  return row ? done(row) : noSuchMerchant();
+}
+
+/** True for a merchant of this account and mode that is not deleted. */
+export async function isOurs(db: Db, args: Owner & { merchantId: string }): Promise<boolean> {
+  const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).executeTakeFirst();
+  return row !== undefined;
+}
+
+const isOwned =
+  ({ accountId, mode, merchantId }: Owner & { merchantId: string }) =>
+  (where: ExpressionBuilder<Tables, "merchant">) =>
+    where.and({ id: merchantId, account_id: accountId, mode }).and("deleted_at", "is", null);
+
+function toMerchantView(row: Selectable<Tables["merchant"]>): MerchantView {
+  const { id, name, email, status, created_at: createdAt, logo_id: logoId } = row;
+  return { id, name, email, status, createdAt, logoId };
 }

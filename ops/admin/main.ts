@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
 import { openDb } from "../../db/open.ts";
 import { createAccount, createApiKey, createAppId } from "../../payments/accounts.ts";
-import { addDestinations, createMerchant } from "../../payments/merchants.ts";
+import { addDestinations } from "../../payments/destinations.ts";
+import { createMerchant } from "../../payments/merchants.ts";
 import { ConfigError, readMigrateConfig } from "../config.ts";
 import { describeBriefly } from "../redaction.ts";
 
@@ -35,7 +36,12 @@ async function makeAccount(args: Record<string, string | undefined>): Promise<ob
       const { id: accountId } = await createAccount(deps, { name });
       const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: merchantName, email });
       if (asset !== undefined && destination !== undefined) {
-        const added = await addDestinations(deps, { merchantId, settlements: [{ asset, destination }] });
+        const added = await addDestinations(deps, {
+          accountId,
+          mode,
+          merchantId,
+          settlements: [{ asset, destination }],
+        });
         if (!added.ok) throw new UsageError(added.message);
       }
       const { key } = await createApiKey(deps, { accountId, mode, scopes: ["gateway", "merchant"] });

@@ -1,6 +1,7 @@
 import { openDb } from "../../db/open.ts";
 import { createAccount, createApiKey, createAppId } from "../../payments/accounts.ts";
-import { addDestinations, createMerchant } from "../../payments/merchants.ts";
+import { addDestinations } from "../../payments/destinations.ts";
+import { createMerchant } from "../../payments/merchants.ts";
 
 export type Caller = { apiKey: string; appId: string; merchantId: string };
 export type Seeded = { live: Caller; test: Caller };
@@ -19,7 +20,7 @@ export async function seedAccount(
       const { appId } = await createAppId(deps, { accountId, mode });
       const whom = { name: "Corner shop", email: "owner@example.com" };
       const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...whom });
-      const added = await addDestinations(deps, { merchantId, settlements: [settlement] });
+      const added = await addDestinations(deps, { accountId, mode, merchantId, settlements: [settlement] });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
       return { apiKey: key, appId, merchantId };
     };

@@ -5,8 +5,9 @@ import { createAccount } from "../../payments/accounts.ts";
 import { createBooks } from "../../payments/book.ts";
 import { acceptConfirm, findVerdict, type WalletResult } from "../../payments/confirm.ts";
 import { createPayment, type NewPayment } from "../../payments/create.ts";
+import { addDestinations } from "../../payments/destinations.ts";
 import type { Result } from "../../payments/errors.ts";
-import { addDestinations, createMerchant } from "../../payments/merchants.ts";
+import { createMerchant } from "../../payments/merchants.ts";
 import { listOptions } from "../../payments/options.ts";
 import { findStatus } from "../../payments/read.ts";
 import { beginSettlements } from "../../payments/settle.ts";
@@ -45,7 +46,12 @@ export async function makeTill(chain: TestChain, options: DepsOptions & { mode?:
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
   const destination = newKey().address;
   const addDestination = (to = destination) =>
-    addDestinations(deps, { merchantId, settlements: [{ asset: chain.asset, destination: `${chain.id}:${to}` }] });
+    addDestinations(deps, {
+      accountId,
+      mode,
+      merchantId,
+      settlements: [{ asset: chain.asset, destination: `${chain.id}:${to}` }],
+    });
   if (options.settles !== false) good(await addDestination());
   const books = createBooks(deps);
 

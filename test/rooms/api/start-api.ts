@@ -12,9 +12,10 @@ import type { Mode } from "../../../db/tables.ts";
 import { createLog } from "../../../ops/log.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { parseNetworks } from "../../../ops/networks.ts";
-import { createOutward } from "../../../ops/outward.ts";
+import { createOutward, type Outward } from "../../../ops/outward.ts";
 import { createAccount, createApiKey, createAppId, type Scope } from "../../../payments/accounts.ts";
-import { addDestinations, createMerchant } from "../../../payments/merchants.ts";
+import { addDestinations } from "../../../payments/destinations.ts";
+import { createMerchant } from "../../../payments/merchants.ts";
 import { listStatuses } from "../../../payments/read.ts";
 import { createAnnounce, listen } from "../../../queues/announce.ts";
 import { openPatientRedis, openRedis } from "../../../queues/connection.ts";
@@ -64,13 +65,17 @@ export const networksDocument = {
 export type StartOptions = {
   /** A Redis of one's own, to take it away; the shared one when unset. */
   redisUrl?: string;
+  /** A database that another api serves too; one of its own when unset. */
+  databaseUrl?: string;
+  /** How servers that callers name are asked; any address when unset. */
+  outward?: Outward;
 };
 
 /** The ingress as main.ts puts it together, listening on a free port, on a database and Redis prefix of one's own. */
 export async function startApi(options: StartOptions = {}) {
   const place = redisPrefix();
   const redisUrl = options.redisUrl ?? place.url;
-  const databaseUrl = await createDatabase();
+  const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
   const log = createLog({ level: "info", role: "api" }, { write: (line) => void lines.push(line) });
   const registry = new Registry();
@@ -83,7 +88,7 @@ export async function startApi(options: StartOptions = {}) {
   const announce = createAnnounce(redis, place.prefix);
   const networks = parseNetworks(networksDocument);
   const chains = openChains(networks, metrics);
-  const kept = { sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
+  const kept = { sealer: testSealer(), outward: options.outward ?? createOutward({ allowPrivate: true }) };
   const deps = { db, chains, networks, ring, announce, ...kept, log, metrics, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
   await listen(subscriber, place.prefix, waiters.wake);
@@ -100,6 +105,7 @@ export async function startApi(options: StartOptions = {}) {
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   return {
     url,
+    databaseUrl,
     app,
     deps,
     db,
@@ -141,6 +147,9 @@ function createClient(url: string) {
   return {
     get: (path: string, headers: Record<string, string> = {}, signal?: AbortSignal) =>
       ask("GET", path, { headers, ...(signal ? { signal } : {}) }),
+    patch: (path: string, headers: Record<string, string>, json: unknown) => ask("PATCH", path, { headers, json }),
+    put: (path: string, headers: Record<string, string>, json: unknown) => ask("PUT", path, { headers, json }),
+    delete: (path: string, headers: Record<string, string>) => ask("DELETE", path, { headers }),
     post: (path: string, headers: Record<string, string>, json: unknown) => ask("POST", path, { headers, json }),
     ask,
   };
@@ -155,7 +164,7 @@ export async function makeMerchant(
   const { key } = await createApiKey(api.deps, { accountId, mode, scopes });
   const { appId } = await createAppId(api.deps, { accountId, mode });
   const merchant = await createMerchant(api.deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
-  await addDestinations(api.deps, { merchantId: merchant.id, settlements: [{ asset, destination }] });
+  await addDestinations(api.deps, { accountId, mode, merchantId: merchant.id, settlements: [{ asset, destination }] });
   const wallet = { "app-id": appId, "client-id": randomBytes(8).toString("hex") };
   return { accountId, merchantId: merchant.id, key, wallet, headers: { "api-key": key, "merchant-id": merchant.id } };
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createAccount } from "../../../payments/accounts.ts";
 import { createPayment } from "../../../payments/create.ts";
-import { addDestinations, createMerchant } from "../../../payments/merchants.ts";
+import { addDestinations } from "../../../payments/destinations.ts";
+import { createMerchant } from "../../../payments/merchants.ts";
 import { findPaymentView } from "../../../payments/read.ts";
 import { startChain } from "../../support/chain.ts";
 import { good, makeTill } from "../../support/till.ts";
@@ -75,7 +76,12 @@ describe("where a merchant is paid", () => {
   const add = async (settlements: { asset: string; destination: string }[]) => {
     const whom = { accountId: till.accountId, mode: "live" as const, name: "Shop", email: "shop@example.test" };
     const { id: merchantId } = await createMerchant(till.deps, whom);
-    const result = await addDestinations(till.deps, { merchantId, settlements });
+    const result = await addDestinations(till.deps, {
+      accountId: till.accountId,
+      mode: "live",
+      merchantId,
+      settlements,
+    });
     const rows = await till.db
       .selectFrom("settlement_destination")
       .selectAll()
@@ -93,7 +99,12 @@ describe("where a merchant is paid", () => {
       ...good1,
       asset: good1.asset.replace(/0x[0-9a-f]{40}/, (token) => `0x${token.slice(2).toUpperCase()}`),
     };
-    const again = await addDestinations(till.deps, { merchantId, settlements: [other, shouted] });
+    const again = await addDestinations(till.deps, {
+      accountId: till.accountId,
+      mode: "live",
+      merchantId,
+      settlements: [other, shouted],
+    });
     expect(again).toMatchObject({ ok: false, code: "settlement_asset_conflict" });
     const kept = await till.db
       .selectFrom("settlement_destination")

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openEvmChain } from "../../../chains/evm/open.ts";
-import { addDestinations } from "../../../payments/merchants.ts";
+import { addDestinations } from "../../../payments/destinations.ts";
 import { listOptions } from "../../../payments/options.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
@@ -26,7 +26,7 @@ test("a chain that hangs costs a buyer neither the options on another chain nor 
     .where("id", "=", paymentId)
     .executeTakeFirstOrThrow();
   const settlements = [{ asset: elsewhere.asset, destination: `eip155:31338:${buyer.address}` }];
-  good(await addDestinations(till.deps, { merchantId, settlements }));
+  good(await addDestinations(till.deps, { accountId: till.accountId, mode: "live", merchantId, settlements }));
 
   const deps = { ...till.deps, chains: new Map([...till.deps.chains, ["eip155:31338", hanging] as const]) };
   const accounts = [`eip155:31338:${buyer.address}`, till.accountOf(buyer)];

@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { listDestinations } from "../../payments/destinations.ts";
+import { done } from "../../payments/errors.ts";
+import { fetchLogo, saveLogo } from "../../payments/logos.ts";
+import {
+  changeMerchant,
+  createMerchant,
+  deleteMerchant,
+  findMerchant,
+  listMerchants,
+  type MerchantView,
+} from "../../payments/merchants.ts";
+import { toLogoUrl } from "../answers.ts";
+import { listQuery, merchantId, optional, text } from "../fields.ts";
+import { defineOperation } from "../operation.ts";
+import { deletedAnswer, merchantAnswer, merchantListAnswer, merchantWithSettlements } from "./shapes.ts";
+
+const merchantName = text(256).min(1, "expected 1 to 256 characters").trim().min(1, "expected more than blanks");
+const merchantEmail = z.email("expected an e-mail address").max(254, "expected at most 254 characters");
+const iconUrl = z.string().max(2_048, "expected at most 2048 characters");
+const params = z.object({ merchantId });
+
+const toMerchant = ({ logoId, createdAt, ...rest }: MerchantView, publicUrl: string) => ({
+  ...rest,
+  createdAt: createdAt.toISOString(),
+  iconUrl: logoId && toLogoUrl(publicUrl, logoId),
+});
+
+/** POST /v1/merchants: made once per Idempotency-Key. The logo is fetched now, and our copy of it is shown. */
+const create = defineOperation({
+  method: "POST",
+  path: "/v1/merchants",
+  name: "createMerchant",
+  summary: "Makes a merchant. A repeat with the same Idempotency-Key gives the same answer.",
+  access: "account",
+  success: 201,
+  idempotency: "required",
+  body: z.object({ merchantName, merchantEmail, iconUrl: optional(iconUrl) }),
+  answer: merchantAnswer,
+  prepare: async (deps, { body }) => (body.iconUrl === undefined ? done(null) : fetchLogo(deps, body.iconUrl)),
+  async handle(deps, { caller, body, prepared }) {
+    const logoId = prepared && (await saveLogo(deps, prepared));
+    const { merchantName: name, merchantEmail: email } = body;
+    return done({
+      merchant: toMerchant(await createMerchant(deps, { ...caller, name, email, logoId }), deps.publicUrl),
+    });
+  },
+});
+
+/** GET /v1/merchants: the newest first. Sent as `data` (specification) and as `merchants` (deployed clients). */
+const list = defineOperation({
+  method: "GET",
+  path: "/v1/merchants",
+  name: "listMerchants",
+  summary: "Lists the account's merchants, the newest first.",
+  access: "account",
+  success: 200,
+  query: listQuery({ longest: 100, usual: 20 }).extend({
+    status: z.enum(["active", "inactive", "suspended"], "expected active, inactive or suspended").optional(),
+    search: text(256).min(1, "expected 1 to 256 characters").optional(),
+  }),
+  answer: merchantListAnswer,
+  async handle(deps, { caller, query }) {
+    const listed = await listMerchants(deps, { ...caller, ...query });
+    if (!listed.ok) return listed;
+    const { items, totalCount, nextCursor } = listed.value;
+    const data = items.map((merchant) => toMerchant(merchant, deps.publicUrl));
+    return done({ data, merchants: data, totalCount, nextCursor });
+  },
+});
+
+const get = defineOperation({
+  method: "GET",
+  path: "/v1/merchants/:merchantId",
+  name: "getMerchant",
+  summary: "Gives a merchant with where it is paid.",
+  access: "account",
+  success: 200,
+  params,
+  paramsCode: "merchant_not_found",
+  answer: merchantWithSettlements,
+  refusals: ["merchant_not_found"],
+  async handle(deps, { caller, params }) {
+    const found = await findMerchant(deps, { ...caller, ...params });
+    if (!found.ok) return found;
+    const crypto = await listDestinations(deps, { ...caller, ...params });
+    if (!crypto.ok) return crypto;
+    return done({
+      merchant: { ...toMerchant(found.value, deps.publicUrl), settlements: { crypto: crypto.value, fiat: [] } },
+    });
+  },
+});
+
+/** PATCH /v1/merchants/{merchantId}: a new logo is seen only after a call like this one (specification, 4.2). */
+const change = defineOperation({
+  method: "PATCH",
+  path: "/v1/merchants/:merchantId",
+  name: "updateMerchant",
+  summary: "Changes a merchant; iconUrl null takes its logo away.",
+  access: "account",
+  success: 200,
+  params,
+  paramsCode: "merchant_not_found",
+  body: z
+    .object({
+      merchantName: merchantName.optional(),
+      merchantEmail: merchantEmail.optional(),
+      iconUrl: iconUrl.nullable().optional(),
+    })
+    .refine((given) => Object.values(given).some((value) => value !== undefined), {
+      error: "expected at least one of merchantName, merchantEmail and iconUrl",
+    }),
+  answer: merchantAnswer,
+  refusals: ["merchant_not_found"],
+  async prepare(deps, { caller, params, body }) {
+    if (typeof body.iconUrl !== "string") return done(null);
+    // Nothing is fetched for somebody else's merchant.
+    const found = await findMerchant(deps, { ...caller, ...params });
+    return found.ok ? fetchLogo(deps, body.iconUrl) : found;
+  },
+  async handle(deps, { caller, params, body, prepared }) {
+    const logoId = prepared ? await saveLogo(deps, prepared) : body.iconUrl === null ? null : undefined;
+    const { merchantName: name, merchantEmail: email } = body;
+    const changed = await changeMerchant(deps, { ...caller, ...params, name, email, logoId });
+    return changed.ok ? done({ merchant: toMerchant(changed.value, deps.publicUrl) }) : changed;
+  },
+});
+
+const remove = defineOperation({
+  method: "DELETE",
+  path: "/v1/merchants/:merchantId",
+  name: "deleteMerchant",
+  summary: "Takes a merchant away: it makes no new payments, those under way go on. Repeatable.",
+  access: "account",
+  success: 200,
+  params,
+  paramsCode: "merchant_not_found",
+  answer: deletedAnswer,
+  refusals: ["merchant_not_found"],
+  async handle(deps, { caller, params }) {
+    const deleted = await deleteMerchant(deps, { ...caller, ...params });
+    return deleted.ok ? done({ id: deleted.value.id, deleted: true }) : deleted;
+  },
+});
+
+/** Merchants of an account: made, listed, given, changed, taken away. */
+export const merchantOperations = [create, list, get, change, remove];

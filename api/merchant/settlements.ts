@@ -1,0 +1,95 @@
+import { z } from "zod";
+import {
+  addDestinations,
+  changeDestination,
+  deleteDestination,
+  listDestinations,
+} from "../../payments/destinations.ts";
+import { done } from "../../payments/errors.ts";
+import { merchantId, text } from "../fields.ts";
+import { defineOperation } from "../operation.ts";
+import { cryptoSettlement, deletedAnswer, settlementsAnswer } from "./shapes.ts";
+
+const caip = text(256).min(1, "expected a CAIP identifier");
+const ofMerchant = z.object({ merchantId });
+const ofSettlement = z.object({ merchantId, id: z.string().regex(/^crypto_[0-9a-f]{32}$/) });
+
+const list = defineOperation({
+  method: "GET",
+  path: "/v1/merchants/:merchantId/settlements",
+  name: "listSettlements",
+  summary: "Lists where a merchant is paid.",
+  access: "account",
+  success: 200,
+  params: ofMerchant,
+  paramsCode: "merchant_not_found",
+  answer: settlementsAnswer,
+  refusals: ["merchant_not_found"],
+  async handle(deps, { caller, params }) {
+    const listed = await listDestinations(deps, { ...caller, ...params });
+    return listed.ok ? done({ crypto: listed.value, fiat: [] }) : listed;
+  },
+});
+
+/** POST …/settlements/crypto: all of them or none. */
+const add = defineOperation({
+  method: "POST",
+  path: "/v1/merchants/:merchantId/settlements/crypto",
+  name: "createCryptoSettlements",
+  summary: "Registers which assets a merchant is paid in, and the account each is paid out to.",
+  access: "account",
+  success: 201,
+  idempotency: "required",
+  params: ofMerchant,
+  paramsCode: "merchant_not_found",
+  body: z.object({
+    settlements: z
+      .array(z.object({ asset: caip, destination: caip }))
+      .min(1, "expected 1 to 50 settlements")
+      .max(50, "expected 1 to 50 settlements"),
+  }),
+  answer: z.object({ settlements: z.array(cryptoSettlement) }),
+  refusals: ["merchant_not_found", "settlement_asset_conflict"],
+  async handle(deps, { caller, params, body }) {
+    const added = await addDestinations(deps, { ...caller, ...params, ...body });
+    return added.ok ? done({ settlements: added.value }) : added;
+  },
+});
+
+/** PUT …/settlements/crypto/{id}: counts for settlements made afterwards. */
+const change = defineOperation({
+  method: "PUT",
+  path: "/v1/merchants/:merchantId/settlements/crypto/:id",
+  name: "updateCryptoSettlement",
+  summary: "Changes the account an asset is paid out to, for settlements made afterwards.",
+  access: "account",
+  success: 200,
+  params: ofSettlement,
+  paramsCode: "merchant_not_found",
+  body: z.object({ destination: caip }),
+  answer: cryptoSettlement,
+  refusals: ["merchant_not_found"],
+  async handle(deps, { caller, params, body }) {
+    return changeDestination(deps, { ...caller, ...params, ...body });
+  },
+});
+
+const remove = defineOperation({
+  method: "DELETE",
+  path: "/v1/merchants/:merchantId/settlements/crypto/:id",
+  name: "deleteCryptoSettlement",
+  summary: "Takes a destination away; what is owed in its asset waits for a new one.",
+  access: "account",
+  success: 200,
+  params: ofSettlement,
+  paramsCode: "merchant_not_found",
+  answer: deletedAnswer,
+  refusals: ["merchant_not_found"],
+  async handle(deps, { caller, params }) {
+    const deleted = await deleteDestination(deps, { ...caller, ...params });
+    return deleted.ok ? done({ id: deleted.value.id, deleted: true }) : deleted;
+  },
+});
+
+/** Where a merchant is paid. Somebody else's merchant, and an entry it does not have, are `merchant_not_found`. */
+export const settlementOperations = [list, add, change, remove];

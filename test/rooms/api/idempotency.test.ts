@@ -1,0 +1,158 @@
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { createApiKey } from "../../../payments/accounts.ts";
+import { forgetAnswers } from "../../../payments/idempotency.ts";
+import { startChain } from "../../support/chain.ts";
+import { startFleet } from "../../support/fleet.ts";
+import { execute } from "../../support/sql.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { countRows, makeMerchant, startApi } from "./start-api.ts";
+
+const api = await startApi();
+const twin = await startApi({ databaseUrl: api.databaseUrl });
+const shop = { merchantName: "Shop", merchantEmail: "shop@example.test" };
+const fresh = () => ({ "idempotency-key": randomUUID() });
+
+test("32 requests at once with one key, over two processes, make one merchant and get 32 equal answers", async () => {
+  const { headers } = await makeMerchant(api);
+  const before = (await api.get("/v1/merchants", headers)).body.totalCount as number;
+  const key = fresh();
+  const answers = await Promise.all(
+    Array.from({ length: 32 }, (_, index) =>
+      (index % 2 ? twin : api).post("/v1/merchants", { ...headers, ...key }, shop),
+    ),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+  expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+  expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true")).toHaveLength(31);
+  expect((await api.get("/v1/merchants", headers)).body.totalCount).toBe(before + 1);
+});
+
+test.each(["/v1/payments", "/v1/merchant/payment"])("32 at once to %s with one key make one payment", async (path) => {
+  const { headers } = await makeMerchant(api);
+  const before = (await countRows(api)) as { payments: number };
+  const key = fresh();
+  const body = { amount: { unit: "iso4217/USD", value: "500" } };
+  const answers = await Promise.all(Array.from({ length: 32 }, () => api.post(path, { ...headers, ...key }, body)));
+  expect(new Set(answers.map((answer) => JSON.stringify([answer.status, answer.body]))).size).toBe(1);
+  expect(answers[0]?.status).toBe(201);
+  expect(((await countRows(api)) as { payments: number }).payments).toBe(Number(before.payments) + 1);
+});
+
+test("a payment without a key is a new one each time", async () => {
+  const { headers } = await makeMerchant(api);
+  const ask = () => api.post("/v1/payments", headers, { amount: { unit: "iso4217/USD", value: "500" } });
+  expect((await ask()).body.id).not.toBe((await ask()).body.id);
+});
+
+test("another body under a key that was used is a conflict; the same in another order is not", async () => {
+  const { headers } = await makeMerchant(api);
+  const key = { ...headers, ...fresh() };
+  const first = await api.post("/v1/merchants", key, shop);
+  const turned = { merchantEmail: shop.merchantEmail, merchantName: shop.merchantName };
+  expect((await api.post("/v1/merchants", key, turned)).body).toEqual(first.body);
+  const other = await api.post("/v1/merchants", key, { ...shop, merchantName: "Other" });
+  expect(other).toMatchObject({ status: 409, body: { code: "idempotency_conflict" } });
+});
+
+test("a key is one account's, one mode's and one operation's", async () => {
+  const mine = await makeMerchant(api, { mode: "live" });
+  const { key: testKey } = await createApiKey(api.deps, {
+    accountId: mine.accountId,
+    mode: "test",
+    scopes: ["merchant"],
+  });
+  const theirs = await makeMerchant(api);
+  const key = fresh();
+  const made = [mine.headers, { "api-key": testKey }, theirs.headers].map((headers) =>
+    api.post("/v1/merchants", { ...headers, ...key }, shop),
+  );
+  const ids = (await Promise.all(made)).map(({ body }) => (body.merchant as { id: string }).id);
+  expect(new Set(ids).size).toBe(3);
+  const body = { amount: { unit: "iso4217/USD", value: "1" } };
+  expect((await api.post("/v1/payments", { ...mine.headers, ...key }, body)).status).toBe(201);
+});
+
+test("a request that was refused keeps nothing: it may be mended and sent with the same key", async () => {
+  const { headers } = await makeMerchant(api);
+  const key = { ...headers, ...fresh() };
+  expect((await api.post("/v1/merchants", key, { ...shop, merchantEmail: "?" })).status).toBe(400);
+  const settlements = [{ asset: `eip155:31337/erc20:0x${"a1".repeat(20)}`, destination: "eip155:31337:0x00" }];
+  const path = `/v1/merchants/${headers["merchant-id"]}/settlements/crypto`;
+  expect((await api.post(path, key, { settlements })).status).toBe(400);
+  expect((await api.post("/v1/merchants", key, shop)).status).toBe(201);
+});
+
+test.each([
+  ["is missing", undefined],
+  ["is empty", ""],
+  ["is too long", "x".repeat(256)],
+  ["holds blanks", "a b"],
+])("where a key is needed and %s, nothing is done", async (_what, value) => {
+  const { headers } = await makeMerchant(api);
+  const answer = await api.post(
+    "/v1/merchants",
+    { ...headers, ...(value === undefined ? {} : { "idempotency-key": value }) },
+    shop,
+  );
+  expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(answer.body.message).toContain("Idempotency-Key");
+});
+
+test("answers are kept for a day and then forgotten", async () => {
+  const { headers } = await makeMerchant(api);
+  const key = { ...headers, ...fresh() };
+  const first = await api.post("/v1/merchants", key, shop);
+  const later = (hours: number) => ({ ...api.deps, now: () => new Date(Date.now() + hours * 3_600_000) });
+  expect(await forgetAnswers(later(23.9), 10_000)).toBe(0);
+  expect((await api.post("/v1/merchants", key, shop)).body).toEqual(first.body);
+  expect(await forgetAnswers(later(24.1), 1)).toBe(1);
+  await forgetAnswers(later(24.1), 10_000);
+  expect((await api.post("/v1/merchants", key, shop)).body).not.toEqual(first.body);
+});
+
+test("a process killed in the middle of the work leaves nothing, and the repeat does it once", async () => {
+  const fleet = await startFleet({ chain: await startChain(), workers: 0, apis: 2 });
+  const [first, second] = fleet.apis;
+  if (!first || !second) throw new Error("two processes are needed");
+  const count = async () => Number((await execute(fleet.databaseUrl, "select count(*) from merchant"))[0]?.count);
+  const before = await count();
+  const headers = { "api-key": fleet.shop.caller.apiKey, "content-type": "application/json", ...fresh() };
+  const ask = (url: string) => fetch(`${url}/v1/merchants`, { method: "POST", headers, body: JSON.stringify(shop) });
+  // The work waits behind a lock that this test holds, inside its transaction.
+  const { openDb } = await import("../../../db/open.ts");
+  const blocker = openDb(fleet.databaseUrl, { max: 1 });
+  await blocker.transaction().execute(async (lock) => {
+    await sql`lock table merchant in exclusive mode`.execute(lock);
+    const lost = ask(first.url).catch(() => "lost");
+    const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    await waitFor(async () => (await execute(fleet.databaseUrl, waiting)).length > 0, { within: 10_000 });
+    await first.kill("SIGKILL");
+    expect(await lost).toBe("lost");
+  });
+  await blocker.destroy();
+  const [one, two] = await Promise.all([ask(second.url), ask(second.url)]);
+  expect([one.status, two.status]).toEqual([201, 201]);
+  expect(await one.json()).toEqual(await two.json());
+  expect(await count()).toBe(before + 1);
+});
+
+test("a database connection that is cut in the middle of the work leaves nothing either", async () => {
+  const { headers } = await makeMerchant(api);
+  const key = { ...headers, ...fresh() };
+  const total = async () => (await api.get("/v1/merchants", headers)).body.totalCount as number;
+  const before = await total();
+  const cut = await api.db.transaction().execute(async (lock) => {
+    await sql`lock table merchant in exclusive mode`.execute(lock);
+    const asking = twin.post("/v1/merchants", key, shop);
+    const kill = `select pg_terminate_backend(pid) from pg_stat_activity
+      where wait_event_type = 'Lock' and datname = current_database()`;
+    await waitFor(async () => (await execute(api.databaseUrl, kill)).length > 0, { within: 10_000 });
+    return asking;
+  });
+  expect(cut).toMatchObject({ status: 500, body: { code: "internal_error" } });
+  expect(await total()).toBe(before);
+  expect((await twin.post("/v1/merchants", key, shop)).status).toBe(201);
+  expect(await total()).toBe(before + 1);
+});

@@ -1,0 +1,192 @@
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { createOutward } from "../../../ops/outward.ts";
+import { createAccount, createApiKey } from "../../../payments/accounts.ts";
+import { png } from "../../support/pictures.ts";
+import { startHttps } from "../../support/tls.ts";
+import { asset, destination, makeMerchant, makePayment, startApi } from "./start-api.ts";
+
+let picture: { body: Buffer | string; status?: number; type?: string } = { body: png(600, 600) };
+const icons = await startHttps(["icons.test"], (_request, response) => {
+  response.writeHead(picture.status ?? 200, { "content-type": picture.type ?? "text/plain" }).end(picture.body);
+});
+const resolve = async () => ["127.0.0.1"];
+const api = await startApi({ outward: createOutward({ allowPrivate: true, ca: icons.ca, resolve }) });
+const iconUrl = `https://icons.test:${icons.port}/logo`;
+const owner = await newOwner();
+const shop = { merchantName: "Café Zoë", merchantEmail: "zoe@example.test" };
+
+/** The headers of an account's own backend. */
+async function newOwner(mode: "live" | "test" = "live") {
+  const { id: accountId } = await createAccount(api.deps, { name: "Owner" });
+  const { key } = await createApiKey(api.deps, { accountId, mode, scopes: ["merchant"] });
+  return { "api-key": key };
+}
+
+const fresh = () => ({ "idempotency-key": randomUUID() });
+async function make(headers = owner, body: object = shop) {
+  const answer = await api.post("/v1/merchants", { ...headers, ...fresh() }, body);
+  expect(answer.status).toBe(201);
+  return answer.body.merchant as Record<string, string>;
+}
+
+test("a merchant is made, given, changed and taken away", async () => {
+  const made = await make();
+  expect(made).toMatchObject({ name: "Café Zoë", email: "zoe@example.test", status: "active", iconUrl: null });
+  expect(made.id).toMatch(/^mrch_/);
+  expect(made.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  const path = `/v1/merchants/${made.id}`;
+  expect((await api.get(path, owner)).body).toEqual({
+    merchant: { ...made, settlements: { crypto: [], fiat: [] } },
+  });
+  const renamed = await api.patch(path, owner, { merchantName: "Zoë's" });
+  expect(renamed).toMatchObject({ status: 200, body: { merchant: { ...made, name: "Zoë's" } } });
+  expect(await api.delete(path, owner)).toMatchObject({ status: 200, body: { id: made.id, deleted: true } });
+  expect(await api.delete(path, owner)).toMatchObject({ status: 200, body: { id: made.id, deleted: true } });
+  for (const gone of [await api.get(path, owner), await api.patch(path, owner, { merchantName: "x" })])
+    expect(gone).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
+});
+
+test("a deleted merchant makes no new payments, and its payments under way go on", async () => {
+  const merchant = await makeMerchant(api);
+  const paymentId = await makePayment(api, merchant);
+  await api.delete(`/v1/merchants/${merchant.merchantId}`, merchant.headers);
+  const refused = await api.post("/v1/payments", merchant.headers, { amount: { unit: "iso4217/USD", value: "1" } });
+  expect(refused).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
+  expect(await api.get(`/v1/payments/${paymentId}/status`, merchant.headers)).toMatchObject({ status: 200 });
+});
+
+test("a merchant that is suspended makes no payments", async () => {
+  const merchant = await makeMerchant(api);
+  await api.db.updateTable("merchant").set({ status: "suspended" }).where("id", "=", merchant.merchantId).execute();
+  const refused = await api.post("/v1/payments", merchant.headers, { amount: { unit: "iso4217/USD", value: "1" } });
+  expect(refused).toMatchObject({ status: 403, body: { code: "forbidden", message: "the merchant is suspended" } });
+});
+
+test("merchants are listed page by page, the newest first, under both names, and none twice", async () => {
+  const headers = await newOwner();
+  expect((await api.get("/v1/merchants", headers)).body).toEqual({
+    data: [],
+    merchants: [],
+    totalCount: 0,
+    nextCursor: null,
+  });
+  const ids: string[] = [];
+  for (let index = 0; index < 5; index += 1)
+    ids.unshift((await make(headers, { ...shop, merchantName: `Shop ${index} 50%` })).id as string);
+  const seen: string[] = [];
+  let cursor = "";
+  for (let pages = 0; pages < 3; pages += 1) {
+    const { body } = await api.get(`/v1/merchants?limit=2${cursor}`, headers);
+    expect(body.totalCount).toBe(5);
+    expect(body.merchants).toEqual(body.data);
+    seen.push(...(body.data as { id: string }[]).map(({ id }) => id));
+    if (body.nextCursor === null) break;
+    cursor = `&cursor=${body.nextCursor}`;
+    // One that is made meanwhile moves nothing.
+    if (pages === 0)
+      await api.db
+        .updateTable("merchant")
+        .set({ name: "x" })
+        .where("id", "=", ids[4] as string)
+        .execute();
+  }
+  expect(seen).toEqual(ids);
+  const found = async (query: string) =>
+    ((await api.get(`/v1/merchants?${query}`, headers)).body.data as { id: string }[]).map(({ id }) => id);
+  expect(await found("search=shop%203")).toEqual([ids[1]]);
+  expect(await found("search=%25")).toHaveLength(4);
+  expect(await found(`search=${ids[2]}`)).toEqual([ids[2]]);
+  expect(await found("status=suspended")).toEqual([]);
+});
+
+test("what another account or mode has is not there", async () => {
+  const made = await make();
+  const path = `/v1/merchants/${made.id}`;
+  for (const stranger of [await newOwner(), await newOwner("test")]) {
+    const answers = [
+      await api.get(path, stranger),
+      await api.patch(path, stranger, { merchantName: "mine" }),
+      await api.delete(path, stranger),
+      await api.get(`${path}/settlements`, stranger),
+      await api.post(
+        `${path}/settlements/crypto`,
+        { ...stranger, ...fresh() },
+        { settlements: [{ asset, destination }] },
+      ),
+    ];
+    for (const answer of answers) expect(answer).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
+    expect((await api.get("/v1/merchants", stranger)).body.totalCount).toBe(0);
+  }
+  expect((await api.get(path, owner)).body.merchant).toMatchObject({ name: "Café Zoë" });
+});
+
+test.each([
+  ["no name", { merchantEmail: "a@b.test" }, "merchantName"],
+  ["an empty name", { ...shop, merchantName: " " }, "merchantName"],
+  ["a long name", { ...shop, merchantName: "x".repeat(257) }, "merchantName"],
+  ["no e-mail", { ...shop, merchantEmail: "nobody" }, "merchantEmail"],
+  ["a logo that is no text", { ...shop, iconUrl: 1 }, "iconUrl"],
+  ["a logo over plain HTTP that is not there", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
+])("a merchant with %s is refused by name, and nothing is written", async (_what, body, named) => {
+  const before = (await api.get("/v1/merchants", owner)).body.totalCount;
+  const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, body);
+  expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(answer.body.message).toContain(named);
+  expect((await api.get("/v1/merchants", owner)).body.totalCount).toBe(before);
+});
+
+test("a change of nothing, and a cursor or limit that is none, are refused", async () => {
+  const made = await make();
+  for (const answer of [
+    await api.patch(`/v1/merchants/${made.id}`, owner, {}),
+    await api.get("/v1/merchants?cursor=abc", owner),
+    await api.get("/v1/merchants?limit=101", owner),
+    await api.get("/v1/merchants?limit=0", owner),
+    await api.get("/v1/merchants?status=gone", owner),
+  ])
+    expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
+});
+
+test("a logo is copied when it is given; a changed picture at the same URL is seen after the next change only", async () => {
+  picture = { body: png(600, 600) };
+  const merchant = await makeMerchant(api);
+  const path = `/v1/merchants/${merchant.merchantId}`;
+  const shown = async () => {
+    const paymentId = await makePayment(api, merchant);
+    const { body } = await api.get(`/v1/gateway/payment/${paymentId}`, merchant.headers);
+    return (body.merchant as { iconUrl?: string }).iconUrl;
+  };
+  expect(await shown()).toBeUndefined();
+  const changed = await api.patch(path, merchant.headers, { iconUrl });
+  const { iconUrl: first } = changed.body.merchant as { iconUrl: string };
+  expect(first).toMatch(/^https:\/\/pay\.example\.test\/logos\/[0-9a-f]{64}$/);
+  expect(await shown()).toBe(first);
+
+  const served = await fetch(`${api.url}${new URL(first).pathname}`);
+  expect(served.status).toBe(200);
+  expect(served.headers.get("content-type")).toBe("image/png");
+  expect(served.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+  expect(served.headers.get("x-content-type-options")).toBe("nosniff");
+  expect(Buffer.from(await served.arrayBuffer())).toEqual(png(600, 600));
+
+  picture = { body: png(700, 700) };
+  expect(await shown()).toBe(first);
+  await api.patch(path, merchant.headers, { iconUrl });
+  expect(await shown()).not.toBe(first);
+  await api.patch(path, merchant.headers, { iconUrl: null });
+  expect(await shown()).toBeUndefined();
+  expect(await api.get(`/logos/${"0".repeat(64)}`)).toMatchObject({ status: 404, body: { code: "invalid_params" } });
+});
+
+test.each([
+  ["that is small", { body: png(100, 100) }, "iconUrl: is 100 x 100 pixels"],
+  ["that is no picture, whatever the server calls it", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
+  ["that is not there", { body: "", status: 404 }, "iconUrl: the server answered 404"],
+  ["of more than 2 MiB", { body: Buffer.concat([png(600, 600), Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
+])("a logo %s makes no merchant", async (_what, given, message) => {
+  picture = given;
+  const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, { ...shop, iconUrl });
+  expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(answer.body.message).toContain(message);
+});

@@ -1,0 +1,92 @@
+import { randomUUID } from "node:crypto";
+import { getAddress } from "viem";
+import { expect, test } from "vitest";
+import { asset, destination, makeMerchant, networksDocument, startApi } from "./start-api.ts";
+
+const api = await startApi();
+const chain = "eip155:31337";
+const other = `${chain}/erc20:0x${"a2".repeat(20)}`;
+const fresh = () => ({ "idempotency-key": randomUUID() });
+
+/** A merchant that is paid in one asset already. */
+async function setUp() {
+  const merchant = await makeMerchant(api);
+  const path = `/v1/merchants/${merchant.merchantId}/settlements`;
+  const list = async () => (await api.get(path, merchant.headers)).body;
+  const add = (...settlements: object[]) =>
+    api.post(`${path}/crypto`, { ...merchant.headers, ...fresh() }, { settlements });
+  const [first] = ((await list()) as { crypto: { id: string }[] }).crypto;
+  return { ...merchant, path, list, add, first: first as { id: string; asset: string; destination: string } };
+}
+
+test("assets are registered, listed, changed and taken away", async () => {
+  const { path, list, add, first, headers } = await setUp();
+  expect(first).toEqual({ id: expect.stringMatching(/^crypto_/), asset, destination });
+  const added = await add({ asset: other, destination });
+  expect(added).toMatchObject({ status: 201, body: { settlements: [{ asset: other, destination }] } });
+  const [second] = added.body.settlements as [{ id: string }];
+  expect(await list()).toEqual({ crypto: [first, second], fiat: [] });
+
+  const elsewhere = `${chain}:0x${"d2".repeat(20)}`;
+  const changed = await api.put(`${path}/crypto/${second.id}`, headers, { destination: elsewhere });
+  expect(changed).toMatchObject({ status: 200, body: { ...second, destination: elsewhere } });
+  expect(await api.delete(`${path}/crypto/${second.id}`, headers)).toMatchObject({
+    status: 200,
+    body: { id: second.id, deleted: true },
+  });
+  expect(await list()).toEqual({ crypto: [first], fiat: [] });
+  for (const gone of [
+    await api.put(`${path}/crypto/${second.id}`, headers, { destination }),
+    await api.delete(`${path}/crypto/${second.id}`, headers),
+  ])
+    expect(gone).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
+});
+
+test("an asset that is registered already is a conflict, in any spelling, and none of the others is added", async () => {
+  const { list, add, first } = await setUp();
+  const shouted = asset.replace(/0x.*/, (token) => `0x${token.slice(2).toUpperCase()}`);
+  const answer = await add({ asset: other, destination }, { asset: shouted, destination });
+  expect(answer).toMatchObject({ status: 409, body: { code: "settlement_asset_conflict" } });
+  expect(answer.body.message).toContain("settlements.1.asset");
+  expect(await list()).toEqual({ crypto: [first], fiat: [] });
+});
+
+test("of many who register one asset at once exactly one succeeds", async () => {
+  const { list, add } = await setUp();
+  const answers = await Promise.all(Array.from({ length: 16 }, () => add({ asset: other, destination })));
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(15).fill(409)]);
+  expect((await list()).crypto).toHaveLength(2);
+});
+
+const checksummed = getAddress(`0x${"ab".repeat(20)}`);
+test.each([
+  ["on another chain", `eip155:1:0x${"d1".repeat(20)}`, "is on another chain than the asset"],
+  ["with a wrong checksum", `${chain}:${checksummed.replace("A", "a")}`, "checksum is wrong"],
+  ["that is the token", `${chain}:0x${"a1".repeat(20)}`, "is the token's own contract"],
+  ["that is the treasury", `${chain}:${networksDocument.chains[0]?.treasury.address}`, "is the service's own account"],
+  ["that is nothing", `${chain}:0x${"0".repeat(40)}`, "is the zero address"],
+  ["that is no account", "0x12", "expected a CAIP-10 account"],
+])("a destination %s is refused when it is registered and when it is changed to", async (_what, to, reason) => {
+  const { path, list, add, first, headers } = await setUp();
+  await api.delete(`${path}/crypto/${first.id}`, headers);
+  const registered = await add({ asset, destination: to });
+  expect(registered).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(registered.body.message).toContain("settlements.0.destination");
+  expect(registered.body.message).toContain(reason);
+  const again = (await add({ asset, destination: `${chain}:${checksummed}` })).body.settlements as [{ id: string }];
+  const changed = await api.put(`${path}/crypto/${again[0].id}`, headers, { destination: to });
+  expect(changed).toMatchObject({ status: 400, body: { message: expect.stringContaining(reason) } });
+  expect(((await list()) as { crypto: { destination: string }[] }).crypto[0]?.destination).toBe(
+    `${chain}:${checksummed}`,
+  );
+});
+
+test.each([[[]], [Array.from({ length: 51 }, () => ({ asset, destination }))], [{}], [[{ asset }]]])(
+  "settlements that are none, too many or not whole are refused: %j",
+  async (settlements) => {
+    const { path, headers } = await setUp();
+    const answer = await api.post(`${path}/crypto`, { ...headers, ...fresh() }, { settlements });
+    expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
+    expect(answer.body.message).toContain("settlements");
+  },
+);

@@ -1,0 +1,141 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { describe, expect, test } from "vitest";
+import { createOutward, type OutwardRequest } from "../../../ops/outward.ts";
+import { startHttps } from "../../support/tls.ts";
+
+let serve: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => response.end("hello");
+let asked = 0;
+const server = await startHttps(["logo.test", "other.test"], (request, response) => {
+  asked += 1;
+  serve(request, response);
+});
+
+/** Names as a resolver would give them; a test may turn one. */
+const names: Record<string, string[]> = { "logo.test": ["127.0.0.1"], "other.test": ["127.0.0.1"] };
+const resolve = async (name: string) => names[name] ?? [];
+const free = createOutward({ allowPrivate: true, ca: server.ca, resolve });
+const guarded = createOutward({ allowPrivate: false, ca: server.ca, resolve });
+const url = `https://logo.test:${server.port}/a`;
+const request = (more: Partial<OutwardRequest> = {}): OutwardRequest => ({
+  method: "GET",
+  url,
+  timeoutMs: 3_000,
+  maxBytes: 1_000,
+  redirects: 2,
+  ...more,
+});
+const hello = (_request: IncomingMessage, response: ServerResponse) => void response.end("hello");
+
+test("a server is asked over TLS by its name, and its whole answer comes back", async () => {
+  serve = hello;
+  expect(await free(request())).toMatchObject({ ok: true, status: 200, body: Buffer.from("hello") });
+});
+
+describe("what is not on the public internet is never connected to", () => {
+  test.each([
+    ["an address", "https://127.0.0.1/"],
+    ["an address in another spelling", "https://2130706433/"],
+    ["an address in octal", "https://0177.0.0.1/"],
+    ["an address of IPv6", "https://[::1]/"],
+    ["a mapped address", "https://[::ffff:127.0.0.1]/"],
+    ["the metadata service", "https://169.254.169.254/latest/meta-data"],
+    ["a name for a private address", url],
+  ])("%s", async (_what, target) => {
+    const before = asked;
+    expect(await guarded(request({ url: target }))).toEqual({ ok: false, reason: "is not on the public internet" });
+    expect(asked).toBe(before);
+  });
+
+  test("a name that has a private address among public ones", async () => {
+    names["logo.test"] = ["93.184.216.34", "127.0.0.1"];
+    expect(await guarded(request())).toEqual({ ok: false, reason: "is not on the public internet" });
+    names["logo.test"] = ["127.0.0.1"];
+  });
+
+  /** All of them are this machine; of its addresses, 127.0.0.2 counts as public here. */
+  const isPublic = (address: string) => address === "127.0.0.2";
+
+  test("a name that is public when it is checked and private when it would be resolved again", async () => {
+    let times = 0;
+    const turning = async () => (times++ === 0 ? ["127.0.0.2"] : ["127.0.0.1"]);
+    const rebinding = createOutward({ allowPrivate: false, ca: server.ca, isPublic, resolve: turning });
+    let reached: string | undefined;
+    serve = (incoming, response) => {
+      reached = incoming.socket.localAddress;
+      response.end("hello");
+    };
+    expect(await rebinding(request())).toMatchObject({ ok: true });
+    expect([times, reached]).toEqual([1, "127.0.0.2"]);
+  });
+
+  test.each([
+    ["an address", "https://127.0.0.1/b"],
+    ["a name", "https://other.test/b"],
+  ])("a redirect to %s", async (_what, location) => {
+    const resolver = async (name: string) => (name === "logo.test" ? ["127.0.0.2"] : (names[name] ?? []));
+    const careful = createOutward({ allowPrivate: false, ca: server.ca, isPublic, resolve: resolver });
+    serve = (_request, response) => void response.writeHead(302, { location }).end();
+    const before = asked;
+    expect(await careful(request())).toEqual({ ok: false, reason: "is not on the public internet" });
+    expect(asked).toBe(before + 1);
+  });
+});
+
+test.each([
+  ["plain HTTP", "http://logo.test/", "expected an https URL"],
+  ["another scheme", "file:///etc/passwd", "expected an https URL"],
+  ["a password", "https://me:secret@logo.test/", "holds a user name or password"],
+  ["no URL", "logo.test", "expected a URL"],
+])("%s is refused", async (_what, target, reason) => {
+  expect(await guarded(request({ url: target }))).toEqual({ ok: false, reason });
+});
+
+test("redirects are followed so many times, and not at all when none are wanted", async () => {
+  serve = ({ url: path }, response) =>
+    void (path === "/c"
+      ? response.end("there")
+      : response.writeHead(307, { location: path === "/a" ? "/b" : "/c" }).end());
+  expect(await free(request())).toMatchObject({ ok: true, body: Buffer.from("there") });
+  expect(await free(request({ redirects: 1 }))).toEqual({ ok: false, reason: "redirects more than 1 times" });
+  expect(await free(request({ redirects: 0 }))).toMatchObject({ ok: true, status: 307 });
+});
+
+test("bytes are counted while they arrive, whatever the server says", async () => {
+  serve = (_request, response) => {
+    const more = setInterval(() => response.write(Buffer.alloc(400)), 5);
+    response.on("close", () => clearInterval(more));
+  };
+  expect(await free(request())).toEqual({ ok: false, reason: "is larger than 1000 bytes" });
+  serve = (_request, response) => void response.writeHead(200, { "content-length": "1001" }).end(Buffer.alloc(1_001));
+  expect(await free(request())).toEqual({ ok: false, reason: "is larger than 1000 bytes" });
+});
+
+test("a body that drips for ever is cut off in time, and so is a server that says nothing", async () => {
+  serve = (_request, response) => {
+    const more = setInterval(() => response.write("."), 20);
+    response.on("close", () => clearInterval(more));
+  };
+  expect(await free(request({ timeoutMs: 300 }))).toEqual({ ok: false, reason: "took longer than 0.3 s" });
+  serve = () => undefined;
+  expect(await free(request({ timeoutMs: 300 }))).toEqual({ ok: false, reason: "took longer than 0.3 s" });
+  const never = createOutward({ allowPrivate: true, resolve: () => new Promise(() => {}) });
+  expect(await never(request({ timeoutMs: 300 }))).toEqual({ ok: false, reason: "took longer than 0.3 s" });
+});
+
+test("a compressed body is not opened", async () => {
+  serve = (_request, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end("x");
+  expect(await free(request())).toEqual({ ok: false, reason: "is compressed, though that was not asked for" });
+});
+
+test("a certificate for another name, and a server that is not there, cannot be reached", async () => {
+  names["stranger.test"] = ["127.0.0.1"];
+  serve = hello;
+  const reason = "cannot be reached";
+  expect(await free(request({ url: `https://stranger.test:${server.port}/` }))).toEqual({ ok: false, reason });
+  expect(await free(request({ url: "https://logo.test:1/" }))).toEqual({ ok: false, reason });
+});
+
+test("a body is posted with its length", async () => {
+  serve = (incoming, response) => void incoming.pipe(response);
+  expect(await free(request({ method: "POST", body: "grüße" }))).toMatchObject({ body: Buffer.from("grüße") });
+});
