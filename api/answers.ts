@@ -1,22 +1,9 @@
-import type { Money, OptionView, PaymentStatus, PaymentView, WalletAction } from "../payments/views.ts";
+import type { Cancelled } from "../payments/cancel.ts";
+import type { PaymentListView } from "../payments/list.ts";
+import type { Money, OptionView, PaymentDetail, PaymentStatus, PaymentView, WalletAction } from "../payments/views.ts";
 
 /** Wait before the next question about a payment that is not final, milliseconds. */
 const POLL_AGAIN_MS = 1_000;
-
-/** Which states are final (specification, part 3). */
-const final: Record<PaymentStatus["state"], boolean> = {
-  requires_action: false,
-  processing: false,
-  succeeded: true,
-  failed: true,
-  expired: true,
-  cancelled: true,
-};
-
-/** True when a payment will never change again. */
-export function isFinal(status: PaymentStatus): boolean {
-  return final[status.state];
-}
 
 /** Payment status response (specification, 2.1). Terminals stop when `pollInMs` is null, so it never is before the end. */
 export function toStatusAnswer(status: PaymentStatus) {
@@ -37,6 +24,50 @@ export function toCreatedAnswer(payment: PaymentView, publicUrl: string) {
     status: payment.state,
     expiresAt: toSeconds(payment.expiresAt),
     ...toPollingHint(payment),
+  };
+}
+
+/** A cancelled payment. */
+export function toCancelledAnswer({ paymentId, cancelledAt, cancelledReason }: Cancelled) {
+  return { paymentId, status: "cancelled", cancelledAt: cancelledAt.toISOString(), cancelledReason };
+}
+
+/** One payment, for its merchant. */
+export function toDetailAnswer(payment: PaymentDetail) {
+  const { txId, amount } = payment.settlement ?? {};
+  return {
+    id: payment.paymentId,
+    paymentId: payment.paymentId,
+    merchantId: payment.merchant.id,
+    referenceId: payment.referenceId,
+    amount: toAmount(payment.amount),
+    createdAt: payment.createdAt.toISOString(),
+    expiresAt: toSeconds(payment.expiresAt),
+    checkout: payment.checkout,
+    ...toStatusAnswer(payment),
+    settlement: txId && amount ? { successful: { txId, amount: toAmount(amount) } } : null,
+  };
+}
+
+/** One payment in a list, for its merchant. */
+export function toListedAnswer(payment: PaymentListView, publicUrl: string) {
+  const { id, name, logoId } = payment.merchant;
+  const { transaction, settlement } = payment;
+  return {
+    paymentId: payment.paymentId,
+    merchantId: id,
+    merchant: { id, name, ...(logoId === null ? {} : { iconUrl: toLogoUrl(publicUrl, logoId) }) },
+    referenceId: payment.referenceId,
+    status: payment.state,
+    isTerminal: payment.isFinal,
+    fiatAmount: toAmount(payment.amount),
+    tokenAmount: payment.tokenAmount && toAmount(payment.tokenAmount),
+    buyer: payment.buyer === null ? null : { accountCaip10: payment.buyer },
+    transaction: transaction && { networkId: transaction.chain, hash: transaction.hash },
+    settlement: settlement && { ...settlement, amount: settlement.amount && toAmount(settlement.amount) },
+    createdAt: payment.createdAt.toISOString(),
+    lastUpdatedAt: payment.updatedAt.toISOString(),
+    settledAt: payment.settledAt?.toISOString() ?? null,
   };
 }
 
@@ -83,10 +114,11 @@ export function toActionAnswer({ chain, method, params }: WalletAction) {
 }
 
 function toPollingHint(status: PaymentStatus) {
-  return { isFinal: isFinal(status), pollInMs: isFinal(status) ? null : POLL_AGAIN_MS };
+  return { isFinal: status.isFinal, pollInMs: status.isFinal ? null : POLL_AGAIN_MS };
 }
 
-function toAmount({ unit, value, display }: Money) {
+/** An amount on the wire: its value as a text. */
+export function toAmount({ unit, value, display }: Money) {
   return { unit, value: value.toString(), display };
 }
 

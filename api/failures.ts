@@ -4,10 +4,15 @@ import { sendRefusal } from "./errors.ts";
 
 /** What a caller is told about a request that could not even be read. */
 const unreadable: Record<number, string> = {
-  400: "the request cannot be read: expected a JSON body and a well-formed path",
+  400: "the body is not JSON",
   413: "the body is larger than 64 KiB",
   414: "the path is too long",
   415: "expected the content type application/json",
+};
+
+const unreadablePath: Record<string, string> = {
+  FST_ERR_BAD_URL: "the path is not percent-encoded right",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "the body is not as long as its content-length says",
 };
 
 /** The one error handler: what a client did wrong before a schema saw it, and what we did wrong (500, nothing told). */
@@ -16,7 +21,10 @@ export function answerFailure(error: FastifyError, request: FastifyRequest, repl
   if (status >= 400 && status < 500)
     return sendRefusal(
       reply,
-      { code: "invalid_params", message: unreadable[status] ?? "the request is not usable" },
+      {
+        code: "invalid_params",
+        message: unreadablePath[error.code] ?? unreadable[status] ?? "the request is not usable",
+      },
       status,
     );
   request.log.error({ err: error, route: request.routeOptions.url }, "request failed");

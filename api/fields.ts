@@ -22,7 +22,7 @@ export const paymentId = z.string().regex(/^pay_[0-9a-f]{32}$/);
 /** Milliseconds a caller is willing to wait (specification, part 8: int64, minimum 0). Still uncapped here. */
 export const maxPollMs = z
   .string("expected one whole number of milliseconds")
-  .regex(/^\d{1,19}$/, "expected a whole number of milliseconds, 0 or more")
+  .regex(/^\d{1,19}$/, "expected a whole number of milliseconds, 0 or more, of at most 19 digits")
   .transform(Number)
   .optional();
 
@@ -81,4 +81,19 @@ export function listQuery({ longest, usual }: { longest: number; usual: number }
       .refine((limit) => limit >= 1 && limit <= longest, expected)
       .default(usual),
   });
+}
+
+/** A body that need not be there and says nothing. */
+export const noBody = z.object({}, "expected an object or nothing").nullish();
+
+/** RFC 3339. */
+export const instant = z.iso
+  .datetime({ offset: true, error: "expected a time such as 2026-03-01T12:00:00Z" })
+  .transform((at) => new Date(at));
+
+/** A query member that may be given several times. */
+export function repeated<S extends z.ZodType<unknown, string>>(one: S) {
+  return z
+    .union([one.transform((value) => [value]), z.array(one).min(1).max(50, "expected at most 50 of them")])
+    .transform((given) => given as z.output<S>[]);
 }

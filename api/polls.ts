@@ -2,7 +2,6 @@ import { findVerdict } from "../payments/confirm.ts";
 import { done, type Result, refuse } from "../payments/errors.ts";
 import { findStatus, type PaymentQuery } from "../payments/read.ts";
 import type { PaymentStatus } from "../payments/views.ts";
-import { isFinal } from "./answers.ts";
 import type { ApiDeps } from "./deps.ts";
 import type { Watch } from "./waiters.ts";
 
@@ -69,7 +68,7 @@ async function watchPayment<T>(
 
 /** A read that began before the first one may come in after it: only a higher version is news. */
 async function awaitChange(watch: Watch, first: PaymentStatus): Promise<PaymentStatus> {
-  if (isFinal(first)) return first;
+  if (first.isFinal) return first;
   for (;;) {
     const next = await watch.next();
     if (next === undefined) return first;

@@ -2,13 +2,17 @@ import type { FastifyInstance } from "fastify";
 import { type Authenticated, authenticate, readHeader } from "./auth.ts";
 import type { ApiDeps } from "./deps.ts";
 import { sendRefusal } from "./errors.ts";
+import { gatewayCancel } from "./gateway/cancel.ts";
 import { gatewayConfirm } from "./gateway/confirm.ts";
 import { gatewayFetch } from "./gateway/fetch.ts";
 import { gatewayOptions } from "./gateway/options.ts";
 import { gatewayPayment } from "./gateway/payment.ts";
 import { gatewayStatus } from "./gateway/status.ts";
+import { readPaymentId } from "./links.ts";
 import { createOperations } from "./merchant/create.ts";
+import { listOperations } from "./merchant/lists.ts";
 import { merchantOperations } from "./merchant/merchants.ts";
+import { paymentOperations } from "./merchant/payments.ts";
 import { settlementOperations } from "./merchant/settlements.ts";
 import { statusOperations } from "./merchant/status.ts";
 import type { Operation } from "./operation.ts";
@@ -25,6 +29,8 @@ declare module "fastify" {
 export const operations: readonly Operation[] = [
   ...createOperations,
   ...statusOperations,
+  ...paymentOperations,
+  ...listOperations,
   ...merchantOperations,
   ...settlementOperations,
   gatewayPayment,
@@ -32,6 +38,7 @@ export const operations: readonly Operation[] = [
   gatewayFetch,
   gatewayConfirm,
   gatewayStatus,
+  gatewayCancel,
 ];
 
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
@@ -57,7 +64,8 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       request.authenticated = who.value;
     },
     handler: async (request, reply) => {
-      const { authenticated, params, query, body } = request;
+      const { authenticated, query, body } = request;
+      const params = operation.access === "gateway" ? resolveLink(deps, request.params) : request.params;
       if (!authenticated) throw new Error("a request came past authentication");
       const hold = {
         onGone: (leave: () => void) => void reply.raw.once("close", leave),
@@ -76,6 +84,12 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       return reply.code(status).type("application/json; charset=utf-8").send(text);
     },
   });
+}
+
+/** On the gateway the id may be a payment link; what is none of ours stays as it is, and names no payment. */
+function resolveLink({ publicUrl }: ApiDeps, params: unknown): unknown {
+  const { id } = params as { id: string };
+  return { id: readPaymentId(id, new URL(publicUrl).hostname) ?? id };
 }
 
 function refuseOtherMethods(app: FastifyInstance, path: string): void {

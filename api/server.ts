@@ -2,6 +2,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { closeUnusedConnections } from "./connections.ts";
 import { allowGatewayOrigins } from "./cors.ts";
 import type { ApiDeps } from "./deps.ts";
+import { acceptEmptyJson } from "./empty-json.ts";
 import { answerBrokenRequest, answerEarlyFailure, answerFailure } from "./failures.ts";
 import { serveLogos } from "./logos.ts";
 import { observeRequests, pickRequestId } from "./observe.ts";
@@ -31,6 +32,7 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
     clientErrorHandler: answerBrokenRequest,
   });
   app.removeContentTypeParser("text/plain");
+  acceptEmptyJson(app);
   app.setErrorHandler(answerFailure);
   observeRequests(app, deps.metrics);
   app.addHook("onSend", async (_request, reply) => {

@@ -165,3 +165,14 @@ export const actionsAnswer = named(
   "Actions to execute, in order.",
   z.object({ actions: z.array(action) }),
 );
+
+export const cancelledAnswer = named(
+  "CancelPaymentResponse",
+  "A cancelled payment.",
+  z.object({
+    paymentId: z.string(),
+    status: z.literal("cancelled"),
+    cancelledAt: instant,
+    cancelledReason: z.enum(["cancelled_by_user", "cancelled_by_merchant"]),
+  }),
+);

@@ -29,6 +29,15 @@ export async function findPayment(
   return query.executeTakeFirst();
 }
 
+/** The transaction that has paid a settlement out; undefined until it is confirmed. */
+export async function findPayout(db: Db, settlementId: string): Promise<{ txHash: string } | undefined> {
+  const { rows } = await sql<{ txHash: string }>`
+    select g.tx_hash as "txHash" from transfer t
+    join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
+    where t.settlement_id = ${settlementId} and g.tx_hash is not null`.execute(db);
+  return rows[0];
+}
+
 /** Payments by id, for those who wait for a change. */
 export async function listPayments(db: Db, ids: readonly string[]): Promise<PaymentRow[]> {
   if (ids.length === 0) return [];

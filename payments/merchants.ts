@@ -67,7 +67,7 @@ export async function listMerchants(
     limit: number;
   },
 ): Promise<Result<Page<MerchantView> & { totalCount: number }>> {
-  const after = readCursor(args.cursor, 2);
+  const after = readCursor(args.cursor, "time");
   if (!after.ok) return after;
   let matching = deps.db
     .selectFrom("merchant")
@@ -86,9 +86,8 @@ export async function listMerchants(
     .orderBy("created_at", "desc")
     .orderBy("id", "desc")
     .limit(args.limit + 1);
-  const [at, id] = after.value ?? [];
-  if (at !== undefined && id !== undefined)
-    page = page.where(sql<boolean>`(created_at, id) < (${at}::timestamptz, ${id})`);
+  if (after.value)
+    page = page.where(sql<boolean>`(created_at, id) < (${after.value[0]}::timestamptz, ${after.value[1]})`);
   const rows = await page.execute();
   const { items, nextCursor } = toPage(rows, args.limit, (row) => [row.created_at.toISOString(), row.id]);
   return done({ items: items.map(toMerchantView), nextCursor, totalCount: Number(count) });

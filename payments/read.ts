@@ -1,9 +1,10 @@
-import { findPayment, listPayments, type PaymentRow, type PaymentWithMerchant } from "../db/payments.ts";
+import { findPayment, findPayout, listPayments, type PaymentRow, type PaymentWithMerchant } from "../db/payments.ts";
+import { isFinalPaymentState } from "../db/states.ts";
 import type { Mode } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { currencyMoney, tokenMoney } from "./money.ts";
-import type { Money, PaymentStatus, PaymentView } from "./views.ts";
+import type { Money, PaymentDetail, PaymentStatus, PaymentView } from "./views.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "chains">;
 /** Which payment: mode is part of every question; a merchant's own calls name the owner too. */
@@ -17,6 +18,17 @@ export type PaymentQuery = {
 export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<Result<PaymentView>> {
   const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
   return row ? done(toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
+}
+
+/** A payment with its payout, for its merchant; refuses like findPaymentView. */
+export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise<Result<PaymentDetail>> {
+  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  if (!row) return refuse("payment_not_found", "no such payment");
+  const payout = row.settlement_id === null ? undefined : await findPayout(deps.db, row.settlement_id);
+  const paid = payout && row.paid_asset !== null && row.paid_amount !== null;
+  const amount = paid ? toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount as bigint) : undefined;
+  const settlement = payout && amount ? { txId: payout.txHash, amount } : null;
+  return done({ ...toPaymentView(deps, row), checkout: row.checkout, settlement });
 }
 
 /** Where a payment stands; refuses like findPaymentView. */
@@ -35,7 +47,8 @@ function toStatus(deps: Deps, row: PaymentRow): PaymentStatus {
     row.state === "succeeded" && row.tx_id !== null && row.paid_asset !== null && row.paid_amount !== null
       ? { txId: row.tx_id, optionAmount: toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
       : null;
-  return { paymentId: row.id, state: row.state, stateVersion: row.state_version, failureCode: row.failure_code, info };
+  const { id: paymentId, state, state_version: stateVersion, failure_code: failureCode } = row;
+  return { paymentId, state, isFinal: isFinalPaymentState(state), stateVersion, failureCode, info };
 }
 
 /** A payment row as callers see it. */
@@ -52,7 +65,7 @@ export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWit
 }
 
 /** Puts an amount's display to it. An asset that is no longer in the networks file is shown by its identifier. */
-function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
+export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
   if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
   const asset = unit.slice("caip19/".length).toLowerCase();
   for (const chain of deps.chains.values()) {

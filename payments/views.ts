@@ -19,6 +19,8 @@ export type Money = {
 export type PaymentStatus = {
   paymentId: string;
   state: PaymentState;
+  /** True when it will never change again (specification, part 3). */
+  isFinal: boolean;
   stateVersion: number;
   failureCode: "declined_user" | null;
   info: { txId: string; optionAmount: Money } | null;
@@ -33,6 +35,12 @@ export type PaymentView = PaymentStatus & {
   merchant: { id: string; name: string; logoId: string | null };
   createdAt: Date;
   expiresAt: Date;
+};
+
+/** The same with what only its merchant sees. `settlement` is there once its money has been paid out. */
+export type PaymentDetail = PaymentView & {
+  checkout: { successUrl: string; errorUrl: string } | null;
+  settlement: { txId: string; amount: Money } | null;
 };
 
 /** Something a wallet executes (specification, 2.9). `chain` is CAIP-2. */

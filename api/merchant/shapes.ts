@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { instant } from "../shapes.ts";
+import { amountAnswer, instant, paymentState, statusAnswer, unixTime } from "../shapes.ts";
 
 /** What the answers about merchants and where they are paid look like (specification, 2.7 and 2.8). */
 const merchant = z
@@ -42,3 +42,53 @@ export const merchantListAnswer = z.object({
 });
 
 export const deletedAnswer = z.object({ id: z.string(), deleted: z.literal(true) });
+
+export const paymentDetail = statusAnswer
+  .extend({
+    id: z.string(),
+    paymentId: z.string().meta({ description: "The same as id." }),
+    merchantId: z.string(),
+    referenceId: z.string().nullable(),
+    amount: amountAnswer,
+    createdAt: instant,
+    expiresAt: unixTime,
+    checkout: z.object({ successUrl: z.string(), errorUrl: z.string() }).nullable(),
+    settlement: z
+      .object({ successful: z.object({ txId: z.string(), amount: amountAnswer }) })
+      .nullable()
+      .meta({ description: "The payout, once it has arrived." }),
+  })
+  .meta({ id: "Payment", description: "A payment, for its merchant." });
+
+const listedPayment = z
+  .object({
+    paymentId: z.string(),
+    merchantId: z.string(),
+    merchant: z.object({ id: z.string(), name: z.string(), iconUrl: z.string().optional() }),
+    referenceId: z.string().nullable(),
+    status: paymentState,
+    isTerminal: z.boolean(),
+    fiatAmount: amountAnswer.meta({ description: "What was asked for, in its unit." }),
+    tokenAmount: amountAnswer.nullable(),
+    buyer: z.object({ accountCaip10: z.string() }).nullable(),
+    transaction: z.object({ networkId: z.string(), hash: z.string().nullable() }).nullable(),
+    settlement: z
+      .object({ settled: z.boolean(), amount: amountAnswer.nullable(), txHash: z.string().nullable() })
+      .nullable(),
+    createdAt: instant,
+    lastUpdatedAt: instant,
+    settledAt: instant.nullable(),
+  })
+  .meta({ id: "ListedPayment" });
+
+export const paymentListAnswer = z.object({
+  data: z.array(listedPayment),
+  nextCursor,
+  stats: z
+    .object({
+      totalRevenue: z.array(z.object({ amount: z.number(), currency: z.string() })),
+      totalTransactions: z.int().min(0),
+      totalCustomers: z.int().min(0),
+    })
+    .meta({ description: "Over everything that fits the filters, not over the page." }),
+});

@@ -206,8 +206,12 @@ describe("a request that cannot be read", () => {
     refused(() => api.ask("POST", "/v1/payments", { text, headers: { ...shop.headers, "content-type": type } }));
 
   test("is refused when its body is no JSON", async () => {
-    for (const text of ["{", "{'a':1}", "", '{"a":1}}', '{"__proto__":{"a":1}}'])
-      expect(await send(text)).toMatchObject({ status: 400, code: "invalid_params" });
+    for (const text of ["{", "{'a':1}", '{"a":1}}', '{"__proto__":{"a":1}}'])
+      expect(await send(text)).toMatchObject({ status: 400, code: "invalid_params", message: "the body is not JSON" });
+  });
+
+  test("is refused by what it lacks when its body is empty", async () => {
+    expect(await send("")).toMatchObject({ status: 400, code: "params_validation" });
   });
 
   test("is refused with 415 when its content type is not JSON", async () => {
@@ -237,12 +241,12 @@ describe("a request that cannot be read", () => {
 
   test("is refused with 405 and the methods that a path has", async () => {
     for (const [method, path, allow] of [
-      ["GET", "/v1/payments", "POST"],
+      ["PUT", "/v1/payments", "POST, GET"],
       ["DELETE", "/v1/merchant/payment", "POST"],
       ["PUT", gateway("confirm"), "POST"],
       ["POST", gateway("status"), "GET"],
       ["PATCH", `/v1/payments/${id}/status`, "GET"],
-      ["OPTIONS", "/v1/payments", "POST"],
+      ["OPTIONS", "/v1/payments", "POST, GET"],
     ] as const) {
       const answer = await api.ask(method, path, { headers: shop.headers });
       expect([answer.status, answer.body.code, answer.headers.get("allow")]).toEqual([405, "invalid_params", allow]);

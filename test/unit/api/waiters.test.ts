@@ -8,6 +8,7 @@ import type { PaymentStatus } from "../../../payments/views.ts";
 const status = (paymentId: string, stateVersion = 0): PaymentStatus => ({
   paymentId,
   state: "requires_action",
+  isFinal: false,
   stateVersion,
   failureCode: null,
   info: null,

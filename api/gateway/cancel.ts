@@ -1,0 +1,26 @@
+import { z } from "zod";
+import { cancelPayment } from "../../payments/cancel.ts";
+import { done } from "../../payments/errors.ts";
+import { toCancelledAnswer } from "../answers.ts";
+import { noBody, paymentId } from "../fields.ts";
+import { defineOperation } from "../operation.ts";
+import { cancelledAnswer } from "../shapes.ts";
+
+/** POST /v1/gateway/payment/{id}/cancel: the buyer does not want to pay. */
+export const gatewayCancel = defineOperation({
+  method: "POST",
+  path: "/v1/gateway/payment/:id/cancel",
+  name: "gatewayCancelPayment",
+  summary: "Cancels a payment that awaits its buyer. Repeatable.",
+  access: "gateway",
+  success: 200,
+  params: z.object({ id: paymentId }),
+  body: noBody,
+  answer: cancelledAnswer,
+  refusals: ["payment_not_found", "invalid_state"],
+  async handle(deps, { caller, params }) {
+    const asked = { paymentId: params.id, mode: caller.mode };
+    const cancelled = await cancelPayment(deps, asked, "cancelled_by_user");
+    return cancelled.ok ? done(toCancelledAnswer(cancelled.value)) : cancelled;
+  },
+});

@@ -1,0 +1,84 @@
+import { z } from "zod";
+import type { Caller } from "../../payments/accounts.ts";
+import { done } from "../../payments/errors.ts";
+import { listPaymentViews } from "../../payments/list.ts";
+import { toListedAnswer } from "../answers.ts";
+import type { ApiDeps } from "../deps.ts";
+import { instant, listQuery, merchantId, repeated, text } from "../fields.ts";
+import { defineOperation } from "../operation.ts";
+import { paymentState } from "../shapes.ts";
+import { paymentListAnswer } from "./shapes.ts";
+
+const chain = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "expected CAIP-2 chains such as eip155:8453");
+
+const query = listQuery({ longest: 200, usual: 50 }).extend({
+  startTs: instant.optional(),
+  endTs: instant.optional(),
+  status: repeated(paymentState).optional(),
+  sortBy: z.enum(["date", "amount"], "expected date or amount").default("date"),
+  sortDir: z.enum(["asc", "desc"], "expected asc or desc").default("desc"),
+  token_symbol: repeated(text(32).min(1, "expected a symbol")).optional(),
+  network: text(1_024)
+    .transform((list) => list.split(","))
+    .pipe(z.array(chain))
+    .optional(),
+  referenceId: z
+    .string()
+    .regex(/^[A-Za-z0-9 /:.,+-]{3,35}$/, "expected 3 to 35 letters, digits, spaces and / - : . , +")
+    .optional(),
+});
+
+async function list(
+  deps: ApiDeps,
+  caller: Caller,
+  asked: z.output<typeof query>,
+  merchantIds: readonly string[] | undefined,
+) {
+  const {
+    startTs: from,
+    endTs: before,
+    status: states,
+    token_symbol: symbols,
+    network: chains,
+    referenceId: reference,
+    ...rest
+  } = asked;
+  const filter = { ...caller, from, before, states, symbols, chains, reference, merchantIds };
+  const listed = await listPaymentViews(deps, { ...filter, ...rest });
+  if (!listed.ok) return listed;
+  const { items, nextCursor, stats } = listed.value;
+  // A number is what the wire has here; the exact amounts are those of the payments.
+  const totalRevenue = stats.totalRevenue.map(({ amount, currency }) => ({ amount: Number(amount), currency }));
+  return done({
+    data: items.map((item) => toListedAnswer(item, deps.publicUrl)),
+    nextCursor,
+    stats: { ...stats, totalRevenue },
+  });
+}
+
+const ofMerchant = defineOperation({
+  method: "GET",
+  path: "/v1/merchants/payments",
+  name: "listMerchantPayments",
+  summary: "Lists a merchant's payments.",
+  access: "merchant",
+  success: 200,
+  query,
+  answer: paymentListAnswer,
+  handle: (deps, { caller, merchant, query }) => list(deps, caller, query, [merchant.merchantId]),
+});
+
+const ofAccount = defineOperation({
+  method: "GET",
+  path: "/v1/payments",
+  name: "listPayments",
+  summary: "Lists the payments of all merchants of the account.",
+  access: "account",
+  success: 200,
+  query: query.extend({ merchantId: repeated(merchantId).optional() }),
+  answer: paymentListAnswer,
+  handle: (deps, { caller, query: { merchantId: merchantIds, ...rest } }) => list(deps, caller, rest, merchantIds),
+});
+
+/** GET /v1/merchants/payments and GET /v1/payments: the newest first, unless told otherwise. */
+export const listOperations = [ofMerchant, ofAccount];

@@ -1,0 +1,113 @@
+import { type SelectQueryBuilder, sql } from "kysely";
+import type { PaymentState } from "./states.ts";
+import type { Db, Mode, Tables } from "./tables.ts";
+
+/** Which payments a list is about; what is undefined does not narrow. */
+export type PaymentFilter = {
+  accountId: string;
+  mode: Mode;
+  merchantIds?: readonly string[] | undefined;
+  from?: Date | undefined;
+  before?: Date | undefined;
+  states?: readonly PaymentState[] | undefined;
+  chains?: readonly string[] | undefined;
+  assets?: readonly string[] | undefined;
+  /** A part of the reference. */
+  reference?: string | undefined;
+};
+
+export type PaymentOrder = {
+  by: "date" | "amount";
+  dir: "asc" | "desc";
+  after?: readonly [string, string] | undefined;
+};
+
+export type ListedPayment = Awaited<ReturnType<typeof listPaymentRows>>[number];
+
+/** A page of payments with their merchant, the option that paid and the payout, in order; ties by id. */
+export async function listPaymentRows(db: Db, filter: PaymentFilter, order: PaymentOrder, limit: number) {
+  return selectPage(db, filter, order, limit).execute();
+}
+
+/** The query of it, for whoever wants to see its plan. */
+export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, limit: number) {
+  const { by, dir, after } = order;
+  const column = by === "date" ? sql`p.created_at` : sql`p.value`;
+  let page = narrow(db, filter)
+    .innerJoin("merchant as m", "m.id", "p.merchant_id")
+    .leftJoin("settlement as s", "s.id", "p.settlement_id")
+    .selectAll("p")
+    .select([
+      "m.name as merchant_name",
+      "m.logo_id as merchant_logo_id",
+      "o.account as buyer",
+      "o.chain",
+      "o.asset as option_asset",
+      "o.amount as option_amount",
+      "s.state as settlement_state",
+      "s.paid_at as settled_at",
+      settlementHash.as("settlement_tx_hash"),
+    ])
+    .orderBy(column, dir)
+    .orderBy("p.id", dir)
+    .limit(limit);
+  if (after) {
+    const start = by === "date" ? sql`${after[0]}::timestamptz` : sql`${after[0]}::numeric`;
+    const than = dir === "asc" ? sql`>` : sql`<`;
+    page = page.where(sql<boolean>`(${column}, p.id) ${than} (${start}, ${after[1]})`);
+  }
+  return page;
+}
+
+/** Sums over all payments of a filter: asked amounts of those that succeeded by unit, how many, and how many buyers. */
+export async function sumPayments(
+  db: Db,
+  filter: PaymentFilter,
+): Promise<{ revenue: { unit: string; value: bigint }[]; transactions: number; customers: number }> {
+  const rows = await narrow(db, filter)
+    .select((e) => [
+      "p.unit",
+      sql<boolean>`p.state = 'succeeded'`.as("succeeded"),
+      e.fn.countAll<number>().as("count"),
+      e.fn.sum<bigint>("p.value").as("value"),
+    ])
+    .groupBy(["p.unit", sql`p.state = 'succeeded'`])
+    .orderBy("p.unit")
+    .execute();
+  const { customers } = await narrow(db, filter)
+    .where("p.state", "=", "succeeded")
+    .select((e) => e.fn.count<number>("o.payer").distinct().as("customers"))
+    .executeTakeFirstOrThrow();
+  return {
+    revenue: rows.filter((row) => row.succeeded).map(({ unit, value }) => ({ unit, value: BigInt(value) })),
+    transactions: rows.reduce((sum, row) => sum + Number(row.count), 0),
+    customers: Number(customers),
+  };
+}
+
+/** The transaction that paid out, once it is booked. */
+const settlementHash = sql<string | null>`(
+  select g.tx_hash from transfer t join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
+  where t.settlement_id = p.settlement_id limit 1)`;
+
+type Joined = Omit<Tables, never> & {
+  p: Tables["payment"];
+  o: { [C in keyof Tables["payment_option"]]: Tables["payment_option"][C] | null };
+};
+
+function narrow(db: Db, filter: PaymentFilter) {
+  let query = db
+    .selectFrom("payment as p")
+    .leftJoin("payment_option as o", "o.id", "p.option_id")
+    .where("p.account_id", "=", filter.accountId)
+    .where("p.mode", "=", filter.mode) as unknown as SelectQueryBuilder<Joined, "p" | "o", object>;
+  const { merchantIds, from, before, states, chains, assets, reference } = filter;
+  if (merchantIds) query = query.where("p.merchant_id", "in", [...merchantIds]);
+  if (from) query = query.where("p.created_at", ">=", from);
+  if (before) query = query.where("p.created_at", "<", before);
+  if (states) query = query.where("p.state", "in", [...states]);
+  if (chains) query = query.where(sql<boolean>`o.chain = any(${chains})`);
+  if (assets) query = query.where(sql<boolean>`o.asset = any(${assets})`);
+  if (reference) query = query.where(sql<boolean>`position(lower(${reference}) in lower(p.reference_id)) > 0`);
+  return query;
+}

@@ -1,0 +1,101 @@
+import {
+  type ListedPayment,
+  listPaymentRows,
+  type PaymentFilter,
+  type PaymentOrder,
+  sumPayments,
+} from "../db/payment-lists.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result } from "./errors.ts";
+import { currencyDecimals } from "./money.ts";
+import { type Page, readCursor, toPage } from "./pages.ts";
+import { toMoney, toPaymentView } from "./read.ts";
+import type { Money, PaymentView } from "./views.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "chains">;
+
+/** A payment in a list. `tokenAmount`, `buyer` and `transaction` are there once it is being paid. */
+export type PaymentListView = PaymentView & {
+  updatedAt: Date;
+  tokenAmount: Money | null;
+  /** CAIP-10 */
+  buyer: string | null;
+  transaction: { chain: string; hash: string | null } | null;
+  settlement: { settled: boolean; amount: Money | null; txHash: string | null } | null;
+  settledAt: Date | null;
+};
+
+/** Over all payments of the filter, not of the page. `amount` is exact, in whole units of the currency with decimals. */
+export type PaymentSums = {
+  totalRevenue: { amount: string; currency: string }[];
+  totalTransactions: number;
+  totalCustomers: number;
+};
+
+export type ListArgs = Omit<PaymentFilter, "assets"> & {
+  symbols?: readonly string[] | undefined;
+  sortBy: PaymentOrder["by"];
+  sortDir: PaymentOrder["dir"];
+  cursor?: string | undefined;
+  limit: number;
+};
+
+/**
+ * Payments of an account, or of some of its merchants. Sorted by amount they stand by asked minor units, whatever the
+ * unit. Refuses with `params_validation` for a cursor that is none of ours.
+ */
+export async function listPaymentViews(
+  deps: Deps,
+  { symbols, sortBy: by, sortDir: dir, cursor, limit, ...rest }: ListArgs,
+): Promise<Result<Page<PaymentListView> & { stats: PaymentSums }>> {
+  const after = readCursor(cursor, by === "date" ? "time" : "amount");
+  if (!after.ok) return after;
+  const filter = { ...rest, assets: symbols && listAssets(deps, symbols) };
+  const order = { by, dir, after: after.value };
+  const rows = await listPaymentRows(deps.db, filter, order, limit + 1);
+  const keyOf = (row: ListedPayment): [string, string] => [
+    by === "date" ? row.created_at.toISOString() : row.value.toString(),
+    row.id,
+  ];
+  const { items, nextCursor } = toPage(rows, limit, keyOf);
+  const sums = await sumPayments(deps.db, filter);
+  const stats = {
+    totalRevenue: sums.revenue.map(({ unit, value }) => toRevenue(deps, unit, value)),
+    totalTransactions: sums.transactions,
+    totalCustomers: sums.customers,
+  };
+  return done({ items: items.map((row) => toListView(deps, row)), nextCursor, stats });
+}
+
+function listAssets(deps: Deps, symbols: readonly string[]): string[] {
+  const tokens = [...deps.chains.values()].flatMap((chain) => [...chain.tokens.values()]);
+  return tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ asset }) => asset);
+}
+
+function toRevenue(deps: Deps, unit: string, value: bigint) {
+  const code = unit.startsWith("iso4217/") ? unit.slice("iso4217/".length) : undefined;
+  if (code) return { amount: toDecimal(value, currencyDecimals(code) ?? 2), currency: code };
+  const { display } = toMoney(deps, unit, value);
+  return { amount: toDecimal(value, display.decimals), currency: display.assetSymbol };
+}
+
+/** Minor units as a decimal text. */
+export function toDecimal(value: bigint, decimals: number): string {
+  const digits = value.toString().padStart(decimals + 1, "0");
+  return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+function toListView(deps: Deps, row: ListedPayment): PaymentListView {
+  const paid = row.option_asset !== null && row.option_amount !== null;
+  const money = paid ? toMoney(deps, `caip19/${row.option_asset}`, row.option_amount as bigint) : null;
+  const settled = row.settlement_state === "paid";
+  return {
+    ...toPaymentView(deps, row),
+    updatedAt: row.updated_at,
+    tokenAmount: money,
+    buyer: row.buyer,
+    transaction: row.chain === null ? null : { chain: row.chain, hash: row.tx_id },
+    settlement: row.settlement_id === null ? null : { settled, amount: money, txHash: row.settlement_tx_hash },
+    settledAt: row.settled_at,
+  };
+}

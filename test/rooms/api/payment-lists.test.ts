@@ -1,0 +1,152 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { selectPage } from "../../../db/payment-lists.ts";
+import { asset, makeMerchant, makePayment, movePayment, startApi } from "./start-api.ts";
+
+const api = await startApi();
+type Item = { paymentId: string; merchantId: string; status: string };
+
+async function list(path: string, headers: Record<string, string>) {
+  const answer = await api.get(path, headers);
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
+  return answer.body as { data: Item[]; nextCursor: string | null; stats: Record<string, unknown> };
+}
+const idsOf = (page: { data: Item[] }) => page.data.map(({ paymentId }) => paymentId);
+
+/** A merchant with five payments of rising amounts, the third of which is paid. */
+async function setUp() {
+  const merchant = await makeMerchant(api);
+  const ids: string[] = [];
+  for (let index = 0; index < 5; index += 1)
+    ids.push(
+      await makePayment(api, merchant, {
+        referenceId: `order/${index}`,
+        amount: { unit: "iso4217/USD", value: String(100 + index) },
+      }),
+    );
+  const paid = ids[2] as string;
+  await movePayment(api, paid, "requires_action", "processing");
+  await movePayment(api, paid, "processing", "succeeded");
+  return { ...merchant, ids, paid };
+}
+
+test("a merchant's payments come page by page, the newest first, each once, also while new ones are made", async () => {
+  const merchant = await setUp();
+  const seen: string[] = [];
+  let path: string | undefined = "/v1/merchants/payments?limit=2";
+  while (path) {
+    const page = await list(path, merchant.headers);
+    seen.push(...idsOf(page));
+    await makePayment(api, merchant);
+    path = page.nextCursor ? `/v1/merchants/payments?limit=2&cursor=${page.nextCursor}` : undefined;
+  }
+  expect(seen).toEqual(merchant.ids.toReversed());
+});
+
+test("they can be had in another order", async () => {
+  const { headers, ids } = await setUp();
+  expect(idsOf(await list("/v1/merchants/payments?sortDir=asc", headers))).toEqual(ids);
+  expect(idsOf(await list("/v1/merchants/payments?sortBy=amount&sortDir=asc", headers))).toEqual(ids);
+  const first = await list("/v1/merchants/payments?sortBy=amount&limit=3", headers);
+  const second = await list(`/v1/merchants/payments?sortBy=amount&limit=3&cursor=${first.nextCursor}`, headers);
+  expect([...idsOf(first), ...idsOf(second)]).toEqual(ids.toReversed());
+});
+
+test("they are narrowed by status, time, reference, symbol and network", async () => {
+  const { headers, ids, paid } = await setUp();
+  const found = async (query: string) => idsOf(await list(`/v1/merchants/payments?sortDir=asc&${query}`, headers));
+  expect(await found("status=succeeded")).toEqual([paid]);
+  expect(await found("status=succeeded&status=requires_action")).toEqual(ids);
+  expect(await found("referenceId=ORDER/3")).toEqual([ids[3]]);
+  expect(await found("referenceId=%2B%2B%2B")).toEqual([]);
+  expect(await found("endTs=2020-01-01T00:00:00Z")).toEqual([]);
+  expect(await found("startTs=2020-01-01T00:00:00%2B02:00")).toEqual(ids);
+  // Nobody has chosen an option here, so none has a token or a network yet.
+  expect(await found("token_symbol=USDC")).toEqual([]);
+  expect(await found("network=eip155:31337,eip155:1")).toEqual([]);
+});
+
+test("a payment that was paid says by whom, with what and over which network, and sums are over all that fit", async () => {
+  const { headers, wallet, merchantId } = await makeMerchant(api);
+  const buyer = `eip155:31337:0x${"c1".repeat(20)}`;
+  const id = await makePayment(api, { headers } as never);
+  await makePayment(api, { headers } as never);
+  const options = await api.post(`/v1/gateway/payment/${id}/options`, wallet, { accounts: [buyer] });
+  const [option] = options.body.options as [{ id: string }];
+  await api.db.updateTable("payment").set({ option_id: option.id }).where("id", "=", id).execute();
+  await movePayment(api, id, "requires_action", "processing");
+  await movePayment(api, id, "processing", "succeeded");
+  const page = await list("/v1/merchants/payments?status=succeeded&token_symbol=USDC&network=eip155:31337", headers);
+  expect(page.data).toMatchObject([
+    {
+      paymentId: id,
+      merchantId,
+      merchant: { id: merchantId, name: "Shop" },
+      isTerminal: true,
+      fiatAmount: { unit: "iso4217/USD", value: "500" },
+      tokenAmount: { unit: `caip19/${asset}`, value: "5000000", display: { assetSymbol: "USDC" } },
+      buyer: { accountCaip10: buyer },
+      transaction: { networkId: "eip155:31337", hash: `test:${id}` },
+    },
+  ]);
+  const all = await list("/v1/merchants/payments?limit=1", headers);
+  expect(all.stats).toEqual({
+    totalRevenue: [{ amount: 5, currency: "USD" }],
+    totalTransactions: 2,
+    totalCustomers: 1,
+  });
+});
+
+test("an account sees all its merchants' payments, and nobody else's", async () => {
+  const one = await setUp();
+  const stranger = await setUp();
+  expect(idsOf(await list("/v1/payments?sortDir=asc", { "api-key": one.key }))).toEqual(one.ids);
+  const narrowed = await list(`/v1/payments?merchantId=${stranger.merchantId}`, { "api-key": one.key });
+  expect(narrowed.data).toEqual([]);
+  expect(idsOf(await list(`/v1/payments?merchantId=${one.merchantId}&sortDir=asc`, { "api-key": one.key }))).toEqual(
+    one.ids,
+  );
+});
+
+test.each([
+  "limit=201",
+  "limit=x",
+  "status=pending",
+  "sortBy=name",
+  "startTs=yesterday",
+  "cursor=abc",
+  `cursor=${Buffer.from('["x","y"]').toString("base64url")}`,
+  `cursor=${Buffer.from('["9999-99-99T00:00:00.000Z","pay_1"]').toString("base64url")}`,
+  "referenceId=ab",
+  "network=base",
+])("a list with %s is refused", async (query) => {
+  const { headers } = await makeMerchant(api);
+  const answer = await api.get(`/v1/merchants/payments?${query}`, headers);
+  expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(answer.body.message).toContain(query.split("=", 1)[0]);
+});
+
+test("a cursor of one order given to another is refused or harmless, never an error of ours", async () => {
+  const { headers } = await setUp();
+  const { nextCursor } = await list("/v1/merchants/payments?limit=2", headers);
+  const crossed = await api.get(`/v1/merchants/payments?sortBy=amount&cursor=${nextCursor}`, headers);
+  expect(crossed).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  const amounts = await list("/v1/merchants/payments?sortBy=amount&limit=2", headers);
+  const back = await api.get(`/v1/merchants/payments?cursor=${amounts.nextCursor}`, headers);
+  expect(back).toMatchObject({ status: 400, body: { code: "params_validation" } });
+});
+
+test("the plain lists are read along an index, however many payments there are", async () => {
+  const { accountId, merchantId } = await setUp();
+  await sql`insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at)
+    select 'pay_' || md5(i::text), ${accountId}, ${merchantId}, 'test', 'iso4217/USD', i, 'requires_action',
+      now() - i * interval '1 second', now(), now() from generate_series(1, 20000) i`.execute(api.db);
+  await sql`analyze`.execute(api.db);
+  for (const merchantIds of [undefined, [merchantId]]) {
+    const filter = { accountId, mode: "test" as const, merchantIds };
+    const query = selectPage(api.db, filter, { by: "date", dir: "desc" }, 51);
+    const plan = (await query.explain()).map((row) => Object.values(row)[0]).join("\n");
+    expect(plan).toMatch(/Index Scan using payment_(account|merchant) /);
+    expect(plan).not.toContain("Seq Scan on payment p");
+  }
+});

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { makeMerchant, makePayment, movePayment, startApi } from "./start-api.ts";
+
+const api = await startApi();
+const merchant = await makeMerchant(api);
+const refund = (paymentId: unknown, headers = merchant.headers) => api.post("/v1/refunds", headers, { paymentId });
+
+async function makePaid(): Promise<string> {
+  const id = await makePayment(api, merchant);
+  await movePayment(api, id, "requires_action", "processing");
+  await movePayment(api, id, "processing", "succeeded");
+  return id;
+}
+
+test("a paid payment is marked as refunded, once, also when many ask at once", async () => {
+  const id = await makePaid();
+  const answers = await Promise.all(Array.from({ length: 16 }, () => refund(id)));
+  expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual([{ paymentId: id }]);
+  const others = answers.filter(({ status }) => status !== 200);
+  expect(new Set(others.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
+    new Set(["409 already_refunded"]),
+  );
+});
+
+test("a payment that is not paid cannot be refunded", async () => {
+  const id = await makePayment(api, merchant);
+  expect(await refund(id)).toMatchObject({ status: 400, body: { code: "payment_not_succeeded" } });
+});
+
+test("what is no payment of this merchant cannot be refunded", async () => {
+  const stranger = await makeMerchant(api);
+  for (const [paymentId, headers] of [
+    ["pay_1", merchant.headers],
+    [await makePaid(), stranger.headers],
+  ] as const)
+    expect(await refund(paymentId, headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+  for (const bad of ["", "x".repeat(65), 5, undefined])
+    expect(await refund(bad)).toMatchObject({ status: 400, body: { code: "params_validation" } });
+});
