@@ -16,7 +16,10 @@ export function allowGatewayOrigins(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     if (!/^\/+v1\/+gateway\//.test(request.url)) return;
     reply.header("access-control-allow-origin", "*");
-    reply.header("access-control-expose-headers", "x-request-id, retry-after");
+    reply.header(
+      "access-control-expose-headers",
+      "x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, svc-version",
+    );
     if (request.method === "OPTIONS") return reply.headers(allowed).code(204).send();
   });
 }

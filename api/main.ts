@@ -9,6 +9,7 @@ import { openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
 import { type ApiConfig, ConfigError, readApiConfig } from "../ops/config.ts";
 import { createLog, type Log } from "../ops/log.ts";
+import { readLogFields, withLogFields } from "../ops/log-context.ts";
 import { createMetrics, type Metrics } from "../ops/metrics.ts";
 import { type Networks, readNetworks } from "../ops/networks.ts";
 import { createOutward } from "../ops/outward.ts";
@@ -20,6 +21,7 @@ import { listStatuses } from "../payments/read.ts";
 import { createAnnounce, listen } from "../queues/announce.ts";
 import { openPatientRedis, openRedis } from "../queues/connection.ts";
 import { openRing } from "../queues/ring.ts";
+import { createLimits } from "./limits.ts";
 import { buildServer } from "./server.ts";
 import { createWaiters } from "./waiters.ts";
 
@@ -52,7 +54,13 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
 
   const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
   shutdown.onClose("redis", () => redis.disconnect());
-  const { ring, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });
+  const { ring, close } = openRing({
+    redis,
+    prefix: config.REDIS_PREFIX,
+    log,
+    metrics,
+    requestId: () => readLogFields().requestId,
+  });
   shutdown.onClose("queues", close);
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
 
@@ -65,7 +73,12 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   shutdown.onClose("waiters", () => waiters.close());
   subscribe(opened, waiters.wake);
 
-  const app = buildServer({ ...domain, waiters, publicUrl: config.PUBLIC_URL.replace(/\/+$/, "") });
+  const limits = createLimits(
+    { redis, prefix: config.REDIS_PREFIX, metrics },
+    { perAddress: config.RATE_LIMIT_PER_ADDRESS, perKey: config.RATE_LIMIT_PER_KEY },
+  );
+  const rules = { limits, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
+  const app = buildServer({ ...domain, waiters, ...rules, publicUrl: config.PUBLIC_URL.replace(/\/+$/, "") });
   const drain = async () => {
     waiters.drain();
     await pause(LAST_REQUESTS_MS);

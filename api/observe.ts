@@ -24,7 +24,7 @@ export function observeRequests(app: FastifyInstance, metrics: Pick<Metrics, "ht
   app.decorateRequest("heldMs", 0);
   app.addHook("onRequest", async (request, reply) => {
     const began = performance.now();
-    reply.headers({ "x-request-id": request.id, "cache-control": "no-store", "x-content-type-options": "nosniff" });
+    reply.header("x-request-id", request.id);
     reply.raw.once("close", () => record(metrics, request, reply, performance.now() - began));
   });
 }

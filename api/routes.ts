@@ -8,6 +8,7 @@ import { gatewayFetch } from "./gateway/fetch.ts";
 import { gatewayOptions } from "./gateway/options.ts";
 import { gatewayPayment } from "./gateway/payment.ts";
 import { gatewayStatus } from "./gateway/status.ts";
+import { addressGroup } from "./limits.ts";
 import { readPaymentId } from "./links.ts";
 import { createOperations } from "./merchant/create.ts";
 import { listOperations } from "./merchant/lists.ts";
@@ -17,6 +18,7 @@ import { settlementOperations } from "./merchant/settlements.ts";
 import { statusOperations } from "./merchant/status.ts";
 import type { Operation } from "./operation.ts";
 import { runOperation } from "./repeats.ts";
+import { pickVersion } from "./versions.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -59,9 +61,18 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
     method: operation.method,
     url: operation.path,
     onRequest: async (request, reply) => {
+      // The address first: guessing keys is bounded by it.
+      const stranger = await deps.limits.address(addressGroup(request.ip), reply);
+      if (stranger) return sendRefusal(reply, stranger);
       const who = await authenticate(deps, request.headers, operation.access);
       if (!who.ok) return sendRefusal(reply, who);
       request.authenticated = who.value;
+      const { keyId, version } = who.value.caller;
+      const busy = keyId === null ? undefined : await deps.limits.key(keyId, reply);
+      if (busy) return sendRefusal(reply, busy);
+      const picked = pickVersion(readHeader(request.headers, "svc-version"), version);
+      if (!picked.ok) return sendRefusal(reply, picked);
+      reply.header("svc-version", picked.value);
     },
     handler: async (request, reply) => {
       const { authenticated, query, body } = request;

@@ -7,6 +7,7 @@ import { answerBrokenRequest, answerEarlyFailure, answerFailure } from "./failur
 import { serveLogos } from "./logos.ts";
 import { observeRequests, pickRequestId } from "./observe.ts";
 import { serveOperations } from "./routes.ts";
+import { secureAnswers } from "./security.ts";
 
 /** Largest body, bytes. */
 const BODY_LIMIT = 64 * 1024;
@@ -22,6 +23,7 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
     // observe.ts writes the one line of a request.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     genReqId: pickRequestId,
+    trustProxy: deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false,
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: REQUEST_MS,
@@ -34,7 +36,9 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
   app.removeContentTypeParser("text/plain");
   acceptEmptyJson(app);
   app.setErrorHandler(answerFailure);
+  app.addHook("onRequest", (request, _reply, done) => deps.inContext({ requestId: request.id }, done));
   observeRequests(app, deps.metrics);
+  secureAnswers(app, deps.publicUrl);
   app.addHook("onSend", async (_request, reply) => {
     if (deps.waiters.isDraining()) reply.header("connection", "close");
   });

@@ -54,6 +54,11 @@ const Api = z.object({
   PORT: port.default(8080),
   /** Where buyers and wallets reach us; becomes part of every payment link. */
   PUBLIC_URL: z.url({ protocol: /^https?$/ }),
+  /** Requests a minute from one address and with one key; 0 for no limit. */
+  RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(0).default(3_000),
+  RATE_LIMIT_PER_KEY: z.coerce.number().int().min(0).default(12_000),
+  /** Load balancers before us, addresses or CIDR ranges: only they may say who the caller is (X-Forwarded-For). */
+  TRUSTED_PROXIES: list.default([]),
 });
 
 const Worker = z.object({

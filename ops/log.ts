@@ -3,12 +3,19 @@ import { censor, describeError, errorMessage, scrubText, secretMembers, withoutS
 
 export type Log = Logger;
 
+export type LogOptions = {
+  level: LevelWithSilent;
+  role: string;
+  /** Fields of whoever runs now, put on every line; a new object each time. */
+  context?: () => object;
+};
+
 /**
  * The log of one process: JSON lines on stdout (a test hands in its own stream). No line holds a key, a signature,
  * an API key, a password or raw transaction bytes: members are censored by name at any depth, errors are described by
  * an allow-list, and every finished line passes `scrubText`.
  */
-export function createLog(options: { level: LevelWithSilent; role: string }, to?: DestinationStream): Log {
+export function createLog(options: LogOptions, to?: DestinationStream): Log {
   const settings = {
     level: options.level,
     base: { role: options.role, pid: process.pid },
@@ -19,6 +26,7 @@ export function createLog(options: { level: LevelWithSilent; role: string }, to?
     },
     // The formatter above is not asked about bindings of a child; these paths are.
     redact: { paths: secretMembers.map((name) => `["${name}"]`), censor },
+    ...(options.context ? { mixin: options.context } : {}),
     serializers: { err: (error: unknown) => describeError(error) },
     hooks: { logMethod, streamWrite: scrubText },
   };

@@ -5,7 +5,15 @@ import { newId } from "./ids.ts";
 
 export type Scope = "gateway" | "merchant";
 /** Who is calling, and what they may do. */
-export type Caller = { accountId: string; mode: Mode; scopes: readonly Scope[] };
+export type Caller = {
+  accountId: string;
+  mode: Mode;
+  scopes: readonly Scope[];
+  /** The API key it came with; null for an app id, which belongs to everybody who has the app. */
+  keyId: string | null;
+  /** Version of the contract that its account is pinned to. */
+  version: string;
+};
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
@@ -54,24 +62,29 @@ export async function createAppId(deps: Deps, args: { accountId: string; mode: M
 export async function findCallerByKey(deps: Pick<PaymentDeps, "db">, key: string): Promise<Caller | undefined> {
   const hash = hashKey(key);
   const row = await deps.db
-    .selectFrom("api_key")
-    .selectAll()
-    .where("hash", "=", hash)
-    .where("revoked_at", "is", null)
+    .selectFrom("api_key as k")
+    .innerJoin("account as a", "a.id", "k.account_id")
+    .selectAll("k")
+    .select("a.api_version")
+    .where("k.hash", "=", hash)
+    .where("k.revoked_at", "is", null)
     .executeTakeFirst();
   if (!row || !timingSafeEqual(row.hash, hash)) return undefined;
-  return { accountId: row.account_id, mode: row.mode, scopes: row.scopes as Scope[] };
+  const { account_id: accountId, mode, scopes, id: keyId, api_version: version } = row;
+  return { accountId, mode, scopes: scopes as Scope[], keyId, version };
 }
 
 /** Whose app id this is; undefined when nobody's, or revoked. */
 export async function findCallerByApp(deps: Pick<PaymentDeps, "db">, appId: string): Promise<Caller | undefined> {
   const row = await deps.db
-    .selectFrom("app_id")
-    .selectAll()
-    .where("id", "=", appId)
-    .where("revoked_at", "is", null)
+    .selectFrom("app_id as p")
+    .innerJoin("account as a", "a.id", "p.account_id")
+    .select(["p.account_id", "p.mode", "a.api_version"])
+    .where("p.id", "=", appId)
+    .where("p.revoked_at", "is", null)
     .executeTakeFirst();
-  return row ? { accountId: row.account_id, mode: row.mode, scopes: ["gateway"] } : undefined;
+  if (!row) return undefined;
+  return { accountId: row.account_id, mode: row.mode, scopes: ["gateway"], keyId: null, version: row.api_version };
 }
 
 function hashKey(key: string): Buffer {

@@ -14,7 +14,7 @@ const LIFETIME_MS = 5 * 60_000;
 const LONGEST_LIFETIME_MS = 24 * 60 * 60_000;
 
 export type NewPayment = {
-  caller: Caller;
+  caller: Pick<Caller, "accountId" | "mode">;
   merchantId: string;
   referenceId?: string | undefined;
   amount: { unit: string; value: bigint };

@@ -8,7 +8,7 @@ import { type Refusal, type Result, refuse } from "./errors.ts";
 export const KEPT_MS = 24 * 60 * 60_000;
 
 /** One request that may be repeated: who asks for what under which key, and a digest of all that was sent. */
-export type Request = { caller: Caller; operation: string; key: string; digest: Buffer };
+export type Request = { caller: Pick<Caller, "accountId" | "mode">; operation: string; key: string; digest: Buffer };
 /** An answer as it went out: the same text for every repeat. */
 export type Answer = { status: number; text: string; replayed: boolean };
 

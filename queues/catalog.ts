@@ -16,21 +16,20 @@ type JobSpec<D> = {
   concurrency: number;
 };
 
+/** The request that caused the job, where one did; for log lines alone. */
+const caused = { requestId: z.string().max(128).optional() };
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
-const attemptRef = z.strictObject({ attemptId: id("att") });
+const attemptRef = z.strictObject({ attemptId: id("att"), ...caused });
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
 /** `transferId` is the one that the ring was for; whoever answers carries everything that is ready on the chain. */
-const transferRef = z.strictObject({ chain: chainId, transferId: id("trf") });
-const paymentRef = z.strictObject({ paymentId: id("pay") });
+const transferRef = z.strictObject({ chain: chainId, transferId: id("trf"), ...caused });
+const paymentRef = z.strictObject({ paymentId: id("pay"), ...caused });
 /** Payouts that became due together; the job's id is the first one's. */
-const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")) });
+const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")), ...caused });
 /** `block` is the one that the watcher waits for. */
-const blockRef = z.strictObject({
-  chain: chainId,
-  block: z.number().int().min(0),
-});
+const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...caused });
 /** `at` is a second of Unix time, so that all worker processes together ring one sweep a second. */
-const tick = z.strictObject({ at: z.number().int().min(0) });
+const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
 const job = <D>(spec: JobSpec<D>) => spec;
 

@@ -22,6 +22,8 @@ export type ConsumeOptions = {
    * and signed bytes into their messages.
    */
   describe: (cause: unknown) => string;
+  /** Runs a handler so that its log lines, and the jobs it rings, carry these. */
+  inContext: <T>(fields: { requestId: string | undefined; job: string | undefined }, work: () => T) => T;
   log: Logger;
   metrics: Metrics;
 };
@@ -37,16 +39,18 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   const { metrics, log } = options;
   const spec = catalog[name];
 
+  const told = (job: Job) => ({ queue: name, job: job.id, requestId: (job.data as { requestId?: string }).requestId });
+
   /**
    * Passing trouble is thrown for BullMQ to try again, until the tries are used up; anything else is a bug. What is
    * thrown is always a new error, because BullMQ keeps its message and its stack with the job.
    */
   const judge = (job: Job, cause: unknown): "gave_up" => {
     if (!options.isTransient(cause)) {
-      log.error({ queue: name, job: job.id, err: cause }, "job failed and is kept");
+      log.error({ ...told(job), err: cause }, "job failed and is kept");
       throw new UnrecoverableError(options.describe(cause));
     }
-    log.warn({ queue: name, job: job.id, tries: job.attemptsMade + 1, err: cause }, "passing trouble");
+    log.warn({ ...told(job), tries: job.attemptsMade + 1, err: cause }, "passing trouble");
     if (job.attemptsMade + 1 < spec.attempts) throw new Error(options.describe(cause));
     return "gave_up";
   };
@@ -58,7 +62,13 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
       metrics.jobWaitSeconds.observe({ queue: name }, Math.max(0, Date.now() - due) / 1000);
     const end = (outcome: "done" | "again" | "retried" | "gave_up" | "failed") => {
       metrics.jobs.inc({ queue: name, outcome });
-      stop({ outcome });
+      const seconds = stop({ outcome });
+      const { requestId } = job.data as { requestId?: string };
+      // A line for each job that somebody's request has caused; the others are counted.
+      log[requestId === undefined ? "debug" : "info"](
+        { ...told(job), outcome, ms: Math.round(seconds * 1_000) },
+        "job ended",
+      );
     };
     const parsed = spec.data.safeParse(job.data);
     if (!parsed.success) {
@@ -69,7 +79,9 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     }
     let outcome: Outcome | "gave_up";
     try {
-      outcome = await handle(parsed.data as JobData<N>, options.signal).catch((cause: unknown) => judge(job, cause));
+      const { requestId } = parsed.data;
+      const work = () => handle(parsed.data as JobData<N>, options.signal);
+      outcome = await options.inContext({ requestId, job: job.id }, work).catch((cause: unknown) => judge(job, cause));
     } catch (error) {
       end(error instanceof UnrecoverableError ? "failed" : "retried");
       throw error;

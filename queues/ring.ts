@@ -13,13 +13,20 @@ export type Bell<N extends QueueName = QueueName> = { data: JobData<N>; again?: 
  */
 export type Ring = <N extends QueueName>(queue: N, bells: readonly Bell<N>[]) => Promise<void>;
 
-export type RingDeps = { redis: Redis; prefix: string; log: Logger; metrics: Metrics };
+export type RingDeps = {
+  redis: Redis;
+  prefix: string;
+  log: Logger;
+  metrics: Metrics;
+  /** The request that is being served, if one is. */
+  requestId?: () => string | undefined;
+};
 
 /** Failed jobs kept for people to see, per queue. */
 const KEPT_FAILED = 1_000;
 
 /** Opens one BullMQ queue per catalogue name. Close after the last ring. */
-export function openRing({ redis, prefix, log, metrics }: RingDeps): {
+export function openRing({ redis, prefix, log, metrics, requestId }: RingDeps): {
   ring: Ring;
   queues: Queue[];
   close(): Promise<void>;
@@ -44,9 +51,10 @@ export function openRing({ redis, prefix, log, metrics }: RingDeps): {
   const ring: Ring = async (name, bells) => {
     if (bells.length === 0) return;
     const queue = queues.get(name);
+    const cause = requestId?.();
     const jobs = bells.map(({ data, again, delayMs }) => ({
       name,
-      data,
+      data: cause === undefined ? data : { ...data, requestId: cause },
       opts: { jobId: jobId(name, data, again ?? 0), ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
     }));
     try {

@@ -17,6 +17,8 @@ export type WorkerDeps = PaymentDeps &
     keys: ReadonlyMap<string, EvmKeys>;
     verifier: Verifier;
     isTransient: (cause: unknown) => boolean;
+    /** Runs what is done for several jobs at once: its lines and its rings are no single request's. */
+    outOfContext: <T>(work: () => T) => T;
     startedAt: Date;
   };
 
@@ -30,7 +32,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const watch = createWatch(deps);
   const together = { most: 50, waitMs: 10, isOnes: (cause: unknown) => !deps.isTransient(cause) };
   const verify = gather(async (ids: string[]) => {
-    await verifyAttempts(deps, ids);
+    await deps.outOfContext(() => verifyAttempts(deps, ids));
     return ids;
   }, together);
 
@@ -39,7 +41,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       await verify(attemptId);
       return done;
     },
-    "relay-permit": async ({ chain }) => ((await relay(chain)) === "more" ? { again: 0 } : done),
+    "relay-permit": async ({ chain }) =>
+      (await deps.outOfContext(() => relay(chain))) === "more" ? { again: 0 } : done,
     "submit-solana": async () => ({ again: NOT_YET_MS }),
     "watch-chain": async ({ chain, block }, signal) => {
       const turn = await watch({ chain, signal });

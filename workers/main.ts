@@ -9,6 +9,7 @@ import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.ts";
 import { createLog } from "../ops/log.ts";
+import { readLogFields, withLogFields, withoutLogFields } from "../ops/log-context.ts";
 import { createMetrics } from "../ops/metrics.ts";
 import { readKey, readNetworks } from "../ops/networks.ts";
 import { createOutward } from "../ops/outward.ts";
@@ -43,7 +44,7 @@ async function work(config: WorkerConfig): Promise<void> {
   const networks = readNetworks(config.NETWORKS_FILE);
   const keys = new Map(networks.chains.map((network) => [network.chain, openEvmKeys(network, readKey)]));
 
-  const log = createLog({ level: config.LOG_LEVEL, role: "worker" });
+  const log = createLog({ level: config.LOG_LEVEL, role: "worker", context: readLogFields });
   const shutdown = createShutdown({ log });
   installSignals(shutdown, { log });
   const registry = new Registry();
@@ -58,7 +59,13 @@ async function work(config: WorkerConfig): Promise<void> {
   const onRedisError = (err: Error) => log.warn({ err }, "redis connection");
   const redis = openRedis(config.REDIS_URL, onRedisError);
   shutdown.onClose("redis", () => redis.disconnect());
-  const { ring, queues, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });
+  const { ring, queues, close } = openRing({
+    redis,
+    prefix: config.REDIS_PREFIX,
+    log,
+    metrics,
+    requestId: () => readLogFields().requestId,
+  });
   shutdown.onClose("queues", close);
 
   const now = () => new Date();
@@ -97,6 +104,7 @@ async function work(config: WorkerConfig): Promise<void> {
     metrics,
     now,
     isTransient,
+    outOfContext: withoutLogFields,
     startedAt: now(),
   };
   await retryStart({ ...deps, signal: shutdown.signal }, async () => {
@@ -117,6 +125,7 @@ async function work(config: WorkerConfig): Promise<void> {
     signal: shutdown.signal,
     isTransient,
     describe: describeBriefly,
+    inContext: withLogFields,
     log,
     metrics,
   };

@@ -160,10 +160,19 @@ async function describeProcesses({
     return (line: string) => void stream.write(`${line}\n`);
   };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
+  // Everybody is 127.0.0.1 here, and benches ask as much as they can.
+  const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
+  const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
   const worker = { ...common, ...publicUrl, ...chain.keys.env, DRAIN_MS: String(drainMs) };
   const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
   return [
-    { role: "api", port: PORT, metricsPort: apiMetrics, env: { ...common, ...publicUrl }, onLine: logTo("api") },
+    {
+      role: "api",
+      port: PORT,
+      metricsPort: apiMetrics,
+      env: { ...common, ...publicUrl, ...limits },
+      onLine: logTo("api"),
+    },
     ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
       return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
     }),

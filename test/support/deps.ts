@@ -75,8 +75,9 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const owner = randomUUID();
   const verifier = createVerifier({ db, chains });
   const { now } = clock;
+  const outOfContext = <T>(work: () => T) => work();
   const said = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
-  const deps = { db, chains, networks, keys, owner, verifier, ...said, now, startedAt: now() };
+  const deps = { db, chains, networks, keys, owner, verifier, ...said, now, startedAt: now(), outOfContext };
   return { deps, db, databaseUrl, clock, rung, announced, lines, evm: getChain(chains, chain.id) };
 }
 

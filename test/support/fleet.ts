@@ -47,6 +47,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     PUBLIC_URL: "http://127.0.0.1:8080",
     DATA_KEYS: testDataKeys,
     ALLOW_PRIVATE_ADDRESSES: "true",
+    RATE_LIMIT_PER_ADDRESS: "0",
+    RATE_LIMIT_PER_KEY: "0",
     LOG_LEVEL: "info",
     ...options.env,
   };

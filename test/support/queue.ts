@@ -1,6 +1,7 @@
 import type { Worker } from "bullmq";
 import { Registry } from "prom-client";
 import { createLog } from "../../ops/log.ts";
+import { readLogFields, withLogFields } from "../../ops/log-context.ts";
 import { createMetrics } from "../../ops/metrics.ts";
 import { describeBriefly } from "../../ops/redaction.ts";
 import type { QueueName } from "../../queues/catalog.ts";
@@ -19,7 +20,7 @@ export async function openQueues(at: { url?: string; prefix?: string } = {}) {
   const log = createLog({ level: "debug", role: "test" }, { write: (line) => void lines.push(line) });
   const metrics = createMetrics(new Registry(), "worker");
   const redis = openRedis(url, () => undefined);
-  const { ring, queues, close } = openRing({ redis, prefix, log, metrics });
+  const { ring, queues, close } = openRing({ redis, prefix, log, metrics, requestId: () => readLogFields().requestId });
   const queue = (name: QueueName) => {
     const found = queues.find((one) => one.name === name);
     if (!found) throw new Error(`there is no queue ${name}`);
@@ -45,6 +46,7 @@ export async function openQueues(at: { url?: string; prefix?: string } = {}) {
       signal: new AbortController().signal,
       isTransient: (cause) => (cause as { transient?: boolean }).transient === true,
       describe: describeBriefly,
+      inContext: withLogFields,
       log,
       metrics,
     });

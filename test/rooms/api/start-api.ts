@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { sql } from "kysely";
 import { Registry } from "prom-client";
+import { createLimits, type LimitSettings } from "../../../api/limits.ts";
 import { buildServer } from "../../../api/server.ts";
 import { createWaiters } from "../../../api/waiters.ts";
 import { openChains } from "../../../chains/open.ts";
@@ -10,6 +11,7 @@ import { openDb } from "../../../db/open.ts";
 import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode } from "../../../db/tables.ts";
 import { createLog } from "../../../ops/log.ts";
+import { readLogFields, withLogFields } from "../../../ops/log-context.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { parseNetworks } from "../../../ops/networks.ts";
 import { createOutward, type Outward } from "../../../ops/outward.ts";
@@ -67,13 +69,19 @@ export type StartOptions = {
   redisUrl?: string;
   /** A database that another api serves too; one of its own when unset. */
   databaseUrl?: string;
+  /** Requests a minute; without limit when unset. */
+  limits?: LimitSettings;
+  trustedProxies?: string[];
+  /** A prefix whose counts another api shares. */
+  redisPrefix?: string;
   /** How servers that callers name are asked; any address when unset. */
   outward?: Outward;
 };
 
 /** The ingress as main.ts puts it together, listening on a free port, on a database and Redis prefix of one's own. */
 export async function startApi(options: StartOptions = {}) {
-  const place = redisPrefix();
+  const { url: sharedRedis, prefix: ownPrefix } = redisPrefix();
+  const place = { url: sharedRedis, prefix: options.redisPrefix ?? ownPrefix };
   const redisUrl = options.redisUrl ?? place.url;
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
@@ -84,15 +92,30 @@ export async function startApi(options: StartOptions = {}) {
   const db = openDb(databaseUrl, { max: 5, onStatement: () => void statements.count++ });
   const redis = openRedis(redisUrl, () => undefined);
   const subscriber = openPatientRedis(redisUrl, () => undefined);
-  const { ring, close } = openRing({ redis, prefix: place.prefix, log, metrics });
+  const { ring, close } = openRing({
+    redis,
+    prefix: place.prefix,
+    log,
+    metrics,
+    requestId: () => readLogFields().requestId,
+  });
   const announce = createAnnounce(redis, place.prefix);
   const networks = parseNetworks(networksDocument);
   const chains = openChains(networks, metrics);
   const kept = { sealer: testSealer(), outward: options.outward ?? createOutward({ allowPrivate: true }) };
   const deps = { db, chains, networks, ring, announce, ...kept, log, metrics, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
+  const limits = createLimits({ redis, prefix: place.prefix, metrics }, options.limits ?? { perAddress: 0, perKey: 0 });
+  const inContext = withLogFields;
   await listen(subscriber, place.prefix, waiters.wake);
-  const app = buildServer({ ...deps, waiters, publicUrl });
+  const app = buildServer({
+    ...deps,
+    waiters,
+    limits,
+    trustedProxies: options.trustedProxies ?? [],
+    inContext,
+    publicUrl,
+  });
   await app.listen({ host: "127.0.0.1", port: 0 });
   atEnd(async () => {
     await app.close();
@@ -105,6 +128,7 @@ export async function startApi(options: StartOptions = {}) {
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   return {
     url,
+    prefix: place.prefix,
     databaseUrl,
     app,
     deps,

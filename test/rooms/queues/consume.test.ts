@@ -2,6 +2,7 @@ import type { Job, Queue } from "bullmq";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { createLog } from "../../../ops/log.ts";
+import { withLogFields } from "../../../ops/log-context.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { describeBriefly } from "../../../ops/redaction.ts";
 import { openPatientRedis, openRedis } from "../../../queues/connection.ts";
@@ -33,7 +34,8 @@ async function serve(handle: Handler<"expire-payment">, isTransient: (cause: unk
   await waitFor(() => redis.status === "ready", { within: 10_000 });
   const { ring, queues, close } = openRing({ redis, prefix, log, metrics });
   const { signal } = new AbortController();
-  const options = { connect: () => blocking, prefix, signal, isTransient, describe: describeBriefly, log, metrics };
+  const told = { describe: describeBriefly, inContext: withLogFields, log, metrics };
+  const options = { connect: () => blocking, prefix, signal, isTransient, ...told };
   const worker = consume("expire-payment", handle, options);
   atEnd(async () => {
     await worker.close();

@@ -121,7 +121,12 @@ test("payments that nobody pays are ended by their own jobs; the sweep finds not
 });
 
 /** These stay silent until what they count has gone wrong; a test of the trouble itself has to show that they speak. */
-const onlyInTrouble = ["pay_ring_failures_total", "pay_chain_reorgs_total", "pay_chain_reorg_depth_blocks"];
+const onlyInTrouble = [
+  "pay_rate_limited_total",
+  "pay_ring_failures_total",
+  "pay_chain_reorgs_total",
+  "pay_chain_reorg_depth_blocks",
+];
 
 test("every metric is set by a run of payments, and nothing is alerted on or drawn that nobody sets", async () => {
   const testPayment = await createPayment(fleet.testShop, { referenceId: "test", cents: "100" });

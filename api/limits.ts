@@ -1,0 +1,89 @@
+import type { FastifyReply } from "fastify";
+import type { Redis } from "ioredis";
+import ipaddr from "ipaddr.js";
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
+import type { Metrics } from "../ops/metrics.ts";
+import { type Refusal, refuse } from "../payments/errors.ts";
+
+/** Whose requests are counted together. */
+export type LimitedBy = "address" | "key";
+
+/** Counts a request; gives a refusal when there were too many, after putting the usual headers on the reply. */
+export type Limits = { [By in LimitedBy]: (who: string, reply: FastifyReply) => Promise<Refusal | undefined> };
+
+/** Requests a minute; 0 for no limit. */
+export type LimitSettings = { perAddress: number; perKey: number };
+
+const WINDOW_SECONDS = 60;
+/** A Redis that hangs must not hold a call: after this the process counts by itself, milliseconds. */
+const REDIS_WITHIN_MS = 100;
+
+/**
+ * Counts requests per minute in Redis, so that all replicas count together: one command each. While Redis is away every
+ * process counts for itself.
+ */
+export function createLimits(
+  deps: { redis: Redis; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
+  { perAddress, perKey }: LimitSettings,
+): Limits {
+  return { address: createLimit(deps, "address", perAddress), key: createLimit(deps, "key", perKey) };
+}
+
+function createLimit(
+  { redis, prefix, metrics }: Parameters<typeof createLimits>[0],
+  by: LimitedBy,
+  points: number,
+): Limits[LimitedBy] {
+  if (points === 0) return async () => undefined;
+  const alone = new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
+  const together = new RateLimiterRedis({
+    storeClient: redis,
+    points,
+    duration: WINDOW_SECONDS,
+    keyPrefix: `${prefix}:limit:${by}`,
+    // Who is far over the limit costs no command any more.
+    inMemoryBlockOnConsumed: points + 1,
+    rejectIfRedisNotReady: true,
+  });
+  const count = async (who: string): Promise<RateLimiterRes> => {
+    try {
+      return await within(REDIS_WITHIN_MS, together.consume(who));
+    } catch (error) {
+      if (error instanceof RateLimiterRes) throw error;
+      return alone.consume(who);
+    }
+  };
+  return async (who, reply) => {
+    const [result, over] = await count(who).then(
+      (counted): [RateLimiterRes, boolean] => [counted, false],
+      (refused: RateLimiterRes): [RateLimiterRes, boolean] => [refused, true],
+    );
+    const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1_000));
+    reply.headers({
+      "ratelimit-limit": points,
+      "ratelimit-remaining": Math.max(0, result.remainingPoints),
+      "ratelimit-reset": seconds,
+    });
+    if (!over) return undefined;
+    metrics.rateLimited.inc({ by });
+    reply.header("retry-after", seconds);
+    return refuse("rate_limited", `more than ${points} requests a minute from one ${by}; again in ${seconds} s`);
+  };
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`Redis took longer than ${ms} ms`)), ms);
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
+}
+
+/** What stands for an address: an IPv6 customer has a whole /64. */
+export function addressGroup(ip: string): string {
+  if (!ipaddr.isValid(ip)) return ip;
+  const address = ipaddr.process(ip);
+  if (address.kind() === "ipv4") return address.toString();
+  return `${(address as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
+}

@@ -1,0 +1,24 @@
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+
+/** Versions of the contract that are served, the oldest first. Why they answer alike: docs/decisions/versions.md. */
+export const versions = ["2026-02-18", "2026-02-19.preview", "2026-02-19"] as const;
+
+/** Pins an account to a stable version, forward only. Refuses with `unknown_api_version` and `api_version_downgrade`. */
+export async function pinVersion(
+  deps: Pick<PaymentDeps, "db">,
+  args: { accountId: string; version: string },
+): Promise<Result<{ version: string }>> {
+  const stable = versions.filter((version) => !version.endsWith(".preview"));
+  if (!stable.some((version) => version === args.version))
+    return refuse("unknown_api_version", `version: expected one of ${stable.join(", ")}`);
+  const row = await deps.db
+    .updateTable("account")
+    .set({ api_version: args.version })
+    .where("id", "=", args.accountId)
+    .where("api_version", "<=", args.version)
+    .returning("api_version")
+    .executeTakeFirst();
+  if (row) return done({ version: row.api_version });
+  return refuse("api_version_downgrade", "version: there is no such account, or it is at a newer one already");
+}
