@@ -1,6 +1,12 @@
 import type { z } from "zod";
 import { done, type ErrorCode, type Result, refuse } from "../payments/errors.ts";
 
+/** What the library says where a schema has no words of its own. */
+function inPlainWords(message: string): string {
+  const said = message.replace(/^Invalid input: /, "");
+  return said.replace(/^expected (.+), received undefined$/, "is missing, expected $1");
+}
+
 /** Faults told in one message at most. */
 const MOST_FAULTS = 5;
 
@@ -18,6 +24,6 @@ export function parseInput<S extends z.ZodType>(
   if (parsed.success) return done(parsed.data);
   const faults = parsed.error.issues
     .slice(0, MOST_FAULTS)
-    .map((issue) => `${issue.path.join(".") || whole}: ${issue.message}`);
+    .map((issue) => `${issue.path.join(".") || whole}: ${inPlainWords(issue.message)}`);
   return refuse(code, faults.join("; "));
 }

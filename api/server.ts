@@ -2,6 +2,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { closeUnusedConnections } from "./connections.ts";
 import { allowGatewayOrigins } from "./cors.ts";
 import type { ApiDeps } from "./deps.ts";
+import { serveDocs } from "./docs.ts";
 import { acceptEmptyJson } from "./empty-json.ts";
 import { answerBrokenRequest, answerEarlyFailure, answerFailure } from "./failures.ts";
 import { serveLogos } from "./logos.ts";
@@ -47,5 +48,6 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
   allowGatewayOrigins(app);
   serveOperations(app, deps);
   serveLogos(app, deps);
+  serveDocs(app, deps.publicUrl);
   return app;
 }

@@ -93,12 +93,21 @@ export async function pay(
   return await confirm(shop, paymentId, { optionId: option.id, results: await signOption(option, buyer) });
 }
 
+type Answer = { status: number; body: unknown };
+let onAnswer: ((method: string, path: string, answer: Answer) => void) | undefined;
+
+/** Lets tests look at every answer that these moves get. */
+export function watchAnswers(look: (method: string, path: string, answer: Answer) => void): void {
+  onAnswer = look;
+}
+
 /** JSON in and out; an answer that is no success becomes an error with the service's own words. */
 async function call({ baseUrl, caller }: Shop, method: string, path: string, body?: unknown): Promise<unknown> {
   const headers = { "api-key": caller.apiKey, "merchant-id": caller.merchantId, "content-type": "application/json" };
   const sent = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
   const response = await fetch(`${baseUrl}${path}`, { ...sent, signal: AbortSignal.timeout(40_000) });
   const text = await response.text();
+  onAnswer?.(method, path, { status: response.status, body: JSON.parse(text) });
   if (!response.ok) throw new Error(`${method} ${path.split("?", 1)[0]} answered ${response.status}: ${text}`);
   return JSON.parse(text);
 }

@@ -1,12 +1,16 @@
 import type { Address } from "viem";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { seedAccount } from "../../ops/local/seed.ts";
-import type { Shop } from "../../ops/local/wallet.ts";
+import { type Shop, watchAnswers } from "../../ops/local/wallet.ts";
 import { type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
+import { checkAnswer } from "./contract.ts";
 import { createDatabase } from "./database.ts";
 import { testDataKeys } from "./deps.ts";
 import { type SpawnedProcess, spawnProcess } from "./process.ts";
 import { type RedisPlace, redisPrefix } from "./redis.ts";
+
+// Whatever a test asks of a fleet, its answers are held to the published contract.
+watchAnswers(checkAnswer);
 
 export type FleetOptions = NetworksOptions & {
   chain: TestChain;

@@ -23,6 +23,7 @@ import { createAnnounce, listen } from "../../../queues/announce.ts";
 import { openPatientRedis, openRedis } from "../../../queues/connection.ts";
 import { openRing } from "../../../queues/ring.ts";
 import { atEnd } from "../../support/at-end.ts";
+import { checkAnswer } from "../../support/contract.ts";
 import { createDatabase } from "../../support/database.ts";
 import { testSealer } from "../../support/deps.ts";
 import { redisPrefix } from "../../support/redis.ts";
@@ -162,11 +163,10 @@ function createClient(url: string) {
       ...(asked.signal ? { signal: asked.signal } : {}),
     });
     const answered = await response.text();
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: answered === "" ? {} : (JSON.parse(answered) as Record<string, unknown>),
-    };
+    const body = answered === "" ? {} : (JSON.parse(answered) as Record<string, unknown>);
+    // A 405 is about the path alone and no operation's, and so is what a browser asks beforehand.
+    if (response.status !== 405 && method !== "OPTIONS") checkAnswer(method, path, { status: response.status, body });
+    return { status: response.status, headers: response.headers, body };
   }
   return {
     get: (path: string, headers: Record<string, string> = {}, signal?: AbortSignal) =>

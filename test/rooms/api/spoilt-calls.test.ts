@@ -1,0 +1,225 @@
+import { request } from "node:http";
+import fc from "fast-check";
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { checkAnswer, contract, findOperation } from "../../support/contract.ts";
+import { startApi } from "./start-api.ts";
+import { makeValidCalls, type ValidCall } from "./valid-calls.ts";
+
+/**
+ * Calls that would go well are spoilt in every way we can think of. None may end in an error of ours or hang, and what
+ * was refused may not have written anything.
+ */
+const api = await startApi();
+const calls = await makeValidCalls(api);
+const RUNS = 60;
+const HANG_MS = 10_000;
+const seed = Number(process.env.FC_SEED ?? Date.now() % 2_147_483_647);
+
+const odd = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom<unknown>(
+      null,
+      "",
+      " ",
+      0,
+      -1,
+      1.5,
+      true,
+      [],
+      {},
+      [null],
+      "\0",
+      "\ud800",
+      "__proto__",
+      "constructor",
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<unknown>(
+      1e308,
+      -0,
+      "9".repeat(400),
+      "x".repeat(5_000),
+      "💶".repeat(50),
+      "'; drop table payment; --",
+    ),
+  },
+  { weight: 2, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
+  { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 40 }) },
+);
+/** Where in a value to put something odd: the how-manieth place, counted through all members and elements. */
+type Spoil = { at: number; how: "replace" | "drop" | "add" | "wrap"; what: unknown };
+const spoil: fc.Arbitrary<Spoil> = fc.record({
+  at: fc.nat(40),
+  how: fc.constantFrom("replace", "replace", "drop", "add", "wrap"),
+  what: odd,
+});
+const text = fc.oneof(
+  fc.string({ maxLength: 30 }),
+  fc.constantFrom("%", "%00", "%2F..%2F", "..", "%ff", "a b", "?", "#", "\ud800"),
+);
+const spoilt = fc.record({
+  body: fc.option(fc.array(spoil, { minLength: 1, maxLength: 3 })),
+  raw: fc.option(
+    fc.constantFrom(
+      "{",
+      "[]",
+      "null",
+      '"x"',
+      "{}{}",
+      '{"a":1e999}',
+      "\u0000",
+      `${"[".repeat(2_000)}`,
+      '{"__proto__":{"x":1}}',
+      "",
+    ),
+    { freq: 8 },
+  ),
+  type: fc.option(
+    fc.constantFrom("text/plain", "application/json; charset=utf-16", "multipart/form-data", "x", "application/json;"),
+    { freq: 8 },
+  ),
+  path: fc.option(fc.record({ at: fc.nat(6), with: text }), { freq: 4 }),
+  query: fc.option(
+    fc.array(
+      fc.tuple(
+        fc.constantFrom(
+          "limit",
+          "cursor",
+          "status",
+          "maxPollMs",
+          "startTs",
+          "sortBy",
+          "network",
+          "x",
+          "includePaymentInfo",
+          "merchantId",
+        ),
+        text,
+      ),
+      { maxLength: 4 },
+    ),
+    { freq: 3 },
+  ),
+  header: fc.option(
+    fc.tuple(
+      fc.constantFrom(
+        "api-key",
+        "merchant-id",
+        "idempotency-key",
+        "svc-version",
+        "authorization",
+        "app-id",
+        "client-id",
+        "x-request-id",
+        "accept",
+      ),
+      fc.oneof(
+        fc.constantFrom("", " ", "é", "a,b", "Bearer", "Bearer x y", "\t", "x".repeat(3_000)),
+        fc.string({ maxLength: 20 }),
+      ),
+    ),
+    { freq: 3 },
+  ),
+});
+type Spoilt = typeof spoilt extends fc.Arbitrary<infer T> ? T : never;
+
+function applySpoil(value: unknown, { at, how, what }: Spoil): unknown {
+  const copy = structuredClone(value);
+  const places: { holder: Record<string, unknown>; name: string }[] = [];
+  const walk = (node: unknown): void => {
+    if (typeof node !== "object" || node === null) return;
+    for (const name of Object.keys(node)) {
+      places.push({ holder: node as Record<string, unknown>, name });
+      walk((node as Record<string, unknown>)[name]);
+    }
+  };
+  walk(copy);
+  const place = places[at % Math.max(1, places.length)];
+  if (!place || how === "wrap") return how === "wrap" ? [copy] : what;
+  const { holder, name } = place;
+  if (how === "drop") delete holder[name];
+  else if (how === "add") holder[`${name}2`] = what;
+  else holder[name] = what;
+  return copy;
+}
+
+/** By hand, because fetch would mend half of what is wrong. Undefined when it cannot even be written as HTTP. */
+function send(call: ValidCall, how: Spoilt): Promise<{ status: number; text: string; path: string } | undefined> {
+  const [base = "", query = ""] = call.path.split("?");
+  const parts = base.split("/");
+  if (how.path) parts[2 + (how.path.at % (parts.length - 2))] = how.path.with;
+  const pairs = (how.query ?? []).map(([name, value]) => `${name}=${value}`).join("&");
+  const path = `${parts.join("/")}${query || pairs ? `?${[query, pairs].filter(Boolean).join("&")}` : ""}`;
+  const changed = how.body && call.body !== undefined ? how.body.reduce(applySpoil, call.body) : call.body;
+  const body = how.raw ?? (call.body === undefined ? undefined : JSON.stringify(changed));
+  const headers: Record<string, string> = { ...call.headers };
+  if (body !== undefined) {
+    headers["content-type"] = how.type ?? "application/json";
+    headers["content-length"] = String(Buffer.byteLength(body));
+  }
+  if (how.header) headers[how.header[0]] = how.header[1];
+  const { hostname, port } = new URL(api.url);
+  return new Promise((resolve, reject) => {
+    let asking: ReturnType<typeof request>;
+    try {
+      asking = request({ hostname, port, method: call.method, path, headers, timeout: HANG_MS });
+    } catch {
+      return resolve(undefined);
+    }
+    asking.on("timeout", () => reject(new Error("it hangs")));
+    asking.on("error", reject);
+    asking.on("response", async (response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk as Buffer);
+      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8"), path });
+    });
+    asking.end(body);
+  });
+}
+
+/** Every row of every table, as counts and newest versions. */
+async function readTables(): Promise<string> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select tablename as name from pg_tables where schemaname = 'public' and tablename not like 'kysely%' order by 1`.execute(
+    api.db,
+  );
+  const all = tables.map(
+    ({ name }) => sql`select ${sql.lit(name)} as name, count(*)::text as rows,
+    coalesce(max(xmin::text::bigint), 0)::text as newest from ${sql.table(name)}`,
+  );
+  const { rows } = await sql`${sql.join(all, sql` union all `)}`.execute(api.db);
+  return JSON.stringify(rows);
+}
+
+const names = Object.values(contract.paths).flatMap((methods) =>
+  Object.values(methods).map(({ operationId }) => operationId),
+);
+test.each(names)(
+  "%s: spoilt calls are refused by name, or go well; nothing hangs, fails on our side or half happens",
+  async (name) => {
+    await fc.assert(
+      fc.asyncProperty(spoilt, async (how) => {
+        const call = await calls[name]?.();
+        if (!call) throw new Error(`nobody knows how to call ${name}`);
+        const before = await readTables();
+        const answer = await send(call, how);
+        if (!answer) return;
+        if (answer.status >= 500)
+          throw new Error(`${call.method} ${answer.path} answered ${answer.status}: ${answer.text}`);
+        if (answer.status < 400) return;
+        const body = JSON.parse(answer.text) as { code: string; message: string };
+        // A path that was spoilt may be another operation's, or nobody's.
+        if (answer.status === 404 && !findOperation(call.method, answer.path)) expect(body).toHaveProperty("code");
+        else if (answer.status !== 405 && answer.status !== 431)
+          checkAnswer(call.method, answer.path, { status: answer.status, body });
+        expect(body.message).not.toMatch(/zod|undefined|\[object|Error:|at .*\.ts/);
+        expect(await readTables()).toBe(before);
+      }),
+      { numRuns: RUNS, seed, endOnFailure: true },
+    );
+  },
+);
