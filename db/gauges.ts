@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
 /** What may owe a job. */
-export type OwedTable = "payment" | "attempt" | "transfer" | "settlement" | "chain_cursor";
+export type OwedTable = "payment" | "attempt" | "transfer" | "settlement" | "chain_cursor" | "webhook_delivery";
 
 /**
  * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
@@ -18,8 +18,21 @@ export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTa
     union all select 'transfer', min(greatest(created_at, hold_until)) from transfer
       where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now}
     union all select 'settlement', min(created_at) from settlement where due_at <= ${pushed} and created_at <= ${now}
-    union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}`.execute(db);
+    union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
+    union all select 'webhook_delivery', min(first.due_at) from webhook_endpoint e cross join lateral (
+      select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1
+    ) first`.execute(db);
   return rows;
+}
+
+/** When the oldest event happened that its endpoint has not taken yet and that is not given up; null for none. */
+export async function findOldestPendingEvent(db: Db): Promise<Date | null> {
+  const row = await db
+    .selectFrom("webhook_delivery")
+    .select(({ fn }) => fn.min("at").as("at"))
+    .where("state", "=", "pending")
+    .executeTakeFirstOrThrow();
+  return row.at;
 }
 
 /** What a lane has on its way. Fees in wei per gas; null where there is no such transaction. */

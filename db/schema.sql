@@ -402,12 +402,12 @@ create table webhook_delivery (
   last_outcome text,
   delivered_at timestamp with time zone,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  CHECK (((state = 'pending'::text) = (due_at IS NOT NULL))),
   CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'given_up'::text]))),
   FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
-  UNIQUE (endpoint_id, payment_id, type)
+  UNIQUE (payment_id, endpoint_id, type)
 );
 
 create table webhook_endpoint (
@@ -420,6 +420,9 @@ create table webhook_endpoint (
   previous_key_id text,
   previous_secret bytea,
   previous_until timestamp with time zone,
+  owner text,
+  busy_until timestamp with time zone,
+  due_try integer not null default 0,
   created_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
@@ -450,8 +453,10 @@ CREATE INDEX transfer_due ON public.transfer USING btree (due_at) WHERE (due_at 
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_slot ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
-CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX webhook_delivery_payment ON public.webhook_delivery USING btree (payment_id);
+CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX webhook_delivery_given_up ON public.webhook_delivery USING btree (endpoint_id, at) WHERE (state = 'given_up'::text);
+CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (endpoint_id, at);
+CREATE INDEX webhook_delivery_pending ON public.webhook_delivery USING btree (at) WHERE (state = 'pending'::text);
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
@@ -477,7 +482,7 @@ AS $function$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
     select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.settled',
-      p.state_version, new.paid_at, new.paid_at
+      p.state_version + 1, new.paid_at, new.paid_at
     from payment p
     join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null
     where p.settlement_id = new.id;

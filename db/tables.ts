@@ -124,6 +124,12 @@ export type Tables = {
     previous_key_id: string | null;
     previous_secret: Buffer | null;
     previous_until: Date | null;
+    /** Who is delivering to it now. */
+    owner: string | null;
+    /** Until when somebody delivers to it (`owner`), or has been rung to do so. */
+    busy_until: Date | null;
+    /** How often somebody has been rung for it. */
+    due_try: Generated<number>;
     created_at: Date;
     deleted_at: Date | null;
   };
@@ -139,7 +145,9 @@ export type Tables = {
     tries: Generated<number>;
     last_outcome: string | null;
     delivered_at: Date | null;
-  } & Due;
+    /** When the next attempt is due; null unless pending. */
+    due_at: Date | null;
+  };
   payment_option: {
     id: string;
     payment_id: string;

@@ -66,6 +66,13 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ),
     attempts: counter("pay_attempts_total", "Confirms that were judged, by outcome", ["outcome"]),
     settlementMoves: counter("pay_settlement_moves_total", "Settlements that changed state", ["mode", "from", "to"]),
+    webhookDeliveries: counter("pay_webhook_deliveries_total", "Attempts to deliver a webhook event, by outcome", [
+      "outcome",
+    ]),
+    webhookOldestSeconds: gauge(
+      "pay_webhook_oldest_pending_age_seconds",
+      "Age of the oldest webhook event that its endpoint has not taken (whole system: read with max by)",
+    ),
 
     /** Transfers, lanes, chains */
     transferMoves: counter("pay_transfer_moves_total", "Transfers that changed state", [

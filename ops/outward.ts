@@ -16,12 +16,17 @@ export type OutwardRequest = {
   maxBytes: number;
   /** Redirects followed, each checked like the first address. */
   redirects: number;
+  /** True when the status is all that counts: the answer is there with its headers, and the body is thrown away. */
+  statusOnly?: boolean;
 };
 
-/** What came back, or why nothing did, in words for the caller. `body` is complete. */
+/** Why nothing came back: nobody answered, not in time, an address that is none of the public internet, or a misfit. */
+export type OutwardFault = "unreachable" | "timeout" | "private_address" | "unfit";
+
+/** What came back, or why nothing did, `reason` in words for the caller. `body` is complete. */
 export type OutwardAnswer =
   | { ok: true; status: number; headers: IncomingMessage["headers"]; body: Buffer }
-  | { ok: false; reason: string };
+  | { ok: false; fault: OutwardFault; reason: string };
 
 /** Asks a server that a caller has named, and no other: never one of a private network. Never throws. */
 export type Outward = (request: OutwardRequest) => Promise<OutwardAnswer>;
@@ -38,7 +43,13 @@ export type OutwardOptions = {
 };
 
 /** A failure with words for the caller; anything else is told as "cannot be reached". */
-class Unfit extends Error {}
+class Unfit extends Error {
+  readonly fault: OutwardFault;
+  constructor(reason: string, fault: OutwardFault = "unfit") {
+    super(reason);
+    this.fault = fault;
+  }
+}
 
 const ACCEPTED = "identity";
 
@@ -49,10 +60,27 @@ export function createOutward(options: OutwardOptions): Outward {
     try {
       return await follow(options, request, signal);
     } catch (error) {
-      if (signal.aborted) return { ok: false, reason: `took longer than ${request.timeoutMs / 1_000} s` };
-      return { ok: false, reason: error instanceof Unfit ? error.message : "cannot be reached" };
+      if (signal.aborted)
+        return { ok: false, fault: "timeout", reason: `took longer than ${request.timeoutMs / 1_000} s` };
+      if (error instanceof Unfit) return { ok: false, fault: error.fault, reason: error.message };
+      return { ok: false, fault: "unreachable", reason: "cannot be reached" };
     }
   };
+}
+
+/**
+ * What is wrong with a URL that is to be asked later, as far as it can be told without asking anybody: the scheme, a
+ * password in it, a private address written out. Undefined when nothing is.
+ */
+export function findUrlFault(options: OutwardOptions, text: string): string | undefined {
+  try {
+    const host = hostOf(readUrl(options, text));
+    if (isIP(host)) checkAddresses(options, [host]);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Unfit) return error.message;
+    throw error;
+  }
 }
 
 async function follow(options: OutwardOptions, request: OutwardRequest, signal: AbortSignal): Promise<OutwardAnswer> {
@@ -80,7 +108,7 @@ type Answer = { status: number; headers: IncomingMessage["headers"]; body: Buffe
 
 /** The name is resolved once, here, and the connection goes to the very address that was checked. */
 async function ask(options: OutwardOptions, asked: OutwardRequest, url: URL, signal: AbortSignal): Promise<Answer> {
-  const address = await pickAddress(options, url.hostname.replace(/^\[|\]$/g, ""), signal);
+  const address = await pickAddress(options, hostOf(url), signal);
   const lookup: LookupFunction = (_name, { all }, callback) => {
     const family = isIP(address);
     if (all) callback(null, [{ address, family }]);
@@ -96,8 +124,10 @@ async function ask(options: OutwardOptions, asked: OutwardRequest, url: URL, sig
   const ca = options.ca === undefined ? {} : { ca: options.ca };
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const sending = send(url, { method, headers, lookup, signal, agent: false, ...ca }, (response) => {
+    const { statusCode: status = 0, headers } = response;
+    if (asked.statusOnly) resolve({ status, headers, body: Buffer.alloc(0) });
     readBody(response, asked.maxBytes).then(
-      (read) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: read }),
+      (read) => resolve({ status, headers, body: read }),
       (error: unknown) => {
         sending.destroy();
         reject(error);
@@ -112,12 +142,19 @@ async function ask(options: OutwardOptions, asked: OutwardRequest, url: URL, sig
 async function pickAddress(options: OutwardOptions, host: string, signal: AbortSignal): Promise<string> {
   const addresses = isIP(host) ? [host] : await within(signal, (options.resolve ?? resolveName)(host));
   const [first] = addresses;
-  if (first === undefined) throw new Unfit("the name has no address");
-  // One private address among public ones is enough: which of them is used is not for the name's owner to choose.
-  if (!options.allowPrivate && !addresses.every(options.isPublic ?? isPublicAddress))
-    throw new Unfit("is not on the public internet");
+  if (first === undefined) throw new Unfit("the name has no address", "unreachable");
+  checkAddresses(options, addresses);
   return first;
 }
+
+/** One private address among public ones is enough: which of them is used is not for the name's owner to choose. */
+function checkAddresses(options: OutwardOptions, addresses: readonly string[]): void {
+  if (!options.allowPrivate && !addresses.every(options.isPublic ?? isPublicAddress))
+    throw new Unfit("is not on the public internet", "private_address");
+}
+
+/** An IPv6 address stands in brackets in a URL. */
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "");
 
 async function resolveName(name: string): Promise<string[]> {
   return (await dnsLookup(name, { all: true })).map(({ address }) => address);

@@ -1,5 +1,6 @@
 import {
   type ChainLook,
+  findOldestPendingEvent,
   type LaneLook,
   listChainLooks,
   listLaneLooks,
@@ -24,6 +25,8 @@ export type SystemLook = {
     held: boolean;
   }[];
   chains: { chain: string; cursor: number; lagSeconds: number }[];
+  /** Age of the oldest webhook event that its endpoint has not taken. */
+  oldestEventSeconds: number;
 };
 
 /** States of a transfer that is not over. Each is told of, also when nothing stands in it. */
@@ -39,6 +42,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const owed = await listOldestOwed(deps.db, now);
   const counts = await countUnfinished(deps.db);
   const lanes = await listLaneLooks(deps.db);
+  const oldestEvent = await findOldestPendingEvent(deps.db);
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
     owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
@@ -64,6 +68,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       cursor,
       lagSeconds: secondsSince(reachedHeadAt),
     })),
+    oldestEventSeconds: secondsSince(oldestEvent),
   };
 }
 

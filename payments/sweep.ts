@@ -1,4 +1,5 @@
 import { type DueRow, takeDue, takeDueChains, takeDueTransfers } from "../db/due.ts";
+import { takeDueEndpoints } from "../db/webhooks.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /** Rows of a table taken in one statement; more are found by the next sweep, a second later. */
@@ -9,6 +10,9 @@ const LIMIT = 500;
  */
 const EXPIRY_GRACE_MS = 5_000;
 
+/** An endpoint that nobody has begun to deliver to by then is rung for again, milliseconds. */
+const ENDPOINT_AGAIN_MS = 5_000;
+
 /** Rows whose job is owed, by what they are. */
 export type Owed = {
   payments: DueRow[];
@@ -17,6 +21,8 @@ export type Owed = {
   settlements: DueRow[];
   /** Chains that nobody watches, and the block to wait for. */
   chains: { chain: string; block: number; again: number }[];
+  /** Endpoints that events are due for. `lost`: an earlier ring was not answered, or whoever answered has died. */
+  endpoints: (DueRow & { lost: boolean })[];
 };
 
 /**
@@ -33,5 +39,6 @@ export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now">)
     settlements: await takeDue(db, { table: "settlement", now, limit: LIMIT }),
     // A chain that has left the networks file keeps its cursor, and nobody can watch it.
     chains: await takeDueChains(db, { chains: [...deps.chains.keys()], now }),
+    endpoints: await takeDueEndpoints(db, { now, againAt: new Date(now.getTime() + ENDPOINT_AGAIN_MS), limit: LIMIT }),
   };
 }

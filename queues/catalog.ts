@@ -28,6 +28,8 @@ const paymentRef = z.strictObject({ paymentId: id("pay"), ...caused });
 const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")), ...caused });
 /** `block` is the one that the watcher waits for. */
 const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...caused });
+/** Whoever answers sends the endpoint everything that is due for it. */
+const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
 /** `at` is a second of Unix time, so that all worker processes together ring one sweep a second. */
 const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
@@ -76,6 +78,14 @@ export const catalog = {
     attempts: 8,
     backoffMs: 1_000,
     concurrency: 32,
+  }),
+  "deliver-webhook": job({
+    data: endpointRef,
+    subject: (d) => d.endpointId,
+    attempts: 8,
+    backoffMs: 1_000,
+    // Endpoints, not events: each waits for somebody else's server most of the time.
+    concurrency: 64,
   }),
   sweep: job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
 } as const;

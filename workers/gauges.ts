@@ -14,6 +14,7 @@ const queueOf = {
   transfer: "relay-permit",
   settlement: "settle",
   chain_cursor: "watch-chain",
+  webhook_delivery: "deliver-webhook",
 } as const satisfies Record<string, QueueName>;
 
 /** A scrape gives up on a gauge after this, milliseconds: the other metrics must arrive while Postgres or Redis hangs. */
@@ -46,6 +47,7 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.cursorLagSeconds, async (set) => {
     for (const { chain, lagSeconds } of (await look()).chains) set({ chain }, lagSeconds);
   });
+  onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await look()).oldestEventSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await look()).lanes) set({ chain, lane }, nextNonce);
   });

@@ -1,4 +1,5 @@
 import type { EvmKeys } from "../chains/evm/open.ts";
+import { deliverDue } from "../payments/deliver.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
 import { createRelay } from "../payments/relay.ts";
@@ -62,6 +63,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       await beginSettlements(deps, settlementIds);
       return done;
     },
+    "deliver-webhook": async ({ endpointId }, signal) =>
+      (await deliverDue(deps, { endpointId, signal })) === "more" ? { again: 0 } : done,
     sweep: async () => {
       await sweep(deps);
       return done;

@@ -5,7 +5,7 @@ import type { QueueName } from "../queues/catalog.ts";
 /** Rings again for every row that is owed a job. Safe to run anywhere and any number of times. */
 export async function sweep(deps: PaymentDeps): Promise<void> {
   const began = deps.now();
-  const { payments, attempts, transfers, settlements, chains } = await takeOwed(deps);
+  const { payments, attempts, transfers, settlements, chains, endpoints } = await takeOwed(deps);
 
   await deps.ring(
     "expire-payment",
@@ -30,6 +30,11 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     "watch-chain",
     chains.map(({ chain, block, again }) => ({ data: { chain, block }, again })),
   );
+  // Events have no bell of their own: this is how their endpoints are rung, and no sign of trouble.
+  await deps.ring(
+    "deliver-webhook",
+    endpoints.map(({ id, again }) => ({ data: { endpointId: id }, again })),
+  );
 
   const found: [QueueName, number][] = [
     ["expire-payment", payments.length],
@@ -37,6 +42,7 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     ["relay-permit", transfers.length],
     ["settle", settlements.length],
     ["watch-chain", chains.length],
+    ["deliver-webhook", endpoints.filter(({ lost }) => lost).length],
   ];
   for (const [queue, count] of found) deps.metrics.sweepFinds.inc({ queue }, count);
   deps.metrics.sweepLastRun.set(began.getTime() / 1000);

@@ -88,6 +88,9 @@ const statements = [
     previous_key_id text,
     previous_secret bytea,
     previous_until timestamptz,
+    owner text,
+    busy_until timestamptz,
+    due_try integer not null default 0,
     created_at timestamptz not null,
     deleted_at timestamptz
   )`,
@@ -104,11 +107,13 @@ const statements = [
     last_outcome text,
     delivered_at timestamptz,
     due_at timestamptz,
-    due_try integer not null default 0,
-    unique (endpoint_id, payment_id, type)
+    unique (payment_id, endpoint_id, type),
+    check ((state = 'pending') = (due_at is not null))
   )`,
-  "create index webhook_delivery_due on webhook_delivery (due_at) where due_at is not null",
-  "create index webhook_delivery_payment on webhook_delivery (payment_id)",
+  "create index webhook_delivery_due on webhook_delivery (endpoint_id, due_at) where due_at is not null",
+  "create index webhook_delivery_pending on webhook_delivery (at) where state = 'pending'",
+  "create index webhook_delivery_listed on webhook_delivery (endpoint_id, at)",
+  "create index webhook_delivery_given_up on webhook_delivery (endpoint_id, at) where state = 'given_up'",
   // A trigger, because no move of a payment may be forgotten: the rows commit with the move itself.
   `create function owe_webhook() returns trigger language plpgsql as $$
   begin
@@ -124,11 +129,12 @@ const statements = [
     for each row execute function owe_webhook()`,
   `create trigger payment_moved_webhook after update of state on payment
     for each row when (old.state is distinct from new.state) execute function owe_webhook()`,
+  // Being paid out is no state of a payment, and yet a step that must not look stale beside its success: one version on.
   `create function owe_settled_webhook() returns trigger language plpgsql as $$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
     select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.settled',
-      p.state_version, new.paid_at, new.paid_at
+      p.state_version + 1, new.paid_at, new.paid_at
     from payment p
     join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null
     where p.settlement_id = new.id;

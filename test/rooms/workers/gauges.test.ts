@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { createPayment, getStatus, pay, waitFinal } from "../../../ops/local/wallet.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { fundBuyer, mine, startChain, usdcBalance } from "../../support/chain.ts";
+import { registerAt, startEndpoint } from "../../support/endpoint.ts";
 import { startFleet } from "../../support/fleet.ts";
 import { scrape, sumOf } from "../../support/metrics.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -129,10 +130,15 @@ const onlyInTrouble = [
 ];
 
 test("every metric is set by a run of payments, and nothing is alerted on or drawn that nobody sets", async () => {
+  const endpoint = await startEndpoint();
+  endpoint.answer(500);
+  await registerAt(fleet.databaseUrl, fleet.testShop.caller.merchantId, endpoint.url);
   const testPayment = await createPayment(fleet.testShop, { referenceId: "test", cents: "100" });
   const held = getStatus(fleet.testShop, testPayment, 2_000);
   const api = fleet.apis[0]?.metricsUrl ?? "";
   await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
+  await waitFor(async () => ((await idleSays("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
+  await waitFor(() => endpoint.arrivals.length > 0, { within: 5_000, what: "the event of the test payment" });
   const { busy } = await scrapeBoth();
   const set = new Set(
     [...busy, ...(await scrape(api))].filter(isSet).map(({ name }) => name.replace(/_(bucket|sum|count)$/, "")),

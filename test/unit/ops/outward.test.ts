@@ -42,13 +42,16 @@ describe("what is not on the public internet is never connected to", () => {
     ["a name for a private address", url],
   ])("%s", async (_what, target) => {
     const before = asked;
-    expect(await guarded(request({ url: target }))).toEqual({ ok: false, reason: "is not on the public internet" });
+    expect(await guarded(request({ url: target }))).toMatchObject({
+      ok: false,
+      reason: "is not on the public internet",
+    });
     expect(asked).toBe(before);
   });
 
   test("a name that has a private address among public ones", async () => {
     names["logo.test"] = ["93.184.216.34", "127.0.0.1"];
-    expect(await guarded(request())).toEqual({ ok: false, reason: "is not on the public internet" });
+    expect(await guarded(request())).toMatchObject({ ok: false, reason: "is not on the public internet" });
     names["logo.test"] = ["127.0.0.1"];
   });
 
@@ -76,7 +79,7 @@ describe("what is not on the public internet is never connected to", () => {
     const careful = createOutward({ allowPrivate: false, ca: server.ca, isPublic, resolve: resolver });
     serve = (_request, response) => void response.writeHead(302, { location }).end();
     const before = asked;
-    expect(await careful(request())).toEqual({ ok: false, reason: "is not on the public internet" });
+    expect(await careful(request())).toMatchObject({ ok: false, reason: "is not on the public internet" });
     expect(asked).toBe(before + 1);
   });
 });
@@ -87,7 +90,7 @@ test.each([
   ["a password", "https://me:secret@logo.test/", "holds a user name or password"],
   ["no URL", "logo.test", "expected a URL"],
 ])("%s is refused", async (_what, target, reason) => {
-  expect(await guarded(request({ url: target }))).toEqual({ ok: false, reason });
+  expect(await guarded(request({ url: target }))).toMatchObject({ ok: false, reason });
 });
 
 test("redirects are followed so many times, and not at all when none are wanted", async () => {
@@ -96,7 +99,7 @@ test("redirects are followed so many times, and not at all when none are wanted"
       ? response.end("there")
       : response.writeHead(307, { location: path === "/a" ? "/b" : "/c" }).end());
   expect(await free(request())).toMatchObject({ ok: true, body: Buffer.from("there") });
-  expect(await free(request({ redirects: 1 }))).toEqual({ ok: false, reason: "redirects more than 1 times" });
+  expect(await free(request({ redirects: 1 }))).toMatchObject({ ok: false, reason: "redirects more than 1 times" });
   expect(await free(request({ redirects: 0 }))).toMatchObject({ ok: true, status: 307 });
 });
 
@@ -105,9 +108,9 @@ test("bytes are counted while they arrive, whatever the server says", async () =
     const more = setInterval(() => response.write(Buffer.alloc(400)), 5);
     response.on("close", () => clearInterval(more));
   };
-  expect(await free(request())).toEqual({ ok: false, reason: "is larger than 1000 bytes" });
+  expect(await free(request())).toMatchObject({ ok: false, reason: "is larger than 1000 bytes" });
   serve = (_request, response) => void response.writeHead(200, { "content-length": "1001" }).end(Buffer.alloc(1_001));
-  expect(await free(request())).toEqual({ ok: false, reason: "is larger than 1000 bytes" });
+  expect(await free(request())).toMatchObject({ ok: false, reason: "is larger than 1000 bytes" });
 });
 
 test("a body that drips for ever is cut off in time, and so is a server that says nothing", async () => {
@@ -115,24 +118,24 @@ test("a body that drips for ever is cut off in time, and so is a server that say
     const more = setInterval(() => response.write("."), 20);
     response.on("close", () => clearInterval(more));
   };
-  expect(await free(request({ timeoutMs: 300 }))).toEqual({ ok: false, reason: "took longer than 0.3 s" });
+  expect(await free(request({ timeoutMs: 300 }))).toMatchObject({ ok: false, reason: "took longer than 0.3 s" });
   serve = () => undefined;
-  expect(await free(request({ timeoutMs: 300 }))).toEqual({ ok: false, reason: "took longer than 0.3 s" });
+  expect(await free(request({ timeoutMs: 300 }))).toMatchObject({ ok: false, reason: "took longer than 0.3 s" });
   const never = createOutward({ allowPrivate: true, resolve: () => new Promise(() => {}) });
-  expect(await never(request({ timeoutMs: 300 }))).toEqual({ ok: false, reason: "took longer than 0.3 s" });
+  expect(await never(request({ timeoutMs: 300 }))).toMatchObject({ ok: false, reason: "took longer than 0.3 s" });
 });
 
 test("a compressed body is not opened", async () => {
   serve = (_request, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end("x");
-  expect(await free(request())).toEqual({ ok: false, reason: "is compressed, though that was not asked for" });
+  expect(await free(request())).toMatchObject({ ok: false, reason: "is compressed, though that was not asked for" });
 });
 
 test("a certificate for another name, and a server that is not there, cannot be reached", async () => {
   names["stranger.test"] = ["127.0.0.1"];
   serve = hello;
   const reason = "cannot be reached";
-  expect(await free(request({ url: `https://stranger.test:${server.port}/` }))).toEqual({ ok: false, reason });
-  expect(await free(request({ url: "https://logo.test:1/" }))).toEqual({ ok: false, reason });
+  expect(await free(request({ url: `https://stranger.test:${server.port}/` }))).toMatchObject({ ok: false, reason });
+  expect(await free(request({ url: "https://logo.test:1/" }))).toMatchObject({ ok: false, reason });
 });
 
 test("a body is posted with its length", async () => {

@@ -1,0 +1,224 @@
+import { type Selectable, sql, type Transaction } from "kysely";
+import type { Db, Mode, Tables } from "./tables.ts";
+
+export type EndpointRow = Selectable<Tables["webhook_endpoint"]>;
+export type DeliveryRow = Selectable<Tables["webhook_delivery"]>;
+export type DeliveryState = DeliveryRow["state"];
+
+/** The endpoint of an account and mode that is not deleted; locked for the rest of the transaction when asked. */
+export async function findLiveEndpoint(
+  db: Db,
+  args: { accountId: string; mode: Mode },
+  options: { lock?: boolean } = {},
+): Promise<EndpointRow | undefined> {
+  const query = db
+    .selectFrom("webhook_endpoint")
+    .selectAll()
+    .where("account_id", "=", args.accountId)
+    .where("mode", "=", args.mode)
+    .where("deleted_at", "is", null);
+  return (options.lock ? query.forNoKeyUpdate() : query).executeTakeFirst();
+}
+
+/**
+ * Endpoints that something is due for and that nobody delivers to, each given to one sweep and again later.
+ * `lost`: somebody was rung for it before, or had begun, and has not been heard of since.
+ */
+export async function takeDueEndpoints(
+  db: Db,
+  args: { now: Date; againAt: Date; limit: number },
+): Promise<{ id: string; again: number; lost: boolean }[]> {
+  const { rows } = await sql<{ id: string; again: number; lost: boolean }>`
+    update webhook_endpoint e set due_try = e.due_try + 1, busy_until = ${args.againAt}, owner = null
+    from (
+      select id, busy_until is not null as lost from webhook_endpoint
+      where (busy_until is null or busy_until <= ${args.now}) and exists (
+        select from webhook_delivery d where d.endpoint_id = webhook_endpoint.id and d.due_at <= ${args.now})
+      limit ${args.limit} for no key update skip locked
+    ) found
+    where e.id = found.id
+    returning e.id, e.due_try as again, found.lost`.execute(db);
+  return rows;
+}
+
+/** Makes `owner` the one who delivers to an endpoint, or lets it stay so; undefined when another one does. */
+export async function leaseEndpoint(
+  db: Db,
+  args: { id: string; owner: string; now: Date; until: Date },
+): Promise<EndpointRow | undefined> {
+  const { rows } = await sql<EndpointRow>`
+    update webhook_endpoint set owner = ${args.owner}, busy_until = ${args.until}
+    where id = ${args.id} and (owner is null or owner = ${args.owner} or busy_until <= ${args.now})
+    returning *`.execute(db);
+  return rows[0];
+}
+
+/** Lets go of an endpoint. */
+export async function releaseEndpoint(db: Db, args: { id: string; owner: string }): Promise<void> {
+  await db
+    .updateTable("webhook_endpoint")
+    .set({ owner: null, busy_until: null })
+    .where("id", "=", args.id)
+    .where("owner", "=", args.owner)
+    .execute();
+}
+
+/** An event that is due, with everything its payload may tell. What has not been reached is null. */
+export type DueEvent = {
+  id: string;
+  type: string;
+  stateVersion: number;
+  at: Date;
+  tries: number;
+  paymentId: string;
+  merchantId: string;
+  mode: Mode;
+  referenceId: string | null;
+  unit: string;
+  value: bigint;
+  createdAt: Date;
+  expiresAt: Date;
+  failureCode: string | null;
+  cancelledReason: string | null;
+  processingAt: Date | null;
+  succeededAt: Date | null;
+  txId: string | null;
+  payer: string | null;
+  asset: string | null;
+  amount: bigint | null;
+  settledTxId: string | null;
+  settledAsset: string | null;
+  settledAmount: bigint | null;
+};
+
+/** What is due for an endpoint, the oldest first, without those that are being sent already. */
+export async function listDueEvents(
+  db: Db,
+  args: { endpointId: string; now: Date; without: readonly string[]; limit: number },
+): Promise<DueEvent[]> {
+  const reached = (state: string) => sql`(
+    select e.at from event e where e.subject = p.id and e.to_state = ${state} order by e.id limit 1)`;
+  const { rows } = await sql<DueEvent>`
+    select d.id, d.type, d.state_version as "stateVersion", d.at, d.tries, p.id as "paymentId",
+      p.merchant_id as "merchantId", p.mode, p.reference_id as "referenceId", p.unit, p.value,
+      p.created_at as "createdAt", p.expires_at as "expiresAt", p.failure_code as "failureCode",
+      p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
+      ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
+      coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
+      g.tx_hash as "settledTxId", s.asset as "settledAsset", s.amount as "settledAmount"
+    from (
+      select * from webhook_delivery
+      where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])
+      order by due_at, state_version limit ${args.limit}
+    ) d
+    join payment p on p.id = d.payment_id
+    left join payment_option o on o.id = p.option_id
+    left join lateral (select p.paid_asset as asset, p.paid_amount as amount) paid on d.type = 'payment.succeeded'
+    left join settlement s on s.id = p.settlement_id and d.type = 'payment.settled'
+    left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
+    left join ledger_group g on g.subject = t.id and g.kind = 'settlement_paid'
+    order by d.due_at, d.state_version`.execute(db);
+  return rows;
+}
+
+/** What came of an attempt. `dueAt` is when the next one is, null when there is none. */
+export type Attempted = {
+  id: string;
+  /** As it was before the attempt: whoever was replayed or attempted meanwhile is left alone. */
+  tries: number;
+  state: DeliveryState;
+  outcome: string;
+  at: Date;
+  dueAt: Date | null;
+};
+
+/** Writes down what came of attempts, in one statement. */
+export async function recordAttempts(db: Db, attempts: readonly Attempted[]): Promise<void> {
+  if (attempts.length === 0) return;
+  const column = <K extends keyof Attempted>(name: K) => attempts.map((attempt) => attempt[name]);
+  await sql`
+    with tried as (
+      select * from unnest(${column("id")}::text[], ${column("tries")}::integer[], ${column("state")}::text[],
+        ${column("outcome")}::text[], ${column("at")}::timestamptz[], ${column("dueAt")}::timestamptz[])
+        as t (id, tries, state, outcome, at, due_at)
+    ), locked as (
+      select d.id from webhook_delivery d join tried t on t.id = d.id and t.tries = d.tries
+      where d.state = 'pending' order by d.id for update of d
+    )
+    update webhook_delivery d
+    set tries = d.tries + 1, state = t.state, last_outcome = t.outcome, due_at = t.due_at,
+      delivered_at = case t.state when 'delivered' then t.at end
+    from tried t join locked l on l.id = t.id where d.id = t.id`.execute(db);
+}
+
+/** Gives up everything that an endpoint is still owed. */
+export async function dropDeliveries(db: Db, endpointId: string): Promise<void> {
+  await sql`
+    update webhook_delivery set state = 'given_up', last_outcome = 'endpoint deleted', due_at = null
+    where id in (
+      select id from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null order by id for update
+    )`.execute(db);
+}
+
+/** Deliveries of an endpoint, the newest first. */
+export async function listDeliveryRows(
+  db: Db,
+  args: { endpointId: string; paymentId?: string | undefined; state?: DeliveryState | undefined; limit: number },
+): Promise<DeliveryRow[]> {
+  let query = db
+    .selectFrom("webhook_delivery")
+    .selectAll()
+    .where("endpoint_id", "=", args.endpointId)
+    .orderBy("at", "desc")
+    .orderBy("state_version", "desc")
+    .limit(args.limit);
+  if (args.paymentId !== undefined) query = query.where("payment_id", "=", args.paymentId);
+  if (args.state !== undefined) query = query.where("state", "=", args.state);
+  return query.execute();
+}
+
+const afresh = { state: "pending" as const, tries: 0, delivered_at: null };
+
+/** Makes one delivery of an endpoint due now, from the beginning; false when it is not the endpoint's. */
+export async function reviveDelivery(db: Db, args: { id: string; endpointId: string; at: Date }): Promise<boolean> {
+  const row = await db
+    .updateTable("webhook_delivery")
+    .set({ ...afresh, due_at: args.at })
+    .where("id", "=", args.id)
+    .where("endpoint_id", "=", args.endpointId)
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Rows revived in one statement; a day of a busy account has many more. */
+const REVIVED_AT_ONCE = 5_000;
+
+/**
+ * The same for those that are over and of a time, or were given up; gives how many. In one transaction, so that none is
+ * sent and found to be over again meanwhile.
+ */
+export async function reviveDeliveries(
+  db: Transaction<Tables>,
+  args: { endpointId: string; at: Date; which: { since: Date; until: Date } | { state: "given_up" } },
+): Promise<number> {
+  let count = 0;
+  for (;;) {
+    let some = db
+      .selectFrom("webhook_delivery")
+      .select("id")
+      .where("endpoint_id", "=", args.endpointId)
+      .limit(REVIVED_AT_ONCE);
+    some =
+      "state" in args.which
+        ? some.where("state", "=", args.which.state)
+        : some.where("state", "<>", "pending").where("at", ">=", args.which.since).where("at", "<", args.which.until);
+    const { numUpdatedRows } = await db
+      .updateTable("webhook_delivery")
+      .set({ ...afresh, due_at: args.at })
+      .where("id", "in", some)
+      .executeTakeFirst();
+    count += Number(numUpdatedRows);
+    if (numUpdatedRows < BigInt(REVIVED_AT_ONCE)) return count;
+  }
+}

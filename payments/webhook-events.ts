@@ -1,0 +1,63 @@
+import { inTransaction } from "../db/in-transaction.ts";
+import type { Db } from "../db/tables.ts";
+import { type DeliveryState, listDeliveryRows, reviveDeliveries, reviveDelivery } from "../db/webhooks.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import type { Owner } from "./merchants.ts";
+import { findEndpoint } from "./webhooks.ts";
+
+type Deps = Pick<PaymentDeps, "now"> & { db: Db };
+
+/** One event and how far its delivery has come. `lastOutcome` is a status, or why there was none. */
+export type DeliveryView = {
+  eventId: string;
+  paymentId: string;
+  type: string;
+  at: Date;
+  state: DeliveryState;
+  tries: number;
+  lastOutcome: string | null;
+  deliveredAt: Date | null;
+  dueAt: Date | null;
+};
+
+/** Which events are to be sent again: one, those of a time (`since` included, `until` not), or those that were given up. */
+export type Replay = { eventId: string } | { since: Date; until: Date } | { state: "given_up" };
+
+/** Events of the endpoint of an account and mode, the newest first. Refuses like findEndpoint. */
+export async function listDeliveries(
+  deps: Pick<Deps, "db">,
+  args: Owner & { paymentId?: string | undefined; state?: DeliveryState | undefined; limit: number },
+): Promise<Result<DeliveryView[]>> {
+  const endpoint = await findEndpoint(deps, args);
+  if (!endpoint.ok) return endpoint;
+  const rows = await listDeliveryRows(deps.db, { ...args, endpointId: endpoint.value.id });
+  return done(
+    rows.map((row) => ({
+      eventId: row.id,
+      paymentId: row.payment_id,
+      type: row.type,
+      at: row.at,
+      state: row.state,
+      tries: row.tries,
+      lastOutcome: row.last_outcome,
+      deliveredAt: row.delivered_at,
+      dueAt: row.due_at,
+    })),
+  );
+}
+
+/**
+ * Sends events again that are over, delivered or given up: the same event ids, the schedule from its beginning. An event
+ * named by its id is also sent at once when it still waits for an attempt. Gives how many.
+ * Refuses like findEndpoint, and an event that is not this endpoint's with `invalid_params`.
+ */
+export async function replayEvents(deps: Deps, args: Owner & Replay): Promise<Result<{ count: number }>> {
+  const endpoint = await findEndpoint(deps, args);
+  if (!endpoint.ok) return endpoint;
+  const of = { endpointId: endpoint.value.id, at: deps.now() };
+  if (!("eventId" in args))
+    return done({ count: await inTransaction(deps.db, (db) => reviveDeliveries(db, { ...of, which: args })) });
+  const found = await reviveDelivery(deps.db, { ...of, id: args.eventId });
+  return found ? done({ count: 1 }) : refuse("invalid_params", "eventId: is no event of this endpoint");
+}

@@ -1,0 +1,116 @@
+import { randomBytes } from "node:crypto";
+import { inTransaction } from "../db/in-transaction.ts";
+import type { Db, Mode } from "../db/tables.ts";
+import { dropDeliveries, type EndpointRow, findLiveEndpoint } from "../db/webhooks.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { newId } from "./ids.ts";
+import type { Owner } from "./merchants.ts";
+
+/** How long the secret before keeps signing beside the new one, milliseconds (wire contract, part 10). */
+export const ROTATION_MS = 24 * 60 * 60_000;
+
+type Deps = Pick<PaymentDeps, "now" | "sealer"> & { db: Db };
+
+/** Where an account hears of its payments of one mode. `previousUntil`: until when two secrets sign. */
+export type EndpointView = {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  url: string;
+  createdAt: Date;
+  previousUntil: Date | null;
+};
+
+/**
+ * Registers where an account hears of its payments of one mode: from now on every move of one owes it an event. The
+ * secret is given this once and stored sealed. Where there is an endpoint already it is moved: what is still owed goes
+ * to the new address, and the secret is rotated.
+ * Refuses with `params_validation` an account that is not there, or a URL that `findUrlFault` has something to say of.
+ */
+export async function setEndpoint(
+  deps: Deps & { findUrlFault: (url: string) => string | undefined },
+  args: Owner & { url: string },
+): Promise<Result<{ id: string; secret: string }>> {
+  const fault = deps.findUrlFault(args.url);
+  if (fault) return refuse("params_validation", `url: ${fault}`);
+  return inTransaction(deps.db, async (db) => {
+    // Locked, so that two calls at once make one endpoint.
+    const account = await db
+      .selectFrom("account")
+      .select("id")
+      .where("id", "=", args.accountId)
+      .forUpdate()
+      .executeTakeFirst();
+    if (!account) return refuse("params_validation", "accountId: there is no such account");
+    const there = await findLiveEndpoint(db, args);
+    if (there) {
+      const secret = await replaceSecret({ ...deps, db }, there);
+      await db.updateTable("webhook_endpoint").set({ url: args.url }).where("id", "=", there.id).execute();
+      return done({ id: there.id, secret });
+    }
+    const id = newId("whe");
+    const secret = makeSecret();
+    const { keyId: key_id, sealed } = deps.sealer.seal(secret, id);
+    await db
+      .insertInto("webhook_endpoint")
+      .values({
+        ...{ id, account_id: args.accountId, mode: args.mode, url: args.url, key_id, secret: sealed },
+        ...{ previous_key_id: null, previous_secret: null, previous_until: null, owner: null, busy_until: null },
+        ...{ created_at: deps.now(), deleted_at: null },
+      })
+      .execute();
+    return done({ id, secret });
+  });
+}
+
+/**
+ * Gives an endpoint a new secret. The one before keeps signing beside it for 24 hours; one before that signs no more.
+ * Refuses like findEndpoint.
+ */
+export async function rotateSecret(deps: Deps, args: Owner): Promise<Result<{ secret: string }>> {
+  return inTransaction(deps.db, async (db) => {
+    const there = await findLiveEndpoint(db, args, { lock: true });
+    return there ? done({ secret: await replaceSecret({ ...deps, db }, there) }) : noEndpoint();
+  });
+}
+
+/** Takes an endpoint away: nothing more is sent to it, not even what was owed already. Refuses like findEndpoint. */
+export async function deleteEndpoint(deps: Omit<Deps, "sealer">, args: Owner): Promise<Result<{ id: string }>> {
+  return inTransaction(deps.db, async (db) => {
+    const there = await findLiveEndpoint(db, args, { lock: true });
+    if (!there) return noEndpoint();
+    await db.updateTable("webhook_endpoint").set({ deleted_at: deps.now() }).where("id", "=", there.id).execute();
+    await dropDeliveries(db, there.id);
+    return done({ id: there.id });
+  });
+}
+
+/** The endpoint of an account and mode; `invalid_params` when there is none. */
+export async function findEndpoint(deps: Pick<Deps, "db">, args: Owner): Promise<Result<EndpointView>> {
+  const row = await findLiveEndpoint(deps.db, args);
+  if (!row) return noEndpoint();
+  const { id, url, created_at: createdAt, previous_until: previousUntil } = row;
+  return done({ id, accountId: args.accountId, mode: args.mode, url, createdAt, previousUntil });
+}
+
+const noEndpoint = () => refuse("invalid_params", "the account has no webhook endpoint in this mode");
+
+/** 256 random bits, as Standard Webhooks write them. */
+function makeSecret(): string {
+  return `whsec_${randomBytes(32).toString("base64")}`;
+}
+
+async function replaceSecret(deps: Deps, row: EndpointRow): Promise<string> {
+  const secret = makeSecret();
+  const { keyId, sealed } = deps.sealer.seal(secret, row.id);
+  await deps.db
+    .updateTable("webhook_endpoint")
+    .set({
+      ...{ key_id: keyId, secret: sealed, previous_key_id: row.key_id, previous_secret: row.secret },
+      previous_until: new Date(deps.now().getTime() + ROTATION_MS),
+    })
+    .where("id", "=", row.id)
+    .execute();
+  return secret;
+}

@@ -1,0 +1,102 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Webhook } from "standardwebhooks";
+import { openDb } from "../../db/open.ts";
+import { deliverDue } from "../../payments/deliver.ts";
+import { takeOwed } from "../../payments/sweep.ts";
+import { setEndpoint } from "../../payments/webhooks.ts";
+import { atEnd } from "./at-end.ts";
+import type { TestChain } from "./chain.ts";
+import { testSealer } from "./deps.ts";
+import { good, makeTill, type Till } from "./till.ts";
+
+/** A webhook as it arrived. */
+export type Arrival = { path: string; headers: IncomingHttpHeaders; body: string; event: WebhookEvent };
+export type WebhookEvent = {
+  id: string;
+  type: string;
+  api_version: string;
+  created_at: string;
+  data: Record<string, unknown> & { payment_id: string; payment_state_version: number };
+};
+
+/** A merchant's server on a port of its own, which writes down what arrives. Answers 200, until told otherwise. */
+export async function startEndpoint() {
+  const arrivals: Arrival[] = [];
+  let answer: (arrival: Arrival, response: ServerResponse) => void = (_arrival, response) => void response.end();
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      const body = Buffer.concat(parts).toString();
+      const event = JSON.parse(body) as WebhookEvent;
+      const arrival = { path: request.url ?? "", headers: request.headers, body, event };
+      arrivals.push(arrival);
+      answer(arrival, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  atEnd(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks?token=s3cret`,
+    arrivals,
+    /** How it answers from now on: a status, or anything. */
+    answer(how: number | typeof answer) {
+      answer = typeof how === "number" ? (_arrival, response) => void response.writeHead(how).end() : how;
+    },
+    types: () => arrivals.map(({ event }) => event.type),
+    of: (paymentId: string) => arrivals.filter(({ event }) => event.data.payment_id === paymentId),
+  };
+}
+
+export type Endpoint = Awaited<ReturnType<typeof startEndpoint>>;
+
+/** What a merchant does who uses the library: throws unless the arrival is ours and of these minutes. */
+export function verifyArrival(secret: string, { headers, body }: Arrival): unknown {
+  return new Webhook(secret).verify(body, headers as Record<string, string>);
+}
+
+/** Registers an endpoint for a till's account and mode. */
+export async function register(till: Till, url: string): Promise<{ id: string; secret: string }> {
+  const { accountId, mode } = till;
+  return good(await setEndpoint({ ...till.deps, findUrlFault: () => undefined }, { accountId, mode, url }));
+}
+
+/** Registers an endpoint for the account and mode of a merchant of real processes. */
+export async function registerAt(databaseUrl: string, merchantId: string, url: string): Promise<{ secret: string }> {
+  const db = openDb(databaseUrl, { max: 1 });
+  try {
+    const row = await db.selectFrom("merchant").selectAll().where("id", "=", merchantId).executeTakeFirstOrThrow();
+    const deps = { db, sealer: testSealer(), now: () => new Date(), findUrlFault: () => undefined };
+    return good(await setEndpoint(deps, { accountId: row.account_id, mode: row.mode, url }));
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** Does what the sweep rings for, as workers would; gives how many endpoints that were. */
+export async function deliverAll({ deps }: Till): Promise<number> {
+  const { endpoints } = await takeOwed(deps);
+  const signal = new AbortController().signal;
+  await Promise.all(endpoints.map(({ id }) => deliverDue(deps, { endpointId: id, signal })));
+  return endpoints.length;
+}
+
+/** A till whose account hears of its payments at an endpoint of its own. */
+export async function makeHook(chain: TestChain, options: Parameters<typeof makeTill>[1] = {}) {
+  const till = await makeTill(chain, options);
+  const endpoint = await startEndpoint();
+  const owner = { accountId: till.accountId, mode: till.mode };
+  const deliveries = () => till.db.selectFrom("webhook_delivery").selectAll().orderBy("at").execute();
+  return {
+    till,
+    endpoint,
+    owner,
+    deliveries,
+    ...(await register(till, endpoint.url)),
+    deliver: () => deliverAll(till),
+  };
+}
