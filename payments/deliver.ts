@@ -27,8 +27,8 @@ const ANSWER_BYTES = 64 * 1024;
 /** Requests to one endpoint at once: a slow one is not run down, and takes nobody else's room. */
 const AT_ONCE = 64;
 /** An endpoint is somebody else's when it was not heard of for so long. Longer than one look at it, see LOOK_MS. */
-const LEASE_MS = 20 * SECOND;
-const RENEW_MS = 5 * SECOND;
+const LEASE_MS = 10 * SECOND;
+const RENEW_MS = 3 * SECOND;
 /** How long nothing has to end before the rows are looked at again. */
 const LOOK_MS = SECOND;
 /** What ends at about the same time is written down together. */

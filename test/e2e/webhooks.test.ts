@@ -1,0 +1,85 @@
+import { Redis } from "ioredis";
+import { beforeEach, expect, test } from "vitest";
+import { createPayment, waitFinal } from "../../ops/local/wallet.ts";
+import { fundBuyer, startChain } from "../support/chain.ts";
+import { type Arrival, registerAt, startEndpoint, verifyArrival } from "../support/endpoint.ts";
+import { startFleet } from "../support/fleet.ts";
+import { scrape, sumOf } from "../support/metrics.ts";
+import { startPrivateRedis } from "../support/private-services.ts";
+import { insistOnPaying, signPayment } from "../support/story.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const chain = await startChain();
+const redis = await startPrivateRedis();
+const fleet = await startFleet({ chain, workers: 1, redis: { url: redis.url, prefix: "hooks" } });
+const endpoint = await startEndpoint();
+const { secret } = await registerAt(fleet.databaseUrl, fleet.shop.caller.merchantId, endpoint.url);
+
+beforeEach(() => {
+  endpoint.answer(200);
+  endpoint.arrivals.length = 0;
+});
+
+/** Kills every worker that lives and starts another one. */
+async function replaceWorkers(): Promise<void> {
+  await Promise.all(fleet.workers.map((worker) => worker.kill("SIGKILL")));
+  await fleet.addWorker();
+}
+
+test("a live payment is told of from its making to its payout, each move once, a moment after it", async () => {
+  const signed = await signPayment(fleet.shop, chain, await fundBuyer(chain), { referenceId: "order 42" });
+  expect(await insistOnPaying(fleet.shop, signed)).toMatchObject({ status: "succeeded" });
+  await waitFor(() => endpoint.types().includes("payment.settled"), { within: 20_000, what: "the payout is told of" });
+  expect(endpoint.types().toSorted()).toEqual([
+    "payment.created",
+    "payment.processing",
+    "payment.settled",
+    "payment.succeeded",
+  ]);
+  for (const arrival of endpoint.arrivals) {
+    verifyArrival(secret, arrival);
+    expect(arrival.event.data).toMatchObject({ payment_id: signed.paymentId, live: true, reference_id: "order 42" });
+    const waited = Number(arrival.headers["svix-timestamp"]) - Date.parse(arrival.event.created_at) / 1000;
+    expect(waited, arrival.event.type).toBeLessThan(5);
+  }
+  // Ringing for what is regularly due is no sign of trouble.
+  const metrics = await scrape(fleet.workers[0]?.metricsUrl ?? "");
+  expect(sumOf(metrics, "pay_sweep_finds_total", { queue: "deliver-webhook" })).toBe(0);
+  expect(sumOf(metrics, "pay_webhook_deliveries_total", { outcome: "delivered" })).toBe(4);
+});
+
+test("a worker killed after the endpoint took an event, and before that was written down, means the same event again", async () => {
+  endpoint.answer((_arrival, response) => {
+    endpoint.answer(200);
+    void replaceWorkers().then(() => response.end());
+  });
+  await createPayment(fleet.shop, { referenceId: "twice", cents: "100" });
+  await waitFor(() => endpoint.arrivals.length === 2, { within: 60_000, what: "the second delivery" });
+  const [first, second] = endpoint.arrivals as [Arrival, Arrival];
+  expect(second.event.id).toBe(first.event.id);
+  expect(second.body).toBe(first.body);
+  verifyArrival(secret, second);
+});
+
+test("neither a restart of all workers nor an emptied Redis loses the next attempt, and payments go on meanwhile", async () => {
+  endpoint.answer(500);
+  const paymentId = await createPayment(fleet.shop, { referenceId: "later", cents: "100" });
+  await waitFor(() => endpoint.arrivals.length === 1, { within: 20_000, what: "the first attempt" });
+  endpoint.answer(200);
+  const connection = new Redis(redis.url);
+  await connection.flushall();
+  connection.disconnect();
+  await replaceWorkers();
+  await waitFor(() => endpoint.of(paymentId).length === 2, { within: 30_000, what: "the second attempt" });
+  const [first, second] = endpoint.arrivals as [Arrival, Arrival];
+  expect(second.body).toBe(first.body);
+  const at = ({ headers }: Arrival) => Number(headers["svix-timestamp"]);
+  expect(at(second) - at(first)).toBeGreaterThanOrEqual(4);
+});
+
+test("an endpoint that never answers holds up no payment", async () => {
+  endpoint.answer(() => undefined);
+  const signed = await signPayment(fleet.shop, chain, await fundBuyer(chain));
+  expect(await insistOnPaying(fleet.shop, signed, 14_000)).toMatchObject({ status: "succeeded" });
+  expect(await waitFinal(fleet.shop, signed.paymentId, 1_000)).toMatchObject({ status: "succeeded" });
+});
