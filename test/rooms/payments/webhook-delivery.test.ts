@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
 import { createOutward, findUrlFault } from "../../../ops/outward.ts";
@@ -149,6 +150,28 @@ test("several workers at one endpoint send each event once", async () => {
   await Promise.all(Array.from({ length: 8 }, () => deliverDue(till.deps, { endpointId: id, signal })));
   expect(endpoint.arrivals).toHaveLength(40);
   expect(new Set(endpoint.arrivals.map(({ event }) => event.id)).size).toBe(40);
+});
+
+test("a worker that was given up for dead and answers late does not count an attempt that another one has made", async () => {
+  const { till, endpoint, id, deliveries } = await makeHook(chain);
+  const signal = new AbortController().signal;
+  const held = Promise.withResolvers<ServerResponse>();
+  endpoint.answer((_arrival, response) => held.resolve(response));
+  await till.create();
+  const late = deliverDue(till.deps, { endpointId: id, signal });
+  const response = await held.promise;
+  // Nobody has heard of it for as long as a lease lasts.
+  await till.db
+    .updateTable("webhook_endpoint")
+    .set({ busy_until: new Date(0) })
+    .where("id", "=", id)
+    .execute();
+  endpoint.answer(502);
+  await deliverDue(till.deps, { endpointId: id, signal });
+  response.writeHead(500).end();
+  await late;
+  expect(endpoint.arrivals).toHaveLength(2);
+  expect(await deliveries()).toMatchObject([{ tries: 1, last_outcome: "502" }]);
 });
 
 describe("who is told", () => {
