@@ -1,6 +1,6 @@
 import { lookup as dnsLookup } from "node:dns/promises";
-import { request as httpRequest, type IncomingMessage } from "node:http";
-import { request as httpsRequest } from "node:https";
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { isPublicAddress } from "./addresses.ts";
 
@@ -18,6 +18,11 @@ export type OutwardRequest = {
   redirects: number;
   /** True when the status is all that counts: the answer is there with its headers, and the body is thrown away. */
   statusOnly?: boolean;
+  /**
+   * True for a server that is asked often: its connection is kept for the next request. One that the server has closed
+   * meanwhile costs a second try, so what is asked must be safe to repeat.
+   */
+  keepAlive?: boolean;
 };
 
 /** Why nothing came back: nobody answered, not in time, an address that is none of the public internet, or a misfit. */
@@ -53,12 +58,17 @@ class Unfit extends Error {
 
 const ACCEPTED = "identity";
 
-/** Opens nothing; every request has a connection of its own, so that nobody rides on another's. */
+/** Connections that are kept: as many per server, and so long, milliseconds, as is of use while much happens. */
+const KEPT = { keepAlive: true, maxFreeSockets: 64, timeout: 30_000 };
+type Way = OutwardOptions & { agents: { http: HttpAgent; https: HttpsAgent } };
+
+/** Opens nothing by itself. A request has a connection of its own, unless it says that it may be kept. */
 export function createOutward(options: OutwardOptions): Outward {
+  const way = { ...options, agents: { http: new HttpAgent(KEPT), https: new HttpsAgent(KEPT) } };
   return async (request) => {
     const signal = AbortSignal.timeout(request.timeoutMs);
     try {
-      return await follow(options, request, signal);
+      return await follow(way, request, signal);
     } catch (error) {
       if (signal.aborted)
         return { ok: false, fault: "timeout", reason: `took longer than ${request.timeoutMs / 1_000} s` };
@@ -83,7 +93,7 @@ export function findUrlFault(options: OutwardOptions, text: string): string | un
   }
 }
 
-async function follow(options: OutwardOptions, request: OutwardRequest, signal: AbortSignal): Promise<OutwardAnswer> {
+async function follow(options: Way, request: OutwardRequest, signal: AbortSignal): Promise<OutwardAnswer> {
   let url = readUrl(options, request.url);
   for (let hops = 0; ; hops += 1) {
     const answer = await ask(options, request, url, signal);
@@ -106,15 +116,17 @@ function readUrl({ allowPrivate }: OutwardOptions, text: string): URL {
 
 type Answer = { status: number; headers: IncomingMessage["headers"]; body: Buffer };
 
-/** The name is resolved once, here, and the connection goes to the very address that was checked. */
-async function ask(options: OutwardOptions, asked: OutwardRequest, url: URL, signal: AbortSignal): Promise<Answer> {
+/** The name is resolved once, here, and the connection goes to an address that was checked, now or when it was opened. */
+async function ask(options: Way, asked: OutwardRequest, url: URL, signal: AbortSignal): Promise<Answer> {
   const address = await pickAddress(options, hostOf(url), signal);
   const lookup: LookupFunction = (_name, { all }, callback) => {
     const family = isIP(address);
     if (all) callback(null, [{ address, family }]);
     else callback(null, address, family);
   };
-  const send = url.protocol === "https:" ? httpsRequest : httpRequest;
+  const isSecure = url.protocol === "https:";
+  const send = isSecure ? httpsRequest : httpRequest;
+  const agent = asked.keepAlive ? (isSecure ? options.agents.https : options.agents.http) : false;
   const { method, body } = asked;
   const headers = {
     "accept-encoding": ACCEPTED,
@@ -123,7 +135,7 @@ async function ask(options: OutwardOptions, asked: OutwardRequest, url: URL, sig
   };
   const ca = options.ca === undefined ? {} : { ca: options.ca };
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const sending = send(url, { method, headers, lookup, signal, agent: false, ...ca }, (response) => {
+  const sending = send(url, { method, headers, lookup, signal, agent, ...ca }, (response) => {
     const { statusCode: status = 0, headers } = response;
     if (asked.statusOnly) resolve({ status, headers, body: Buffer.alloc(0) });
     readBody(response, asked.maxBytes).then(
@@ -134,7 +146,11 @@ async function ask(options: OutwardOptions, asked: OutwardRequest, url: URL, sig
       },
     );
   });
-  sending.on("error", reject);
+  sending.on("error", (error) => {
+    // The server had closed a connection that was kept: nothing is wrong but the moment.
+    if (!sending.reusedSocket || signal.aborted) reject(error);
+    else ask(options, { ...asked, keepAlive: false }, url, signal).then(resolve, reject);
+  });
   sending.end(body);
   return promise;
 }

@@ -25,7 +25,7 @@ const TIMEOUT_MS = 15 * SECOND;
 /** What an endpoint answers is thrown away; a longer answer is cut off. */
 const ANSWER_BYTES = 64 * 1024;
 /** Requests to one endpoint at once: a slow one is not run down, and takes nobody else's room. */
-const AT_ONCE = 64;
+const AT_ONCE = 100;
 /** An endpoint is somebody else's when it was not heard of for so long. Longer than one look at it, see LOOK_MS. */
 const LEASE_MS = 10 * SECOND;
 const RENEW_MS = 3 * SECOND;
@@ -131,7 +131,7 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
   const signature = signers.map((signer) => signer.sign(event.id, at, body)).join(" ");
   const answer = await deps.outward({
     ...{ method: "POST", url, headers: toHeaders(event.id, at, signature), body },
-    ...{ timeoutMs: TIMEOUT_MS, maxBytes: ANSWER_BYTES, redirects: 0, statusOnly: true },
+    ...{ timeoutMs: TIMEOUT_MS, maxBytes: ANSWER_BYTES, redirects: 0, statusOnly: true, keepAlive: true },
   });
   const { id, tries } = event;
   const isTaken = answer.ok && answer.status >= 200 && answer.status <= 299;

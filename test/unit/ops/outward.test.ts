@@ -142,3 +142,62 @@ test("a body is posted with its length", async () => {
   serve = (incoming, response) => void incoming.pipe(response);
   expect(await free(request({ method: "POST", body: "grüße" }))).toMatchObject({ body: Buffer.from("grüße") });
 });
+
+describe("when only the status counts", () => {
+  test("the answer is there with its headers, whatever the body is like", async () => {
+    serve = (_request, response) => {
+      response.writeHead(202, { "content-encoding": "gzip" });
+      const more = setInterval(() => response.write(Buffer.alloc(400)), 5);
+      response.on("close", () => clearInterval(more));
+    };
+    expect(await free(request({ statusOnly: true }))).toMatchObject({ ok: true, status: 202, body: Buffer.alloc(0) });
+  });
+});
+
+describe("a connection that may be kept", () => {
+  const kept = (more: Partial<OutwardRequest> = {}) => free(request({ keepAlive: true, ...more }));
+  let ports: (number | undefined)[] = [];
+  const listen = (answer: typeof serve) => {
+    ports = [];
+    serve = (incoming, response) => {
+      ports.push(incoming.socket.remotePort);
+      answer(incoming, response);
+    };
+  };
+
+  test("is used again, and only by those who say so", async () => {
+    listen(hello);
+    for (let round = 0; round < 3; round += 1) await kept();
+    await free(request());
+    expect([new Set(ports.slice(0, 3)).size, new Set(ports).size]).toEqual([1, 2]);
+  });
+
+  test("outlives the time limit of the request that had it before", async () => {
+    listen(hello);
+    await kept({ timeoutMs: 300 });
+    listen((_request, response) => void setTimeout(() => response.end("slow"), 600));
+    expect(await kept()).toMatchObject({ ok: true, body: Buffer.from("slow") });
+  });
+
+  test("that the server has closed is replaced by a new one", async () => {
+    listen(hello);
+    await kept();
+    listen((incoming, response) => {
+      if (ports.length === 1) incoming.socket.destroy();
+      else response.end("there");
+    });
+    expect(await kept()).toMatchObject({ ok: true, body: Buffer.from("there") });
+    expect(ports).toHaveLength(2);
+  });
+
+  test("is not used for a name that has become private", async () => {
+    let address = "127.0.0.2";
+    const isPublic = (one: string) => one === "127.0.0.2";
+    const careful = createOutward({ allowPrivate: false, ca: server.ca, isPublic, resolve: async () => [address] });
+    listen(hello);
+    expect(await careful(request({ keepAlive: true }))).toMatchObject({ ok: true });
+    address = "127.0.0.1";
+    expect(await careful(request({ keepAlive: true }))).toMatchObject({ ok: false, fault: "private_address" });
+    expect(ports).toHaveLength(1);
+  });
+});
