@@ -1,4 +1,5 @@
 import type { Cancelled } from "../payments/cancel.ts";
+import { collectedFields, collectedSchema } from "../payments/collected-schema.ts";
 import type { PaymentListView } from "../payments/list.ts";
 import type { Money, OptionView, PaymentDetail, PaymentStatus, PaymentView, WalletAction } from "../payments/views.ts";
 
@@ -95,7 +96,7 @@ export function toPaymentInfo(payment: PaymentView, publicUrl: string) {
 }
 
 /** One way to pay. The specification says `optionId`, deployed wallets read `id`. */
-export function toOptionAnswer(option: OptionView) {
+export function toOptionAnswer(option: OptionView, { paymentId, publicUrl }: { paymentId: string; publicUrl: string }) {
   return {
     id: option.id,
     optionId: option.id,
@@ -104,8 +105,13 @@ export function toOptionAnswer(option: OptionView) {
     etaS: Math.ceil(option.etaSeconds),
     expiresAt: option.expiresAt && toSeconds(option.expiresAt),
     actions: option.actions.map(toActionAnswer),
-    collectData: null,
+    collectData: option.needsData ? toCollectData(`${publicUrl}/collect/${paymentId}/${option.id}`) : null,
   };
+}
+
+/** What has to be known of the buyer; the page at `url` asks for it. */
+function toCollectData(url: string) {
+  return { url, schema: collectedSchema, fields: collectedFields };
 }
 
 /** Something a wallet executes. `chain_id` is the one name on the wire that is not in camel case. */

@@ -6,6 +6,8 @@ import type { Waiters } from "./waiters.ts";
 export type ApiDeps = PaymentDeps & {
   waiters: Waiters;
   limits: Limits;
+  /** How long buyers' data is kept, milliseconds. */
+  collectedDataMs: number;
   /** Proxies whose word on the caller's address is believed: addresses and CIDR ranges. */
   trustedProxies: readonly string[];
   /** Runs a request so that its jobs carry its id. */

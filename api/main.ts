@@ -77,7 +77,8 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     { redis, prefix: config.REDIS_PREFIX, metrics },
     { perAddress: config.RATE_LIMIT_PER_ADDRESS, perKey: config.RATE_LIMIT_PER_KEY },
   );
-  const rules = { limits, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
+  const collectedDataMs = config.COLLECTED_DATA_DAYS * 24 * 60 * 60_000;
+  const rules = { limits, collectedDataMs, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
   const app = buildServer({ ...domain, waiters, ...rules, publicUrl: config.PUBLIC_URL.replace(/\/+$/, "") });
   const drain = async () => {
     waiters.drain();

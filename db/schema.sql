@@ -260,6 +260,7 @@ create table payment_option (
   valid_before bigint not null,
   expires_at timestamp with time zone,
   created_at timestamp with time zone not null,
+  needs_data boolean not null default false,
   CHECK ((amount > (0)::numeric)),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),

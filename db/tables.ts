@@ -160,6 +160,8 @@ export type Tables = {
     amount: bigint;
     authorization_nonce: string;
     valid_before: number;
+    /** A policy asked for data of its buyer when it was made. */
+    needs_data: Generated<boolean>;
     expires_at: Date | null;
     created_at: Date;
   };

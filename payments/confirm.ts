@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { findSignatureFault } from "../chains/evm/signature.ts";
 import { type AttemptRow, findAttempt, findAttemptByDigest, insertAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
-import { findOption } from "../db/options.ts";
+import { findOption, type OptionRow } from "../db/options.ts";
 import { findPayment } from "../db/payments.ts";
 import type { Mode } from "../db/tables.ts";
+import { type CollectedField, findCollectedFault, hasCollected, keepCollected } from "./collect.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
@@ -12,7 +13,14 @@ import { findClosed } from "./options.ts";
 
 /** What a wallet hands back: one result per action, in order (specification, 2.10). */
 export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
-export type Confirm = { paymentId: string; mode: Mode; optionId: string; results: readonly WalletResult[] };
+export type Confirm = {
+  paymentId: string;
+  mode: Mode;
+  optionId: string;
+  results: readonly WalletResult[];
+  /** What the buyer says of himself, where the wallet asked for it itself; kept for so long, milliseconds. */
+  collected?: { fields: readonly CollectedField[]; keepMs: number } | undefined;
+};
 
 /**
  * Takes a confirm: cheap checks, then the attempt is written and its verification rung. Gives the attempt to wait for,
@@ -38,9 +46,12 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   const fault = findResultsFault(args.results);
   if (fault) return refuse("invalid_params", fault);
 
+  const incomplete = await findMissingData(deps, option, args.collected);
+  if (incomplete) return refuse("invalid_params", incomplete);
+
   const now = deps.now();
   const id = newId("att");
-  const inserted = await insertAttempt(deps.db, {
+  const attempt = {
     id,
     payment_id: payment.id,
     option_id: option.id,
@@ -50,13 +61,40 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     refusal: null,
     created_at: now,
     due_at: new Date(now.getTime() + RING_AGAIN_MS),
-  });
-  if (!inserted) {
+  } as const;
+  if (!(await writeAttempt(deps, attempt, option, args.collected))) {
     const twin = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
     return done({ attemptId: twin?.id ?? null });
   }
   await deps.ring("verify-signature", [{ data: { attemptId: id } }]);
   return done({ attemptId: id });
+}
+
+/** Nothing is kept of a buyer who was not asked: data nobody needs can only be lost. */
+async function writeAttempt(
+  deps: PaymentDeps,
+  attempt: Parameters<typeof insertAttempt>[1],
+  option: OptionRow,
+  collected: Confirm["collected"],
+): Promise<boolean> {
+  if (!option.needs_data || !collected) return insertAttempt(deps.db, attempt);
+  const { fields, keepMs } = collected;
+  return deps.db.transaction().execute(async (db) => {
+    await keepCollected({ ...deps, db }, { option, fields, deleteAt: new Date(deps.now().getTime() + keepMs) });
+    return insertAttempt(db, attempt);
+  });
+}
+
+/** What an option lacks of its buyer's data; undefined when it needs none, or has it. */
+async function findMissingData(
+  deps: PaymentDeps,
+  option: OptionRow,
+  collected: Confirm["collected"],
+): Promise<string | undefined> {
+  if (!option.needs_data) return undefined;
+  if (collected) return findCollectedFault(collected.fields, deps.now());
+  if (await hasCollected(deps.db, option)) return undefined;
+  return "collectedData: this option needs data of the buyer, as its collectData says";
 }
 
 /** The same confirm again while the payment waits: a refused one is judged anew, the buyer may have topped up since. */

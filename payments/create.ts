@@ -10,6 +10,8 @@ import type { PaymentView } from "./views.ts";
 
 /** Time a buyer has when the merchant says nothing, milliseconds. */
 const LIFETIME_MS = 5 * 60_000;
+/** The same where the merchant may ask for data of the buyer, milliseconds. */
+const ASKING_LIFETIME_MS = 20 * 60_000;
 /** Longest time a merchant may give, milliseconds. A longer wish is cut to it. */
 const LONGEST_LIFETIME_MS = 24 * 60 * 60_000;
 
@@ -37,6 +39,10 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
   const merchant = await deps.db
     .selectFrom("merchant")
     .select(["id", "name", "logo_id", "status"])
+    // Who has to say who he is needs longer.
+    .select(({ exists, selectFrom }) =>
+      exists(selectFrom("collection_policy").select("id").whereRef("merchant_id", "=", "merchant.id")).as("asks"),
+    )
     .where("id", "=", args.merchantId)
     .where("account_id", "=", accountId)
     .where("mode", "=", mode)
@@ -46,7 +52,8 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
   if (merchant.status !== "active") return refuse("forbidden", `the merchant is ${merchant.status}`);
 
   const latest = new Date(now.getTime() + LONGEST_LIFETIME_MS);
-  const wanted = args.expiresAt ?? new Date(now.getTime() + LIFETIME_MS);
+  const usual = merchant.asks ? ASKING_LIFETIME_MS : LIFETIME_MS;
+  const wanted = args.expiresAt ?? new Date(now.getTime() + usual);
   const expiresAt = wanted < latest ? wanted : latest;
   const id = newId("pay");
   const row = await insertPayment(deps.db, {

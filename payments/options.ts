@@ -8,11 +8,14 @@ import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import type { Mode } from "../db/tables.ts";
 import type { EvmNetwork } from "../ops/networks.ts";
+import { payerOf } from "./collect.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Refusal, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { tokenMoney, toTokenAmount } from "./money.ts";
+import { needsData, type Policy } from "./policies.ts";
 import { toPaymentView } from "./read.ts";
+import { readTerms } from "./terms.ts";
 import type { OptionView, PaymentView, WalletAction } from "./views.ts";
 
 /** How long after the deadline an authorization may still be carried, beside the finality window, milliseconds. */
@@ -43,21 +46,20 @@ export async function listOptions(
   const bad = args.accounts.findIndex((account) => !isUsableAccount(account));
   if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
 
-  const settled = await deps.db
-    .selectFrom("settlement_destination")
-    .select("asset")
-    .where("merchant_id", "=", payment.merchant_id)
-    .execute();
-  const candidates = listCandidates(deps, payment, args.accounts, new Set(settled.map((row) => row.asset)));
+  const terms = await readTerms(deps.db, payment);
+  const candidates = listCandidates(deps, payment, args.accounts, terms.settled);
   const affordable = payment.mode === "test" ? candidates : await keepAffordable(deps, candidates);
   const rows = await upsertOptions(
     deps.db,
-    affordable.map((candidate) => toRow(deps, payment, candidate)),
+    affordable.map((candidate) => toRow(deps, payment, candidate, terms.policies)),
   );
   // The rows come back in any order; the wallet's own order of accounts is the buyer's preference.
   const byKey = new Map(rows.map((row) => [`${row.payer} ${row.asset}`, row]));
   const options = affordable.flatMap(({ payer, token }) => byKey.get(`${payer} ${token.asset}`) ?? []);
-  return done({ payment: toPaymentView(deps, payment), options: options.map((row) => toView(deps, row)) });
+  return done({
+    payment: toPaymentView(deps, payment),
+    options: options.map((row) => toView(deps, row, terms.collected)),
+  });
 }
 
 /**
@@ -143,7 +145,12 @@ async function within<T>(ms: number, work: Promise<T>, chain: EvmChain): Promise
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
-function toRow(deps: PaymentDeps, payment: PaymentWithMerchant, { account, payer, chain, token, amount }: Candidate) {
+function toRow(
+  deps: PaymentDeps,
+  payment: PaymentWithMerchant,
+  { account, payer, chain, token, amount }: Candidate,
+  policies: readonly Policy[],
+) {
   const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
   return {
     id: newId("opt"),
@@ -157,13 +164,14 @@ function toRow(deps: PaymentDeps, payment: PaymentWithMerchant, { account, payer
     amount,
     // Without the option: one payer can never pay one payment twice on one token.
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
+    needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
     valid_before: payment.mode === "test" ? NEVER_VALID : Math.ceil(lastCarried / 1000),
     expires_at: null,
     created_at: deps.now(),
   };
 }
 
-function toView(deps: PaymentDeps, row: OptionRow): OptionView {
+function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string>): OptionView {
   const chain = getChain(deps.chains, row.chain);
   const token = getToken(chain, row.asset);
   return {
@@ -172,6 +180,7 @@ function toView(deps: PaymentDeps, row: OptionRow): OptionView {
     amount: tokenMoney(row.amount, token, chain.network),
     etaSeconds: Math.max(1, Math.ceil(finalityMs(chain.network) / 1000)),
     expiresAt: row.expires_at,
+    needsData: row.needs_data && !collected.has(payerOf(row)),
     actions: listWalletActions(deps, row),
   };
 }

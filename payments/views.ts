@@ -53,5 +53,7 @@ export type OptionView = {
   amount: Money;
   etaSeconds: number;
   expiresAt: Date | null;
+  /** True while data of the buyer is needed before it can be confirmed. */
+  needsData: boolean;
   actions: readonly WalletAction[];
 };

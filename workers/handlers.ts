@@ -1,4 +1,5 @@
 import type { EvmKeys } from "../chains/evm/open.ts";
+import { cleanUp } from "../payments/clean.ts";
 import { deliverDue } from "../payments/deliver.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
@@ -22,6 +23,9 @@ export type WorkerDeps = PaymentDeps &
     outOfContext: <T>(work: () => T) => T;
     startedAt: Date;
   };
+
+/** How often what was kept for a while is deleted, seconds. */
+const CLEAN_EVERY_S = 60;
 
 const done: Outcome = { done: true };
 /** There is no Solana network yet, so nobody rings this; a job that a person puts there keeps waiting. */
@@ -65,8 +69,9 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     },
     "deliver-webhook": async ({ endpointId }, signal) =>
       (await deliverDue(deps, { endpointId, signal })) === "more" ? { again: 0 } : done,
-    sweep: async () => {
+    sweep: async ({ at }) => {
       await sweep(deps);
+      if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       return done;
     },
   };

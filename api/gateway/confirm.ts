@@ -38,7 +38,8 @@ export const gatewayConfirm = defineOperation({
   async handle(deps, { caller, params, query, body, hold }) {
     const asked = { paymentId: params.id, mode: caller.mode };
     const { optionId, results } = body;
-    const accept = () => acceptConfirm(deps, { ...asked, optionId, results });
+    const collected = body.collectedData && { fields: body.collectedData.fields, keepMs: deps.collectedDataMs };
+    const accept = () => acceptConfirm(deps, { ...asked, optionId, results, collected });
     const status = await pollVerdict(deps, asked, accept, { maxPollMs: query.maxPollMs, ...hold });
     return status.ok ? done(toStatusAnswer(status.value)) : status;
   },

@@ -76,6 +76,7 @@ const statements = [
     unique (payment_id, account)
   )`,
   "create index collected_data_delete on collected_data (delete_at)",
+  "alter table payment_option add column needs_data boolean not null default false",
 
   // Who is told of what happens to payments
   `create table webhook_endpoint (

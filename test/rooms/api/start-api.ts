@@ -28,12 +28,20 @@ import { createDatabase } from "../../support/database.ts";
 import { testSealer } from "../../support/deps.ts";
 import { redisPrefix } from "../../support/redis.ts";
 
-/** CAIP-19 of the one asset of `testNetworks`. */
+/** CAIP-19 of the assets of `networksDocument`; merchants are paid in the first, unless told otherwise. */
+export const secondAsset = `eip155:31337/erc20:0x${"a2".repeat(20)}`;
 export const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 export const destination = `eip155:31337:0x${"d1".repeat(20)}`;
 export const publicUrl = "https://pay.example.test";
 
 const address = `0x${"b1".repeat(20)}`;
+
+const token = {
+  decimals: 6,
+  kind: "eip3009",
+  peg: "iso4217/USD",
+  domain: { name: "USD Coin", version: "2" },
+};
 
 /** A network nobody answers for: test mode asks no chain, and what would ask one must fail. */
 export const networksDocument = {
@@ -51,15 +59,8 @@ export const networksDocument = {
       treasury: { address, key: { env: "NOBODY" } },
       lanes: [{ address, key: { env: "NOBODY" } }],
       assets: [
-        {
-          asset,
-          symbol: "USDC",
-          name: "USD Coin",
-          decimals: 6,
-          kind: "eip3009",
-          peg: "iso4217/USD",
-          domain: { name: "USD Coin", version: "2" },
-        },
+        { ...token, asset, symbol: "USDC", name: "USD Coin" },
+        { ...token, asset: secondAsset, symbol: "USDX", name: "Second Dollar" },
       ],
     },
   ],
@@ -113,6 +114,7 @@ export async function startApi(options: StartOptions = {}) {
     ...deps,
     waiters,
     limits,
+    collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
     publicUrl,

@@ -1,0 +1,40 @@
+/** What is asked of a buyer: JSON Schema 2020-12, served as it stands and validated with as it stands. */
+export const collectedSchema = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    fullName: { type: "string", title: "Full name", minLength: 1, maxLength: 200, pattern: "\\S" },
+    dob: { type: "string", title: "Date of birth", format: "date" },
+    pobCountry: { type: "string", title: "Country of birth", pattern: "^[A-Z]{2}$" },
+    pobAddress: { type: "string", title: "Place of birth", minLength: 1, maxLength: 200, pattern: "\\S" },
+    porCountry: { type: "string", title: "Country of residence", pattern: "^[A-Z]{2}$" },
+    porAddress: { type: "string", title: "Address of residence", minLength: 1, maxLength: 200, pattern: "\\S" },
+    tosConfirmed: { type: "boolean", title: "Terms of service accepted", const: true },
+  },
+  required: ["fullName", "dob", "tosConfirmed"],
+  anyOf: [{ required: ["pobCountry", "pobAddress"] }, { required: ["porCountry", "porAddress"] }],
+} as const;
+
+export type CollectedId = keyof typeof collectedSchema.properties;
+
+/** What each field has to be, for the refusal that names it. */
+export const expected: Record<CollectedId, string> = {
+  fullName: "expected 1 to 200 characters",
+  dob: "expected a date of birth as YYYY-MM-DD",
+  pobCountry: "expected a country as two capital letters",
+  pobAddress: "expected 1 to 200 characters",
+  porCountry: "expected a country as two capital letters",
+  porAddress: "expected 1 to 200 characters",
+  tosConfirmed: "expected true",
+};
+
+const required: readonly string[] = collectedSchema.required;
+
+/** The same for clients from before the schema, which cannot say "one of these". */
+export const collectedFields = Object.entries(collectedSchema.properties).map(([id, { title }]) => ({
+  type: id === "dob" ? ("date" as const) : id === "tosConfirmed" ? ("checkbox" as const) : ("text" as const),
+  id,
+  name: title,
+  required: required.includes(id),
+}));

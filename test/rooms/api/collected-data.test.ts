@@ -1,0 +1,267 @@
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { createSealer } from "../../../ops/sealer.ts";
+import { cleanUp } from "../../../payments/clean.ts";
+import { type CollectedField, readCollected, storeCollected } from "../../../payments/collect.ts";
+import { addDestinations } from "../../../payments/destinations.ts";
+import { addPolicy, removePolicy } from "../../../payments/policies.ts";
+import { verifyAttempts } from "../../../payments/verify.ts";
+import { createVerifier } from "../../../transfers/verify.ts";
+import { asset, destination, makeMerchant, makePayment, publicUrl, secondAsset, startApi } from "./start-api.ts";
+
+const api = await startApi();
+type Option = {
+  id: string;
+  amount: { unit: string };
+  actions: [{ data: { params: [string, string] } }];
+  collectData: { url: string; schema: object; fields: { id: string }[] } | null;
+};
+const zoe: CollectedField[] = [
+  { id: "fullName", value: "Zoë Ångström-Quux" },
+  { id: "dob", value: "1990-02-28" },
+  { id: "tosConfirmed", value: "true" },
+  { id: "pobCountry", value: "SE" },
+  { id: "pobAddress", value: "Uppsala 17" },
+];
+
+/** A merchant paid in two assets, with policies, and a buyer. */
+async function setUp(...policies: { asset?: string; unit?: string; minimum?: bigint }[]) {
+  const merchant = await makeMerchant(api);
+  const { accountId, merchantId, wallet } = merchant;
+  await addDestinations(api.deps, {
+    accountId,
+    mode: "test",
+    merchantId,
+    settlements: [{ asset: secondAsset, destination }],
+  });
+  for (const { asset = null, unit = null, minimum = null } of policies)
+    await addPolicy(api.deps, { merchantId, asset, unit, minimum });
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  const options = async (id: string) => {
+    const { body } = await api.post(`/v1/gateway/payment/${id}/options`, wallet, {
+      accounts: [`eip155:31337:${buyer.address}`],
+    });
+    const list = body.options as Option[];
+    const of = (wanted: string) => list.find(({ amount }) => amount.unit === `caip19/${wanted}`) as Option;
+    return { whole: body.collectData as Option["collectData"], first: of(asset), second: of(secondAsset) };
+  };
+  const sign = async (option: Option) => {
+    const { types, ...rest } = JSON.parse(option.actions[0].data.params[1]);
+    const { EIP712Domain: _, ...own } = types;
+    return [{ type: "walletRpc", data: [await buyer.signTypedData({ ...rest, types: own })] }];
+  };
+  const confirm = async (id: string, option: Option, fields?: unknown) =>
+    api.post(`/v1/gateway/payment/${id}/confirm?maxPollMs=1`, wallet, {
+      optionId: option.id,
+      results: await sign(option),
+      ...(fields === undefined ? {} : { collectedData: { fields } }),
+    });
+  return { ...merchant, buyer, options, confirm };
+}
+
+test("data is asked for where a policy wants it: both, one, or none of the options", async () => {
+  const none = await setUp();
+  expect(await none.options(await makePayment(api, none))).toMatchObject({
+    whole: null,
+    first: { collectData: null },
+    second: { collectData: null },
+  });
+  const one = await setUp({ asset });
+  const id = await makePayment(api, one);
+  const { whole, first, second } = await one.options(id);
+  expect(second.collectData).toBeNull();
+  expect(first.collectData).toMatchObject({
+    url: `${publicUrl}/collect/${id}/${first.id}`,
+    schema: {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      additionalProperties: false,
+      required: ["fullName", "dob", "tosConfirmed"],
+      anyOf: [{ required: ["pobCountry", "pobAddress"] }, { required: ["porCountry", "porAddress"] }],
+    },
+    fields: expect.arrayContaining([{ type: "date", id: "dob", name: "Date of birth", required: true }]),
+  });
+  expect(whole).toEqual(first.collectData);
+  const both = await setUp({});
+  const all = await both.options(await makePayment(api, both));
+  expect([all.whole, all.first.collectData, all.second.collectData].every((given) => given !== null)).toBe(true);
+});
+
+test("a policy may begin at an amount, in its own unit", async () => {
+  const merchant = await setUp({ unit: "iso4217/USD", minimum: 1_000n });
+  const asked = async (value: string) => {
+    const { whole } = await merchant.options(
+      await makePayment(api, merchant, { amount: { unit: "iso4217/USD", value } }),
+    );
+    return whole !== null;
+  };
+  expect([await asked("999"), await asked("1000")]).toEqual([false, true]);
+});
+
+test("a buyer gets twenty minutes where he may be asked, and five otherwise", async () => {
+  const lifetime = async (merchant: Parameters<typeof makePayment>[1]) => {
+    const { body } = await api.get(`/v1/payments/${await makePayment(api, merchant)}`, merchant.headers);
+    return Math.round((Number(body.expiresAt) * 1_000 - Date.parse(body.createdAt as string)) / 60_000);
+  };
+  expect([await lifetime(await setUp({ asset })), await lifetime(await setUp())]).toEqual([20, 5]);
+});
+
+test("without the data a confirm is refused and the payment waits; with it the payment is paid", async () => {
+  const merchant = await setUp({ asset });
+  const id = await makePayment(api, merchant);
+  const { first } = await merchant.options(id);
+  const refused = await merchant.confirm(id, first);
+  expect(refused).toMatchObject({ status: 400, body: { code: "invalid_params" } });
+  expect(refused.body.message).toContain("collectedData");
+  expect(await api.db.selectFrom("attempt").select("id").where("payment_id", "=", id).execute()).toEqual([]);
+  expect(await merchant.confirm(id, first, zoe)).toMatchObject({ status: 200, body: { status: "requires_action" } });
+  const [attempt] = await api.db.selectFrom("attempt").select("id").where("payment_id", "=", id).execute();
+  await verifyAttempts({ ...api.deps, verifier: createVerifier(api.deps) }, [attempt?.id as string]);
+  expect(await merchant.confirm(id, first, zoe)).toMatchObject({ status: 200, body: { status: "succeeded" } });
+  expect(await merchant.confirm(id, first)).toMatchObject({ status: 200, body: { status: "succeeded" } });
+  expect(await readCollected(api.deps, id)).toMatchObject([{ fields: zoe }]);
+});
+
+test("an option that needs nothing takes nothing, also when it is sent", async () => {
+  const merchant = await setUp({ asset });
+  const id = await makePayment(api, merchant);
+  const { second } = await merchant.options(id);
+  expect(await merchant.confirm(id, second, zoe)).toMatchObject({ status: 200 });
+  expect(await readCollected(api.deps, id)).toEqual([]);
+});
+
+test("data given on a page before is enough: the option asks no more, and confirm needs none", async () => {
+  const merchant = await setUp({});
+  const id = await makePayment(api, merchant);
+  const before = await merchant.options(id);
+  const asked = { paymentId: id, mode: "test" as const, optionId: before.first.id, fields: zoe, keepMs: 60_000 };
+  expect(await storeCollected(api.deps, { ...asked, fields: zoe.slice(1) })).toMatchObject({ ok: false });
+  expect(await storeCollected(api.deps, asked)).toMatchObject({ ok: true });
+  expect(
+    await storeCollected(api.deps, { ...asked, fields: zoe.with(0, { id: "fullName", value: "Other" }) }),
+  ).toMatchObject({ ok: true });
+  const after = await merchant.options(id);
+  expect([after.whole, after.first.collectData, after.second.collectData]).toEqual([null, null, null]);
+  expect(await merchant.confirm(id, after.first)).toMatchObject({ status: 200 });
+  // What was said first stands.
+  expect(await readCollected(api.deps, id)).toMatchObject([{ fields: zoe }]);
+});
+
+test.each([
+  ["a field is missing", zoe.slice(1), "collectedData.fields.fullName: is missing"],
+  ["a field stands twice", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: stands twice"],
+  [
+    "a field is not asked for",
+    [...zoe, { id: "shoeSize", value: "43" }],
+    "collectedData.fields: holds an id that is not asked for",
+  ],
+  ["a date is none", zoe.with(1, { id: "dob", value: "1990-02-30" }), "collectedData.fields.dob: expected a date"],
+  [
+    "a date is written otherwise",
+    zoe.with(1, { id: "dob", value: "28.02.1990" }),
+    "collectedData.fields.dob: expected a date",
+  ],
+  [
+    "a date is yet to come",
+    zoe.with(1, { id: "dob", value: "2999-01-01" }),
+    "collectedData.fields.dob: expected a date",
+  ],
+  [
+    "nobody lives so long",
+    zoe.with(1, { id: "dob", value: "1850-01-01" }),
+    "collectedData.fields.dob: expected a date",
+  ],
+  [
+    "the terms are not accepted",
+    zoe.with(2, { id: "tosConfirmed", value: "false" }),
+    "collectedData.fields.tosConfirmed: expected true",
+  ],
+  [
+    "a country is spelt out",
+    zoe.with(3, { id: "pobCountry", value: "Sweden" }),
+    "collectedData.fields.pobCountry: expected",
+  ],
+  ["a place is left out", zoe.slice(0, 4), "expected pobCountry and pobAddress, or porCountry and porAddress"],
+  [
+    "an address has no end",
+    zoe.with(4, { id: "pobAddress", value: "x".repeat(201) }),
+    "collectedData.fields.pobAddress: expected",
+  ],
+  ["a name is blank", zoe.with(0, { id: "fullName", value: "  " }), "collectedData.fields.fullName: expected"],
+  ["a value is no text", [{ id: "dob", value: 1990 }], "collectedData.fields.0.value"],
+  ["the fields are a flat object", { fullName: "Zoë" }, "collectedData.fields"],
+])("a confirm is refused by name when %s, and nothing is kept", async (_what, fields, message) => {
+  const merchant = await setUp({});
+  const id = await makePayment(api, merchant);
+  const { first } = await merchant.options(id);
+  const answer = await merchant.confirm(id, first, fields);
+  expect(answer).toMatchObject({ status: 400, body: { code: "invalid_params" } });
+  expect(answer.body.message).toContain(message);
+  expect(await readCollected(api.deps, id)).toEqual([]);
+});
+
+test("residence is as good as birth", async () => {
+  const merchant = await setUp({});
+  const id = await makePayment(api, merchant);
+  const { first } = await merchant.options(id);
+  const lives = [...zoe.slice(0, 3), { id: "porCountry", value: "SE" }, { id: "porAddress", value: "Uppsala 17" }];
+  expect(await merchant.confirm(id, first, lives)).toMatchObject({ status: 200 });
+});
+
+test("at rest it can be read with its key alone; an old key still opens what it sealed, a lost one says so", async () => {
+  const merchant = await setUp({});
+  const id = await makePayment(api, merchant);
+  const { first } = await merchant.options(id);
+  await merchant.confirm(id, first, zoe);
+  for (const table of ["collected_data", "attempt", "payment", "payment_option", "event"] as const) {
+    const rows = JSON.stringify(await api.db.selectFrom(table).selectAll().execute(), (_name, value: unknown) =>
+      typeof value === "bigint" ? value.toString() : value,
+    );
+    for (const secret of ["Ångström", "1990-02-28", "Uppsala", Buffer.from("Uppsala").toJSON().data.join(",")])
+      expect(rows).not.toContain(secret);
+  }
+  const [old, young] = [
+    { id: "test", key: Buffer.alloc(32, 7) },
+    { id: "young", key: Buffer.alloc(32, 8) },
+  ];
+  expect(await readCollected({ ...api.deps, sealer: createSealer([young, old]) }, id)).toMatchObject([{ fields: zoe }]);
+  await expect(readCollected({ ...api.deps, sealer: createSealer([young]) }, id)).rejects.toThrow(
+    "test is not among DATA_KEYS",
+  );
+});
+
+test("no log line and no job holds any of it", async () => {
+  const said = api.lines.join("\n");
+  const { Redis } = await import("ioredis");
+  const redis = new Redis(
+    api.subscriber.options.host ? `redis://${api.subscriber.options.host}:${api.subscriber.options.port}` : "",
+  );
+  const keys = await redis.keys(`${api.prefix}:*`);
+  const kept = await Promise.all(keys.map(async (key) => redis.dump(key).then((dump) => String(dump))));
+  redis.disconnect();
+  expect(keys.length).toBeGreaterThan(0);
+  for (const secret of ["Ångström", "1990-02-28", "Uppsala"]) {
+    expect(said).not.toContain(secret);
+    expect(kept.join("\n")).not.toContain(secret);
+  }
+});
+
+test("it is deleted when its time is over, and not before", async () => {
+  const merchant = await setUp({});
+  const id = await makePayment(api, merchant);
+  const { first } = await merchant.options(id);
+  await merchant.confirm(id, first, zoe);
+  const later = (ms: number) => cleanUp({ ...api.deps, now: () => new Date(Date.now() + ms) });
+  await later(86_400_000 - 60_000);
+  expect(await readCollected(api.deps, id)).toHaveLength(1);
+  await later(86_400_000 + 60_000);
+  expect(await readCollected(api.deps, id)).toEqual([]);
+});
+
+test("a policy that is taken away asks nobody any more", async () => {
+  const merchant = await setUp();
+  const { id } = await addPolicy(api.deps, { merchantId: merchant.merchantId, asset: null, unit: null, minimum: null });
+  expect(await removePolicy(api.deps, id)).toBe(true);
+  expect(await removePolicy(api.deps, id)).toBe(false);
+  expect((await merchant.options(await makePayment(api, merchant))).whole).toBeNull();
+});
