@@ -109,7 +109,7 @@ export async function listDueEvents(
     from (
       select * from webhook_delivery
       where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])
-      order by due_at, state_version limit ${args.limit}
+      order by due_at limit ${args.limit}
     ) d
     join payment p on p.id = d.payment_id
     left join payment_option o on o.id = p.option_id

@@ -35,12 +35,12 @@ export async function setEndpoint(
   const fault = deps.findUrlFault(args.url);
   if (fault) return refuse("params_validation", `url: ${fault}`);
   return inTransaction(deps.db, async (db) => {
-    // Locked, so that two calls at once make one endpoint.
+    // Locked, so that two calls at once make one endpoint; payments that name the account do not wait for it.
     const account = await db
       .selectFrom("account")
       .select("id")
       .where("id", "=", args.accountId)
-      .forUpdate()
+      .forNoKeyUpdate()
       .executeTakeFirst();
     if (!account) return refuse("params_validation", "accountId: there is no such account");
     const there = await findLiveEndpoint(db, args);

@@ -3,6 +3,7 @@ import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
 import { createOutward, findUrlFault } from "../../../ops/outward.ts";
 import { deliverDue } from "../../../payments/deliver.ts";
+import { takeOwed } from "../../../payments/sweep.ts";
 import { listDeliveries, replayEvents } from "../../../payments/webhook-events.ts";
 import { deleteEndpoint, findEndpoint, rotateSecret, setEndpoint } from "../../../payments/webhooks.ts";
 import { startChain } from "../../support/chain.ts";
@@ -172,6 +173,20 @@ test("a worker that was given up for dead and answers late does not count an att
   await late;
   expect(endpoint.arrivals).toHaveLength(2);
   expect(await deliveries()).toMatchObject([{ tries: 1, last_outcome: "502" }]);
+});
+
+test("an endpoint is rung for once, again when nobody has answered, and only that second ring is a find", async () => {
+  const { till, id } = await makeHook(chain);
+  const sweep = async () => (await takeOwed(till.deps)).endpoints;
+  expect(await sweep()).toEqual([]);
+  await till.create();
+  expect(await sweep()).toEqual([{ id, again: 1, lost: false }]);
+  expect(await sweep()).toEqual([]);
+  till.clock.advance(5_000);
+  expect(await sweep()).toEqual([{ id, again: 2, lost: true }]);
+  await deliverDue(till.deps, { endpointId: id, signal: new AbortController().signal });
+  await till.create();
+  expect(await sweep()).toEqual([{ id, again: 3, lost: false }]);
 });
 
 describe("who is told", () => {

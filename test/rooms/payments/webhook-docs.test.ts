@@ -1,0 +1,40 @@
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { startChain } from "../../support/chain.ts";
+import { type Arrival, makeHook } from "../../support/endpoint.ts";
+
+const page = readFileSync(new URL("../../../docs/webhooks.md", import.meta.url), "utf8");
+const [, code = ""] = /```js\n([\s\S]+?)```/.exec(page) ?? [];
+const [, example = ""] = /```json\n([\s\S]+?)```/.exec(page) ?? [];
+const file = join(mkdtempSync(join(tmpdir(), "docs-")), "verify.mjs");
+writeFileSync(file, code);
+const { verifyWebhook } = (await import(file)) as {
+  verifyWebhook(secret: string, headers: Arrival["headers"], rawBody: string): unknown;
+};
+
+const { till, endpoint, secret, deliver } = await makeHook(await startChain());
+await till.create();
+await deliver();
+const [arrival] = endpoint.arrivals as [Arrival];
+
+test("the code that merchants are shown takes what we send", () => {
+  expect(verifyWebhook(secret, arrival.headers, arrival.body)).toEqual(arrival.event);
+});
+
+test("and refuses another body, another secret, another time, and no signature", () => {
+  const { headers, body } = arrival;
+  const later = String(Number(headers["webhook-timestamp"]) + 301);
+  const other = `whsec_${Buffer.alloc(32).toString("base64")}`;
+  expect(() => verifyWebhook(secret, headers, body.replace("100", "900"))).toThrow(/not signed/);
+  expect(() => verifyWebhook(other, headers, body)).toThrow(/not signed/);
+  expect(() => verifyWebhook(secret, { ...headers, "webhook-timestamp": later }, body)).toThrow(/future/);
+  expect(() => verifyWebhook(secret, {}, body)).toThrow();
+});
+
+test("the example has the members of a real event", () => {
+  const shown = JSON.parse(example) as Arrival["event"];
+  expect(Object.keys(shown)).toEqual(Object.keys(arrival.event));
+  expect(Object.keys(shown.data)).toEqual(Object.keys(arrival.event.data));
+});
