@@ -1,6 +1,7 @@
 import type { Pool } from "../db/tables.ts";
 import { done, type Result, refuse } from "../payments/errors.ts";
 import { digestRequest, findAnswer, type Request, runOnce } from "../payments/idempotency.ts";
+import type { Ring } from "../queues/ring.ts";
 import type { ApiDeps } from "./deps.ts";
 import type { Operation, ParsedCall } from "./operation.ts";
 
@@ -39,8 +40,13 @@ export async function runOperation(
   const prepared = await operation.prepare?.(deps, call);
   // What was refused here may have gone well for a twin meanwhile.
   if (prepared?.ok === false) return (await findAnswer(deps, request)) ?? prepared;
-  return runOnce(deps, request, async (db) => {
-    const result = await operation.handle({ ...deps, db: db as Pool }, { ...call, prepared: prepared?.value });
+  // Bells are kept back: a job must not come before its row, and a Redis that hangs must not hold the transaction.
+  const rings: (() => Promise<void>)[] = [];
+  const ring: Ring = async (...bell) => void rings.push(() => deps.ring(...bell));
+  const answer = await runOnce(deps, request, async (db) => {
+    const result = await operation.handle({ ...deps, db: db as Pool, ring }, { ...call, prepared: prepared?.value });
     return result.ok ? done({ status: operation.success, body: result.value }) : result;
   });
+  if (answer.ok) for (const rung of rings) await rung();
+  return answer;
 }

@@ -1,9 +1,11 @@
-import { getAddress, isAddress } from "viem";
+import { isAddress } from "viem";
 import { parseAccountId, parseAssetId } from "../chains/caip.ts";
+import { inTransaction } from "../db/in-transaction.ts";
+import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
-import { isOurs, type Owner } from "./merchants.ts";
+import { isOurs, lockMerchant, type Owner } from "./merchants.ts";
 
 /** A command line without a networks file gives none: then our own accounts are not known. */
 type Deps = Pick<PaymentDeps, "db" | "now"> & Partial<Pick<PaymentDeps, "networks">>;
@@ -29,71 +31,68 @@ export async function listDestinations(
 }
 
 /**
- * Registers where a merchant is paid. All or none, so it has to run in a transaction that is rolled back on a refusal:
- * `merchant_not_found`, `params_validation` naming the entry that does not fit, `settlement_asset_conflict` for an
- * asset that the merchant has already.
+ * Registers where a merchant is paid, all of them or none. An asset that no network of ours has is taken too: it is
+ * offered to buyers once a network has it. Refuses with `merchant_not_found`, `params_validation` naming the entry that
+ * does not fit, `settlement_asset_conflict` for an asset that the merchant has already.
  */
-export async function addDestinations(
+export function addDestinations(
   deps: Deps,
   args: Owner & { merchantId: string; settlements: readonly Destination[] },
 ): Promise<Result<DestinationView[]>> {
-  if (!(await isOurs(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
-  for (const [index, entry] of args.settlements.entries()) {
-    const fault = findDestinationFault(deps, entry);
-    if (fault) return refuse("params_validation", `settlements.${index}.${fault}`);
-  }
-  const rows = args.settlements.map((entry) => ({
-    id: newId("crypto"),
-    asset: canonicalAsset(entry.asset),
-    destination: entry.destination,
-  }));
-  if (new Set(rows.map((row) => row.asset)).size !== rows.length)
-    return refuse("settlement_asset_conflict", "settlements: one asset stands twice");
-  const there = await deps.db
-    .selectFrom("settlement_destination")
-    .select("asset")
-    .where("merchant_id", "=", args.merchantId)
-    .execute();
-  const taken = rows.findIndex((row) => there.some(({ asset }) => asset === row.asset));
-  if (taken >= 0) return refuseTaken(taken);
-  const at = deps.now();
-  const made = await deps.db
-    .insertInto("settlement_destination")
-    .values(rows.map((row) => ({ ...row, merchant_id: args.merchantId, created_at: at, updated_at: at })))
-    .onConflict((conflict) => conflict.columns(["merchant_id", "asset"]).doNothing())
-    .returning("id")
-    .execute();
-  if (made.length === rows.length) return done(rows);
-  return refuseTaken(rows.findIndex((row) => !made.some(({ id }) => id === row.id)));
+  return changeAlone(deps, args, async (db) => {
+    for (const [index, entry] of args.settlements.entries()) {
+      const fault = findAssetFault(entry.asset) ?? findDestinationFault(deps, entry);
+      if (fault) return refuse("params_validation", `settlements.${index}.${fault}`);
+    }
+    const rows = args.settlements.map((entry) => ({
+      id: newId("crypto"),
+      asset: canonicalAsset(entry.asset),
+      destination: entry.destination,
+    }));
+    const listed = await listDestinations({ db }, args);
+    if (!listed.ok) return listed;
+    const taken = new Set(listed.value.map(({ asset }) => asset));
+    for (const [index, { asset }] of rows.entries()) {
+      if (taken.has(asset))
+        return refuse("settlement_asset_conflict", `settlements.${index}.asset: has a destination already`);
+      taken.add(asset);
+    }
+    const at = deps.now();
+    await db
+      .insertInto("settlement_destination")
+      .values(rows.map((row) => ({ ...row, merchant_id: args.merchantId, created_at: at, updated_at: at })))
+      .execute();
+    return done(rows);
+  });
 }
-
-const refuseTaken = (index: number) =>
-  refuse("settlement_asset_conflict", `settlements.${index}.asset: the merchant has a destination for it already`);
 
 /** Changes where an asset is paid out to; counts for settlements made afterwards. The asset stays as it is. */
 export async function changeDestination(
   deps: Deps & Pick<PaymentDeps, "log">,
   args: Owner & { merchantId: string; id: string; destination: string },
 ): Promise<Result<DestinationView>> {
-  const listed = await listDestinations(deps, args);
-  if (!listed.ok) return listed;
-  const before = listed.value.find(({ id }) => id === args.id);
-  if (!before) return noSuchDestination();
-  const fault = findDestinationFault(deps, { asset: before.asset, destination: args.destination });
-  if (fault) return refuse("params_validation", fault);
-  const row = await deps.db
-    .updateTable("settlement_destination")
-    .set({ destination: args.destination, updated_at: deps.now() })
-    .where("id", "=", args.id)
-    .where("merchant_id", "=", args.merchantId)
-    .returning(["id", "asset", "destination"])
-    .executeTakeFirst();
-  if (!row) return noSuchDestination();
-  deps.log.info(
-    { merchant: args.merchantId, asset: row.asset, from: before.destination, to: row.destination },
-    "a destination was changed",
-  );
-  return done(row);
+  const { merchantId, id, destination } = args;
+  const changed = await changeAlone(deps, args, async (db) => {
+    const before = await db
+      .selectFrom("settlement_destination")
+      .select(["id", "asset", "destination"])
+      .where("id", "=", id)
+      .where("merchant_id", "=", merchantId)
+      .executeTakeFirst();
+    if (!before) return noSuchDestination();
+    const fault = findDestinationFault(deps, { asset: before.asset, destination });
+    if (fault) return refuse("params_validation", fault);
+    await db
+      .updateTable("settlement_destination")
+      .set({ destination, updated_at: deps.now() })
+      .where("id", "=", id)
+      .execute();
+    return done(before);
+  });
+  if (!changed.ok) return changed;
+  const { asset, destination: from } = changed.value;
+  deps.log.info({ merchant: merchantId, asset, from, to: destination }, "a destination was changed");
+  return done({ id, asset, destination });
 }
 
 /** Takes a destination away: the asset is no longer offered to buyers, and what is owed in it waits for a new one. */
@@ -101,16 +100,33 @@ export async function deleteDestination(
   deps: Deps & Pick<PaymentDeps, "log">,
   args: Owner & { merchantId: string; id: string },
 ): Promise<Result<{ id: string }>> {
-  if (!(await isOurs(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
-  const row = await deps.db
-    .deleteFrom("settlement_destination")
-    .where("id", "=", args.id)
-    .where("merchant_id", "=", args.merchantId)
-    .returning(["id", "asset", "destination"])
-    .executeTakeFirst();
-  if (!row) return noSuchDestination();
-  deps.log.info({ merchant: args.merchantId, asset: row.asset, from: row.destination }, "a destination was taken away");
-  return done({ id: row.id });
+  const deleted = await changeAlone(deps, args, async (db) => {
+    const row = await db
+      .deleteFrom("settlement_destination")
+      .where("id", "=", args.id)
+      .where("merchant_id", "=", args.merchantId)
+      .returning(["id", "asset", "destination"])
+      .executeTakeFirst();
+    return row ? done(row) : noSuchDestination();
+  });
+  if (!deleted.ok) return deleted;
+  const { id, asset, destination: from } = deleted.value;
+  deps.log.info({ merchant: args.merchantId, asset, from }, "a destination was taken away");
+  return done({ id });
+}
+
+/**
+ * One change at a time of where a merchant is paid: two that register the same assets in another order would each wait
+ * for the other. Work refuses before it writes. `merchant_not_found`.
+ */
+function changeAlone<T>(
+  deps: Deps,
+  args: Owner & { merchantId: string },
+  work: (db: Db) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  return inTransaction(deps.db, async (db) =>
+    (await lockMerchant(db, args)) ? work(db) : refuse("merchant_not_found", "no such merchant"),
+  );
 }
 
 /** The list of codes has none for a settlement entry: the path names something that is not this merchant's. */
@@ -121,24 +137,44 @@ function canonicalAsset(asset: string): string {
   return asset.startsWith("eip155:") ? asset.toLowerCase() : asset;
 }
 
-/** What is wrong with a destination, beginning with the member's name; undefined when it is usable. */
+/** What is wrong with an asset, beginning with the member's name; undefined when it may be one. */
+function findAssetFault(text: string): string | undefined {
+  const asset = parseAssetId(text);
+  if (!asset) return "asset: expected a CAIP-19 asset such as eip155:8453/erc20:0x…";
+  if (!asset.chain.startsWith("eip155:")) return undefined;
+  if (!/^eip155:[1-9]\d*$/.test(asset.chain)) return "asset: expected a chain such as eip155:8453";
+  if (asset.namespace !== "erc20") return "asset: expected a token, such as eip155:8453/erc20:0x…";
+  const fault = findAddressFault(asset.token);
+  return fault && `asset: ${fault}`;
+}
+
+/** What is wrong with a destination of a good asset, beginning with the member's name; undefined when it is usable. */
 function findDestinationFault(deps: Pick<Deps, "networks">, entry: Destination): string | undefined {
   const asset = parseAssetId(entry.asset);
-  if (!asset) return "asset: expected a CAIP-19 asset such as eip155:8453/erc20:0x…";
   const account = parseAccountId(entry.destination);
   if (!account) return "destination: expected a CAIP-10 account such as eip155:8453:0x…";
-  if (account.chain !== asset.chain) return "destination: is on another chain than the asset";
+  if (account.chain !== asset?.chain) return "destination: is on another chain than the asset";
   if (!asset.chain.startsWith("eip155:")) return undefined;
-  const { address } = account;
-  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return "destination: expected an address of 20 bytes in hex";
-  // EIP-55: letters of one case carry no checksum; mixed ones do, and a wrong one is a slip of the pen.
-  const hasChecksum = /[a-f]/.test(address.slice(2)) && /[A-F]/.test(address.slice(2));
-  if (hasChecksum && !isAddress(address))
-    return `destination: the address's checksum is wrong (EIP-55), is it ${getAddress(address.toLowerCase())}?`;
-  if (/^0x0{40}$/.test(address)) return "destination: is the zero address";
-  const ours = deps.networks?.chains.find(({ chain }) => chain === asset.chain);
-  if (address.toLowerCase() === asset.token.toLowerCase()) return "destination: is the token's own contract";
-  if (address.toLowerCase() === ours?.treasury.address.toLowerCase())
-    return "destination: is the service's own account";
+  const fault = findAddressFault(account.address);
+  if (fault) return `destination: ${fault}`;
+  const address = account.address.toLowerCase();
+  if (address === asset.token.toLowerCase()) return "destination: is the token's own contract";
+  if (listOwn(deps, asset.chain).includes(address)) return "destination: is an account of the service itself";
   return undefined;
+}
+
+/** What is wrong with an address of EVM. EIP-55: letters of both cases carry a checksum; a wrong one is a slip. */
+function findAddressFault(address: string): string | undefined {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return "expected an address of 20 bytes in hex";
+  if (/^0x0{40}$/.test(address)) return "is the zero address";
+  const hasChecksum = /[a-f]/.test(address.slice(2)) && /[A-F]/.test(address.slice(2));
+  return hasChecksum && !isAddress(address) ? "the address's checksum is wrong (EIP-55)" : undefined;
+}
+
+/** Where a payout would be lost or come back to us: our accounts, and the batching contract, out of which anybody takes. */
+function listOwn({ networks }: Pick<Deps, "networks">, chain: string): string[] {
+  const network = networks?.chains.find((one) => one.chain === chain);
+  if (!network) return [];
+  const { treasury, lanes, multicall } = network;
+  return [treasury.address, ...lanes.map((lane) => lane.address), multicall].map((address) => address.toLowerCase());
 }

@@ -14,15 +14,26 @@ export type Answer = { status: number; text: string; replayed: boolean };
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** SHA-256 over everything that makes a request what it is; the order of an object's members does not matter. */
+/**
+ * SHA-256 over everything that makes a request what it is; the order of an object's members does not matter. Without
+ * recursion, because a body of 64 KiB can be nested deeper than the stack.
+ */
 export function digestRequest(parts: readonly unknown[]): Buffer {
-  return createHash("sha256").update(JSON.stringify(parts, sortMembers)).digest();
+  const hash = createHash("sha256");
+  const left: unknown[] = [parts];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value !== "object" || value === null) hash.update(`${JSON.stringify(value)},`);
+    else {
+      const inside = Array.isArray(value) ? value : Object.entries(value).sort(byName).flat();
+      hash.update(`${Array.isArray(value) ? "[" : "{"}${inside.length},`);
+      for (const one of inside) left.push(one);
+    }
+  }
+  return hash.digest();
 }
 
-function sortMembers(_name: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
+const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
 
 /** The kept answer of this request; undefined when it was not done yet. Refuses another request under the same key. */
 export async function findAnswer(deps: Deps, request: Request): Promise<Result<Answer> | undefined> {

@@ -1,4 +1,4 @@
-import { type ExpressionBuilder, type Selectable, sql } from "kysely";
+import { type ExpressionBuilder, type Selectable, sql, type Transaction } from "kysely";
 import type { Db, Mode, Tables } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
@@ -137,6 +137,15 @@ export async function deleteMerchant(
 /** True for a merchant of this account and mode that is not deleted. */
 export async function isOurs(db: Db, args: Owner & { merchantId: string }): Promise<boolean> {
   const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).executeTakeFirst();
+  return row !== undefined;
+}
+
+/**
+ * The same, and until the transaction ends nobody else changes the merchant or where it is paid. Its payments go on being
+ * made meanwhile.
+ */
+export async function lockMerchant(db: Transaction<Tables>, args: Owner & { merchantId: string }): Promise<boolean> {
+  const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).forNoKeyUpdate().executeTakeFirst();
   return row !== undefined;
 }
 

@@ -37,6 +37,8 @@ const isKey = (key: unknown): key is [string, string] =>
   /^\w{1,64}$/.test(String(key[1]));
 
 const isOf = {
-  time: (text: string) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text) && !Number.isNaN(Date.parse(text)),
+  // To and fro, because a Date takes 30 February for 2 March, and Postgres does not. It has no year 0 either.
+  time: (text: string) =>
+    /^(?!0000)\d{4}-/.test(text) && !Number.isNaN(Date.parse(text)) && new Date(text).toISOString() === text,
   amount: (text: string) => /^\d{1,78}$/.test(text),
 };

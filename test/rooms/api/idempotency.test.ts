@@ -1,10 +1,14 @@
 import { randomUUID } from "node:crypto";
+import { Queue } from "bullmq";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
 import { createApiKey } from "../../../payments/accounts.ts";
 import { forgetAnswers } from "../../../payments/idempotency.ts";
+import { atEnd } from "../../support/at-end.ts";
 import { startChain } from "../../support/chain.ts";
 import { startFleet } from "../../support/fleet.ts";
+import { redisPrefix } from "../../support/redis.ts";
 import { execute } from "../../support/sql.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { countRows, makeMerchant, startApi } from "./start-api.ts";
@@ -56,6 +60,20 @@ test("another body under a key that was used is a conflict; the same in another 
   expect(other).toMatchObject({ status: 409, body: { code: "idempotency_conflict" } });
 });
 
+test("a body that is nested deeper than any stack is repeated like any other", async () => {
+  const { headers } = await makeMerchant(api);
+  const key = { ...headers, ...fresh(), "content-type": "application/json" };
+  const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  const ask = (depth: number) => {
+    const text = `{"merchantName":"Deep","merchantEmail":"deep@example.test","more":${nested(depth)}}`;
+    return api.ask("POST", "/v1/merchants", { headers: key, text });
+  };
+  const first = await ask(30_000);
+  expect(first.status).toBe(201);
+  expect((await ask(30_000)).body).toEqual(first.body);
+  expect(await ask(29_999)).toMatchObject({ status: 409, body: { code: "idempotency_conflict" } });
+});
+
 test("a key is one account's, one mode's and one operation's", async () => {
   const mine = await makeMerchant(api, { mode: "live" });
   const { key: testKey } = await createApiKey(api.deps, {
@@ -100,6 +118,15 @@ test.each([
   expect(answer.body.message).toContain("Idempotency-Key");
 });
 
+test("a key that is not ASCII is refused, and so is an empty one where it may be left out", async () => {
+  const { headers } = await makeMerchant(api);
+  const foreign = await api.post("/v1/merchants", { ...headers, "idempotency-key": "clé" }, shop);
+  expect(foreign).toMatchObject({ status: 400, body: { code: "header_not_ascii" } });
+  const body = { amount: { unit: "iso4217/USD", value: "1" } };
+  const empty = await api.post("/v1/payments", { ...headers, "idempotency-key": "" }, body);
+  expect(empty).toMatchObject({ status: 400, body: { code: "params_validation" } });
+});
+
 test("answers are kept for a day and then forgotten", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh() };
@@ -121,7 +148,6 @@ test("a process killed in the middle of the work leaves nothing, and the repeat 
   const headers = { "api-key": fleet.shop.caller.apiKey, "content-type": "application/json", ...fresh() };
   const ask = (url: string) => fetch(`${url}/v1/merchants`, { method: "POST", headers, body: JSON.stringify(shop) });
   // The work waits behind a lock that this test holds, inside its transaction.
-  const { openDb } = await import("../../../db/open.ts");
   const blocker = openDb(fleet.databaseUrl, { max: 1 });
   await blocker.transaction().execute(async (lock) => {
     await sql`lock table merchant in exclusive mode`.execute(lock);
@@ -155,4 +181,41 @@ test("a database connection that is cut in the middle of the work leaves nothing
   expect(await total()).toBe(before);
   expect((await twin.post("/v1/merchants", key, shop)).status).toBe(201);
   expect(await total()).toBe(before + 1);
+});
+
+test("a payment whose answer could not be kept was never there, and its deadline was rung for nobody", async () => {
+  const { headers } = await makeMerchant(api);
+  const key = { ...headers, ...fresh() };
+  const body = { amount: { unit: "iso4217/USD", value: "500" } };
+  const payments = async () => Number(((await countRows(api)) as { payments: number }).payments);
+  const queue = new Queue("expire-payment", {
+    prefix: api.prefix,
+    connection: { url: redisPrefix().url },
+    skipVersionCheck: true,
+  });
+  atEnd(() => queue.close());
+  const before = { payments: await payments(), rung: await queue.getDelayedCount() };
+  // The work is done, and its answer waits behind a lock that this test holds.
+  await sql`create function wait_for_test() returns trigger language plpgsql as $$
+    begin perform pg_advisory_xact_lock(1); return new; end $$`.execute(api.db);
+  await sql`create trigger wait_for_test before update on idempotency
+    for each row execute function wait_for_test()`.execute(api.db);
+  const cut = await api.db.connection().execute(async (lock) => {
+    await sql`select pg_advisory_lock(1)`.execute(lock);
+    const asking = api.post("/v1/payments", key, body);
+    const kill = `select pg_terminate_backend(pid) from pg_stat_activity
+      where wait_event_type = 'Lock' and datname = current_database()`;
+    await waitFor(async () => (await execute(api.databaseUrl, kill)).length > 0, { within: 10_000 });
+    const answer = await asking;
+    await sql`select pg_advisory_unlock(1)`.execute(lock);
+    return answer;
+  });
+  expect(cut).toMatchObject({ status: 500, body: { code: "internal_error" } });
+  expect({ payments: await payments(), rung: await queue.getDelayedCount() }).toEqual(before);
+  const mended = await api.post("/v1/payments", key, body);
+  expect(mended.status).toBe(201);
+  expect(await payments()).toBe(before.payments + 1);
+  expect(await queue.getDelayedCount()).toBe(before.rung + 1);
+  expect((await api.post("/v1/payments", key, body)).body).toEqual(mended.body);
+  expect(await queue.getDelayedCount()).toBe(before.rung + 1);
 });

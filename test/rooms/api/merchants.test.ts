@@ -148,6 +148,22 @@ test("a change of nothing, and a cursor or limit that is none, are refused", asy
     expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
 });
 
+test.each([
+  ["no text of ours", "abc"],
+  ["a day that no month has", ["2026-02-30T00:00:00.000Z", "mrch_1"]],
+  ["an hour that no day has", ["2026-02-28T24:00:00.000Z", "mrch_1"]],
+  ["a year before the first", ["0000-01-01T00:00:00.000Z", "mrch_1"]],
+  ["no id", ["2026-02-28T00:00:00.000Z", null]],
+])("a cursor that holds %s is refused", async (_what, held) => {
+  const cursor = typeof held === "string" ? held : Buffer.from(JSON.stringify(held)).toString("base64url");
+  const paths = ["/v1/merchants", "/v1/payments"];
+  for (const path of paths)
+    expect(await api.get(`${path}?cursor=${cursor}`, owner)).toMatchObject({
+      status: 400,
+      body: { code: "params_validation", message: expect.stringContaining("cursor: ") },
+    });
+});
+
 test("a logo is copied when it is given; a changed picture at the same URL is seen after the next change only", async () => {
   picture = { body: png(600, 600) };
   const merchant = await makeMerchant(api);

@@ -58,12 +58,19 @@ test("of many who register one asset at once exactly one succeeds", async () => 
   expect((await list()).crypto).toHaveLength(2);
 });
 
+const ours = networksDocument.chains[0];
 const checksummed = getAddress(`0x${"ab".repeat(20)}`);
 test.each([
   ["on another chain", `eip155:1:0x${"d1".repeat(20)}`, "is on another chain than the asset"],
   ["with a wrong checksum", `${chain}:${checksummed.replace("A", "a")}`, "checksum is wrong"],
   ["that is the token", `${chain}:0x${"a1".repeat(20)}`, "is the token's own contract"],
-  ["that is the treasury", `${chain}:${networksDocument.chains[0]?.treasury.address}`, "is the service's own account"],
+  ["that is the treasury", `${chain}:${ours?.treasury.address}`, "is an account of the service itself"],
+  [
+    "that is a lane",
+    `${chain}:${ours?.lanes[0]?.address.toUpperCase().replace("X", "x")}`,
+    "is an account of the service",
+  ],
+  ["that is the batching contract", `${chain}:${ours?.multicall}`, "is an account of the service itself"],
   ["that is nothing", `${chain}:0x${"0".repeat(40)}`, "is the zero address"],
   ["that is no account", "0x12", "expected a CAIP-10 account"],
 ])("a destination %s is refused when it is registered and when it is changed to", async (_what, to, reason) => {
@@ -79,6 +86,61 @@ test.each([
   expect(((await list()) as { crypto: { destination: string }[] }).crypto[0]?.destination).toBe(
     `${chain}:${checksummed}`,
   );
+});
+
+test.each([
+  ["on a chain that has no number", `eip155:mainnet/erc20:0x${"a2".repeat(20)}`],
+  ["that is the chain's own coin", `${chain}/slip44:60`],
+  ["whose address is cut off", `${chain}/erc20:0x${"a2".repeat(19)}`],
+  ["whose checksum is wrong", `${chain}/erc20:${checksummed.replace("A", "a")}`],
+  ["that is no asset", "USDC"],
+])("an asset %s is refused by name, and a sound one beside it is not added", async (_what, unsound) => {
+  const { list, add, first } = await setUp();
+  const to = `${unsound.split("/")[0]}:0x${"d1".repeat(20)}`;
+  const answer = await add({ asset: other, destination }, { asset: unsound, destination: to });
+  expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(answer.body.message).toContain("settlements.1.asset: ");
+  expect(await list()).toEqual({ crypto: [first], fiat: [] });
+});
+
+test("an asset and a chain that no network of ours has yet are taken", async () => {
+  const { add } = await setUp();
+  const solana = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
+  const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v";
+  const unknown = { asset: `eip155:8453/erc20:0x${"a1".repeat(20)}`, destination: `eip155:8453:0x${"d1".repeat(20)}` };
+  const later = { asset: `${solana}/token:${mint}`, destination: `${solana}:${mint}` };
+  expect(await add(unknown, later)).toMatchObject({ status: 201, body: { settlements: [unknown, later] } });
+});
+
+test("of two who register the same assets in another order one succeeds and one conflicts, every time", async () => {
+  const tokens = Array.from({ length: 50 }, (_, index) => `${chain}/erc20:0x${String(index + 10).repeat(20)}`);
+  const entries = tokens.map((token) => ({ asset: token, destination }));
+  for (let round = 0; round < 8; round += 1) {
+    const { add } = await setUp();
+    const answers = await Promise.all([add(...entries), add(...entries.toReversed())]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409]);
+  }
+});
+
+test("while destinations are added, changed and taken away at once, each answer is one that was true", async () => {
+  const { path, list, add, headers } = await setUp();
+  const [made] = (await add({ asset: other, destination })).body.settlements as [{ id: string }];
+  const elsewhere = `${chain}:0x${"d2".repeat(20)}`;
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, index) =>
+      index % 3 === 0
+        ? add({ asset: other, destination })
+        : index % 3 === 1
+          ? api.put(`${path}/crypto/${made.id}`, headers, { destination: elsewhere })
+          : api.delete(`${path}/crypto/${made.id}`, headers),
+    ),
+  );
+  const deleted = answers.filter((_, index) => index % 3 === 2).map(({ status }) => status);
+  expect(deleted.toSorted()).toEqual([200, 404, 404, 404]);
+  const added = answers.filter(({ status }) => status === 201);
+  expect(added.length).toBeLessThanOrEqual(1);
+  expect(((await list()) as { crypto: object[] }).crypto).toHaveLength(1 + added.length);
+  for (const { status } of answers) expect([200, 201, 404, 409]).toContain(status);
 });
 
 test.each([[[]], [Array.from({ length: 51 }, () => ({ asset, destination }))], [{}], [[{ asset }]]])(

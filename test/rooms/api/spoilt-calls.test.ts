@@ -61,6 +61,12 @@ const text = fc.oneof(
   fc.string({ maxLength: 30 }),
   fc.constantFrom("%", "%00", "%2F..%2F", "..", "%ff", "a b", "?", "#", "\ud800"),
 );
+/** Deeper than a stack, in a body that is not too large. */
+const nested = `${"[".repeat(6_000)}${"]".repeat(6_000)}`;
+/** Cursors in our form, of times that are none. */
+const cursors = ["2026-02-30T00:00:00.000Z", "0000-01-01T00:00:00.000Z", "9".repeat(78)].map((at) =>
+  Buffer.from(JSON.stringify([at, "pay_1"])).toString("base64url"),
+);
 const spoilt = fc.record({
   body: fc.option(fc.array(spoil, { minLength: 1, maxLength: 3 })),
   raw: fc.option(
@@ -73,6 +79,8 @@ const spoilt = fc.record({
       '{"a":1e999}',
       "\u0000",
       `${"[".repeat(2_000)}`,
+      `{"x":${nested}}`,
+      `{"results":${nested},"collectedData":${nested},"amount":${nested},"checkout":${nested},"settlements":${nested}}`,
       '{"__proto__":{"x":1}}',
       "",
     ),
@@ -98,7 +106,7 @@ const spoilt = fc.record({
           "includePaymentInfo",
           "merchantId",
         ),
-        text,
+        fc.oneof({ weight: 4, arbitrary: text }, { weight: 1, arbitrary: fc.constantFrom(...cursors) }),
       ),
       { maxLength: 4 },
     ),
