@@ -208,6 +208,7 @@ create table operator_action (
   queue text,
   job_id text,
   at timestamp with time zone not null,
+  subject text,
   PRIMARY KEY (id)
 );
 

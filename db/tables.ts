@@ -284,6 +284,7 @@ export type Tables = {
     action: string;
     queue: string | null;
     job_id: string | null;
+    subject: string | null;
     at: Date;
   };
 };

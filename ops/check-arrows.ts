@@ -16,8 +16,9 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
 export type Source = { path: string; text: string };
 export type Violation = { path: string; line: number; from: string; to: string };
 
-/** Whatever puts the parts together may see them all: the entry points, and the local stack. */
-const seesEverything = (path: string): boolean => path.endsWith("/main.ts") || path.startsWith("ops/local/");
+/** Whatever puts the parts together may see them all: the entry points, the command line and the local stack. */
+const seesEverything = (path: string): boolean =>
+  path.endsWith("/main.ts") || path.startsWith("ops/local/") || path.startsWith("ops/admin/");
 
 const roomOf = (path: string): string => path.split("/", 1)[0] ?? "";
 

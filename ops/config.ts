@@ -82,6 +82,14 @@ const Board = z.object({
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
 
+/** The command line; the keys only where something is sealed or opened. */
+const Admin = Migrate.extend({
+  DATA_KEYS: dataKeys.optional(),
+  ALLOW_PRIVATE_ADDRESSES: outward.ALLOW_PRIVATE_ADDRESSES,
+  /** Who is written down beside what was done. */
+  OPERATOR: z.string().min(1).max(64).default("operator"),
+});
+
 export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
 export type BoardConfig = Readonly<z.infer<typeof Board>>;
@@ -112,4 +120,5 @@ function parse<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): Readonly<T> {
 export const readApiConfig = (env: NodeJS.ProcessEnv): ApiConfig => parse(Api, env);
 export const readWorkerConfig = (env: NodeJS.ProcessEnv): WorkerConfig => parse(Worker, env);
 export const readBoardConfig = (env: NodeJS.ProcessEnv): BoardConfig => parse(Board, env);
+export const readAdminConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Admin>> => parse(Admin, env);
 export const readMigrateConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Migrate>> => parse(Migrate, env);

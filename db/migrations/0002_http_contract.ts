@@ -9,6 +9,9 @@ const statements = [
   // Which version of the contract an account was built against
   "alter table account add column api_version text not null default '2026-02-18'",
 
+  // What an operator's command was about
+  "alter table operator_action add column subject text",
+
   // Answers kept, so that a request that is repeated is done once
   `create table idempotency (
     account_id text not null references account,

@@ -1,0 +1,165 @@
+import type { Command } from "commander";
+import type { Mode } from "../../db/tables.ts";
+import {
+  addDestinations,
+  changeDestination,
+  deleteDestination,
+  listDestinations,
+} from "../../payments/destinations.ts";
+import {
+  changeMerchant,
+  createMerchant,
+  findMerchant,
+  listMerchants,
+  type MerchantStatus,
+} from "../../payments/merchants.ts";
+import { findMerchantOwner } from "../../payments/operators.ts";
+import { addPolicy, listPolicies, removePolicy } from "../../payments/policies.ts";
+import { need, oneOf, RefusedError, runs, show, type Tool, UsageError } from "./tool.ts";
+
+const mode = oneOf("live", "test");
+
+/** Merchants, where they are paid, and whom they have to ask for data. */
+export function addMerchantCommands(program: Command): void {
+  const merchants = program.command("merchants").description("those who receive payments");
+  runs(
+    merchants
+      .command("new")
+      .description("make a merchant")
+      .requiredOption("--account <id>", "whose merchant")
+      .requiredOption("--mode <mode>", "live or test", mode)
+      .requiredOption("--name <name>", "as buyers see it")
+      .requiredOption("--email <address>", "of the merchant"),
+    async (tool, _args, { account = "", mode, name = "", email = "" }) => {
+      const { id } = await createMerchant(tool, { accountId: account, mode: mode as Mode, name, email });
+      await tool.record("merchants new", id);
+      return { value: { merchantId: id } };
+    },
+  );
+  runs(
+    merchants
+      .command("list")
+      .description("merchants of an account and mode")
+      .requiredOption("--account <id>", "whose merchants")
+      .requiredOption("--mode <mode>", "live or test", mode),
+    async (tool, _args, { account = "", mode }) => {
+      const listed = need(await listMerchants(tool, { accountId: account, mode: mode as Mode, limit: 1_000 }));
+      return { value: listed.items };
+    },
+  );
+  runs(
+    merchants.command("show <merchant>").description("a merchant, and where it is paid"),
+    async (tool, [id = ""]) => {
+      const asked = await own(tool, id);
+      const merchant = need(await findMerchant(tool, asked));
+      const settlements = need(await listDestinations(tool, asked));
+      const policies = await listPolicies(tool, id);
+      const lines = Object.entries(merchant).map(([name, value]) => `${name.padEnd(12)}${show(value)}`);
+      const paid = settlements.map(({ id, asset, destination }) => `paid in     ${asset} to ${destination} (${id})`);
+      const asks = policies.map(
+        ({ id, asset, unit, minimum }) =>
+          `asks        for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
+      );
+      return { value: { ...merchant, settlements, policies }, lines: [...lines, ...paid, ...asks] };
+    },
+  );
+  runs(
+    merchants
+      .command("set-status <merchant>")
+      .argument(
+        "<status>",
+        "active, inactive or suspended: only an active one makes payments",
+        oneOf("active", "inactive", "suspended"),
+      )
+      .description("let a merchant make payments, or not"),
+    async (tool, [id = "", text]) => {
+      const status = text as MerchantStatus;
+      const value = need(await changeMerchant(tool, { ...(await own(tool, id)), status }));
+      await tool.record(`merchants set-status ${status}`, id);
+      return { value };
+    },
+  );
+  addDestinationCommands(program);
+  addPolicyCommands(program);
+}
+
+function addDestinationCommands(program: Command): void {
+  const destinations = program.command("destinations").description("where a merchant is paid out to");
+  runs(
+    destinations
+      .command("add <merchant>")
+      .description("pay a merchant in an asset")
+      .requiredOption("--asset <caip19>", "for example eip155:8453/erc20:0x…")
+      .requiredOption("--to <caip10>", "an account on the same chain"),
+    async (tool, [id = ""], { asset = "", to: destination = "" }) => {
+      const asked = { ...(await own(tool, id)), settlements: [{ asset, destination }] };
+      const [value] = await tool.db
+        .transaction()
+        .execute(async (db) => need(await addDestinations({ ...tool, db }, asked)));
+      await tool.record("destinations add", id);
+      return { value };
+    },
+  );
+  const log = { info: () => undefined } as never;
+  runs(
+    destinations
+      .command("change <merchant> <destination>")
+      .description("for payouts made from now on")
+      .requiredOption("--to <caip10>", "the new account"),
+    async (tool, [merchant = "", id = ""], { to: destination = "" }) => {
+      const value = need(
+        await changeDestination({ ...tool, log }, { ...(await own(tool, merchant)), id, destination }),
+      );
+      await tool.record(`destinations change ${id}`, merchant);
+      return { value };
+    },
+  );
+  runs(
+    destinations.command("remove <merchant> <destination>").description("no longer offer the asset to buyers"),
+    async (tool, [merchant = "", id = ""]) => {
+      const value = need(await deleteDestination({ ...tool, log }, { ...(await own(tool, merchant)), id }));
+      await tool.record(`destinations remove ${id}`, merchant);
+      return { value };
+    },
+  );
+}
+
+function addPolicyCommands(program: Command): void {
+  const policies = program.command("policies").description("which payments need data of the buyer");
+  runs(
+    policies
+      .command("add <merchant>")
+      .description("ask buyers for their data")
+      .option("--asset <caip19>", "only when they pay with this")
+      .option("--unit <unit>", "only in this unit, for example iso4217/USD, and")
+      .option("--minimum <value>", "from this amount on, in minor units"),
+    async (tool, [merchantId = ""], { asset, unit, minimum }) => {
+      await own(tool, merchantId);
+      if ((unit === undefined) !== (minimum === undefined)) throw new UsageError("--unit and --minimum go together");
+      if (minimum !== undefined && !/^\d{1,78}$/.test(minimum)) throw new UsageError("--minimum: expected minor units");
+      const given = {
+        asset: asset ?? null,
+        unit: unit ?? null,
+        minimum: minimum === undefined ? null : BigInt(minimum),
+      };
+      const value = await addPolicy(tool, { merchantId, ...given });
+      await tool.record("policies add", value.id);
+      return { value };
+    },
+  );
+  runs(policies.command("list <merchant>").description("a merchant's policies"), async (tool, [id = ""]) => {
+    await own(tool, id);
+    return { value: await listPolicies(tool, id) };
+  });
+  runs(policies.command("remove <policy>").description("ask no more"), async (tool, [id = ""]) => {
+    if (!(await removePolicy(tool, id))) throw new RefusedError(`there is no policy ${id}`);
+    await tool.record("policies remove", id);
+    return { value: { id, removed: true } };
+  });
+}
+
+async function own(tool: Tool, merchantId: string) {
+  const owner = await findMerchantOwner(tool, merchantId);
+  if (!owner) throw new RefusedError(`there is no merchant ${merchantId}`);
+  return { ...owner, merchantId };
+}

@@ -1,0 +1,73 @@
+import { sql } from "kysely";
+import type { Db } from "../db/tables.ts";
+import { type History, listHistory } from "./history.ts";
+
+/** Everything about one payment, for whoever has to mend it: what it is, how it stands, and its whole history. */
+export type Dossier = History & {
+  payment: {
+    id: string;
+    state: string;
+    mode: string;
+    accountId: string;
+    merchantId: string;
+    reference: string | null;
+    amount: string;
+    createdAt: Date;
+    expiresAt: Date;
+    txId: string | null;
+    refundedAt: Date | null;
+    payer: string | null;
+    paysWith: string | null;
+  };
+  attempts: { id: string; state: string; refusal: string | null; createdAt: Date; dueAt: Date | null }[];
+  transfers: {
+    id: string;
+    purpose: string;
+    state: string;
+    amount: bigint;
+    asset: string;
+    from: string;
+    to: string;
+    lane: string | null;
+    nonce: number | null;
+    troubles: number;
+    lastTrouble: string | null;
+    heldUntil: Date | null;
+    dueAt: Date | null;
+  }[];
+  webhooks: {
+    id: string;
+    type: string;
+    state: string;
+    tries: number;
+    lastOutcome: string | null;
+    dueAt: Date | null;
+  }[];
+};
+
+/** Gathers it; undefined when there is no such payment. */
+export async function readDossier(deps: { db: Db }, paymentId: string): Promise<Dossier | undefined> {
+  const { db } = deps;
+  const { rows } = await sql<Dossier["payment"]>`
+    select p.id, p.state, p.mode, p.account_id as "accountId", p.merchant_id as "merchantId", p.reference_id as reference,
+      p.value || ' ' || p.unit as amount, p.created_at as "createdAt", p.expires_at as "expiresAt", p.tx_id as "txId",
+      r.created_at as "refundedAt", o.account as payer, o.amount || ' ' || o.asset as "paysWith"
+    from payment p left join payment_option o on o.id = p.option_id left join refund r on r.payment_id = p.id
+    where p.id = ${paymentId}`.execute(db);
+  const [payment] = rows;
+  if (!payment) return undefined;
+  const { rows: attempts } = await sql<Dossier["attempts"][number]>`
+    select id, state, refusal, created_at as "createdAt", due_at as "dueAt" from attempt
+    where payment_id = ${paymentId} order by created_at`.execute(db);
+  const { rows: transfers } = await sql<Dossier["transfers"][number]>`
+    select t.id, t.purpose, t.state, t.amount, t.asset, t.payer as "from", t.receiver as "to", t.lane_id as lane,
+      t.lane_nonce as nonce, t.troubles, t.last_trouble as "lastTrouble", t.hold_until as "heldUntil", t.due_at as "dueAt"
+    from transfer t where t.payment_id = ${paymentId}
+      or t.settlement_id = (select settlement_id from payment where id = ${paymentId}) order by t.created_at`.execute(
+    db,
+  );
+  const { rows: webhooks } = await sql<Dossier["webhooks"][number]>`
+    select id, type, state, tries, last_outcome as "lastOutcome", due_at as "dueAt" from webhook_delivery
+    where payment_id = ${paymentId} order by at, id`.execute(db);
+  return { payment, attempts, transfers, webhooks, ...(await listHistory(deps, paymentId)) };
+}

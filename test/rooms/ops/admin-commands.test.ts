@@ -1,0 +1,188 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { findOption } from "../../../db/options.ts";
+import { findCallerByApp, findCallerByKey } from "../../../payments/accounts.ts";
+import { keepCollected } from "../../../payments/collect.ts";
+import { takeOwed } from "../../../payments/sweep.ts";
+import { fundBuyer, startChain } from "../../support/chain.ts";
+import { testDataKeys } from "../../support/deps.ts";
+import { makeTill } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+const environment = { DATABASE_URL: till.databaseUrl, DATA_KEYS: testDataKeys, OPERATOR: "night watch" };
+type Run = { code: number; stdout: string; stderr: string };
+
+const admin = (...args: string[]): Promise<Run> =>
+  promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env: environment }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }: Run) => ({ code, stdout, stderr }),
+  );
+async function json<T = Record<string, string>>(...args: string[]): Promise<T> {
+  const { code, stdout, stderr } = await admin(...args, "--json");
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout) as T;
+}
+const owner = ["--account", till.accountId, "--mode", "live"];
+
+test("an account is made, listed, shown and moved to a newer version", async () => {
+  const { accountId } = await json("accounts", "new", "--name", "Second");
+  expect(await json<object[]>("accounts", "list")).toContainEqual(
+    expect.objectContaining({ id: accountId, name: "Second" }),
+  );
+  expect(await json("accounts", "pin", accountId as string, "--version", "2026-02-19")).toMatchObject({
+    version: "2026-02-19",
+  });
+  expect(await json("accounts", "show", accountId as string)).toMatchObject({ version: "2026-02-19", keys: 0 });
+  expect(await admin("accounts", "pin", accountId as string, "--version", "2026-02-18")).toMatchObject({ code: 1 });
+});
+
+test("a key lets its holder in until it is revoked, and is seen once", async () => {
+  const { keyId, apiKey } = await json<{ keyId: string; apiKey: string }>(
+    "keys",
+    "new",
+    ...owner,
+    "--scopes",
+    "gateway",
+  );
+  expect(await findCallerByKey(till.deps, apiKey)).toMatchObject({ accountId: till.accountId, scopes: ["gateway"] });
+  const listed = await admin("keys", "list", "--account", till.accountId);
+  expect(listed.stdout).toContain(keyId);
+  expect(listed.stdout).not.toContain(apiKey.slice(4, 20));
+  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
+  expect(await findCallerByKey(till.deps, apiKey)).toBeUndefined();
+  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
+  expect(await admin("keys", "revoke", "key_0")).toMatchObject({ code: 1, stderr: "there is no key key_0\n" });
+  const { appId } = await json<{ appId: string }>("apps", "new", ...owner);
+  expect(await findCallerByApp(till.deps, appId)).toMatchObject({ accountId: till.accountId });
+  await json("apps", "revoke", appId);
+  expect(await findCallerByApp(till.deps, appId)).toBeUndefined();
+  expect(await json<{ revokedAt: string | null }[]>("apps", "list", "--account", till.accountId)).toMatchObject([
+    { revokedAt: expect.any(String) },
+  ]);
+});
+
+test("a merchant, its destinations and its policies are made, shown and taken away", async () => {
+  const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Corner", "--email", "c@example.test");
+  const to = `${chain.id}:0x${"cd".repeat(20)}`;
+  const added = await json<{ id: string }>("destinations", "add", merchantId, "--asset", chain.asset, "--to", to);
+  expect(await admin("destinations", "add", merchantId, "--asset", chain.asset, "--to", to)).toMatchObject({ code: 1 });
+  expect(await admin("destinations", "add", merchantId, "--asset", chain.asset, "--to", "eip155:1:0x00")).toMatchObject(
+    { code: 2 },
+  );
+  const { id: policy = "" } = await json("policies", "add", merchantId, "--unit", "iso4217/USD", "--minimum", "1000");
+  const shown = await admin("merchants", "show", merchantId);
+  for (const part of ["Corner", to, "from 1000 iso4217/USD"]) expect(shown.stdout).toContain(part);
+  expect(await json("merchants", "set-status", merchantId, "suspended")).toMatchObject({ status: "suspended" });
+  expect(await admin("merchants", "set-status", merchantId, "gone")).toMatchObject({ code: 2 });
+  await json("policies", "remove", policy);
+  await json("destinations", "remove", merchantId, added.id);
+  expect(await json("merchants", "show", merchantId)).toMatchObject({ settlements: [], policies: [] });
+});
+
+test("a webhook endpoint is set, shown without its secret, rotated and deleted", async () => {
+  const set = ["webhooks", "set", ...owner, "--url"];
+  expect(await admin(...set, "http://shop.example/hooks")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("https"),
+  });
+  const { secret = "" } = await json(...set, "https://shop.example/hooks");
+  expect(secret).toMatch(/^whsec_/);
+  const shown = await admin("webhooks", "show", ...owner);
+  expect(shown.stdout).toContain("https://shop.example/hooks");
+  expect(shown.stdout).not.toContain(secret);
+  expect((await json("webhooks", "rotate", ...owner)).secret).not.toBe(secret);
+  await till.create();
+  expect(await json<object[]>("webhooks", "deliveries", ...owner, "--state", "pending")).toMatchObject([
+    { type: "payment.created" },
+  ]);
+  expect(await admin("webhooks", "replay", ...owner)).toMatchObject({ code: 2 });
+  expect(await json("webhooks", "replay", ...owner, "--given-up")).toEqual({ count: 0 });
+  await json("webhooks", "delete", ...owner);
+  expect(await admin("webhooks", "show", ...owner)).toMatchObject({ code: 2 });
+});
+
+test("a payment is shown with everything that happened to it, up to the ledger", async () => {
+  const id = await till.pay(await fundBuyer(chain), 250n);
+  await till.settle((await till.settlementOf(id)).id);
+  await till.relay();
+  await till.watch();
+  const { stdout } = await admin("payments", "show", id);
+  const hashes = (await till.db.selectFrom("transaction").select("hash").execute()).map(({ hash }) => hash);
+  for (const part of [
+    id,
+    "requires_action > processing",
+    "processing > succeeded",
+    "due > paying",
+    ...hashes,
+    "treasury",
+    "History",
+    "Ledger",
+  ])
+    expect(stdout).toContain(part);
+  const dossier = await json<Record<string, unknown[]>>("payments", "show", id);
+  expect(dossier).toMatchObject({ payment: { id, state: "succeeded" }, settlement: { state: "paid" } });
+  for (const part of ["moves", "attempts", "transfers", "transactions", "ledger"])
+    expect(dossier[part]?.length).toBeGreaterThan(0);
+  expect(await json<object[]>("payments", "list", "--state", "succeeded", "--account", till.accountId)).toMatchObject([
+    { id },
+  ]);
+  expect(await json<object[]>("payments", "list", "--since", "2099-01-01T00:00:00Z")).toEqual([]);
+});
+
+test("a retry makes due what is owed, and nothing that is not", async () => {
+  const id = await till.create();
+  const attempt = await till.attempt(id, await fundBuyer(chain));
+  const late = new Date(Date.now() + 3_600_000);
+  await till.db.updateTable("attempt").set({ due_at: late }).where("id", "=", attempt).execute();
+  expect((await takeOwed(till.deps)).attempts).toEqual([]);
+  expect(await json<object>("retry", id)).toMatchObject({ attempts: 1, transfers: 0 });
+  expect((await takeOwed(till.deps)).attempts).toMatchObject([{ id: attempt }]);
+  await till.verify(attempt);
+  await till.db.updateTable("transfer").set({ due_at: late, hold_until: late }).where("payment_id", "=", id).execute();
+  expect((await admin("retry", id)).stdout).toBe("1 transfers due now\n");
+  await till.relay();
+  await till.watch();
+  expect((await till.status(id)).state).toBe("succeeded");
+  expect((await admin("retry", await till.create())).stdout).toBe("nothing is owed\n");
+  expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
+});
+
+test("buyers' data is opened for an operator, and that he did so is written down", async () => {
+  const id = await till.create();
+  const [offered] = await till.offer(id, await fundBuyer(chain));
+  const option = await findOption(till.db, { id: offered?.id ?? "", paymentId: id });
+  if (!option) throw new Error("no option");
+  await keepCollected(till.deps, {
+    option,
+    fields: [{ id: "fullName", value: "Zoë" }],
+    deleteAt: new Date(Date.now() + 60_000),
+  });
+  expect((await admin("collected-data", "show", id)).stdout).toContain("Zoë");
+  const actions = await till.db.selectFrom("operator_action").selectAll().where("subject", "=", id).execute();
+  expect(actions).toMatchObject([{ who: "night watch", action: "collected-data show" }]);
+});
+
+test.each([
+  [["nothing"], "unknown command 'nothing'"],
+  [["payments", "show"], "missing required argument 'payment'"],
+  [["payments", "list", "--state", "paid"], "--state"],
+  [["payments", "list", "--limit", "0"], "--limit"],
+  [["keys", "new", "--mode", "live"], "--account"],
+])("a wrong call %j ends with 2 and one sentence", async (args, said) => {
+  const run = await admin(...args);
+  expect(run).toMatchObject({ code: 2, stdout: "" });
+  expect(run.stderr).toContain(said);
+  expect(run.stderr.trim().split("\n")).toHaveLength(1);
+});
+
+test("a database that is not there is said in one sentence too, without its password", async () => {
+  const env = { ...environment, DATABASE_URL: "postgres://pay:hidden@127.0.0.1:1/pay" };
+  const run = await promisify(execFile)(process.execPath, ["ops/admin/main.ts", "accounts", "list"], { env }).catch(
+    (cause: Run) => cause,
+  );
+  expect(run).toMatchObject({ code: 1 });
+  expect((run as Run).stderr).not.toContain("hidden");
+  expect((run as Run).stderr.trim().split("\n")).toHaveLength(1);
+});
