@@ -83,6 +83,9 @@ export function listQuery({ longest, usual }: { longest: number; usual: number }
   });
 }
 
+/** A member that clients send and nothing depends on. Said in the description, so that nobody wonders. */
+export const ignored = z.unknown().optional().meta({ description: "Accepted and ignored." });
+
 /** A body that need not be there and says nothing. */
 export const noBody = z.object({}, "expected an object or nothing").nullish();
 
@@ -91,9 +94,9 @@ export const instant = z.iso
   .datetime({ offset: true, error: "expected a time such as 2026-03-01T12:00:00Z" })
   .transform((at) => new Date(at));
 
-/** A query member that may be given several times. */
-export function repeated<S extends z.ZodType<unknown, string>>(one: S) {
+/** A query member that may be given several times. `expected` is told when one of them does not fit. */
+export function repeated<S extends z.ZodType<unknown, string>>(one: S, expected: string) {
   return z
-    .union([one.transform((value) => [value]), z.array(one).min(1).max(50, "expected at most 50 of them")])
+    .union([one.transform((value) => [value]), z.array(one).min(1).max(50)], `${expected}, at most 50 of them`)
     .transform((given) => given as z.output<S>[]);
 }

@@ -41,9 +41,9 @@ export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, l
       "m.name as merchant_name",
       "m.logo_id as merchant_logo_id",
       "o.account as buyer",
-      "o.chain",
-      "o.asset as option_asset",
-      "o.amount as option_amount",
+      payingChain.as("chain"),
+      payingAsset.as("option_asset"),
+      sql<bigint | null>`coalesce(o.amount, p.paid_amount)`.as("option_amount"),
       "s.state as settlement_state",
       "s.paid_at as settled_at",
       settlementHash.as("settlement_tx_hash"),
@@ -59,7 +59,10 @@ export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, l
   return page;
 }
 
-/** Sums over all payments of a filter: asked amounts of those that succeeded by unit, how many, and how many buyers. */
+/**
+ * Sums over all payments of a filter: asked amounts of those that succeeded by unit, how many, and how many buyers.
+ * Every payment that fits is read, about a second for each million on two cores: who has many narrows by time.
+ */
 export async function sumPayments(
   db: Db,
   filter: PaymentFilter,
@@ -74,9 +77,11 @@ export async function sumPayments(
     .groupBy(["p.unit", sql`p.state = 'succeeded'`])
     .orderBy("p.unit")
     .execute();
-  const { customers } = await narrow(db, filter)
-    .where("p.state", "=", "succeeded")
-    .select((e) => e.fn.count<number>("o.payer").distinct().as("customers"))
+  // Not count(distinct), which sorts every payer of millions and cannot be shared among Postgres's workers.
+  const payers = narrow(db, filter).where("p.state", "=", "succeeded").where("o.payer", "is not", null);
+  const { customers } = await db
+    .selectFrom(payers.select("o.payer").distinct().as("payers"))
+    .select((e) => e.fn.countAll<number>().as("customers"))
     .executeTakeFirstOrThrow();
   return {
     revenue: rows.filter((row) => row.succeeded).map(({ unit, value }) => ({ unit, value: BigInt(value) })),
@@ -84,6 +89,10 @@ export async function sumPayments(
     customers: Number(customers),
   };
 }
+
+/** Of the option that was confirmed; a test payment that was driven to success by hand has none, but was paid. */
+const payingAsset = sql<string | null>`coalesce(o.asset, p.paid_asset)`;
+const payingChain = sql<string | null>`coalesce(o.chain, split_part(p.paid_asset, '/', 1))`;
 
 /** The transaction that paid out, once it is booked. */
 const settlementHash = sql<string | null>`(
@@ -106,8 +115,8 @@ function narrow(db: Db, filter: PaymentFilter) {
   if (from) query = query.where("p.created_at", ">=", from);
   if (before) query = query.where("p.created_at", "<", before);
   if (states) query = query.where("p.state", "in", [...states]);
-  if (chains) query = query.where(sql<boolean>`o.chain = any(${chains})`);
-  if (assets) query = query.where(sql<boolean>`o.asset = any(${assets})`);
+  if (chains) query = query.where(sql<boolean>`${payingChain} = any(${chains})`);
+  if (assets) query = query.where(sql<boolean>`${payingAsset} = any(${assets})`);
   if (reference) query = query.where(sql<boolean>`position(lower(${reference}) in lower(p.reference_id)) > 0`);
   return query;
 }

@@ -6,7 +6,7 @@ import {
   sumPayments,
 } from "../db/payment-lists.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { done, type Result } from "./errors.ts";
+import { done, type Result, refuse } from "./errors.ts";
 import { currencyDecimals } from "./money.ts";
 import { type Page, readCursor, toPage } from "./pages.ts";
 import { toMoney, toPaymentView } from "./read.ts";
@@ -39,6 +39,22 @@ export type ListArgs = Omit<PaymentFilter, "assets"> & {
   cursor?: string | undefined;
   limit: number;
 };
+
+/** The same for one merchant, also a deleted one. Refuses with `merchant_not_found` too. */
+export async function listMerchantPaymentViews(
+  deps: Deps,
+  { merchantId, ...rest }: Omit<ListArgs, "merchantIds"> & { merchantId: string },
+): ReturnType<typeof listPaymentViews> {
+  const merchant = await deps.db
+    .selectFrom("merchant")
+    .select("id")
+    .where("id", "=", merchantId)
+    .where("account_id", "=", rest.accountId)
+    .where("mode", "=", rest.mode)
+    .executeTakeFirst();
+  if (!merchant) return refuse("merchant_not_found", "Merchant-Id: no such merchant");
+  return listPaymentViews(deps, { ...rest, merchantIds: [merchantId] });
+}
 
 /**
  * Payments of an account, or of some of its merchants. Sorted by amount they stand by asked minor units, whatever the

@@ -32,7 +32,7 @@ type Candidate = { account: string; payer: Hex; chain: EvmChain; token: EvmToken
 
 /**
  * Every way in which the accounts (CAIP-10, at most 50) can pay: one option per asset that the merchant settles and the
- * account holds enough of. Accounts on chains we do not know are skipped.
+ * account holds enough of. Accounts on chains we do not know are skipped, whatever their addresses look like.
  * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, and `invalid_params` naming a bad account.
  */
 export async function listOptions(
@@ -43,7 +43,7 @@ export async function listOptions(
   if (!payment) return refuse("payment_not_found", "no such payment");
   const closed = findClosed(payment, deps.now());
   if (closed) return closed;
-  const bad = args.accounts.findIndex((account) => !isUsableAccount(account));
+  const bad = args.accounts.findIndex((account) => !isUsableAccount(deps, account));
   if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
 
   const terms = await readTerms(deps.db, payment);
@@ -88,10 +88,11 @@ export function findClosed(payment: PaymentWithMerchant, now: Date): Refusal | u
   return undefined;
 }
 
-function isUsableAccount(text: string): boolean {
+/** What an address looks like is known of our own chains only; on any other it is the wallet's business. */
+function isUsableAccount({ chains }: Pick<PaymentDeps, "chains">, text: string): boolean {
   const account = parseAccountId(text);
   if (!account) return false;
-  return !account.chain.startsWith("eip155:") || /^0x[0-9a-fA-F]{40}$/.test(account.address);
+  return !chains.has(account.chain) || /^0x[0-9a-fA-F]{40}$/.test(account.address);
 }
 
 function listCandidates(

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { acceptConfirm } from "../../payments/confirm.ts";
 import { done } from "../../payments/errors.ts";
 import { toStatusAnswer } from "../answers.ts";
-import { optional, paymentId, pollQuery, text } from "../fields.ts";
+import { ignored, optional, paymentId, pollQuery, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { pollVerdict } from "../polls.ts";
 import { statusAnswer } from "../shapes.ts";
@@ -34,6 +34,7 @@ export const gatewayConfirm = defineOperation({
     optionId: text(128).min(1, "expected an option's id"),
     results: z.array(result).max(16, "expected at most 16 results"),
     collectedData: optional(collectedData),
+    excludeFromRelayer: ignored,
   }),
   async handle(deps, { caller, params, query, body, hold }) {
     const asked = { paymentId: params.id, mode: caller.mode };

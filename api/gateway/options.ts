@@ -2,7 +2,7 @@ import { z } from "zod";
 import { done } from "../../payments/errors.ts";
 import { listOptions } from "../../payments/options.ts";
 import { toOptionAnswer, toPaymentInfo } from "../answers.ts";
-import { account, optional, paymentId, text } from "../fields.ts";
+import { account, ignored, paymentId } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { optionsAnswer } from "../shapes.ts";
 
@@ -21,9 +21,9 @@ export const gatewayOptions = defineOperation({
   params: z.object({ id: paymentId }),
   query: z.object({ includePaymentInfo: flag.default(false) }),
   body: z.object({
-    /** Sent by some clients, without a meaning that anybody has published. */
-    refresh: optional(z.array(text(128)).max(50)),
     accounts: z.array(account).min(1, "expected 1 to 50 accounts").max(50, "expected 1 to 50 accounts"),
+    /** Sent by some clients, without a meaning that anybody has published. Every call reads balances anew anyway. */
+    refresh: ignored,
   }),
   async handle(deps, { caller, params, query, body }) {
     const listed = await listOptions(deps, { paymentId: params.id, mode: caller.mode, accounts: body.accounts });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Caller } from "../../payments/accounts.ts";
 import { done } from "../../payments/errors.ts";
-import { listPaymentViews } from "../../payments/list.ts";
+import { listMerchantPaymentViews, listPaymentViews } from "../../payments/list.ts";
 import { toListedAnswer } from "../answers.ts";
 import type { ApiDeps } from "../deps.ts";
 import { instant, listQuery, merchantId, repeated, text } from "../fields.ts";
@@ -14,10 +14,10 @@ const chain = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "expected
 const query = listQuery({ longest: 200, usual: 50 }).extend({
   startTs: instant.optional(),
   endTs: instant.optional(),
-  status: repeated(paymentState).optional(),
+  status: repeated(paymentState, "expected payment states").optional(),
   sortBy: z.enum(["date", "amount"], "expected date or amount").default("date"),
   sortDir: z.enum(["asc", "desc"], "expected asc or desc").default("desc"),
-  token_symbol: repeated(text(32).min(1, "expected a symbol")).optional(),
+  token_symbol: repeated(text(32).min(1), "expected symbols of 1 to 32 characters").optional(),
   network: text(1_024)
     .transform((list) => list.split(","))
     .pipe(z.array(chain))
@@ -28,12 +28,7 @@ const query = listQuery({ longest: 200, usual: 50 }).extend({
     .optional(),
 });
 
-async function list(
-  deps: ApiDeps,
-  caller: Caller,
-  asked: z.output<typeof query>,
-  merchantIds: readonly string[] | undefined,
-) {
+function toArgs(caller: Caller, asked: z.output<typeof query>) {
   const {
     startTs: from,
     endTs: before,
@@ -43,8 +38,10 @@ async function list(
     referenceId: reference,
     ...rest
   } = asked;
-  const filter = { ...caller, from, before, states, symbols, chains, reference, merchantIds };
-  const listed = await listPaymentViews(deps, { ...filter, ...rest });
+  return { ...caller, from, before, states, symbols, chains, reference, ...rest };
+}
+
+function answer(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {
   if (!listed.ok) return listed;
   const { items, nextCursor, stats } = listed.value;
   // A number is what the wire has here; the exact amounts are those of the payments.
@@ -65,7 +62,10 @@ const ofMerchant = defineOperation({
   success: 200,
   query,
   answer: paymentListAnswer,
-  handle: (deps, { caller, merchant, query }) => list(deps, caller, query, [merchant.merchantId]),
+  refusals: ["merchant_not_found"],
+  async handle(deps, { caller, merchant: { merchantId }, query }) {
+    return answer(deps, await listMerchantPaymentViews(deps, { ...toArgs(caller, query), merchantId }));
+  },
 });
 
 const ofAccount = defineOperation({
@@ -75,9 +75,11 @@ const ofAccount = defineOperation({
   summary: "Lists the payments of all merchants of the account.",
   access: "account",
   success: 200,
-  query: query.extend({ merchantId: repeated(merchantId).optional() }),
+  query: query.extend({ merchantId: repeated(merchantId, "expected merchant ids").optional() }),
   answer: paymentListAnswer,
-  handle: (deps, { caller, query: { merchantId: merchantIds, ...rest } }) => list(deps, caller, rest, merchantIds),
+  async handle(deps, { caller, query: { merchantId: merchantIds, ...rest } }) {
+    return answer(deps, await listPaymentViews(deps, { ...toArgs(caller, rest), merchantIds }));
+  },
 });
 
 /** GET /v1/merchants/payments and GET /v1/payments: the newest first, unless told otherwise. */

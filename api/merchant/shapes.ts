@@ -86,7 +86,10 @@ export const paymentListAnswer = z.object({
   nextCursor,
   stats: z
     .object({
-      totalRevenue: z.array(z.object({ amount: z.number(), currency: z.string() })),
+      totalRevenue: z.array(z.object({ amount: z.number(), currency: z.string() })).meta({
+        description:
+          "What was asked by the payments that succeeded, in whole units. A JSON number, as clients read it: exact to 15 digits.",
+      }),
       totalTransactions: z.int().min(0),
       totalCustomers: z.int().min(0),
     })

@@ -1,5 +1,6 @@
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { expirePayment } from "../../../payments/expire.ts";
 import { verifyAttempts } from "../../../payments/verify.ts";
 import { createVerifier } from "../../../transfers/verify.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -98,12 +99,19 @@ describe("a confirm", () => {
     expect(await listAttempts()).toHaveLength(1);
   });
 
-  test.each(["processing", "succeeded", "failed", "expired"] as const)(
+  test("repeated while it waits for its verdict is 200 with that, and still one attempt", async () => {
+    for (let time = 0; time < 3; time += 1)
+      expect(await send(confirm, "?maxPollMs=0")).toMatchObject({ status: 200, body: { status: "requires_action" } });
+    expect(await listAttempts()).toHaveLength(1);
+  });
+
+  test.each(["processing", "succeeded", "failed", "expired", "cancelled"] as const)(
     "repeated when its payment is %s is 200 with that",
     async (state) => {
       await send(confirm, "?maxPollMs=0");
-      await movePayment(api, id, "requires_action", "processing");
-      if (state !== "processing") await movePayment(api, id, "processing", state);
+      if (state === "cancelled") await movePayment(api, id, "requires_action", state);
+      else await movePayment(api, id, "requires_action", "processing");
+      if (state !== "processing" && state !== "cancelled") await movePayment(api, id, "processing", state);
       expect(await send(confirm)).toMatchObject({ status: 200, body: { status: state } });
       expect(await listAttempts()).toHaveLength(1);
     },
@@ -136,9 +144,57 @@ describe("a confirm", () => {
     expect(await listAttempts()).toEqual([]);
   });
 
-  test("takes collected data and what the public clients send besides", async () => {
-    const collectedData = { fields: [{ id: "fullName", value: "Ada" }] };
-    const [answer] = await Promise.all([send({ ...confirm, collectedData, excludeFromRelayer: null }), verify()]);
-    expect(answer).toMatchObject(paid());
+  test.each([
+    ["an object, as for Tron", [{ raw_data_hex: "00", signature: ["00"] }]],
+    ["a list", [["0x00"]]],
+    ["null", [null]],
+    ["no hex", ["signed"]],
+    ["a hash", [`0x${"00".repeat(32)}`]],
+  ])("is refused when the signature is %s, saying where", async (_name, data) => {
+    expect(await send({ ...confirm, results: [{ type: "walletRpc", data }] })).toMatchObject({
+      status: 400,
+      body: { code: "invalid_params", message: expect.stringMatching(/^results\.0\.data\.0: /) },
+    });
+    expect(await listAttempts()).toEqual([]);
+  });
+
+  test.each([null, true, "0x00", ["0x00"], { a: 1 }])(
+    "takes collected data that nobody asked for, and excludeFromRelayer of %j",
+    async (excludeFromRelayer) => {
+      const collectedData = { fields: [{ id: "fullName", value: "Ada", since: 1 }], more: true };
+      const [answer] = await Promise.all([send({ ...confirm, collectedData, excludeFromRelayer }), verify()]);
+      expect(answer).toMatchObject(paid());
+    },
+  );
+
+  test("a cancel and the deadline at once: one of them decides, and all are told the same", async () => {
+    const winners = new Set<string>();
+    for (let round = 0; round < 30; round += 1) {
+      id = await makePayment(api, shop);
+      confirm = await sign(buyer);
+      await send(confirm, "?maxPollMs=0");
+      const [attempt] = await listAttempts();
+      const expires_at = new Date(Date.now() + (round % 3) * 4);
+      await api.db.updateTable("payment").set({ expires_at }).where("id", "=", id).execute();
+      const [answer, cancelled] = await Promise.all([
+        send(confirm),
+        api.post(`/v1/gateway/payment/${id}/cancel`, shop.wallet, {}),
+        verifyAttempts({ ...api.deps, verifier: createVerifier(api.deps) }, [attempt?.id ?? ""]),
+        expirePayment(api.deps, id),
+      ]);
+      const events = await api.db.selectFrom("event").selectAll().where("subject", "=", id).execute();
+      const decided = events.filter((event) => event.from_state === "requires_action").map((event) => event.to_state);
+      const { status } = (await api.get(`/v1/gateway/payment/${id}/status`, shop.wallet)).body;
+      expect(decided).toEqual([status === "succeeded" ? "processing" : status]);
+      expect(cancelled.status).toBe(status === "cancelled" ? 200 : 400);
+      // A confirm that lost is told what has become of the payment, or why it was refused.
+      if (answer.status === 200) expect(answer.body).toMatchObject({ status, isFinal: true });
+      else {
+        expect(answer).toMatchObject({ status: 400, body: { code: "invalid_params" } });
+        expect(status).not.toBe("succeeded");
+      }
+      winners.add(String(status));
+    }
+    expect(winners.size).toBeGreaterThan(1);
   });
 });

@@ -138,9 +138,11 @@ test.each([
 
 test("a change of nothing, and a cursor or limit that is none, are refused", async () => {
   const made = await make();
+  const noSuchDay = Buffer.from(JSON.stringify(["2026-02-31T00:00:00.000Z", made.id])).toString("base64url");
   for (const answer of [
     await api.patch(`/v1/merchants/${made.id}`, owner, {}),
     await api.get("/v1/merchants?cursor=abc", owner),
+    await api.get(`/v1/merchants?cursor=${noSuchDay}`, owner),
     await api.get("/v1/merchants?limit=101", owner),
     await api.get("/v1/merchants?limit=0", owner),
     await api.get("/v1/merchants?status=gone", owner),

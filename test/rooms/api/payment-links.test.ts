@@ -38,6 +38,27 @@ test("the link we gave out is an id on every gateway call, encoded once or twice
   );
 });
 
+test("every form of a payment link is an id, once and twice encoded", async () => {
+  const id = await makePayment(api, merchant);
+  const { host } = new URL(publicUrl);
+  const links = [
+    `${publicUrl}/?pid=${id}`,
+    `${publicUrl}/${id}`,
+    `${publicUrl}/buy?pid=${id}`,
+    `https://eu.${host.toUpperCase()}:8443/buy?x=1&pid=${id}&returnUrl=app%3A%2F%2Fshop&preferUniversalLinks=1`,
+    `http://${host}/${id}`,
+  ];
+  const pairings = links.flatMap((link) => [
+    `wc:abc@2?pay=${encode(link)}&relay-protocol=irn&symKey=1`,
+    `wc:abc@2?relay-protocol=irn&pay=${encode(link)}&symKey=1`,
+  ]);
+  for (const form of [...links, ...pairings])
+    for (const given of [encode(form), encode(encode(form))]) {
+      const answer = await api.get(`/v1/gateway/payment/${given}`, merchant.wallet);
+      expect([form, answer.status, answer.body.paymentId]).toEqual([form, 200, id]);
+    }
+});
+
 test("another host's link is no payment, whatever id stands in it", async () => {
   const id = await makePayment(api, merchant);
   for (const link of [

@@ -61,9 +61,11 @@ test("they are narrowed by status, time, reference, symbol and network", async (
   expect(await found("referenceId=%2B%2B%2B")).toEqual([]);
   expect(await found("endTs=2020-01-01T00:00:00Z")).toEqual([]);
   expect(await found("startTs=2020-01-01T00:00:00%2B02:00")).toEqual(ids);
-  // Nobody has chosen an option here, so none has a token or a network yet.
-  expect(await found("token_symbol=USDC")).toEqual([]);
-  expect(await found("network=eip155:31337,eip155:1")).toEqual([]);
+  // Only what is being paid has a token and a network.
+  expect(await found("token_symbol=USDC&token_symbol=EURC")).toEqual([paid]);
+  expect(await found("token_symbol=EURC")).toEqual([]);
+  expect(await found("network=eip155:31337,eip155:1")).toEqual([paid]);
+  expect(await found("network=eip155:1")).toEqual([]);
 });
 
 test("a payment that was paid says by whom, with what and over which network, and sums are over all that fit", async () => {
@@ -116,14 +118,118 @@ test.each([
   "startTs=yesterday",
   "cursor=abc",
   `cursor=${Buffer.from('["x","y"]').toString("base64url")}`,
-  `cursor=${Buffer.from('["9999-99-99T00:00:00.000Z","pay_1"]').toString("base64url")}`,
+  ...["9999-99-99T00:00:00.000Z", "2026-02-31T00:00:00.000Z", "0000-01-01T00:00:00.000Z"].map(
+    (time) => `cursor=${Buffer.from(JSON.stringify([time, "pay_1"])).toString("base64url")}`,
+  ),
   "referenceId=ab",
+  "referenceId=a_c",
   "network=base",
+  "network=",
+  "token_symbol=",
+  "limit=1&limit=2",
+  "endTs=2026-02-31T00:00:00Z",
 ])("a list with %s is refused", async (query) => {
   const { headers } = await makeMerchant(api);
   const answer = await api.get(`/v1/merchants/payments?${query}`, headers);
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
   expect(answer.body.message).toContain(query.split("=", 1)[0]);
+  expect(answer.body.message).not.toContain("Invalid");
+});
+
+test("a list of another account's or mode's merchant, or of none, is refused", async () => {
+  const { headers, key } = await makeMerchant(api);
+  const live = await makeMerchant(api, { mode: "live" });
+  for (const id of [(await setUp()).merchantId, live.merchantId, `mrch_${"0".repeat(32)}`, "x y"])
+    expect(await api.get("/v1/merchants/payments", { ...headers, "merchant-id": id })).toMatchObject({
+      status: 404,
+      body: { code: "merchant_not_found" },
+    });
+  const { body } = await api.get("/v1/payments?merchantId=mrch_x", { "api-key": key });
+  expect(body).toMatchObject({ code: "params_validation", message: expect.stringMatching(/^merchantId: /) });
+});
+
+test("what a merchant was paid stays readable when it has been deleted", async () => {
+  const { headers, key, merchantId, ids } = await setUp();
+  expect(await api.delete(`/v1/merchants/${merchantId}`, { "api-key": key })).toMatchObject({ status: 200 });
+  expect(idsOf(await list("/v1/merchants/payments?sortDir=asc", headers))).toEqual(ids);
+});
+
+test("payments of the same moment and the same amount come once each, in every order", async () => {
+  const { headers, ids } = await setUp();
+  await api.db.updateTable("payment").set({ created_at: new Date(), value: 100n }).where("id", "in", ids).execute();
+  for (const sortBy of ["date", "amount"])
+    for (const sortDir of ["asc", "desc"]) {
+      const seen: string[] = [];
+      let cursor: string | null = "";
+      while (cursor !== null) {
+        const start: string = cursor && `&cursor=${cursor}`;
+        const page = await list(`/v1/merchants/payments?limit=2&sortBy=${sortBy}&sortDir=${sortDir}${start}`, headers);
+        seen.push(...idsOf(page));
+        cursor = page.nextCursor;
+      }
+      expect(seen).toEqual(sortDir === "asc" ? ids.toSorted() : ids.toSorted().toReversed());
+    }
+});
+
+test("a time narrows with its first moment and without its last", async () => {
+  const { headers, ids } = await setUp();
+  const rows = await api.db
+    .selectFrom("payment")
+    .select("created_at")
+    .where("id", "in", ids)
+    .orderBy("created_at")
+    .execute();
+  const [first, last] = [rows[0], rows[4]].map((row) => row?.created_at.toISOString());
+  const between = idsOf(await list(`/v1/merchants/payments?startTs=${first}&endTs=${last}&sortDir=asc`, headers));
+  expect(between).toContain(ids[0]);
+  expect(between).not.toContain(ids[4]);
+});
+
+test("a test payment that was driven to success is listed with what it was paid with", async () => {
+  const merchant = await makeMerchant(api);
+  const id = await makePayment(api, merchant);
+  await makePayment(api, merchant);
+  await api.post(`/v1/payments/${id}/simulate`, merchant.headers, { status: "succeeded" });
+  for (const query of ["status=succeeded", "token_symbol=USDC", "network=eip155:31337"]) {
+    const { data } = await list(`/v1/merchants/payments?${query}`, merchant.headers);
+    expect(data).toMatchObject([
+      {
+        paymentId: id,
+        tokenAmount: { unit: `caip19/${asset}`, value: "5000000" },
+        buyer: null,
+        transaction: { networkId: "eip155:31337", hash: `test:${id}` },
+      },
+    ]);
+  }
+});
+
+test("each currency has its own sum, exact, and a buyer who comes again is one customer", async () => {
+  const merchant = await makeMerchant(api);
+  const paidBy = async (payer: string, amount: { unit: string; value: string }) => {
+    const id = await makePayment(api, merchant, { amount });
+    const dollars = amount.unit === "iso4217/USD";
+    if (dollars) {
+      const accounts = [`eip155:31337:0x${payer.repeat(20)}`];
+      const { body } = await api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts });
+      const option_id = (body.options as [{ id: string }])[0].id;
+      await api.db.updateTable("payment").set({ option_id }).where("id", "=", id).execute();
+    }
+    await movePayment(api, id, "requires_action", "processing");
+    await movePayment(api, id, "processing", "succeeded");
+  };
+  await paidBy("aa", { unit: "iso4217/USD", value: "10" });
+  await paidBy("AA", { unit: "iso4217/USD", value: "20" });
+  await paidBy("bb", { unit: "iso4217/USD", value: "900719925474073" });
+  await paidBy("cc", { unit: "iso4217/JPY", value: "7" });
+  const { stats } = await list("/v1/merchants/payments", merchant.headers);
+  expect(stats).toEqual({
+    totalRevenue: [
+      { amount: 7, currency: "JPY" },
+      { amount: 9007199254741.03, currency: "USD" },
+    ],
+    totalTransactions: 4,
+    totalCustomers: 2,
+  });
 });
 
 test("a cursor of one order given to another is refused or harmless, never an error of ours", async () => {

@@ -1,9 +1,11 @@
-import type { Address } from "viem";
+import { type Address, type Hex, pad } from "viem";
 import { describe, expect, test } from "vitest";
 import { newKey } from "../../../ops/local/networks-document.ts";
+import { listPaymentViews } from "../../../payments/list.ts";
+import { findPaymentDetail } from "../../../payments/read.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
-import { makeTill, type Till } from "../../support/till.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const till = await makeTill(chain);
@@ -29,6 +31,28 @@ describe("a settlement", () => {
     const id = await till.pay(await fundBuyer(chain), 250n);
     const { id: settlementId } = await till.settlementOf(id);
     expect(till.rung.at(-1)).toMatchObject({ queue: "settle", bell: { data: { settlementIds: [settlementId] } } });
+    const { accountId, merchantId } = till;
+    const told = async () => {
+      const args = {
+        accountId,
+        mode: "live",
+        merchantIds: [merchantId],
+        sortBy: "date",
+        sortDir: "desc",
+        limit: 1,
+      } as const;
+      return {
+        one: good(
+          await findPaymentDetail(till.deps, { paymentId: id, mode: "live", merchant: { accountId, merchantId } }),
+        ),
+        listed: good(await listPaymentViews(till.deps, args)).items[0],
+      };
+    };
+    const amount = { unit: `caip19/${chain.asset}`, value: 2_500_000n };
+    expect(await told()).toMatchObject({
+      one: { settlement: null },
+      listed: { paymentId: id, settlement: { settled: false, amount, txHash: null }, settledAt: null },
+    });
     const before = await usdcBalance(chain, till.destination);
     expect(await till.settle(settlementId)).toEqual(["begun"]);
     await till.relay();
@@ -41,6 +65,13 @@ describe("a settlement", () => {
       paid_at: expect.any(Date),
       due_at: null,
     });
+    const { one, listed } = await told();
+    const txHash = one.settlement?.txId as Hex;
+    const { logs } = await chain.client.getTransactionReceipt({ hash: txHash });
+    expect(logs.map(({ topics }) => topics[2])).toContain(pad(till.destination).toLowerCase());
+    expect(one).toMatchObject({ state: "succeeded", settlement: { amount } });
+    expect(listed).toMatchObject({ settlement: { settled: true, amount, txHash }, settledAt: expect.any(Date) });
+    expect(txHash).not.toBe(one.info?.txId);
   });
 
   test("begun by several processes at once, and again later, makes one transfer and takes the money once", async () => {
