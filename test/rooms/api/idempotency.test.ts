@@ -60,6 +60,26 @@ test("another body under a key that was used is a conflict; the same in another 
   expect(other).toMatchObject({ status: 409, body: { code: "idempotency_conflict" } });
 });
 
+test("the order of members does not matter inside either, that of a list does", async () => {
+  const { headers, merchantId } = await makeMerchant(api);
+  const key = { ...headers, ...fresh() };
+  const path = `/v1/merchants/${merchantId}/settlements/crypto`;
+  const entry = (byte: string) => ({
+    asset: `eip155:31337/erc20:0x${byte.repeat(20)}`,
+    destination: `eip155:31337:0x${"d1".repeat(20)}`,
+  });
+  const turned = ({ asset, destination }: ReturnType<typeof entry>) => ({ destination, asset });
+  const first = await api.post(path, key, { settlements: [entry("e1"), entry("e2")] });
+  expect(first.status).toBe(201);
+  expect((await api.post(path, key, { settlements: [turned(entry("e1")), turned(entry("e2"))] })).body).toEqual(
+    first.body,
+  );
+  expect(await api.post(path, key, { settlements: [entry("e2"), entry("e1")] })).toMatchObject({
+    status: 409,
+    body: { code: "idempotency_conflict" },
+  });
+});
+
 test("a body that is nested deeper than any stack is repeated like any other", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh(), "content-type": "application/json" };
