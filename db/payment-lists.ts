@@ -97,7 +97,7 @@ const payingChain = sql<string | null>`coalesce(o.chain, split_part(p.paid_asset
 /** The transaction that paid out, once it is booked. */
 const settlementHash = sql<string | null>`(
   select g.tx_hash from transfer t join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
-  where t.settlement_id = p.settlement_id limit 1)`;
+  where t.settlement_id = p.settlement_id and t.purpose = 'settlement')`;
 
 type Joined = Omit<Tables, never> & {
   p: Tables["payment"];

@@ -62,8 +62,8 @@ export async function readDossier(deps: { db: Db }, paymentId: string): Promise<
   const { rows: transfers } = await sql<Dossier["transfers"][number]>`
     select t.id, t.purpose, t.state, t.amount, t.asset, t.payer as "from", t.receiver as "to", t.lane_id as lane,
       t.lane_nonce as nonce, t.troubles, t.last_trouble as "lastTrouble", t.hold_until as "heldUntil", t.due_at as "dueAt"
-    from transfer t where t.payment_id = ${paymentId}
-      or t.settlement_id = (select settlement_id from payment where id = ${paymentId}) order by t.created_at`.execute(
+    from transfer t where t.purpose = 'payment' and t.payment_id = ${paymentId}
+      or t.purpose = 'settlement' and t.settlement_id = (select settlement_id from payment where id = ${paymentId}) order by t.created_at`.execute(
     db,
   );
   const { rows: webhooks } = await sql<Dossier["webhooks"][number]>`

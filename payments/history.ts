@@ -38,11 +38,10 @@ export async function listHistory(deps: { db: Db }, paymentId: string): Promise<
   const { rows: subjects } = await sql<{ id: string }>`
     select id from payment where id = ${paymentId}
     union all select id from attempt where payment_id = ${paymentId}
-    union all select id from transfer where payment_id = ${paymentId}
+    union all select id from transfer where payment_id = ${paymentId} and purpose = 'payment'
     union all select settlement_id from payment where id = ${paymentId} and settlement_id is not null
-    union all select t.id from transfer t join payment p on p.settlement_id = t.settlement_id where p.id = ${paymentId}`.execute(
-    deps.db,
-  );
+    union all select t.id from transfer t join payment p on p.settlement_id = t.settlement_id
+      where p.id = ${paymentId} and t.purpose = 'settlement'`.execute(deps.db);
   const ids = subjects.map((row) => row.id);
   const { rows: moves } = await sql<History["moves"][number]>`
     select at, machine, subject, from_state as "from", to_state as "to", detail from event where subject = any(${ids}) order by id`.execute(
@@ -55,7 +54,7 @@ export async function listHistory(deps: { db: Db }, paymentId: string): Promise<
   const { rows: settlements } = await sql<NonNullable<History["settlement"]>>`
     select s.id, s.state, s.amount, s.asset, s.destination, g.tx_hash as "txHash", s.paid_at as "paidAt"
     from settlement s join payment p on p.settlement_id = s.id
-    left join transfer t on t.settlement_id = s.id
+    left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
     left join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
     where p.id = ${paymentId}`.execute(deps.db);
   const { rows: ledger } = await sql<History["ledger"][number]>`

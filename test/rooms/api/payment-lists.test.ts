@@ -248,11 +248,37 @@ test("the plain lists are read along an index, however many payments there are",
     select 'pay_' || md5(i::text), ${accountId}, ${merchantId}, 'test', 'iso4217/USD', i, 'requires_action',
       now() - i * interval '1 second', now(), now() from generate_series(1, 20000) i`.execute(api.db);
   await sql`analyze`.execute(api.db);
-  for (const merchantIds of [undefined, [merchantId]]) {
-    const filter = { accountId, mode: "test" as const, merchantIds };
-    const query = selectPage(api.db, filter, { by: "date", dir: "desc" }, 51);
-    const plan = (await query.explain()).map((row) => Object.values(row)[0]).join("\n");
-    expect(plan).toMatch(/Index Scan using payment_(account|merchant) /);
-    expect(plan).not.toContain("Seq Scan on payment p");
-  }
+  const day = new Date(Date.now() - 10_000_000).toISOString();
+  for (const merchantIds of [undefined, [merchantId]])
+    for (const dir of ["asc", "desc"] as const)
+      for (const after of [undefined, [day, "pay_1"] as const]) {
+        const filter = { accountId, mode: "test" as const, merchantIds };
+        const plan = await explain(selectPage(api.db, filter, { by: "date", dir, after }, 51));
+        expect(plan).toMatch(/Index Scan (Backward )?using payment_(account|merchant) /);
+        expect(plan).not.toContain("Seq Scan on payment p");
+        // A later page begins where it begins, and does not read what came before.
+        if (after) expect(plan).toMatch(/Index Cond: .*ROW\(/);
+      }
 });
+
+test("the payout of each listed payment is found along an index, however many transfers there are", async () => {
+  const { accountId } = await makeMerchant(api);
+  const plan = await api.db.transaction().execute(async (db) => {
+    // Transfers of settlements that are not there: only how many there are counts here.
+    await sql`set local session_replication_role = replica`.execute(db);
+    await sql`insert into transfer (id, purpose, settlement_id, chain, asset, token, payer, receiver, amount,
+        authorization_nonce, valid_before, signature, state, created_at)
+      select 'trf_' || i, 'settlement', 'stl_' || i, 'eip155:1', '', '', '', '', 1, i, 1, '', 'confirmed', now()
+      from generate_series(1, 20000) i`.execute(db);
+    await sql`insert into ledger_group (kind, subject, at)
+      select 'settlement_paid', 'trf_' || i, now() from generate_series(1, 20000) i`.execute(db);
+    await sql`analyze transfer, ledger_group`.execute(db);
+    return explain(selectPage(db, { accountId, mode: "live" }, { by: "date", dir: "desc" }, 51));
+  });
+  expect(plan).toContain("using transfer_settlement");
+  expect(plan).not.toMatch(/Seq Scan on (transfer|ledger_group)/);
+});
+
+async function explain(query: ReturnType<typeof selectPage>): Promise<string> {
+  return (await query.explain()).map((row) => Object.values(row)[0]).join("\n");
+}

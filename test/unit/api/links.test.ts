@@ -94,3 +94,65 @@ test("whatever the text, it is our id behind our host, or nothing", () => {
     { numRuns: 5_000 },
   );
 });
+
+/** Every form of a link to this host: as it is and in a pairing URI, plain and encoded once or twice. */
+function formsOf(authority: string): string[] {
+  const links = ["https", "http"].flatMap((scheme) =>
+    ["/?pid=", "/", "/buy?pid="].map((place) => `${scheme}://${authority}${place}${id}`),
+  );
+  const all = links.flatMap((one) => [
+    one,
+    `wc:abc@2?pay=${encode(one)}&symKey=1`,
+    `wc:abc@2?symKey=1&pay=${encode(one)}`,
+  ]);
+  return all.flatMap((one) => [one, encode(one), encode(encode(one))]);
+}
+
+test("whatever other host a link names, and however like ours it is written, no payment is found in it", () => {
+  const likeOurs = fc
+    .tuple(
+      fc.domain(),
+      fc.constantFrom("", ".", "-", "@", ":443@", "%2e", "%40", "\\", "#", "?", "/", "%00", "\t", ";"),
+    )
+    .chain(([domain, between]) =>
+      fc.constantFrom(
+        `${host}${between}${domain}`,
+        `${domain}${between || "x"}${host}`,
+        domain,
+        `x${host}`,
+        `${host}x`,
+      ),
+    )
+    // What is left of it is ours when the domain ends up in a subdomain, the path, the query or the fragment.
+    .filter((authority) => {
+      const hostname = URL.parse(`https://${authority}/`)?.hostname ?? "";
+      return hostname !== host && !hostname.endsWith(`.${host}`);
+    });
+  fc.assert(
+    fc.property(likeOurs, (authority) => {
+      for (const form of formsOf(authority)) expect([form, readPaymentId(form, host)]).toEqual([form, undefined]);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("whatever subdomain and port of ours a link names, its payment is found", () => {
+  const label = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/);
+  fc.assert(
+    fc.property(fc.array(label, { maxLength: 3 }), fc.option(fc.integer({ min: 1, max: 65_535 })), (labels, port) => {
+      const authority = [...labels, host].join(".") + (port === null ? "" : `:${port}`);
+      for (const form of formsOf(authority)) expect([form, readPaymentId(form, host)]).toEqual([form, id]);
+      for (const form of formsOf(authority.toUpperCase())) expect(readPaymentId(form, host)).toBe(id);
+    }),
+  );
+});
+
+test("no text makes it throw, and what it finds is always a whole id", () => {
+  const text = fc.oneof(fc.string({ unit: "binary", maxLength: 200 }), fc.webUrl(), fc.constant("%".repeat(4_096)));
+  fc.assert(
+    fc.property(text, fc.constantFrom("", `https://${host}/`, `wc:x@2?pay=`, id), (given, before) => {
+      expect([undefined, id]).toContain(readPaymentId(before + given, host));
+    }),
+    { numRuns: 2_000 },
+  );
+});
