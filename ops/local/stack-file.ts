@@ -58,7 +58,14 @@ export async function findRunningStack(dir: string): Promise<StackFile | undefin
   return parsed.success && isAlive(parsed.data.processes.supervisor) ? parsed.data : undefined;
 }
 
+/** What the command line needs to work on this stack, as `npm run admin` reads it. */
+export async function writeEnvironment(dir: string, variables: Record<string, string>): Promise<void> {
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(join(dir, "env"), lines.join(""), { mode: 0o600 });
+}
+
 /** Called when the stack stops. */
 export async function removeStackFile(dir: string): Promise<void> {
   await rm(fileIn(dir), { force: true });
+  await rm(join(dir, "env"), { force: true });
 }

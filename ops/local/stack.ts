@@ -12,7 +12,7 @@ import { startRedis } from "./redis.ts";
 import { type Seeded, seedAccount } from "./seed.ts";
 import type { Say, Service } from "./service.ts";
 import { metricsPorts, type StackSettings } from "./settings.ts";
-import { findRunningStack, removeStackFile, type StackFile, writeStackFile } from "./stack-file.ts";
+import { findRunningStack, removeStackFile, type StackFile, writeEnvironment, writeStackFile } from "./stack-file.ts";
 import { type Supervisor, supervise } from "./supervisor.ts";
 
 export type Stack = {
@@ -152,6 +152,7 @@ async function describeProcesses({
   // Postgres is thrown away with the stack, so a key of this run's own reads all there is to read.
   const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
   const outward = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
+  await writeEnvironment(dir, { DATABASE_URL: postgres.url, ...outward });
   const common = { ...services, ...outward, LOG_LEVEL, NETWORKS_FILE: chain.networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;

@@ -37,5 +37,5 @@ function printSummary({ file, adminLogin }: Stack): void {
   };
   progress.print("the stack is up; keys, buyers and process ids are in stack.json, logs beside it");
   for (const [name, value] of Object.entries(lines)) progress.print(`  ${name.padEnd(12)}${value}`);
-  progress.print("Ctrl-C stops it");
+  progress.print("`npm run admin -- --help` works on it; Ctrl-C stops it");
 }
