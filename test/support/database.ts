@@ -13,7 +13,16 @@ export async function createDatabase(): Promise<string> {
   return namedDatabase(postgresUrl, name);
 }
 
-/** The same on a server of one's own, which has no template: created and migrated. */
+/** The same with nothing in it. */
+export async function createEmptyDatabase(): Promise<string> {
+  const { postgresUrl } = inject("services");
+  const name = `pay_${randomBytes(6).toString("hex")}`;
+  await execute(postgresUrl, `create database ${name}`);
+  atEnd(() => execute(postgresUrl, `drop database if exists ${name} with (force)`));
+  return namedDatabase(postgresUrl, name);
+}
+
+/** A migrated database on a server of one's own, which has no template. */
 export async function createDatabaseOn(serverUrl: string): Promise<string> {
   const name = `pay_${randomBytes(6).toString("hex")}`;
   await execute(serverUrl, `create database ${name}`);

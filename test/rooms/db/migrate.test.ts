@@ -1,25 +1,15 @@
-import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { expect, inject, test } from "vitest";
+import { expect, test } from "vitest";
 import { dumpSchema } from "../../../db/dump.ts";
 import { isMigrated, migrateDatabase } from "../../../db/migrate.ts";
 import { openDb } from "../../../db/open.ts";
 import { listTransitions } from "../../../db/states.ts";
 import { atEnd } from "../../support/at-end.ts";
-import { createDatabase } from "../../support/database.ts";
-import { execute, namedDatabase } from "../../support/sql.ts";
-
-/** An empty database on the shared Postgres, without the template. */
-async function createEmpty(): Promise<string> {
-  const { postgresUrl } = inject("services");
-  const name = `pay_${randomBytes(6).toString("hex")}`;
-  await execute(postgresUrl, `create database ${name}`);
-  atEnd(() => execute(postgresUrl, `drop database if exists ${name} with (force)`));
-  return namedDatabase(postgresUrl, name);
-}
+import { createDatabase, createEmptyDatabase } from "../../support/database.ts";
+import { execute } from "../../support/sql.ts";
 
 test("migrating twice does nothing the second time", async () => {
-  const url = await createEmpty();
+  const url = await createEmptyDatabase();
   expect((await migrateDatabase(url)).length).toBeGreaterThan(0);
   const schema = await dumpSchema(url);
   expect(await migrateDatabase(url)).toEqual([]);
@@ -27,14 +17,14 @@ test("migrating twice does nothing the second time", async () => {
 });
 
 test("several replicas that migrate at once run each migration once, and all of them go on", async () => {
-  const url = await createEmpty();
+  const url = await createEmptyDatabase();
   const ran = await Promise.all([1, 2, 3, 4].map(() => migrateDatabase(url)));
   expect(ran.filter((names) => names.length > 0)).toHaveLength(1);
   expect(await dumpSchema(url)).toBe(await dumpSchema(await createDatabase()));
 });
 
 test("a database is ready when it is migrated, and not before", async () => {
-  const url = await createEmpty();
+  const url = await createEmptyDatabase();
   const db = openDb(url, { max: 1 });
   atEnd(() => db.destroy());
   expect(await isMigrated(db).catch(() => false)).toBe(false);
