@@ -132,10 +132,19 @@ async function deploy(chain: ChainClient, { abi, bytecode }: ReturnType<typeof c
   return getAddress(receipt.contractAddress);
 }
 
+/** How long Anvil may keep a transaction before it is nudged, milliseconds. */
+const NUDGE_MS = 8_000;
+
+/** Now and then, on a busy machine, Anvil leaves a transaction in its pool though it mines on arrival: one block more takes it along. */
 async function mined(chain: ChainClient, hash: Hex) {
-  const receipt = await chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
-  if (receipt.status !== "success") throw new Error("a transaction that sets the chain up was reverted");
-  return receipt;
+  const nudge = setInterval(() => void chain.mine({ blocks: 1 }).catch(() => undefined), NUDGE_MS);
+  try {
+    const receipt = await chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
+    if (receipt.status !== "success") throw new Error("a transaction that sets the chain up was reverted");
+    return receipt;
+  } finally {
+    clearInterval(nudge);
+  }
 }
 
 /** viem carries Multicall3's creation code and does not export it: it is read from its own file. */
