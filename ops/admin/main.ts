@@ -28,6 +28,9 @@ const everywhere = (command: Command): void => {
 };
 everywhere(program);
 
+// Whoever reads only the first lines (head, less) closes the pipe; that is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+
 try {
   await program.parseAsync();
 } catch (error) {
