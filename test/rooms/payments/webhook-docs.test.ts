@@ -1,14 +1,17 @@
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { atEnd } from "../../support/at-end.ts";
 import { startChain } from "../../support/chain.ts";
 import { type Arrival, makeHook } from "../../support/endpoint.ts";
 
 const page = readFileSync(new URL("../../../docs/webhooks.md", import.meta.url), "utf8");
 const [, code = ""] = /```js\n([\s\S]+?)```/.exec(page) ?? [];
 const [, example = ""] = /```json\n([\s\S]+?)```/.exec(page) ?? [];
-const file = join(mkdtempSync(join(tmpdir(), "docs-")), "verify.mjs");
+const folder = mkdtempSync(join(tmpdir(), "docs-"));
+atEnd(async () => rmSync(folder, { recursive: true, force: true }));
+const file = join(folder, "verify.mjs");
 writeFileSync(file, code);
 const { verifyWebhook } = (await import(file)) as {
   verifyWebhook(secret: string, headers: Arrival["headers"], rawBody: string): unknown;
