@@ -57,7 +57,7 @@ const Api = z.object({
   /** How long what buyers had to say of themselves is kept, encrypted. */
   COLLECTED_DATA_DAYS: z.coerce.number().min(0).max(3_650).default(30),
   /** Requests a minute from one address and with one key; 0 for no limit. */
-  RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(0).default(3_000),
+  RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(0).default(12_000),
   RATE_LIMIT_PER_KEY: z.coerce.number().int().min(0).default(12_000),
   /** Load balancers before us, addresses or CIDR ranges: only they may say who the caller is (X-Forwarded-For). */
   TRUSTED_PROXIES: list.default([]),
