@@ -39,7 +39,10 @@ test("a request's id is on its own lines and on those of the jobs it caused, and
   for (const index of prepared.keys()) {
     await waitFor(() => jobsOf(`confirm-${index}`).length > 0, { within: 10_000 });
     expect(jobsOf(`confirm-${index}`)).toMatchObject([{ queue: "verify-signature", outcome: "done" }]);
-    expect(api?.records().filter((line) => line.requestId === `confirm-${index}`)).toMatchObject([{ msg: "answered" }]);
+    // A line is written when the answer has left, and read when its process's output arrives.
+    const answered = () => api?.records().filter((line) => line.requestId === `confirm-${index}`) ?? [];
+    await waitFor(() => answered().length > 0, { within: 10_000 });
+    expect(answered()).toMatchObject([{ msg: "answered" }]);
   }
   const jobs = prepared.map((_, index) => jobsOf(`confirm-${index}`)[0]?.job);
   expect(new Set(jobs).size).toBe(4);
