@@ -262,7 +262,10 @@ create table payment_option (
   expires_at timestamp with time zone,
   created_at timestamp with time zone not null,
   needs_data boolean not null default false,
+  kind text not null default 'eip3009'::text,
+  allowance jsonb,
   CHECK ((amount > (0)::numeric)),
+  CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text]))),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, payer, asset)
@@ -323,6 +326,7 @@ create table sighting (
   transfer_id text,
   orphaned boolean not null default false,
   seen_at timestamp with time zone not null,
+  booked boolean not null default false,
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
   PRIMARY KEY (chain, block_hash, log_index)
 );
@@ -363,7 +367,7 @@ create table transfer (
   amount numeric(78,0) not null,
   authorization_nonce text not null,
   valid_before bigint not null,
-  signature bytea not null,
+  signature bytea,
   state text not null,
   lane_id text,
   lane_nonce bigint,
@@ -374,9 +378,12 @@ create table transfer (
   created_at timestamp with time zone not null,
   due_at timestamp with time zone,
   due_try integer not null default 0,
+  kind text not null default 'eip3009'::text,
+  permit bytea,
   CHECK (((purpose = 'payment'::text) = (payment_id IS NOT NULL))),
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),
   CHECK ((amount > (0)::numeric)),
+  CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text]))),
   CHECK ((purpose = ANY (ARRAY['payment'::text, 'settlement'::text, 'refund'::text]))),
   FOREIGN KEY (lane_id) REFERENCES lane(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
@@ -444,10 +451,12 @@ CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, c
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id DESC);
+CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX settlement_due ON public.settlement USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX sighting_authorization ON public.sighting USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
 CREATE INDEX sighting_block ON public.sighting USING btree (chain, block_number);
+CREATE INDEX sighting_stray ON public.sighting USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);

@@ -22,14 +22,16 @@ export const machines = {
     verified: [],
   },
   /**
-   * One token movement. `carried`: in a lane's stored transaction. `included`: seen in a block. `confirmed`: at the
-   * depth of the network's finality. `ended`: can no longer happen.
+   * One token movement. `ready`: for a lane to take. `awaited`: somebody else makes it. `carried`: in a lane's stored
+   * transaction. `included`: seen in a block. `confirmed`: at the depth of the network's finality. `ended`: can no
+   * longer happen.
    */
   transfer: {
-    new: ["ready"],
+    new: ["ready", "awaited"],
     ready: ["carried", "included", "ended"],
+    awaited: ["included", "ended"],
     carried: ["included", "ready", "ended"],
-    included: ["confirmed", "carried", "ready"],
+    included: ["confirmed", "carried", "ready", "awaited"],
     confirmed: [],
     ended: [],
   },

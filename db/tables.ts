@@ -10,6 +10,13 @@ import type {
 
 export type Mode = "test" | "live";
 export type Purpose = "payment" | "settlement" | "refund";
+/**
+ * How a token movement is made. `eip3009`: an authorization that anybody may submit. `permit2`: a Permit2 signature for
+ * our Collector. `push`: the owner's own transaction, marked with the natural key behind its call data.
+ */
+export type Kind = "eip3009" | "permit2" | "push";
+/** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
+export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
 
 /** A row that owes somebody a job: the sweep rings it again when `due_at` has passed, with `due_try` raised. */
 type Due = { due_at: Date | null; due_try: Generated<number> };
@@ -162,6 +169,9 @@ export type Tables = {
     valid_before: number;
     /** A policy asked for data of its buyer when it was made. */
     needs_data: Generated<boolean>;
+    kind: Generated<Kind>;
+    /** What the buyer still has to allow before the transfer can be made; null when nothing. */
+    allowance: Allowance | null;
     expires_at: Date | null;
     created_at: Date;
   };
@@ -217,7 +227,11 @@ export type Tables = {
     amount: bigint;
     authorization_nonce: string;
     valid_before: number;
-    signature: Buffer;
+    kind: Generated<Kind>;
+    /** Null when somebody else makes the transfer, and we only wait for it. */
+    signature: Buffer | null;
+    /** The buyer's EIP-2612 signature that lets Permit2 take the token, where one was needed. */
+    permit: Buffer | null;
     state: TransferState;
     lane_id: string | null;
     lane_nonce: number | null;
@@ -251,6 +265,8 @@ export type Tables = {
     authorization_nonce: string | null;
     transfer_id: string | null;
     orphaned: Generated<boolean>;
+    /** Belongs to no transfer, and is in the books as an exception. */
+    booked: Generated<boolean>;
     seen_at: Date;
   };
   settlement: {

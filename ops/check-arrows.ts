@@ -8,7 +8,9 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   payments: ["transfers", "chains", "db"],
   transfers: ["chains", "db"],
   queues: [],
-  chains: [],
+  // The compiled Collector.
+  chains: ["contracts"],
+  contracts: [],
   db: [],
   ops: [],
 };

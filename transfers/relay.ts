@@ -94,7 +94,7 @@ async function carryBatch(
 
   const members = ready.map((row): Member => {
     const gas = chain.tokens.get(row.asset)?.transferGas ?? UNKNOWN_GAS;
-    return { row, alone: row.alone, gas, ...toCall(row, `0x${row.signature.toString("hex")}`) };
+    return { row, alone: row.alone, gas, ...toCall(row, `0x${row.signature?.toString("hex") ?? ""}`) };
   });
   const good = await dropFailing(deps, chain, signer, pickBatch(members, chain.network.batchGas));
   // What failed is on hold now, so the next look finds something else, or nothing.

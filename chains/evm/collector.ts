@@ -1,0 +1,109 @@
+import {
+  concat,
+  encodeAbiParameters,
+  encodeFunctionData,
+  getContractAddress,
+  type Hex,
+  numberToHex,
+  pad,
+  parseAbi,
+} from "viem";
+import artifact from "../../contracts/Collector.json" with { type: "json" };
+
+/** contracts/Collector.sol. */
+export const collectorAbi = parseAbi([
+  "function collect(address token, address payer, uint256 amount, uint256 nonce, uint256 deadline, bytes signature)",
+  "function collectWithPermit(address token, address payer, uint256 amount, uint256 nonce, uint256 deadline, bytes signature, uint256 allowance, uint256 permitDeadline, uint8 v, bytes32 r, bytes32 s)",
+  "event Collected(address indexed token, address indexed payer, uint256 indexed nonce, uint256 amount)",
+  "error WrongAmount(uint256 received, uint256 signed)",
+]);
+
+/** The deployer that stands at one address on nearly every network (github.com/Arachnid/deterministic-deployment-proxy). */
+export const CREATE2_DEPLOYER: Hex = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
+/** Permit2's address on nearly every network. */
+export const PERMIT2: Hex = "0x000000000022d473030f116ddee9f6b43ac78ba3";
+
+const SALT = pad("0x0", { size: 32 });
+
+/** What a Collector is made of; the same two addresses give the same Collector at the same address on every network. */
+export type CollectorParts = { permit2: Hex; treasury: Hex };
+
+/** What to send to the CREATE2 deployer (EIP-1014) to put a Collector in place. */
+export function encodeCollectorDeployment(parts: CollectorParts): { to: Hex; data: Hex } {
+  return { to: CREATE2_DEPLOYER, data: concat([SALT, initCode(parts)]) };
+}
+
+/** Where the Collector of a treasury stands, whether it is deployed or not. */
+export function collectorAddress(parts: CollectorParts): Hex {
+  const bytecode = initCode(parts);
+  return getContractAddress({ opcode: "CREATE2", from: CREATE2_DEPLOYER, salt: SALT, bytecode }).toLowerCase() as Hex;
+}
+
+/** The code that a deployed Collector has: ours, with its immutables filled in. */
+export function collectorCode({ permit2, treasury }: CollectorParts): Hex {
+  let code = artifact.deployedBytecode;
+  for (const [name, value] of [["PERMIT2", permit2] as const, ["TREASURY", treasury] as const])
+    for (const { start, length } of artifact.immutables[name])
+      code = `${code.slice(0, 2 + start * 2)}${pad(value, { size: length }).slice(2)}${code.slice(2 + (start + length) * 2)}`;
+  return code.toLowerCase() as Hex;
+}
+
+/** What a payer signs for Permit2 (SignatureTransfer). `amount` in minor units, `deadline` in Unix seconds. */
+export type PermitTransfer = { token: Hex; amount: bigint; nonce: Hex; deadline: number };
+
+const types = {
+  PermitTransferFrom: [
+    { name: "permitted", type: "TokenPermissions" },
+    { name: "spender", type: "address" },
+    { name: "nonce", type: "uint256" },
+    { name: "deadline", type: "uint256" },
+  ],
+  TokenPermissions: [
+    { name: "token", type: "address" },
+    { name: "amount", type: "uint256" },
+  ],
+} as const;
+
+/** The typed data of a Permit2 transfer through a Collector, for signing and for hashing. */
+export function permitTransferTypedData(at: { chainId: number; permit2: Hex; collector: Hex }, permit: PermitTransfer) {
+  return {
+    domain: { name: "Permit2", chainId: at.chainId, verifyingContract: at.permit2 },
+    types,
+    primaryType: "PermitTransferFrom" as const,
+    message: {
+      permitted: { token: permit.token, amount: permit.amount },
+      spender: at.collector,
+      nonce: BigInt(permit.nonce),
+      deadline: BigInt(permit.deadline),
+    },
+  };
+}
+
+/** The same as JSON for wallets: amounts as 0x hex; Permit2's domain has no version, and wallets expect no EIP712Domain. */
+export function permitTransferJson(
+  at: { chainId: number; permit2: Hex; collector: Hex },
+  permit: PermitTransfer,
+): string {
+  const data = permitTransferTypedData(at, permit);
+  return JSON.stringify({
+    ...data,
+    message: {
+      ...data.message,
+      permitted: { token: permit.token, amount: numberToHex(permit.amount) },
+      nonce: permit.nonce,
+      deadline: numberToHex(permit.deadline),
+    },
+  });
+}
+
+/** Call data that moves what the payer has signed to the treasury. */
+export function encodeCollect(payer: Hex, permit: PermitTransfer, signature: Hex): Hex {
+  const { token, amount, nonce, deadline } = permit;
+  const args = [token, payer, amount, BigInt(nonce), BigInt(deadline), signature] as const;
+  return encodeFunctionData({ abi: collectorAbi, functionName: "collect", args });
+}
+
+function initCode({ permit2, treasury }: CollectorParts): Hex {
+  const args = encodeAbiParameters([{ type: "address" }, { type: "address" }], [permit2, treasury]);
+  return concat([artifact.bytecode as Hex, args]);
+}

@@ -1,0 +1,22 @@
+import { type Kysely, sql } from "kysely";
+
+/** What further kinds of transfers, payers and payouts need. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}
+
+const statements = [
+  // How a transfer is made, and what its buyer still has to allow for it
+  `alter table payment_option
+    add column kind text not null default 'eip3009' check (kind in ('eip3009', 'permit2', 'push')),
+    add column allowance jsonb`,
+  `alter table transfer
+    add column kind text not null default 'eip3009' check (kind in ('eip3009', 'permit2', 'push')),
+    add column permit bytea,
+    alter column signature drop not null`,
+  // Money that nobody asked for, until it is in the books
+  "alter table sighting add column booked boolean not null default false",
+  `create index sighting_stray on sighting (chain, block_number)
+    where transfer_id is null and not orphaned and not booked`,
+  "create index payment_option_authorization on payment_option (authorization_nonce)",
+];

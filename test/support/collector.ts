@@ -1,0 +1,30 @@
+import type { Abi, Hex } from "viem";
+import { type CollectorParts, collectorAddress, encodeCollectorDeployment } from "../../chains/evm/collector.ts";
+import { type Compiled, compile } from "../../contracts/compile.ts";
+import type { ChainClient } from "../../ops/local/chain-client.ts";
+
+const compiled = new Map<string, Record<string, Compiled>>();
+
+/** A contract of test/support/contracts, compiled once per process. */
+export function testContract(file: "Permit2" | "Tokens", name: string): { abi: Abi; bytecode: Hex } {
+  const all = compiled.get(file) ?? compile(new URL(`./contracts/${file}.sol`, import.meta.url));
+  compiled.set(file, all);
+  const found = all[name];
+  if (!found) throw new Error(`${file}.sol has no contract ${name}`);
+  return { abi: found.abi as Abi, bytecode: found.bytecode };
+}
+
+/** Deploys a test contract without constructor arguments; gives its address in lower case. */
+export async function deployTestContract(client: ChainClient, file: "Permit2" | "Tokens", name: string): Promise<Hex> {
+  const hash = await client.deployContract({ ...testContract(file, name), args: [] });
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
+  if (!contractAddress) throw new Error(`${name} was not deployed`);
+  return contractAddress.toLowerCase() as Hex;
+}
+
+/** Puts a Collector in place through the CREATE2 deployer; gives its address. */
+export async function deployCollector(client: ChainClient, parts: CollectorParts): Promise<Hex> {
+  const hash = await client.sendTransaction(encodeCollectorDeployment(parts));
+  await client.waitForTransactionReceipt({ hash });
+  return collectorAddress(parts);
+}
