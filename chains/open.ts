@@ -1,6 +1,7 @@
 import type { Metrics } from "../ops/metrics.ts";
 import type { Networks } from "../ops/networks.ts";
-import { checkEvmChain, type EvmChain, openEvmChain } from "./evm/open.ts";
+import { checkEvmChain } from "./evm/check.ts";
+import { type EvmChain, openEvmChain } from "./evm/open.ts";
 import { ChainFault } from "./faults.ts";
 
 /** Every network of the deployment, by CAIP-2. */

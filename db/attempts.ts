@@ -34,6 +34,18 @@ export async function findAttempt(db: Db, id: string): Promise<AttemptRow | unde
   return db.selectFrom("attempt").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
+/** True when a payment's verified attempt was opened by the money itself, and by no confirm. */
+export async function isOpenedByChain(db: Db, paymentId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("attempt")
+    .select("id")
+    .where("payment_id", "=", paymentId)
+    .where("state", "=", "verified")
+    .where(sql<boolean>`results = '[]'::jsonb`)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** An attempt with everything that judging it needs. */
 export type WholeAttempt = { attempt: AttemptRow; option: OptionRow; payment: PaymentRow };
 

@@ -33,14 +33,18 @@ export async function takeLane(
 }
 
 /**
- * Tells whoever holds a lane of the chain that more is ready: the holder cannot let go without seeing it.
+ * Tells whoever holds one of these lanes that more is ready: the holder cannot let go without seeing it.
  * False when no lane is held, so that the caller takes one itself.
  */
-export async function ringLanes(db: Db, args: { chain: string; now: Date }): Promise<boolean> {
+export async function ringLanes(
+  db: Db,
+  args: { chain: string; addresses: readonly string[]; now: Date },
+): Promise<boolean> {
   const result = await db
     .updateTable("lane")
     .set({ rung: true })
     .where("chain", "=", args.chain)
+    .where("address", "in", args.addresses)
     .where("lease_until", ">", args.now)
     .executeTakeFirst();
   return result.numUpdatedRows > 0n;

@@ -5,7 +5,7 @@ export type OptionRow = Selectable<Tables["payment_option"]>;
 
 /**
  * Writes options, or gives the ones that are there: a payer has one option per payment and asset, however often it is
- * asked for, so that what was signed stays good.
+ * asked for, so that what was signed stays good. What the payer still has to allow is as it is now.
  */
 export async function upsertOptions(
   db: Db,
@@ -20,7 +20,7 @@ export async function upsertOptions(
       .onConflict((conflict) =>
         conflict
           .columns(["payment_id", "payer", "asset"])
-          .doUpdateSet((eb) => ({ account: eb.ref("excluded.account") })),
+          .doUpdateSet((eb) => ({ account: eb.ref("excluded.account"), allowance: eb.ref("excluded.allowance") })),
       )
       .returningAll()
       .execute()

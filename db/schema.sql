@@ -380,6 +380,7 @@ create table transfer (
   due_try integer not null default 0,
   kind text not null default 'eip3009'::text,
   permit bytea,
+  smart_wallet boolean not null default false,
   CHECK (((purpose = 'payment'::text) = (payment_id IS NOT NULL))),
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),
   CHECK ((amount > (0)::numeric)),

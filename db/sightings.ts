@@ -1,4 +1,4 @@
-import { type Insertable, sql } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
@@ -11,7 +11,9 @@ export async function insertSightings(db: Db, rows: readonly Insertable<Tables["
     .onConflict((conflict) =>
       conflict
         .columns(["chain", "block_hash", "log_index"])
-        .doUpdateSet({ orphaned: false, transfer_id: sql`excluded.transfer_id` }),
+        .doUpdateSet({ orphaned: false, transfer_id: sql`excluded.transfer_id` })
+        // What is in the books as an exception stays there.
+        .where("sighting.booked", "=", false),
     )
     .execute();
 }
@@ -27,6 +29,18 @@ export async function orphanSightings(db: Db, args: { chain: string; above: numb
     .returning("transfer_id")
     .execute();
   return rows.flatMap((row) => row.transfer_id ?? []);
+}
+
+/** Which of these transfers are proved by a movement that stands. */
+export async function listClaimed(db: Db, transferIds: readonly string[]): Promise<Set<string>> {
+  if (transferIds.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("sighting")
+    .select("transfer_id")
+    .where(sql<boolean>`transfer_id = any(${transferIds})`)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.flatMap((row) => row.transfer_id ?? []));
 }
 
 /** What a movement has to be like to be a certain transfer's. */
@@ -80,6 +94,27 @@ export async function claimSighting(db: Db, transfer: TransferRow): Promise<bool
     .where("amount", "=", transfer.amount)
     .where((eb) => eb.or([eb("transfer_id", "is", null), eb("transfer_id", "=", transfer.id)]))
     .where("orphaned", "=", false)
+    .where("booked", "=", false)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
+}
+
+export type StraySighting = Selectable<Tables["sighting"]>;
+
+/**
+ * Movements at or below a height that belong to no transfer and are in no books yet, oldest first; marked as booked,
+ * so the caller books them in the same transaction.
+ */
+export async function takeStray(
+  db: Db,
+  args: { chain: string; upTo: number; limit: number },
+): Promise<StraySighting[]> {
+  const { rows } = await sql<StraySighting>`
+    update sighting set booked = true where (chain, block_hash, log_index) in (
+      select chain, block_hash, log_index from sighting
+      where chain = ${args.chain} and transfer_id is null and not orphaned and not booked and block_number <= ${args.upTo}
+      order by block_number, log_index limit ${args.limit}
+    )
+    returning *`.execute(db);
+  return rows;
 }

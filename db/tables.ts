@@ -1,4 +1,4 @@
-import type { Generated, Kysely, Transaction } from "kysely";
+import type { ColumnType, Generated, Kysely, Transaction } from "kysely";
 import type {
   AttemptState,
   Machine,
@@ -171,7 +171,7 @@ export type Tables = {
     needs_data: Generated<boolean>;
     kind: Generated<Kind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
-    allowance: Allowance | null;
+    allowance: ColumnType<Allowance | null, string | null | undefined>;
     expires_at: Date | null;
     created_at: Date;
   };
@@ -228,10 +228,12 @@ export type Tables = {
     authorization_nonce: string;
     valid_before: number;
     kind: Generated<Kind>;
-    /** Null when somebody else makes the transfer, and we only wait for it. */
+    /** Null where there is nothing for a lane to submit: a push, or an authorization that we have not been given. */
     signature: Buffer | null;
     /** The buyer's EIP-2612 signature that lets Permit2 take the token, where one was needed. */
     permit: Buffer | null;
+    /** The payer is code, which judges the signature (ERC-1271) and goes alone. */
+    smart_wallet: Generated<boolean>;
     state: TransferState;
     lane_id: string | null;
     lane_nonce: number | null;

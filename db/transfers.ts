@@ -1,18 +1,18 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import { moveRows } from "./moves.ts";
-import type { Db, Purpose, Tables } from "./tables.ts";
+import type { Db, Kind, Purpose, Tables } from "./tables.ts";
 
 export type TransferRow = Selectable<Tables["transfer"]>;
 
-/** A transfer that is about to be written. */
-export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "created_at">;
+/** A transfer that is about to be written; `state` is `ready` unless it says otherwise. */
+export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "created_at"> & { state?: "awaited" };
 
-/** Writes new transfers, ready to be carried. The unique key (chain, token, payer, nonce) refuses a second one. */
+/** Writes new transfers. The unique key (chain, token, payer, nonce) refuses a second one. */
 export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: Date): Promise<void> {
   if (rows.length === 0) return;
   await db
     .insertInto("transfer")
-    .values(rows.map((row) => ({ ...row, state: "ready" as const, created_at: at })))
+    .values(rows.map((row) => ({ state: "ready" as const, ...row, created_at: at })))
     .execute();
 }
 
@@ -22,12 +22,12 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
  */
 export async function claimReady(
   db: Db,
-  args: { chain: string; laneId: string; now: Date; limit: number },
+  args: { chain: string; laneId: string; kinds: readonly Kind[]; now: Date; limit: number },
 ): Promise<TransferRow[]> {
   const { rows } = await sql<TransferRow>`
     update transfer set lane_id = ${args.laneId} where id in (
       select t.id from transfer t
-      where t.chain = ${args.chain} and t.state = 'ready' and (t.hold_until is null or t.hold_until <= ${args.now})
+      where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
         and (t.lane_id is null or t.lane_id = ${args.laneId}
           or not exists (select from lane l where l.id = t.lane_id and l.lease_until > ${args.now}))
       order by t.created_at, t.id limit ${args.limit} for update skip locked
@@ -145,6 +145,22 @@ export async function uncarryTransfers(
   });
 }
 
+/** Pushes that are carried by a transaction which is final, and yet were not seen. */
+export async function listFailedPushes(db: Db, chain: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom("transfer as f")
+    .innerJoin("transaction as t", (join) =>
+      join.onRef("t.lane_id", "=", "f.lane_id").onRef("t.nonce", "=", "f.lane_nonce"),
+    )
+    .select("f.id")
+    .where("f.chain", "=", chain)
+    .where("f.state", "=", "carried")
+    .where("f.kind", "=", "push")
+    .where("t.state", "=", "final")
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
 /** A confirmed transfer with the log that proves it. */
 export type ConfirmedTransfer = {
   id: string;
@@ -212,7 +228,7 @@ export async function listOutlived(
     .selectFrom("transfer")
     .selectAll()
     .where("chain", "=", args.chain)
-    .where("state", "in", ["ready", "carried"])
+    .where("state", "in", ["ready", "carried", "awaited"])
     .where("valid_before", "<=", Math.floor(args.chainTime.getTime() / 1000))
     .orderBy("valid_before")
     .limit(args.limit)

@@ -8,7 +8,9 @@ const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a stri
 /** Where a private key comes from: the name of an environment variable, or a file. The key itself never stands here. */
 const keySource = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
 
-const evmAsset = z.strictObject({
+const domain = z.strictObject({ name: z.string(), version: z.string() });
+
+const everyAsset = {
   /** CAIP-19, for example eip155:8453/erc20:0x8335…; compared in lower case. */
   asset: z
     .string()
@@ -17,16 +19,46 @@ const evmAsset = z.strictObject({
   symbol: z.string().min(1),
   name: z.string().min(1),
   decimals: z.number().int().min(0).max(36),
-  /** How a buyer pays with it. */
-  kind: z.literal("eip3009"),
   /** Currency it stands for at 1:1, for example iso4217/USD. */
   peg: z.string().regex(/^iso4217\/[A-Z]{3}$/),
-  /** EIP-712 domain; the separator that follows from it is compared with the token's own at start. */
-  domain: z.strictObject({ name: z.string(), version: z.string() }),
-  /** Gas one transfer may take inside a batch; unused gas is not paid. */
-  transferGas: z.number().int().min(50_000).max(1_000_000).default(130_000),
   iconUrl: z.url().optional(),
-});
+};
+/** Gas one transfer may take inside a batch; unused gas is not paid. */
+const transferGas = (usual: number) => z.number().int().min(50_000).max(1_000_000).default(usual);
+
+/** How a buyer pays with an asset is a property of the asset; it is compared with the chain at start. */
+const evmAsset = z.discriminatedUnion("kind", [
+  z.strictObject({
+    ...everyAsset,
+    /** The token takes signed authorizations (EIP-3009), as USDC does: no gas for the buyer. */
+    kind: z.literal("eip3009"),
+    /** EIP-712 domain; the separator that follows from it is compared with the token's own at start. */
+    domain,
+    /** The token also takes signatures of any length (USDC since 2.2), which smart wallets need. */
+    bytesSignatures: z.boolean().default(true),
+    transferGas: transferGas(130_000),
+  }),
+  z.strictObject({
+    ...everyAsset,
+    /** Any other ERC-20, by a Permit2 signature for our Collector. */
+    kind: z.literal("permit2"),
+    /**
+     * How a buyer lets Permit2 take the token the first time: by a signed EIP-2612 permit (no gas for the buyer), by an
+     * approve transaction, or by two where the token changes an allowance through zero only, as USDT on Ethereum.
+     */
+    allowance: z.discriminatedUnion("by", [
+      z.strictObject({ by: z.literal("permit"), domain }),
+      z.strictObject({ by: z.literal("approve"), fromZero: z.boolean().default(false) }),
+    ]),
+    transferGas: transferGas(220_000),
+  }),
+  z.strictObject({
+    ...everyAsset,
+    /** Any ERC-20, by the buyer's own transaction. */
+    kind: z.literal("push"),
+    transferGas: transferGas(130_000),
+  }),
+]);
 
 const evmNetwork = z.strictObject({
   chain: z.string().regex(/^eip155:\d+$/),
@@ -42,6 +74,15 @@ const evmNetwork = z.strictObject({
   /** When what was seen counts as confirmed: so many blocks (1 = included), or the chain's own tag. */
   finality: z.union([z.strictObject({ blocks: z.number().int().min(1) }), z.enum(["safe", "finalized"])]),
   multicall: address,
+  /** Uniswap's Permit2; it has this address nearly everywhere. Only assets of kind permit2 need it. */
+  permit2: address.default("0x000000000022D473030F116dDEE9F6B43aC78BA3"),
+  /**
+   * Contracts that may be called to deploy a payer's smart wallet before its payment (ERC-6492). None unless named: who
+   * is called here is called with our gas.
+   */
+  walletFactories: z.array(address).default([]),
+  /** Gas that one transfer of a smart wallet may take, its deployment included; it goes alone. */
+  walletGas: z.number().int().min(100_000).max(5_000_000).default(1_000_000),
   fees: z.strictObject({
     /** No transaction of ours ever offers more than this per gas. */
     maxFeePerGas: wei,

@@ -1,10 +1,12 @@
 import { insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
+import type { StraySighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import type { ConfirmedTransfer, TransferRow } from "../db/transfers.ts";
 import type { Books } from "../transfers/watch.ts";
+import { openBound } from "./bound.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { settlementPaidGroup } from "./ledger.ts";
+import { settlementPaidGroup, strayGroup } from "./ledger.ts";
 import { succeedPayments } from "./succeed.ts";
 
 /** What the watcher's findings mean for payments and settlements. */
@@ -12,6 +14,8 @@ export function createBooks(deps: PaymentDeps): Books {
   return {
     confirmed: (db, confirmed) => bookConfirmed(deps, db, confirmed),
     ended: (db, ended) => bookEnded(deps, db, ended),
+    bound: (db, chain, bound) => openBound(deps, db, chain, bound),
+    stray: (db, stray) => bookStray(deps, db, stray),
   };
 }
 
@@ -49,6 +53,15 @@ async function finishSettlements(deps: PaymentDeps, db: Db, payouts: readonly Co
   });
   if (moved.length !== payouts.length) throw new Error("a payout was confirmed whose settlement is not being paid");
   return moved.length;
+}
+
+/** Money that belongs to no payment or payout: late, wrong or double. A person decides whose it is. */
+async function bookStray(deps: PaymentDeps, db: Db, stray: readonly StraySighting[]): Promise<void> {
+  const groups = stray.flatMap((sighting) => {
+    const chain = deps.chains.get(sighting.chain);
+    return chain ? (strayGroup(chain, sighting) ?? []) : [];
+  });
+  await insertGroups(db, groups, deps.now());
 }
 
 /** Money that can no longer come: its payment has expired. Payouts never run out (payments/settle.ts). */

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { findSignatureFault } from "../chains/evm/signature.ts";
-import { type AttemptRow, findAttempt, findAttemptByDigest, insertAttempt } from "../db/attempts.ts";
+import { type AttemptRow, findAttempt, findAttemptByDigest, insertAttempt, isOpenedByChain } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import { findOption, type OptionRow } from "../db/options.ts";
 import { findPayment } from "../db/payments.ts";
@@ -10,9 +9,8 @@ import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { findClosed } from "./options.ts";
+import { findResultsFault, type WalletResult } from "./results.ts";
 
-/** What a wallet hands back: one result per action, in order (specification, 2.10). */
-export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
 export type Confirm = {
   paymentId: string;
   mode: Mode;
@@ -38,12 +36,16 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   const before = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
   if (before) return done({ attemptId: payment.state === "requires_action" ? await resume(deps, before) : null });
   const closed = findClosed(payment, deps.now());
-  if (closed) return closed;
+  if (closed) {
+    // The money of this very option has come by itself: its wallet is told how the payment stands.
+    const isPaying = payment.option_id === args.optionId && (await isOpenedByChain(deps.db, payment.id));
+    return isPaying ? done({ attemptId: null }) : closed;
+  }
   const option = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
   if (option.expires_at && option.expires_at <= deps.now())
     return refuse("quote_expired", "the option's quote has expired");
-  const fault = findResultsFault(args.results);
+  const fault = findResultsFault(option, args.results);
   if (fault) return refuse("invalid_params", fault);
 
   const incomplete = await findMissingData(deps, option, args.collected);
@@ -124,14 +126,4 @@ export async function findVerdict(
   if (!attempt) throw new Error(`attempt ${attemptId} is not there`);
   if (attempt.state === "refused") return { refused: attempt.refusal ?? "the authorization was refused" };
   return attempt.state;
-}
-
-/** An EIP-3009 option has one action, so one result with one signature. Undefined when the results have that form. */
-function findResultsFault(results: readonly WalletResult[]): string | undefined {
-  if (results.length !== 1) return `results: expected 1 result, one per action, and got ${results.length}`;
-  const data = results[0]?.data ?? [];
-  if (data.length !== 1) return "results.0.data: expected one element";
-  if (typeof data[0] !== "string") return "results.0.data.0: expected the signature as a hex string";
-  const fault = findSignatureFault(data[0]);
-  return fault && `results.0.data.0: ${fault}`;
 }

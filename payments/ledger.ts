@@ -1,4 +1,6 @@
+import type { EvmChain } from "../chains/evm/open.ts";
 import type { Group } from "../db/ledger.ts";
+import type { StraySighting } from "../db/sightings.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 
 /** The accounts of the ledger. Assets we hold are debits, what we owe is a credit. */
@@ -17,6 +19,8 @@ type Movement = Pick<
   ConfirmedTransfer,
   "id" | "asset" | "amount" | "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index"
 >;
+
+type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
 
 /** A buyer's money has arrived: the treasury holds it, the merchant is owed it. */
 export function paymentGroup(transfer: Movement, merchantId: string): Group {
@@ -39,6 +43,26 @@ export function exceptionGroup(transfer: Movement): Group {
     kind: "exception",
     subject: transfer.id,
     onChain: placeOf(transfer),
+    entries: [
+      { account: accounts.treasury, asset, amount },
+      { account: accounts.exceptions, asset, amount: -amount },
+    ],
+  };
+}
+
+/**
+ * A movement of the treasury's that no transfer of ours stands for: what came belongs to nobody yet, what went is
+ * missed there. Undefined for one from the treasury to itself.
+ */
+export function strayGroup(chain: EvmChain, sighting: StraySighting): Group | undefined {
+  const { token, payer, receiver } = sighting;
+  if (payer === receiver) return undefined;
+  const asset = `${chain.chain}/erc20:${token}`;
+  const amount = receiver === chain.treasury ? sighting.amount : -sighting.amount;
+  return {
+    kind: "stray",
+    subject: `${chain.chain}/${sighting.block_hash}/${sighting.log_index}`,
+    onChain: placeOf(sighting),
     entries: [
       { account: accounts.treasury, asset, amount },
       { account: accounts.exceptions, asset, amount: -amount },
@@ -78,6 +102,6 @@ export function settlementPaidGroup(transfer: Movement): Group {
   };
 }
 
-function placeOf({ chain, block_number, block_hash, tx_hash, log_index }: Movement) {
+function placeOf({ chain, block_number, block_hash, tx_hash, log_index }: Place) {
   return { chain, block_number, block_hash, tx_hash, log_index };
 }

@@ -1,13 +1,17 @@
-import { getAddress, type Hex } from "viem";
+import type { Hex } from "viem";
 import { parseAccountId } from "../chains/caip.ts";
-import { deriveNonce, typedDataJson } from "../chains/evm/eip3009.ts";
-import { type EvmChain, type EvmToken, readBalances } from "../chains/evm/open.ts";
+import { deriveNonce } from "../chains/evm/eip3009.ts";
+import { readHoldings } from "../chains/evm/holdings.ts";
+import { type EvmChain, type EvmToken, getToken } from "../chains/evm/open.ts";
+import { type AccountKind, readAccountKinds } from "../chains/evm/wallets.ts";
 import { ChainFault } from "../chains/faults.ts";
 import { getChain } from "../chains/open.ts";
 import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
-import type { Mode } from "../db/tables.ts";
+import type { Allowance, Mode } from "../db/tables.ts";
 import type { EvmNetwork } from "../ops/networks.ts";
+import { listWalletActions } from "./actions.ts";
+import { chooseAllowance } from "./allowances.ts";
 import { payerOf } from "./collect.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Refusal, type Result, refuse } from "./errors.ts";
@@ -29,6 +33,8 @@ const BALANCES_WITHIN_MS = 5_000;
 const TOO_MUCH = 10n ** 78n;
 
 type Candidate = { account: string; payer: Hex; chain: EvmChain; token: EvmToken; amount: bigint };
+/** What an account can really pay, with what it still has to allow for it. */
+type Offer = Candidate & { allowance: Allowance | null };
 
 /**
  * Every way in which the accounts (CAIP-10, at most 50) can pay: one option per asset that the merchant settles and the
@@ -48,7 +54,7 @@ export async function listOptions(
 
   const terms = await readTerms(deps.db, payment);
   const candidates = listCandidates(deps, payment, args.accounts, terms.settled);
-  const affordable = payment.mode === "test" ? candidates : await keepAffordable(deps, candidates);
+  const affordable = payment.mode === "test" ? listTestOffers(candidates) : await listOffers(deps, candidates);
   const rows = await upsertOptions(
     deps.db,
     affordable.map((candidate) => toRow(deps, payment, candidate, terms.policies)),
@@ -62,10 +68,7 @@ export async function listOptions(
   });
 }
 
-/**
- * The whole list of wallet actions of an option. We hand out no `build` actions for EIP-3009, so `data` has to be
- * empty: that asks for the full list.
- */
+/** The whole list of wallet actions of an option. We hand out no `build` actions, so `data` has to be empty. */
 export async function listActions(
   deps: PaymentDeps,
   args: { paymentId: string; mode: Mode; optionId: string; data: string },
@@ -117,26 +120,56 @@ function listCandidates(
   });
 }
 
+/** In test mode no balance is asked, and nothing is offered that a wallet would send. */
+function listTestOffers(candidates: readonly Candidate[]): Offer[] {
+  return candidates
+    .filter(({ token }) => token.kind !== "push")
+    .map((candidate) => ({ ...candidate, allowance: null }));
+}
+
 /**
- * One balance multicall per chain. A chain that does not answer in time is left out with a warning, so that it does
- * not cost the buyer the others; when none answers, its fault is thrown.
+ * What the accounts can pay; one multicall per chain. A chain that does not answer in time is left out with a warning,
+ * so that it does not cost the buyer the others; when none answers, its fault is thrown.
  */
-async function keepAffordable(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
+async function listOffers(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Offer[]> {
   const chains = [...new Set(candidates.map((candidate) => candidate.chain))];
   const ends = await Promise.allSettled(
-    chains.map(async (chain) => {
+    chains.map((chain) => {
       const here = candidates.filter((candidate) => candidate.chain === chain);
-      const wanted = here.map(({ token, payer }) => ({ token: token.token, account: payer }));
-      const balances = await within(BALANCES_WITHIN_MS, readBalances(chain, wanted), chain);
-      return here.filter(({ amount }, index) => (balances[index] ?? 0n) >= amount);
+      return within(BALANCES_WITHIN_MS, listOffersOn(chain, here), chain);
     }),
   );
   const failed = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
   if (failed.length > 0 && failed.length === ends.length) throw failed[0];
   for (const err of failed) deps.log.warn({ err }, "a chain is left out of the options");
-  const affordable = new Set(ends.flatMap((end) => (end.status === "fulfilled" ? end.value : [])));
+  const offers = ends.flatMap((end) => (end.status === "fulfilled" ? end.value : []));
   // In the wallet's own order.
-  return candidates.filter((candidate) => affordable.has(candidate));
+  return offers.toSorted((a, b) => candidates.indexOf(a.candidate) - candidates.indexOf(b.candidate)).map(toOffer);
+}
+
+type Found = { candidate: Candidate; allowance: Allowance | null };
+
+function toOffer({ candidate, allowance }: Found): Offer {
+  return { ...candidate, allowance };
+}
+
+async function listOffersOn(chain: EvmChain, candidates: readonly Candidate[]): Promise<Found[]> {
+  const wanted = candidates.map(({ token, payer }) => ({ token, account: payer }));
+  const [holdings, kinds] = await Promise.all([readHoldings(chain, wanted), readKinds(chain, candidates)]);
+  return candidates.flatMap((candidate, index) => {
+    const holding = holdings[index];
+    const kind = kinds.get(candidate.payer) ?? "key";
+    const allowance = holding && chooseAllowance(candidate.token, { kind, holding }, candidate.amount);
+    return allowance === undefined ? [] : [{ candidate, allowance }];
+  });
+}
+
+/** What stands at the accounts; asked only where it makes a difference to what is offered. */
+async function readKinds(chain: EvmChain, candidates: readonly Candidate[]): Promise<Map<string, AccountKind>> {
+  const matters = candidates.some(({ token }) => token.kind !== "eip3009" || !token.bytesSignatures);
+  const payers = matters ? [...new Set(candidates.map(({ payer }) => payer))] : [];
+  const kinds = payers.length > 0 ? await readAccountKinds(chain.rpc, payers) : [];
+  return new Map(payers.map((payer, index) => [payer, kinds[index] ?? "key"]));
 }
 
 async function within<T>(ms: number, work: Promise<T>, chain: EvmChain): Promise<T> {
@@ -149,7 +182,7 @@ async function within<T>(ms: number, work: Promise<T>, chain: EvmChain): Promise
 function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
-  { account, payer, chain, token, amount }: Candidate,
+  { account, payer, chain, token, amount, allowance }: Offer,
   policies: readonly Policy[],
 ) {
   const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
@@ -163,6 +196,8 @@ function toRow(
     payer,
     receiver: chain.treasury,
     amount,
+    kind: token.kind,
+    allowance: allowance && JSON.stringify(allowance),
     // Without the option: one payer can never pay one payment twice on one token.
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
@@ -184,27 +219,6 @@ function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string
     needsData: row.needs_data && !collected.has(payerOf(row)),
     actions: listWalletActions(deps, row),
   };
-}
-
-function listWalletActions(deps: PaymentDeps, row: OptionRow): WalletAction[] {
-  const chain = getChain(deps.chains, row.chain);
-  const token = getToken(chain, row.asset);
-  const address = parseAccountId(row.account)?.address ?? row.payer;
-  const json = typedDataJson(token.tokenDomain, {
-    token: token.token,
-    from: getAddress(row.payer),
-    to: getAddress(row.receiver),
-    value: row.amount,
-    validBefore: row.valid_before,
-    nonce: row.authorization_nonce as Hex,
-  });
-  return [{ chain: row.chain, method: "eth_signTypedData_v4", params: [address, json] }];
-}
-
-function getToken(chain: EvmChain, asset: string): EvmToken {
-  const token = chain.tokens.get(asset);
-  if (!token) throw new Error(`${asset} is no longer in the networks file, and a payment option names it`);
-  return token;
 }
 
 /** Usual time from inclusion to confirmed; for the tags, what their networks take at most. */

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
 import { parseAccountId, parseAssetId } from "../chains/caip.ts";
-import { deriveNonce, hashAuthorization } from "../chains/evm/eip3009.ts";
+import { deriveNonce } from "../chains/evm/eip3009.ts";
 import type { EvmKeys } from "../chains/evm/open.ts";
 import { getChain } from "../chains/open.ts";
 import { findReachedHead } from "../db/cursors.ts";
@@ -10,7 +10,7 @@ import { moveRows } from "../db/moves.ts";
 import { listDueSettlements, type SettlementWithDestination } from "../db/settlements.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
-import { toAuthorization } from "../transfers/authorization.ts";
+import { hashRow } from "../transfers/authorization.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { settlementBegunGroup } from "./ledger.ts";
@@ -36,8 +36,9 @@ type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
  * Begins payouts: the treasury signs one authorization (EIP-3009) each to the merchant's destination, whose nonce names
- * the settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one.
- * Outcomes in the order asked.
+ * the settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. A token
+ * without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's nonce is what
+ * keeps it from happening twice. Outcomes in the order asked.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   const due = await listDueSettlements(deps.db, settlementIds);
@@ -103,11 +104,14 @@ async function signPayout(deps: Deps, settlement: SettlementWithDestination): Pr
     },
     authorization_nonce: deriveNonce(deps.networks.deployment, ["settlement", merchantId, asset, String(number)]),
     valid_before: NEVER_OUT,
+    ...{ signature: null, permit: null },
     ...{ lane_id: null, lane_nonce: null, hold_until: null, last_trouble: null },
     due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
   };
-  const signature: Hex = await signer.signDigest(hashAuthorization(token.separator, toAuthorization(row)));
-  return { ...row, signature: Buffer.from(hexToBytes(signature)) };
+  if (token.kind !== "eip3009") return { ...row, kind: "push" };
+  const kind = "eip3009" as const;
+  const signature: Hex = await signer.signDigest(hashRow(chain, { ...row, kind }));
+  return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
 }
 
 /** Undoes the transaction of payouts that a merchant's balance does not cover. */

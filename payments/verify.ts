@@ -1,15 +1,19 @@
 import { sql } from "kysely";
-import { type Hex, hexToBytes } from "viem";
+import { hexToBytes } from "viem";
 import { listWaitingAttempts, lockWaiting, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict, Verifier } from "../transfers/verify.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
-import { newId } from "./ids.ts";
 import { ringRelays } from "./relay.ts";
+import { readResults } from "./results.ts";
+import { toTransfer } from "./transfer.ts";
 
 type Deps = PaymentDeps & { verifier: Verifier };
+
+/** So long a transaction that a wallet says to have sent may be unknown to the network, milliseconds. */
+const UNKNOWN_FOR_MS = 30_000;
 
 /**
  * Judges attempts, each once: a good one moves its payment to `processing` and makes its transfer, a bad one is refused
@@ -27,9 +31,9 @@ export async function verifyAttempts(deps: Deps, attemptIds: readonly string[]):
 async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Promise<void> {
   const verdicts = await judge(deps, waiting);
   const good = waiting.filter((whole) => verdicts.get(whole)?.ok);
-  const accepted = await accept(deps, keepOnePerPayment(good));
+  const accepted = await accept(deps, verdicts, keepOnePerPayment(good));
   const refusals = waiting.flatMap((whole) => {
-    if (accepted.has(whole.attempt.id)) return [];
+    if (accepted.has(whole.attempt.id) || isOpen(deps, whole, verdicts.get(whole))) return [];
     const verdict = verdicts.get(whole);
     return [{ whole, reason: verdict && !verdict.ok ? verdict.reason : "the payment is no longer waiting" }];
   });
@@ -43,17 +47,26 @@ async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Pro
   }
   await ringRelays(
     deps,
-    good.flatMap(({ attempt, option: { chain } }) => {
+    good.flatMap(({ attempt, option: { chain, kind } }) => {
       const transferId = accepted.get(attempt.id);
-      return transferId ? [{ chain, transferId }] : [];
+      return transferId && kind !== "push" ? [{ chain, transferId }] : [];
     }),
   );
   await deps.announce(waiting.map(({ payment }) => payment.id));
 }
 
+/** Cannot be judged yet: the sweep rings for it again. */
+function isOpen(deps: Deps, { attempt }: WholeAttempt, verdict: Verdict | undefined): boolean {
+  return (
+    verdict?.ok === false &&
+    verdict.later === true &&
+    deps.now().getTime() - attempt.created_at.getTime() < UNKNOWN_FOR_MS
+  );
+}
+
 async function judge(deps: Deps, waiting: readonly WholeAttempt[]): Promise<Map<WholeAttempt, Verdict>> {
   const open = waiting.filter(({ payment }) => payment.state === "requires_action");
-  const signed = (whole: WholeAttempt) => ({ ...whole.option, signature: readSignature(whole) });
+  const signed = (whole: WholeAttempt) => ({ ...whole.option, ...readResults(whole.attempt.results) });
   const live = open.filter(({ payment }) => payment.mode === "live");
   const verdicts = await deps.verifier.verify(live.map(signed));
   const judged = new Map(
@@ -85,7 +98,11 @@ function keepOnePerPayment(good: readonly WholeAttempt[]): WholeAttempt[] {
  * The guarded move that decides who pays: before the deadline, while the payment waits, one attempt only. Gives the
  * accepted attempts, each with its transfer (null in test mode), which are written in the same transaction.
  */
-async function accept(deps: Deps, good: readonly WholeAttempt[]): Promise<Map<string, string | null>> {
+async function accept(
+  deps: Deps,
+  verdicts: ReadonlyMap<WholeAttempt, Verdict>,
+  good: readonly WholeAttempt[],
+): Promise<Map<string, string | null>> {
   if (good.length === 0) return new Map();
   return deps.db.transaction().execute(async (db) => {
     const at = deps.now();
@@ -112,23 +129,24 @@ async function accept(deps: Deps, good: readonly WholeAttempt[]): Promise<Map<st
       won.filter(({ payment }) => payment.mode === "test"),
       at,
     );
-    const transfers = won.filter(({ payment }) => payment.mode === "live").map((whole) => toTransfer(deps, whole));
+    const transfers = won
+      .filter(({ payment }) => payment.mode === "live")
+      .map((whole) => makeTransfer(deps, whole, verdicts.get(whole)));
     await insertTransfers(db, transfers, at);
     const transferOf = new Map(transfers.map((transfer) => [transfer.payment_id, transfer.id]));
     return new Map(won.map(({ attempt, payment }) => [attempt.id, transferOf.get(payment.id) ?? null]));
   });
 }
 
-function toTransfer(deps: Deps, whole: WholeAttempt) {
-  const { option, payment } = whole;
-  const { chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before } = option;
-  return {
-    ...{ id: newId("trf"), purpose: "payment" as const, payment_id: payment.id, settlement_id: null },
-    ...{ chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before },
-    signature: Buffer.from(hexToBytes(readSignature(whole))),
-    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_trouble: null },
-    due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
-  };
+function makeTransfer(deps: Deps, { attempt, option }: WholeAttempt, verdict: Verdict | undefined) {
+  const transfer = toTransfer(option);
+  // The buyer's wallet has sent it already: all there is to do is to watch.
+  if (option.kind === "push") return { ...transfer, state: "awaited" as const };
+  const { proof, permit } = readResults(attempt.results);
+  const signed = { signature: Buffer.from(hexToBytes(proof)), permit: permit && Buffer.from(hexToBytes(permit)) };
+  const smartWallet = verdict?.ok === true && verdict.smartWallet;
+  const due_at = new Date(deps.now().getTime() + RING_AGAIN_MS);
+  return { ...transfer, ...signed, smart_wallet: smartWallet, due_at };
 }
 
 /** Gives how many were refused; one that was judged elsewhere meanwhile stays as it is. */
@@ -151,10 +169,4 @@ async function succeedInTestMode(db: Db, won: readonly WholeAttempt[], at: Date)
     const set = { tx_id: `test:${payment.id}`, paid_asset: option.asset, paid_amount: option.amount };
     await moveRows(db, "payment", { ids: [payment.id], from: "processing", to: "succeeded", at, set });
   }
-}
-
-/** The signature among stored results, whose form was checked before they were stored. */
-function readSignature({ attempt }: WholeAttempt): Hex {
-  const [result] = attempt.results as { data: string[] }[];
-  return (result?.data[0] ?? "0x") as Hex;
 }

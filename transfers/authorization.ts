@@ -1,9 +1,21 @@
 import type { Hex } from "viem";
-import { type Authorization, encodeTransfer } from "../chains/evm/eip3009.ts";
+import {
+  encodeCollect,
+  encodeCollectWithPermit,
+  hashPermitTransfer,
+  type PermitTransfer,
+} from "../chains/evm/collector.ts";
+import { type Authorization, encodeBytesTransfer, encodeTransfer, hashAuthorization } from "../chains/evm/eip3009.ts";
 import type { Call } from "../chains/evm/multicall.ts";
+import { type EvmChain, getToken } from "../chains/evm/open.ts";
+import { encodePush } from "../chains/evm/push.ts";
+import { unwrapSignature } from "../chains/evm/wallets.ts";
+import type { Kind } from "../db/tables.ts";
 
-/** The members of a transfer, or of an option, that its EIP-3009 authorization is made of. */
+/** The members of a transfer, or of an option, that its authorization is made of. */
 export type AuthorizationRow = {
+  kind: Kind;
+  asset: string;
   token: string;
   payer: string;
   receiver: string;
@@ -12,8 +24,56 @@ export type AuthorizationRow = {
   authorization_nonce: string;
 };
 
-/** The authorization that a row stands for. */
-export function toAuthorization(row: AuthorizationRow): Authorization {
+/** The same with what the payer has signed. `permit` is the EIP-2612 signature for Permit2, where one was needed. */
+export type SignedRow = AuthorizationRow & {
+  signature: Buffer | null;
+  permit: Buffer | null;
+  smart_wallet: boolean;
+};
+
+/** The EIP-712 digest that the payer of a row signs. A push has none. */
+export function hashRow(chain: EvmChain, row: AuthorizationRow): Hex {
+  if (row.kind === "permit2") return hashPermitTransfer(chain, toPermitTransfer(row));
+  const { separator } = getToken(chain, row.asset);
+  if (row.kind === "push" || !separator) throw new Error(`nobody signs a transfer of ${row.asset} as ${row.kind}`);
+  return hashAuthorization(separator, toAuthorization(row));
+}
+
+/** The calls that make a row's transfer, in order: the last one moves the money. */
+export function listCalls(chain: EvmChain, row: SignedRow): Call[] {
+  if (row.kind === "push") return [{ target: row.token as Hex, data: toPushData(row) }];
+  const { signature, deployment } = unwrapSignature(toHex(row.signature));
+  const allowed = deployment && isAllowedFactory(chain, deployment.target);
+  return [...(allowed ? [deployment] : []), toCall(chain, row, signature)];
+}
+
+/** True for a contract that may be called to deploy a payer's wallet (ERC-6492). */
+export function isAllowedFactory(chain: EvmChain, address: Hex): boolean {
+  return chain.network.walletFactories.some((factory) => factory.toLowerCase() === address);
+}
+
+function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
+  if (row.kind === "permit2") {
+    const [payer, permit] = [row.payer as Hex, toPermitTransfer(row)];
+    const data = row.permit
+      ? encodeCollectWithPermit(payer, permit, signature, toHex(row.permit))
+      : encodeCollect(payer, permit, signature);
+    return { target: chain.collector, data };
+  }
+  const token = getToken(chain, row.asset);
+  const asBytes = row.smart_wallet && token.kind === "eip3009" && token.bytesSignatures;
+  const encode = asBytes ? encodeBytesTransfer : encodeTransfer;
+  return { target: row.token as Hex, data: encode(toAuthorization(row), signature) };
+}
+
+/** Call data of a row's push: the owner's own transaction, marked with the natural key. */
+export function toPushData(row: Pick<AuthorizationRow, "receiver" | "amount" | "authorization_nonce">): Hex {
+  const { receiver, amount, authorization_nonce: tag } = row;
+  return encodePush({ receiver: receiver as Hex, amount, tag: tag as Hex });
+}
+
+/** The EIP-3009 authorization that a row stands for. */
+export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): Authorization {
   return {
     token: row.token as Hex,
     from: row.payer as Hex,
@@ -24,7 +84,12 @@ export function toAuthorization(row: AuthorizationRow): Authorization {
   };
 }
 
-/** The call that makes a row's transfer. */
-export function toCall(row: AuthorizationRow, signature: Hex): Call {
-  return { target: row.token as Hex, data: encodeTransfer(toAuthorization(row), signature) };
+/** The Permit2 transfer that a row stands for. */
+export function toPermitTransfer(row: AuthorizationRow): PermitTransfer {
+  const { token, amount, authorization_nonce: nonce, valid_before: deadline } = row;
+  return { token: token as Hex, amount, nonce: nonce as Hex, deadline };
+}
+
+function toHex(bytes: Buffer | null): Hex {
+  return `0x${bytes?.toString("hex") ?? ""}`;
 }

@@ -26,9 +26,10 @@ export function pickBatch<T extends { alone: boolean; gas: number }>(ready: read
   return batch;
 }
 
-/** Puts calls into one transaction. `gas` is the sum of what each call may take. */
-export function buildPayload(multicall: Hex, calls: readonly (Call & { gas: number })[]): Payload {
-  const gas = BASE_GAS + calls.reduce((sum, call) => sum + BigInt(call.gas), 0n);
+/** Puts the calls of members into one transaction. `gas` is the sum of what each member may take. */
+export function buildPayload(multicall: Hex, members: readonly { calls: readonly Call[]; gas: number }[]): Payload {
+  const gas = BASE_GAS + members.reduce((sum, member) => sum + BigInt(member.gas), 0n);
+  const calls = members.flatMap((member) => member.calls);
   const [only] = calls;
   if (calls.length === 1 && only) return { to: only.target, data: only.data, gas };
   return { to: multicall, data: encodeMulticall(calls), gas };

@@ -1,6 +1,7 @@
 import type { Hex } from "viem";
 import { readGasBalance } from "../chains/evm/send.ts";
 import type { TransferDeps } from "./deps.ts";
+import { needsOwnLane } from "./lane-signers.ts";
 
 /** How often the gas money of the lanes is looked at, milliseconds. */
 const LOOK_EVERY_MS = 60_000;
@@ -28,8 +29,10 @@ export function watchGasMoney(
 }
 
 async function readGasMoney(deps: Pick<TransferDeps, "chains" | "metrics" | "log">): Promise<void> {
-  for (const { chain, rpc, network } of deps.chains.values()) {
-    for (const lane of network.lanes.map(({ address }) => address.toLowerCase() as Hex)) {
+  for (const opened of deps.chains.values()) {
+    const { chain, rpc, network, treasury } = opened;
+    const lanes = network.lanes.map(({ address }) => address.toLowerCase() as Hex);
+    for (const lane of needsOwnLane(opened) ? [...lanes, treasury] : lanes) {
       try {
         deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
       } catch (err) {

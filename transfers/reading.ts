@@ -1,5 +1,6 @@
 import type { Hex } from "viem";
-import { type Block, pairLogs, readBlock, readTransfers, type SeenTransfer } from "../chains/evm/blocks.ts";
+import { type Block, readBlock, readTransfers, type Sources } from "../chains/evm/blocks.ts";
+import { markPushes, pairLogs, type SeenTransfer } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Receipt, readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
@@ -26,14 +27,39 @@ export async function readBlocks(
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
   const blocks = keepLinked(from.hash, await readKnown(chain, numbers));
   if (blocks.length === 0) return undefined;
-  const tokens = [...chain.tokens.values()].map((token) => token.token);
-  const [seen, ours] = await Promise.all([
-    Promise.all(blocks.map((block) => readTransfers(chain.rpc, block.hash, tokens))),
+  const sources = listSources(chain);
+  const [found, ours] = await Promise.all([
+    Promise.all(blocks.map((block) => readTransfers(chain.rpc, block.hash, sources))),
     listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
   ]);
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
-  requireLogs(landed, seen.flat(), new Set<string>(tokens));
-  return { blocks, seen: seen.flat(), landed };
+  const seen = found.flat();
+  requireLogs(chain, landed, seen);
+  await markTags(chain, seen);
+  return { blocks, seen, landed };
+}
+
+/** Whose logs tell of movements on a chain. */
+export function listSources(chain: EvmChain): Sources {
+  return { tokens: [...chain.tokens.values()].map(({ token }) => token), collector: chain.collector };
+}
+
+/** True for a movement into or out of the treasury. */
+export function isOurs(chain: EvmChain, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
+  return log.receiver === chain.treasury || log.payer === chain.treasury;
+}
+
+/** Finds what pushes were for: into the treasury where buyers push, out of it where it pays out by pushes of its own. */
+export async function markTags(chain: EvmChain, seen: readonly SeenTransfer[]): Promise<void> {
+  const kinds = new Map([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
+  const isPushed = ({ token, payer, receiver }: SeenTransfer) =>
+    receiver === chain.treasury
+      ? kinds.get(token) === "push"
+      : payer === chain.treasury && kinds.get(token) !== "eip3009";
+  await markPushes(
+    chain.rpc,
+    seen.filter((log) => log.authorizationNonce === null && isPushed(log)),
+  );
 }
 
 /** The blocks from the first on whose parent is the block before. */
@@ -68,10 +94,11 @@ async function readLanded(chain: EvmChain, blocks: readonly Block[], row: Transa
 }
 
 /** What our receipts show must be among the logs that were read: an answer without it was not the whole answer. */
-function requireLogs(landed: readonly Landed[], seen: readonly SeenTransfer[], tokens: ReadonlySet<string>): void {
+function requireLogs(chain: EvmChain, landed: readonly Landed[], seen: readonly SeenTransfer[]): void {
+  const tokens = new Set<string>(listSources(chain).tokens);
   const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));
   for (const { receipt } of landed)
-    for (const log of pairLogs(receipt.logs))
+    for (const log of pairLogs(receipt.logs, chain.collector))
       if (tokens.has(log.token) && !read.has(`${log.blockHash} ${log.logIndex}`))
         throw new ChainFault("rpc_behind", { detail: `logs of block ${log.blockNumber}` });
 }

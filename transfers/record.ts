@@ -1,30 +1,34 @@
 import type { Hex } from "viem";
-import type { SeenTransfer } from "../chains/evm/blocks.ts";
+import type { SeenTransfer } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { moveRows } from "../db/moves.ts";
-import { insertSightings } from "../db/sightings.ts";
+import { insertSightings, listClaimed } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { markIncluded } from "../db/transactions.ts";
 import { listByAuthorizations, listCarried, type TransferRow, uncarryTransfers } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
-import type { Reading } from "./reading.ts";
+import { isOurs, type Reading } from "./reading.ts";
+
+/**
+ * Opens attempts for money that was bound to payments which still wait for their buyers: it came by itself, before or
+ * without a confirm. In the transaction that records it. Gives what is to be done after the commit.
+ */
+export type BoundBook = (db: Db, chain: string, bound: readonly SeenTransfer[]) => Promise<() => void>;
 
 /**
  * Writes down what blocks say, in the transaction that moves the cursor onto the last of them: our transactions are
- * included, transfers are proved by their pair of logs (whoever sent them), and members of a batch that left no pair
+ * included, transfers are proved by what their logs show (whoever sent them), and members of a batch that left no trace
  * are taken out of it to be tried alone. A receipt alone proves nothing about a transfer.
- * Gives what counts it all, to be called after the commit.
+ * Gives what is to be done after the commit.
  */
-export async function recordBlocks(db: Db, deps: TransferDeps, chain: EvmChain, reading: Reading): Promise<() => void> {
-  const { seen, landed } = reading;
-  const touching = seen.filter((log) => isOurs(chain, log) || log.authorizationNonce !== null);
-  const nonces = touching.flatMap((log) => log.authorizationNonce ?? []);
-  const known = await listByAuthorizations(db, { chain: chain.chain, nonces });
-  const claims = touching.flatMap((log) => {
-    const transfer = known.find((row) => isProof(log, row));
-    // Movements between strangers are nobody's business here.
-    return transfer || isOurs(chain, log) ? [{ log, transfer }] : [];
-  });
+export async function recordBlocks(
+  db: Db,
+  deps: TransferDeps,
+  chain: EvmChain,
+  { seen, landed, bound }: Pick<Reading, "seen" | "landed"> & { bound: BoundBook },
+): Promise<() => void> {
+  const { known, opened } = await matchTransfers(db, chain, seen, bound);
+  const claims = claim(chain, seen, await keepClaimable(db, known));
   await insertSightings(
     db,
     claims.map(({ log, transfer }) => toRow(deps, chain, log, transfer)),
@@ -34,7 +38,7 @@ export async function recordBlocks(db: Db, deps: TransferDeps, chain: EvmChain, 
   const at = deps.now();
   const set = { due_at: null, hold_until: null, last_trouble: null };
   const included = new Set<string>();
-  for (const from of ["carried", "ready"] as const) {
+  for (const from of ["carried", "ready", "awaited"] as const) {
     const ids = proved.filter((row) => row.state === from).map((row) => row.id);
     for (const id of await moveRows(db, "transfer", { ids, from, to: "included", at, set })) included.add(id);
   }
@@ -42,15 +46,20 @@ export async function recordBlocks(db: Db, deps: TransferDeps, chain: EvmChain, 
     db,
     landed.map(({ row, receipt }) => ({ ...row, ...receipt })),
   );
-  const missing = await listCarried(
-    db,
-    landed.map(({ row }) => row),
-  );
+  const missing = (
+    await listCarried(
+      db,
+      landed.map(({ row }) => row),
+    )
+  )
+    // The chain would not refuse a second push: one that failed is given up when that is final (confirm.ts).
+    .filter(({ kind }) => kind !== "push");
   const reason = "left no trace in its transaction";
   await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: at });
 
   return () => {
     const { metrics } = deps;
+    opened();
     for (const { id, purpose, state } of proved)
       if (included.has(id)) metrics.transferMoves.inc({ chain: chain.chain, purpose, from: state, to: "included" });
     for (const { purpose } of missing)
@@ -70,9 +79,52 @@ export async function recordBlocks(db: Db, deps: TransferDeps, chain: EvmChain, 
   };
 }
 
-/** True for a movement into or out of the treasury. */
-export function isOurs(chain: EvmChain, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
-  return log.receiver === chain.treasury || log.payer === chain.treasury;
+/** The transfers that movements may belong to; bound money that has none yet gets one first. */
+async function matchTransfers(
+  db: Db,
+  chain: EvmChain,
+  seen: readonly SeenTransfer[],
+  bound: BoundBook,
+): Promise<{ known: TransferRow[]; opened: () => void }> {
+  const keyed = seen.filter((log) => log.authorizationNonce !== null);
+  const list = () =>
+    listByAuthorizations(db, { chain: chain.chain, nonces: keyed.flatMap((log) => log.authorizationNonce ?? []) });
+  const known = await list();
+  const fresh = keyed.filter(
+    (log) =>
+      log.receiver === chain.treasury && !known.some((row) => row.authorization_nonce === log.authorizationNonce),
+  );
+  if (fresh.length === 0) return { known, opened: () => undefined };
+  const opened = await bound(db, chain.chain, fresh);
+  return { known: await list(), opened };
+}
+
+type Claim = { log: SeenTransfer; transfer: TransferRow | undefined };
+
+/**
+ * Transfers that a movement may stand for: not those that have ended, and none that stands in the chain already. (One
+ * that was confirmed and that a deep reorg has taken away is made again by the same authorization.)
+ */
+async function keepClaimable(db: Db, known: readonly TransferRow[]): Promise<TransferRow[]> {
+  const made = known.filter(({ state }) => state === "included" || state === "confirmed");
+  const standing = await listClaimed(
+    db,
+    made.map(({ id }) => id),
+  );
+  return known.filter(({ id, state }) => state !== "ended" && !standing.has(id));
+}
+
+/**
+ * Which movements are kept, and for which transfer each stands. A transfer takes one movement: a second one's money is
+ * somebody's, and goes to the exceptions. Movements between strangers are nobody's business here.
+ */
+function claim(chain: EvmChain, seen: readonly SeenTransfer[], claimable: readonly TransferRow[]): Claim[] {
+  const open = new Set(claimable);
+  return seen.flatMap((log) => {
+    const transfer = [...open].find((row) => isProof(log, row));
+    if (transfer) open.delete(transfer);
+    return transfer || isOurs(chain, log) ? [{ log, transfer }] : [];
+  });
 }
 
 /** True when a log shows exactly this transfer: same token, payer, authorization nonce, receiver and amount. */

@@ -14,6 +14,7 @@ import {
 import { listCarried, uncarryTransfers } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseReplacementFees } from "./fees.ts";
+import { listLaneSigners } from "./lane-signers.ts";
 import { noteAnswer } from "./relay.ts";
 
 /**
@@ -106,7 +107,8 @@ async function replaceIfStuck(
   chain: EvmChain,
   row: TransactionRow,
 ): Promise<TransactionRow | undefined> {
-  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
+  const { relayers, own } = listLaneSigners(deps, chain);
+  const signer = [...relayers, ...own].find(({ address }) => address === addressOfLane(row.lane_id));
   const baseFee = await findBaseFee(deps.db, chain.chain);
   if (!signer || baseFee === undefined) return undefined;
   // What pays today's base fee was dropped, or its answer lost, and the same bytes will do; unless it has been there

@@ -1,5 +1,5 @@
 import { type Hex, hexToBytes, keccak256 } from "viem";
-import { type Call, simulateEach } from "../chains/evm/multicall.ts";
+import { type CallOutcome, type Member, simulateEach, simulateOwn } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import type { Signer } from "../chains/evm/signer.ts";
@@ -17,52 +17,73 @@ import {
 } from "../db/lanes.ts";
 import { moveRows } from "../db/moves.ts";
 import { claimSighting } from "../db/sightings.ts";
+import type { Kind } from "../db/tables.ts";
 import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
 import { carryTransfers, claimReady, holdTransfer, type TransferRow } from "../db/transfers.ts";
-import { toCall } from "./authorization.ts";
+import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseFees } from "./fees.ts";
+import { listLaneSigners } from "./lane-signers.ts";
+import { gasOf } from "./verify.ts";
 
 /** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
 const LEASE_MS = 5_000;
 /** Transactions one run sends before it lets go of the lane, so that jobs end and other work of the process goes on. */
 const RUN_LENGTH = 20;
 
+/** Lanes that carry the same transfers: any of them may take any. */
+type Pool = { signers: readonly Signer[]; kinds: readonly Kind[] };
+
 /**
- * Carries what is ready on a chain: takes a free lane, sends batches until nothing is ready, lets go. A lane that can
- * send nothing now leaves the work to the next one. When all lanes are in other hands, their holders are told, and one
- * of them carries it. `more` says that this run has been long enough and another one should follow.
+ * Carries what is ready on a chain: what anybody may submit goes through the relayers' lanes, what the treasury has to
+ * send itself through its own. `more` says that this run has been long enough and another one should follow.
  */
 export async function relayReady(deps: TransferDeps, chainId: string): Promise<"idle" | "more"> {
   const chain = getChain(deps.chains, chainId);
-  const signers = new Map(deps.keys.get(chainId)?.lanes.map((signer) => [signer.address as string, signer]));
+  const { relayers, own } = listLaneSigners(deps, chain);
+  let end: "idle" | "more" = "idle";
+  for (const pool of [
+    { signers: relayers, kinds: ["eip3009", "permit2"] as const },
+    { signers: own, kinds: ["push"] as const },
+  ])
+    if (pool.signers.length > 0 && (await drivePool(deps, chain, pool)) === "more") end = "more";
+  return end;
+}
+
+/**
+ * Takes a free lane, sends batches until nothing is ready, lets go. A lane that can send nothing now leaves the work to
+ * the next one. When all lanes are in other hands, their holders are told, and one of them carries it.
+ */
+async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promise<"idle" | "more"> {
+  const signers = new Map(pool.signers.map((signer) => [signer.address as string, signer]));
+  const all = [...signers.keys()];
   for (;;) {
     const now = deps.now();
     const until = new Date(now.getTime() + LEASE_MS);
     const untried = [...signers.keys()];
-    const lease = await takeLane(deps.db, { chain: chainId, addresses: untried, owner: deps.owner, now, until });
+    const lease = await takeLane(deps.db, { chain: chain.chain, addresses: untried, owner: deps.owner, now, until });
     const signer = lease && signers.get(lease.address);
     if (lease && signer) {
-      const end = await driveLane(deps, chain, lease, signer);
+      const end = await driveLane(deps, chain, { lease, signer, kinds: pool.kinds });
       if (end !== "blocked") return end;
       signers.delete(lease.address);
-    } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chainId, now }))) return "idle";
+    } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chain.chain, addresses: all, now })))
+      return "idle";
     // Between the two statements a lane may have come free: then ask again, unless all that is left was tried.
-    else if (signers.size < (deps.keys.get(chainId)?.lanes.length ?? 0)) return "idle";
+    else if (signers.size < all.length) return "idle";
   }
 }
 
+/** A lane in our hands, who signs for it, and what it carries. */
+type Lane = { lease: LaneLease; signer: Signer; kinds: readonly Kind[] };
+
 /** `blocked`: there may be work, and this lane can send nothing now. */
-async function driveLane(
-  deps: TransferDeps,
-  chain: EvmChain,
-  lease: LaneLease,
-  signer: Signer,
-): Promise<"idle" | "blocked" | "more"> {
+async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"idle" | "blocked" | "more"> {
+  const { lease } = lane;
   try {
     for (let sent = 0; sent < RUN_LENGTH; ) {
-      const went = await carryBatch(deps, chain, lease, signer);
+      const went = await carryBatch(deps, chain, lane);
       if (went === "sent") sent += 1;
       else if ((await releaseLane(deps.db, lease)) !== "rung") return went;
     }
@@ -76,25 +97,22 @@ async function driveLane(
 }
 
 /** One transaction of a lane: pick, simulate, sign, store, send. */
-async function carryBatch(
-  deps: TransferDeps,
-  chain: EvmChain,
-  lease: LaneLease,
-  signer: Signer,
-): Promise<"sent" | "idle" | "blocked"> {
+async function carryBatch(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"sent" | "idle" | "blocked"> {
+  const { lease, signer, kinds } = lane;
   const flying = await countUnincluded(deps.db, lease.id);
   // Nobody knows whether an unanswered offer is on its way: piling more on top of it would not make it arrive.
   if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return "blocked";
   const baseFee = await findBaseFee(deps.db, chain.chain);
   const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
   if (!fees) return "blocked";
-  const claim = { chain: chain.chain, laneId: lease.id, now: deps.now(), limit: mostMembers(chain) };
+  const claim = { chain: chain.chain, laneId: lease.id, kinds, now: deps.now(), limit: mostMembers(chain) };
   const ready = await claimReady(deps.db, claim);
   if (ready.length === 0) return "idle";
 
-  const members = ready.map((row): Member => {
-    const gas = chain.tokens.get(row.asset)?.transferGas ?? UNKNOWN_GAS;
-    return { row, alone: row.alone, gas, ...toCall(row, `0x${row.signature?.toString("hex") ?? ""}`) };
+  const members = ready.map((row): RowMember => {
+    // A push is sent by its owner, so nothing can be put around it.
+    const alone = row.alone || row.smart_wallet || row.kind === "push";
+    return { row, alone, gas: gasOf(chain, row), calls: listCalls(chain, row) };
   });
   const good = await dropFailing(deps, chain, signer, pickBatch(members, chain.network.batchGas));
   // What failed is on hold now, so the next look finds something else, or nothing.
@@ -113,31 +131,38 @@ async function carryBatch(
   return offer.outcome === "accepted" ? "sent" : "blocked";
 }
 
-/** A transfer that may go into a batch, with the call that makes it. */
-type Member = Call & { row: TransferRow; alone: boolean; gas: number };
-/** Gas of a transfer whose token is no longer in the networks file. */
-const UNKNOWN_GAS = 150_000;
+/** A transfer that may go into a batch, with the calls that make it. */
+type RowMember = Member & { row: TransferRow };
 
 /** Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now. */
 async function dropFailing(
   deps: TransferDeps,
   chain: EvmChain,
   signer: Signer,
-  members: readonly Member[],
-): Promise<Member[]> {
-  const outcomes = await simulateEach(chain.rpc, { multicall: chain.multicall, from: signer.address }, members);
-  const good: Member[] = [];
+  members: readonly RowMember[],
+): Promise<RowMember[]> {
+  const good: RowMember[] = [];
+  const outcomes = await simulate(chain, signer, members);
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
-    if (outcome?.ok) good.push(member);
-    else if (!(await claimEarlier(deps, row))) {
+    // The chain does not refuse a push that was made before: whatever is on record of it comes first.
+    if (outcome?.ok && (row.kind !== "push" || !(await claimEarlier(deps, row)))) good.push(member);
+    else if (!outcome?.ok && !(await claimEarlier(deps, row))) {
       const trouble = outcome?.reason ?? "the simulation gave no answer";
       deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
       await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
     }
   }
   return good;
+}
+
+async function simulate(chain: EvmChain, signer: Signer, members: readonly RowMember[]): Promise<CallOutcome[]> {
+  const [first] = members;
+  if (first?.row.kind !== "push")
+    return simulateEach(chain.rpc, { multicall: chain.multicall, from: signer.address }, members);
+  const [call] = first.calls;
+  return call ? [await simulateOwn(chain.rpc, { from: signer.address, gas: BigInt(first.gas) }, call)] : [];
 }
 
 /** An authorization may be used up because somebody else has relayed it: then its transfer is made, and found here. */

@@ -45,6 +45,9 @@ const stillCarried = sql<boolean>`exists (
   select from transaction t
   where t.lane_id = transfer.lane_id and t.nonce = transfer.lane_nonce and t.state in ('signed', 'offered', 'accepted'))`;
 
+/** SQL: we hold nothing that we could submit for it. */
+const madeByOthers = sql<boolean>`signature is null and purpose = 'payment'`;
+
 async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back: Cursor): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
     const until = new Date(deps.now().getTime() + WATCH_LEASE_MS);
@@ -56,6 +59,12 @@ async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back:
     const at = deps.now();
     const move = { ids, from: "included" as const, at, detail: { reorg: from.number - above } };
     await moveRows(db, "transfer", { ...move, to: "carried", where: stillCarried });
+    await moveRows(db, "transfer", {
+      ...move,
+      to: "awaited",
+      where: madeByOthers,
+      set: { lane_id: null, lane_nonce: null },
+    });
     await moveRows(db, "transfer", { ...move, to: "ready", set: { lane_id: null, lane_nonce: null, due_at: at } });
     await forgetBlocks(db, { chain: chain.chain, above });
   });

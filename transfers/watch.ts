@@ -15,12 +15,12 @@ import {
 } from "../db/cursors.ts";
 import type { Db } from "../db/tables.ts";
 import { findWaiting } from "../db/transfers.ts";
-import { type Book, confirmFinal } from "./confirm.ts";
+import { type Book, confirmFinal, type StrayBook } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./lease.ts";
 import { type EndedBook, endOutlived } from "./outlive.ts";
 import { readBlocks } from "./reading.ts";
-import { recordBlocks } from "./record.ts";
+import { type BoundBook, recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
 
@@ -42,7 +42,7 @@ const REMEMBERED = 512;
 export type Turn = { mine: false } | { mine: true; next: number; moved: boolean; waiting: string | undefined };
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
-export type Books = { confirmed: Book; ended: EndedBook };
+export type Books = { confirmed: Book; ended: EndedBook; bound: BoundBook; stray: StrayBook };
 
 /**
  * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has
@@ -85,17 +85,17 @@ async function runTurn(
   const head = await waitForBlock(chain, readBefore + 1, signal);
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
   if (head <= readBefore) watched.cursor = await checkStanding(deps, chain, watched.cursor);
-  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore, book: books.confirmed });
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore, books });
   const troubles: unknown[] = [];
   // What cannot be confirmed or ended now must not keep new blocks from being read, nor stuck transactions from help.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
   for (let reads = 0; watched.cursor.number < head && reads < TURN_LENGTH; reads += 1) {
-    watched.cursor = await readOn(deps, chain, watched.cursor, head);
+    watched.cursor = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
     await attempt(confirm);
   }
   if (watched.cursor.number >= head) watched.reachedHeadAt = deps.now();
   if (watched.cursor.number === readBefore) await attempt(confirm);
-  await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, book: books.ended }));
+  await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
   await attempt(() => recoverLanes(deps, chain));
   if (troubles.length > 0) throw troubles[0];
 }
@@ -133,7 +133,11 @@ async function waitForBlock(chain: EvmChain, number: number, signal: AbortSignal
 }
 
 /** Reads the blocks after the cursor, or follows a reorg when they do not stand on it. */
-async function readOn(deps: TransferDeps, chain: EvmChain, cursor: Cursor, head: number): Promise<Cursor> {
+async function readOn(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { cursor, head, bound }: { cursor: Cursor; head: number; bound: BoundBook },
+): Promise<Cursor> {
   const reading = await readBlocks(deps, chain, { from: cursor, to: Math.min(head, cursor.number + READ_AHEAD) });
   const last = reading?.blocks.at(-1);
   if (!reading || !last) return followReorg(deps, chain, cursor);
@@ -147,7 +151,7 @@ async function readOn(deps: TransferDeps, chain: EvmChain, cursor: Cursor, head:
       blocks: reading.blocks,
       keepFrom: Math.min(last.number - REMEMBERED, cursor.finalNumber),
     });
-    return recordBlocks(db, deps, chain, reading);
+    return recordBlocks(db, deps, chain, { ...reading, bound });
   });
   if (!count) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();

@@ -1,15 +1,36 @@
 import { keccak256, parseAbi, toEventSelector, toHex } from "viem";
 
-/** EIP-3009 as USDC has it, with v, r, s; and what the other rooms read of an ERC-20. */
+/** EIP-3009 with v, r, s, EIP-2612, and what we use of an ERC-20. */
 export const tokenAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
   "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
   "function balanceOf(address account) view returns (uint256)",
+  "function allowance(address owner, address spender) view returns (uint256)",
+  "function nonces(address owner) view returns (uint256)",
+  "function approve(address spender, uint256 value) returns (bool)",
+  "function transfer(address to, uint256 value) returns (bool)",
   "function decimals() view returns (uint8)",
 ]);
 
-/** Multicall3, the one function we use. */
+/** The other overload of EIP-3009 that USDC has since 2.2: a signature of any length, so that wallets can be code. */
+export const bytesTokenAbi = parseAbi([
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
+]);
+
+/** Permit2 (SignatureTransfer), what we read of it. */
+export const permit2Abi = parseAbi([
+  "function DOMAIN_SEPARATOR() view returns (bytes32)",
+  "function nonceBitmap(address owner, uint256 word) view returns (uint256)",
+]);
+
+/** Multicall3, what else it tells. */
+export const multicallReadAbi = parseAbi([
+  "function getEthBalance(address account) view returns (uint256)",
+  "function getBlockNumber() view returns (uint256)",
+]);
+
+/** Multicall3, the one function that makes calls. */
 export const multicallAbi = parseAbi([
   "function aggregate3((address target, bool allowFailure, bytes callData)[] calls) payable returns ((bool success, bytes returnData)[] returnData)",
 ]);

@@ -4,11 +4,14 @@ import {
   encodeFunctionData,
   getContractAddress,
   type Hex,
+  hashTypedData,
   numberToHex,
   pad,
   parseAbi,
+  toEventSelector,
 } from "viem";
 import artifact from "../../contracts/Collector.json" with { type: "json" };
+import { splitSignature } from "./signature.ts";
 
 /** contracts/Collector.sol. */
 export const collectorAbi = parseAbi([
@@ -18,10 +21,11 @@ export const collectorAbi = parseAbi([
   "error WrongAmount(uint256 received, uint256 signed)",
 ]);
 
+/** Of `Collected`. */
+export const COLLECTED_TOPIC = toEventSelector("Collected(address,address,uint256,uint256)");
+
 /** The deployer that stands at one address on nearly every network (github.com/Arachnid/deterministic-deployment-proxy). */
 export const CREATE2_DEPLOYER: Hex = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
-/** Permit2's address on nearly every network. */
-export const PERMIT2: Hex = "0x000000000022d473030f116ddee9f6b43ac78ba3";
 
 const SALT = pad("0x0", { size: 32 });
 
@@ -94,6 +98,20 @@ export function permitTransferJson(
       deadline: numberToHex(permit.deadline),
     },
   });
+}
+
+/** The digest that the payer signs. */
+export function hashPermitTransfer(at: { chainId: number; permit2: Hex; collector: Hex }, permit: PermitTransfer): Hex {
+  return hashTypedData(permitTransferTypedData(at, permit));
+}
+
+/** The same with the payer's EIP-2612 permit for Permit2 before it: over the same amount, with the same deadline. */
+export function encodeCollectWithPermit(payer: Hex, permit: PermitTransfer, signature: Hex, allowance: Hex): Hex {
+  const { token, amount, nonce, deadline } = permit;
+  const { v, r, s } = splitSignature(allowance);
+  const until = BigInt(deadline);
+  const args = [token, payer, amount, BigInt(nonce), until, signature, amount, until, v, r, s] as const;
+  return encodeFunctionData({ abi: collectorAbi, functionName: "collectWithPermit", args });
 }
 
 /** Call data that moves what the payer has signed to the treasury. */

@@ -8,7 +8,7 @@ import {
   numberToHex,
   toHex,
 } from "viem";
-import { TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
+import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
 import { splitSignature } from "./signature.ts";
 
 /** What a payer signs (EIP-3009). `value` in minor units; `validBefore` in Unix seconds; `validAfter` is always 0. */
@@ -102,7 +102,7 @@ export function typedDataJson(domain: TokenDomain, authorization: Authorization)
   });
 }
 
-/** Call data of `transferWithAuthorization`. The signature is 65 bytes that `readSignature` has accepted. */
+/** Call data of `transferWithAuthorization` with v, r and s; the signature is a key's, in 65 bytes. */
 export function encodeTransfer(authorization: Authorization, signature: Hex): Hex {
   const { r, s, v } = splitSignature(signature);
   return encodeFunctionData({
@@ -120,4 +120,10 @@ export function encodeTransfer(authorization: Authorization, signature: Hex): He
       s,
     ],
   });
+}
+
+/** Call data of the other overload, for a signature that a smart wallet judges (ERC-1271). */
+export function encodeBytesTransfer({ from, to, value, validBefore, nonce }: Authorization, signature: Hex): Hex {
+  const args = [from, to, value, 0n, BigInt(validBefore), nonce, signature] as const;
+  return encodeFunctionData({ abi: bytesTokenAbi, functionName: "transferWithAuthorization", args });
 }

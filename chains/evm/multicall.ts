@@ -3,13 +3,14 @@ import {
   decodeFunctionResult,
   encodeFunctionData,
   type Hex,
+  hexToBigInt,
   numberToHex,
   parseAbi,
-  RpcRequestError,
 } from "viem";
 import { ChainFault } from "../faults.ts";
 import { multicallAbi } from "./abi.ts";
 import type { Rpc } from "./rpc.ts";
+import { describeRpcError, throwFault } from "./rpc-errors.ts";
 
 export type Call = { target: Hex; data: Hex };
 /** What one call of several came to; `reason` is the contract's own words, shortened. */
@@ -42,11 +43,7 @@ export async function simulateCalls(
     ...(at.from ? { from: at.from } : {}),
     ...(at.gas === undefined ? {} : { gas: numberToHex(at.gas) }),
   };
-  const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch((cause: unknown) => {
-    throw cause instanceof ChainFault
-      ? cause
-      : new ChainFault("rpc_answer", { cause, detail: describeRpcError(cause) });
-  });
+  const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwFault);
   // An address without code answers "0x" to anything.
   if (answer === "0x") throw new ChainFault("wrong_contract", { detail: "the multicall address holds no code" });
   const results = decodeFunctionResult({ abi: multicallAbi, functionName: "aggregate3", data: answer });
@@ -55,37 +52,73 @@ export async function simulateCalls(
   );
 }
 
-/** Gas that Multicall3 itself takes around a single call. */
+/** Makes one call at the newest block as an account's own transaction would; a token that answers "no" has failed. */
+export async function simulateOwn(rpc: Rpc, at: { from: Hex; gas: bigint }, call: Call): Promise<CallOutcome> {
+  const request = { from: at.from, to: call.target, data: call.data, gas: numberToHex(at.gas + BigInt(AROUND_ONE)) };
+  try {
+    const data = await rpc({ method: "eth_call", params: [request, "latest"] });
+    return data !== "0x" && hexToBigInt(data) === 0n
+      ? { ok: false, reason: "the token refused it" }
+      : { ok: true, data };
+  } catch (error) {
+    if (error instanceof ChainFault) throw error;
+    return { ok: false, reason: describeRpcError(error) };
+  }
+}
+
+/** Gas that Multicall3 itself takes around a single member. */
 const AROUND_ONE = 60_000;
 
+/** Calls that belong together, in order: the last one is what it is about. `gas` is what all of them may take. */
+export type Member = { calls: readonly Call[]; gas: number; alone: boolean };
+
 /**
- * The same for calls that must not be judged by each other: one that fails among others, or a call that fails as a
+ * The same for members that must not be judged by each other: one that fails among others, or a call that fails as a
  * whole, is asked again by itself, with the gas it may really take. A payer whose wallet is code could otherwise burn
- * what the others need.
+ * what the others need. Gives what the last call of each member came to.
  */
 export async function simulateEach(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
-  calls: readonly (Call & { gas: number })[],
+  members: readonly Member[],
 ): Promise<CallOutcome[]> {
-  const alone = async (call: Call & { gas: number }): Promise<CallOutcome> => {
-    const [outcome] = await simulateCalls(rpc, { ...at, gas: BigInt(call.gas + AROUND_ONE) }, [call]);
-    return outcome ?? { ok: false, reason: "the simulation gave no answer" };
+  const alone = async ({ calls, gas }: Member): Promise<CallOutcome> => {
+    const outcomes = await simulateCalls(rpc, { ...at, gas: BigInt(gas + AROUND_ONE) }, calls);
+    return outcomes.at(-1) ?? { ok: false, reason: "the simulation gave no answer" };
   };
-  const aloneOrFault = (call: Call & { gas: number }) =>
-    alone(call).catch((error: unknown): CallOutcome => {
+  const aloneOrReason = (member: Member) =>
+    alone(member).catch((error: unknown): CallOutcome => {
       if (error instanceof ChainFault && error.code === "rpc_answer") return { ok: false, reason: error.message };
       throw error;
     });
-  if (calls.length <= 1) return Promise.all(calls.map(alone));
-  const together = await simulateCalls(rpc, at, calls).catch((error: unknown) => {
-    if (error instanceof ChainFault && error.code === "rpc_answer") return undefined;
+  if (members.length === 1) return Promise.all(members.map(alone));
+  const social = members.filter((member) => !member.alone);
+  const together = await simulateTogether(rpc, at, social);
+  const outcomes: CallOutcome[] = [];
+  for (const member of members) {
+    const outcome = together.get(member);
+    outcomes.push(outcome?.ok ? outcome : await aloneOrReason(member));
+  }
+  return outcomes;
+}
+
+/** What each came to among the others; nothing when they could not be asked together. */
+async function simulateTogether(
+  rpc: Rpc,
+  at: { multicall: Hex; from?: Hex },
+  members: readonly Member[],
+): Promise<Map<Member, CallOutcome>> {
+  const calls = members.flatMap((member) => member.calls);
+  const results = await simulateCalls(rpc, at, calls).catch((error: unknown): CallOutcome[] => {
+    if (error instanceof ChainFault && error.code === "rpc_answer") return [];
     throw error;
   });
-  const outcomes: CallOutcome[] = [];
-  for (const [index, call] of calls.entries()) {
-    const outcome = together?.[index];
-    outcomes.push(outcome?.ok ? outcome : await aloneOrFault(call));
+  const outcomes = new Map<Member, CallOutcome>();
+  let end = 0;
+  for (const member of members) {
+    end += member.calls.length;
+    const outcome = results[end - 1];
+    if (outcome) outcomes.set(member, outcome);
   }
   return outcomes;
 }
@@ -98,12 +131,4 @@ function readRevert(data: Hex): string {
   } catch {
     return data === "0x" ? "reverted without a reason" : `reverted with ${data.slice(0, 10)}`;
   }
-}
-
-/** The node's own words, without the request (which holds signed bytes). */
-export function describeRpcError(error: unknown): string {
-  for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
-    if (cause instanceof RpcRequestError) return cause.details.slice(0, 200);
-  }
-  return error instanceof Error ? ((error as { shortMessage?: string }).shortMessage ?? error.name) : "unknown error";
 }

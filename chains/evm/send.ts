@@ -1,7 +1,7 @@
 import { type Hex, hexToBigInt, hexToNumber, type RpcLog } from "viem";
 import { ChainFault } from "../faults.ts";
-import { describeRpcError } from "./multicall.ts";
 import type { Rpc } from "./rpc.ts";
+import { describeRpcError } from "./rpc-errors.ts";
 
 /**
  * What offering signed bytes came to. `unknown` means just that: they may be on their way. Only the chain itself can

@@ -13,6 +13,7 @@ const statements = [
   `alter table transfer
     add column kind text not null default 'eip3009' check (kind in ('eip3009', 'permit2', 'push')),
     add column permit bytea,
+    add column smart_wallet boolean not null default false,
     alter column signature drop not null`,
   // Money that nobody asked for, until it is in the books
   "alter table sighting add column booked boolean not null default false",

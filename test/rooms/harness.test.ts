@@ -29,7 +29,7 @@ describe("a test file's own things", () => {
     expect(await chain.client.getBalance({ address: buyer.address })).toBe(0n);
     const networks = await networksFor(chain);
     expect(networks.chains[0]?.lanes).toHaveLength(2);
-    expect(networks.chains[0]?.assets[0]?.domain).toEqual({ name: "USD Coin", version: "2" });
+    expect(networks.chains[0]?.assets[0]).toMatchObject({ domain: { name: "USD Coin", version: "2" } });
   });
 
   test("two chains of one file share no state", async () => {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Hex, hexToBytes, type PrivateKeyAccount, toHex } from "viem";
 import { encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
+import type { StraySighting } from "../../db/sightings.ts";
 import type { ConfirmedTransfer, TransferRow } from "../../db/transfers.ts";
 import { toAuthorization } from "../../transfers/authorization.ts";
 import { relayReady } from "../../transfers/relay.ts";
@@ -25,6 +26,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const merchant = await insertMerchant(db);
   const confirmed: ConfirmedTransfer[] = [];
   const ended: TransferRow[] = [];
+  const stray: StraySighting[] = [];
   let bookingFails = false;
   const books: Books = {
     confirmed: async (_db, found) => {
@@ -32,6 +34,8 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
       return () => void confirmed.push(...found);
     },
     ended: async (_db, found) => () => void ended.push(...found),
+    bound: async () => () => undefined,
+    stray: async (_db, found) => void stray.push(...found),
   };
   const [token] = made.evm.tokens.values();
   if (!token) throw new Error("the chain has no token");
@@ -49,7 +53,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
       valid_before: more.validBefore ?? 4_000_000_000,
     };
     const authorization = toAuthorization(facts);
-    const signature = await buyer.sign({ hash: hashAuthorization(token.separator, authorization) });
+    const signature = await buyer.sign({ hash: hashAuthorization(token.separator ?? "0x", authorization) });
     const row = { ...facts, signature: Buffer.from(hexToBytes(signature)) };
     const { id, paymentId } = await insertTransferRow(db, merchant, row, deps.now());
     return { id, paymentId, signature, call: encodeTransfer(authorization, signature) };
@@ -68,6 +72,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     ...made,
     confirmed,
     ended,
+    stray,
     failBooking(on: boolean) {
       bookingFails = on;
     },

@@ -24,7 +24,7 @@ async function makeLanes(count = 1) {
   const addresses = lanes.map(({ address }) => address);
   const take = (owner: string = randomUUID(), at = now) =>
     takeLane(db, { chain, addresses, owner, now: at, until: new Date(at.getTime() + 5_000) });
-  return { chain, lanes, take, ring: (at = now) => ringLanes(db, { chain, now: at }) };
+  return { chain, lanes, take, ring: (at = now) => ringLanes(db, { chain, addresses, now: at }) };
 }
 const mustTake = async (take: () => Promise<LaneLease | undefined>): Promise<LaneLease> => {
   const lease = await take();

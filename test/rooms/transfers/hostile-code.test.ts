@@ -23,7 +23,7 @@ async function payersOf(marks: readonly Mark[], bytecode: Hex) {
   const verify = async () => {
     const rows = await carrier.rowsOf(ids);
     return carrier.deps.verifier.verify(
-      rows.map((row, index) => ({ ...row, signature: signed[index]?.signature ?? "0x" })),
+      rows.map((row, index) => ({ ...row, proof: signed[index]?.signature ?? "0x", permit: null })),
     );
   };
   return { carrier, ids, verify };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toCall } from "../../../transfers/authorization.ts";
+import { listCalls } from "../../../transfers/authorization.ts";
 import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain } from "../../support/chain.ts";
@@ -18,7 +18,7 @@ test("a transfer that no reading has shown is found when its authorization runs 
   await till.watch();
   const [transfer] = await till.transfers();
   if (!transfer) throw new Error("there is no transfer");
-  const { data } = toCall(transfer, `0x${transfer.signature?.toString("hex")}`);
+  const data = listCalls(till.evm, transfer)[0]?.data ?? "0x";
   proxy.alter((method, params, result) => (isReading(method, params) ? [] : result));
   const hash = await relayByStranger(chain, data);
   await till.watch();

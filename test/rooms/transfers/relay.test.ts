@@ -132,7 +132,7 @@ test("a third party that overtakes our own transaction costs us gas and nothing 
 
 test("a third party's transfer that was seen before the transfer was written is claimed, and nothing is sent", async () => {
   const chain = await startChain();
-  const carrier = await makeCarrier(chain);
+  const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
   const one = await carrier.sign(await fundBuyer(chain));
   const row = await carrier.db.selectFrom("transfer").selectAll().where("id", "=", one.id).executeTakeFirstOrThrow();
   await carrier.db.deleteFrom("transfer").where("id", "=", one.id).execute();
@@ -142,7 +142,7 @@ test("a third party's transfer that was seen before the transfer was written is 
   await carrier.db.insertInto("transfer").values(row).execute();
 
   await carrier.relay();
-  await chain.client.mine({ blocks: 1 });
+  await chain.client.mine({ blocks: 3 });
   await carrier.watch();
   expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: hash }]);
   expect(await carrier.transactions()).toEqual([]);

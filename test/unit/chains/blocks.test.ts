@@ -1,7 +1,7 @@
 import { encodeAbiParameters, type Hex, numberToHex, pad, type RpcLog } from "viem";
 import { expect, test } from "vitest";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "../../../chains/evm/abi.ts";
-import { pairLogs } from "../../../chains/evm/blocks.ts";
+import { pairLogs as pair } from "../../../chains/evm/movements.ts";
 
 const token: Hex = `0x${"70".repeat(20)}`;
 const otherToken: Hex = `0x${"71".repeat(20)}`;
@@ -31,6 +31,9 @@ const used = (index: number, more: Partial<RpcLog> = {}, by = payer) =>
   log(index, [AUTHORIZATION_USED_TOPIC, pad(by), nonce], more);
 const moved = (index: number, more: Partial<RpcLog> = {}, from = payer) =>
   log(index, [TRANSFER_TOPIC, pad(from), pad(receiver)], { data: amountData(5n), ...more });
+
+const collector: Hex = `0x${"c0".repeat(20)}`;
+const pairLogs = (logs: readonly RpcLog[]) => pair(logs, collector);
 
 test("a Transfer directly after its AuthorizationUsed is an authorized movement, with all its members", () => {
   expect(pairLogs([used(3), moved(4)])).toEqual([

@@ -35,14 +35,14 @@ describe("what goes into one transaction", () => {
   test("never takes more gas than the bound when there is more than one", () => {
     for (let bound = 200_000; bound < 2_000_000; bound += 77_777) {
       const ready = Array.from({ length: 40 }, (_, index) => item(index, 50_000 + ((index * 7_919) % 100_000)));
-      const calls = pickBatch(ready, bound).map(({ gas }) => ({ target, data: "0x" as Hex, gas }));
+      const calls = pickBatch(ready, bound).map(({ gas }) => ({ calls: [{ target, data: "0x" as Hex }], gas }));
       if (calls.length > 1) expect(Number(buildPayload(multicall, calls).gas)).toBeLessThanOrEqual(bound);
     }
   });
 });
 
 describe("the transaction", () => {
-  const calls = [1, 2, 3].map((n) => ({ target, data: `0x0${n}` as Hex, gas: 100_000 }));
+  const calls = [1, 2, 3].map((n) => ({ calls: [{ target, data: `0x0${n}` as Hex }], gas: 100_000 }));
 
   test("of one call goes to its target as it is", () => {
     expect(buildPayload(multicall, calls.slice(0, 1))).toMatchObject({ to: target, data: "0x01" });

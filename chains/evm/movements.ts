@@ -1,0 +1,108 @@
+import { type Hex, hexToBigInt, hexToNumber, parseEventLogs, type RpcLog, type RpcTransaction } from "viem";
+import { ChainFault } from "../faults.ts";
+import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
+import { COLLECTED_TOPIC, collectorAbi } from "./collector.ts";
+import { readPush } from "./push.ts";
+import type { Rpc } from "./rpc.ts";
+import { throwFault } from "./rpc-errors.ts";
+
+/**
+ * A token movement found in a block. `authorizationNonce` is its natural key, where it shows one: the nonce of the
+ * EIP-3009 authorization or of the Permit2 signature that made it, or the tag of the push that did.
+ */
+export type SeenTransfer = {
+  blockHash: Hex;
+  blockNumber: number;
+  txHash: Hex;
+  logIndex: number;
+  token: Hex;
+  payer: Hex;
+  receiver: Hex;
+  amount: bigint;
+  authorizationNonce: Hex | null;
+};
+
+/**
+ * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log that stands
+ * directly before it on the same token and names the same payer. Permit2: our Collector's Collected log after it in the
+ * same transaction, over the same token, payer and amount. Nothing else proves a transfer.
+ */
+export function pairLogs(logs: readonly RpcLog[], collector: Hex): SeenTransfer[] {
+  const seen: SeenTransfer[] = [];
+  const keyOf = (blockHash: Hex, index: number) => `${blockHash} ${index}`;
+  const byIndex = new Map(logs.map((log) => [keyOf(log.blockHash ?? "0x", hexToNumber(log.logIndex ?? "0x0")), log]));
+  for (const log of logs) {
+    const [topic, from, to] = log.topics;
+    if (!log.blockHash || !log.blockNumber || !log.transactionHash || !log.logIndex || log.removed) continue;
+    // Three topics and one word of data: an ERC-20 Transfer. ERC-721 shares the selector and has four topics.
+    if (topic !== TRANSFER_TOPIC || !from || !to || log.topics.length !== 3 || log.data.length !== 66) continue;
+    const logIndex = hexToNumber(log.logIndex);
+    const before = byIndex.get(keyOf(log.blockHash, logIndex - 1));
+    const allowed =
+      before?.topics[0] === AUTHORIZATION_USED_TOPIC &&
+      !before.removed &&
+      before.address === log.address &&
+      before.transactionHash === log.transactionHash &&
+      before.topics[1] === from;
+    seen.push({
+      blockHash: log.blockHash,
+      blockNumber: hexToNumber(log.blockNumber),
+      txHash: log.transactionHash,
+      logIndex,
+      token: log.address.toLowerCase() as Hex,
+      payer: `0x${from.slice(-40)}`,
+      receiver: `0x${to.slice(-40)}`,
+      amount: hexToBigInt(log.data),
+      authorizationNonce: allowed ? (before.topics[2] ?? null) : null,
+    });
+  }
+  const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
+  for (const log of collected) if (!log.removed) markCollected(seen, log);
+  return seen;
+}
+
+/** Gives the movement that a Collected log speaks of its nonce: the nearest one before it that it can mean. */
+function markCollected(seen: readonly SeenTransfer[], log: RpcLog): void {
+  const [event] = parseEventLogs({ abi: collectorAbi, logs: [log], eventName: "Collected" });
+  if (!event) return;
+  const { token, payer, amount } = event.args;
+  const movements = seen.filter(
+    (one) =>
+      one.txHash === log.transactionHash &&
+      one.blockHash === log.blockHash &&
+      one.logIndex < event.logIndex &&
+      one.token === token.toLowerCase() &&
+      one.payer === payer.toLowerCase() &&
+      one.amount === amount,
+  );
+  const nearest = movements.toSorted((a, b) => b.logIndex - a.logIndex)[0];
+  if (nearest) nearest.authorizationNonce = log.topics[3] ?? null;
+}
+
+/**
+ * Gives movements that show no natural key of their own the tag of the transaction that made them, where that is a
+ * push: sent by the payer himself, to the token, with the call data of exactly this movement. One call for each block
+ * that holds such movements, however many.
+ */
+export async function markPushes(rpc: Rpc, candidates: readonly SeenTransfer[]): Promise<void> {
+  for (const [blockHash, movements] of Map.groupBy(candidates, (one) => one.blockHash)) {
+    const block = await rpc({ method: "eth_getBlockByHash", params: [blockHash, true] }).catch(throwFault);
+    if (!block) throw new ChainFault("rpc_behind", { detail: `block ${blockHash}` });
+    const byHash = new Map((block.transactions as RpcTransaction[]).map((one) => [one.hash, one]));
+    for (const movement of movements) {
+      const transaction = byHash.get(movement.txHash);
+      if (!transaction) throw new ChainFault("rpc_behind", { detail: `transaction ${movement.txHash}` });
+      movement.authorizationNonce = findTag(transaction, movement) ?? null;
+    }
+  }
+}
+
+/** The tag of a transaction, if it is a push that makes exactly this movement. */
+export function findTag(
+  transaction: Pick<RpcTransaction, "from" | "to" | "input">,
+  movement: Pick<SeenTransfer, "token" | "payer" | "receiver" | "amount">,
+): Hex | undefined {
+  if (transaction.from.toLowerCase() !== movement.payer || transaction.to?.toLowerCase() !== movement.token) return;
+  const push = readPush(transaction.input);
+  return push?.receiver === movement.receiver && push.amount === movement.amount ? push.tag : undefined;
+}

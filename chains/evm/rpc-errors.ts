@@ -1,0 +1,15 @@
+import { RpcRequestError } from "viem";
+import { ChainFault } from "../faults.ts";
+
+/** The node's own words, without the request (which holds signed bytes). */
+export function describeRpcError(error: unknown): string {
+  for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
+    if (cause instanceof RpcRequestError) return cause.details.slice(0, 200);
+  }
+  return error instanceof Error ? ((error as { shortMessage?: string }).shortMessage ?? error.name) : "unknown error";
+}
+
+/** Throws what an RPC request ended with as a fault: `rpc_answer` unless it is one already. */
+export function throwFault(cause: unknown): never {
+  throw cause instanceof ChainFault ? cause : new ChainFault("rpc_answer", { cause, detail: describeRpcError(cause) });
+}

@@ -1,0 +1,92 @@
+import { createHash } from "node:crypto";
+import { sql } from "kysely";
+import type { SeenTransfer } from "../chains/evm/movements.ts";
+import { insertAttempt } from "../db/attempts.ts";
+import { moveRows } from "../db/moves.ts";
+import type { OptionRow } from "../db/options.ts";
+import type { Db } from "../db/tables.ts";
+import { insertTransfers } from "../db/transfers.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { newId } from "./ids.ts";
+import { toTransfer } from "./transfer.ts";
+
+/**
+ * Money that was bound to a payment which still waits for its buyer opens its own attempt: a stranger has relayed what
+ * the buyer signed, or the buyer's wallet has pushed and then not confirmed. The payment is being paid from now on,
+ * also when its deadline has passed a moment ago. In the transaction that records the movements; the payments' rows stay
+ * locked in it, so that a confirm at the same moment comes before or after, and never between.
+ */
+export async function openBound(
+  deps: PaymentDeps,
+  db: Db,
+  chain: string,
+  bound: readonly SeenTransfer[],
+): Promise<() => void> {
+  const options = (await lockOptions(db, chain, bound)).filter((option) => bound.some((seen) => isFor(seen, option)));
+  const at = deps.now();
+  const opened: OptionRow[] = [];
+  for (const option of new Map(options.map((one) => [one.payment_id, one])).values()) {
+    const set = { due_at: null, option_id: option.id };
+    const ids = [option.payment_id];
+    const moved = await moveRows(db, "payment", { ids, from: "requires_action", to: "processing", at, set });
+    if (moved.length === 0) continue;
+    await openAttempt(db, option, at);
+    await insertTransfers(db, [{ ...toTransfer(option), state: "awaited", due_at: null }], at);
+    opened.push(option);
+  }
+  return () => {
+    if (opened.length === 0) return;
+    deps.log.info(
+      { chain, payments: opened.map((one) => one.payment_id) },
+      "money came by itself for payments that waited",
+    );
+    deps.metrics.attempts.inc({ outcome: "verified" }, opened.length);
+    deps.metrics.paymentMoves.inc({ mode: "live", from: "requires_action", to: "processing" }, opened.length);
+    void deps.announce(opened.map((one) => one.payment_id));
+  };
+}
+
+/** Options that movements name, with their payments locked. */
+async function lockOptions(db: Db, chain: string, bound: readonly SeenTransfer[]): Promise<OptionRow[]> {
+  const nonces = bound.flatMap((seen) => seen.authorizationNonce ?? []);
+  return db
+    .selectFrom("payment_option as o")
+    .innerJoin("payment as p", "p.id", "o.payment_id")
+    .selectAll("o")
+    .where("o.chain", "=", chain)
+    .where(sql<boolean>`o.authorization_nonce = any(${nonces})`)
+    .where("p.mode", "=", "live")
+    .orderBy("p.id")
+    .forUpdate("p")
+    .execute();
+}
+
+function isFor(seen: SeenTransfer, option: OptionRow): boolean {
+  return (
+    seen.authorizationNonce === option.authorization_nonce &&
+    seen.token === option.token &&
+    seen.payer === option.payer &&
+    seen.receiver === option.receiver &&
+    seen.amount === option.amount
+  );
+}
+
+/** A confirm of the same option that waits for its verdict has it now; without one, the chain is who confirmed. */
+async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
+  const waiting = await db
+    .selectFrom("attempt")
+    .select("id")
+    .where("option_id", "=", option.id)
+    .where("state", "=", "waiting")
+    .orderBy("created_at")
+    .limit(1)
+    .executeTakeFirst();
+  const id = waiting?.id ?? newId("att");
+  if (!waiting) {
+    const digest = createHash("sha256").update(`bound ${option.id}`).digest();
+    const { payment_id, id: option_id } = option;
+    const row = { id, payment_id, option_id, digest, results: "[]", refusal: null, created_at: at, due_at: null };
+    await insertAttempt(db, { ...row, state: "waiting" });
+  }
+  await moveRows(db, "attempt", { ids: [id], from: "waiting", to: "verified", at, set: { due_at: null } });
+}

@@ -1,0 +1,88 @@
+import { encodeFunctionData, type Hex, hexToBigInt, pad } from "viem";
+import { AUTHORIZATION_USED_TOPIC, multicallReadAbi, permit2Abi, TRANSFER_TOPIC, tokenAbi } from "../chains/evm/abi.ts";
+import { readHashes } from "../chains/evm/blocks.ts";
+import { COLLECTED_TOPIC } from "../chains/evm/collector.ts";
+import { pairLogs, type SeenTransfer } from "../chains/evm/movements.ts";
+import { type Call, type CallOutcome, simulateCalls } from "../chains/evm/multicall.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { readReceipt } from "../chains/evm/send.ts";
+import { ChainFault } from "../chains/faults.ts";
+import type { TransferRow } from "../db/transfers.ts";
+import { markTags } from "./reading.ts";
+import { isProof } from "./record.ts";
+
+/** Blocks searched in one call; what most endpoints allow. */
+const SEARCHED = 5_000;
+
+/**
+ * Which authorizations the chain has marked as used or cancelled, by a block no earlier than a height. Asked at the
+ * newest block, because endpoints forget old states. A push leaves no mark: whether it was made is to be searched for.
+ * Throws ChainFault `rpc_behind` while the endpoint does not have the height.
+ */
+export async function readUsed(
+  chain: EvmChain,
+  transfers: readonly TransferRow[],
+  height: number,
+): Promise<Set<string>> {
+  const marked = transfers.filter(({ kind }) => kind !== "push");
+  const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getBlockNumber" });
+  const calls = [{ target: chain.multicall, data }, ...marked.map((transfer) => askMark(chain, transfer))];
+  const [at, ...answers] = await simulateCalls(chain.rpc, { multicall: chain.multicall }, calls);
+  if (!at?.ok || hexToBigInt(at.data) < BigInt(height))
+    throw new ChainFault("rpc_behind", { detail: `block ${height}` });
+  const used = marked.filter((transfer, index) => isMarked(transfer, answers[index]));
+  return new Set([...used, ...transfers.filter(({ kind }) => kind === "push")].map((transfer) => transfer.id));
+}
+
+function askMark(chain: EvmChain, transfer: TransferRow): Call {
+  const [payer, nonce] = [transfer.payer as Hex, transfer.authorization_nonce as Hex];
+  if (transfer.kind === "permit2") {
+    // Permit2 keeps a bit for each nonce, 256 to a word.
+    const args = [payer, BigInt(nonce) >> 8n] as const;
+    return { target: chain.permit2, data: encodeFunctionData({ abi: permit2Abi, functionName: "nonceBitmap", args }) };
+  }
+  const data = encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args: [payer, nonce] });
+  return { target: transfer.token as Hex, data };
+}
+
+function isMarked(transfer: TransferRow, answer: CallOutcome | undefined): boolean {
+  if (!answer?.ok) throw new ChainFault("rpc_answer", { detail: "whether an authorization is used" });
+  const mark = hexToBigInt(answer.data);
+  return transfer.kind === "permit2"
+    ? ((mark >> (BigInt(transfer.authorization_nonce) & 255n)) & 1n) === 1n
+    : mark !== 0n;
+}
+
+/** The movement that was a transfer's own, if there is one. Searches backwards from a block to the transfer's creation. */
+export async function findMade(
+  chain: EvmChain,
+  transfer: TransferRow,
+  from: { number: number; at: Date },
+): Promise<SeenTransfer | undefined> {
+  const age = from.at.getTime() - transfer.created_at.getTime();
+  // Blocks may come faster than usual; twice as many are searched.
+  const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED);
+  for (let to = from.number; to >= oldest; to -= SEARCHED) {
+    const range = { from: Math.max(oldest, to - SEARCHED + 1), to };
+    for (const hash of await readHashes(chain.rpc, range, traceOf(chain, transfer))) {
+      const receipt = await readReceipt(chain.rpc, hash);
+      if (!receipt) throw new ChainFault("rpc_behind", { detail: `receipt of ${hash}` });
+      const movements = pairLogs(receipt.logs, chain.collector);
+      await markTags(chain, movements);
+      const made = movements.find((log) => isProof(log, transfer));
+      if (made) return made;
+    }
+  }
+  return undefined;
+}
+
+/** The logs that a transfer leaves, by what is indexed. */
+function traceOf(chain: EvmChain, transfer: TransferRow): { address: Hex; topics: Hex[] } {
+  const token = transfer.token as Hex;
+  const [payer, receiver] = [pad(transfer.payer as Hex), pad(transfer.receiver as Hex)];
+  const nonce = transfer.authorization_nonce as Hex;
+  if (transfer.kind === "push") return { address: token, topics: [TRANSFER_TOPIC, payer, receiver] };
+  if (transfer.kind === "permit2")
+    return { address: chain.collector, topics: [COLLECTED_TOPIC, pad(token), payer, nonce] };
+  return { address: token, topics: [AUTHORIZATION_USED_TOPIC, payer, nonce] };
+}
