@@ -33,13 +33,13 @@ export async function createPayment(
   // Seconds since 1970, as the deployed service takes it.
   const deadline = expiresAt === undefined ? {} : { expiresAt: Math.ceil(expiresAt.getTime() / 1_000) };
   const body = { referenceId, amount: { unit: "iso4217/USD", value: cents }, ...deadline };
-  const answer = await call(shop, "POST", "/v1/payments", body);
+  const answer = await ask(shop, "POST", "/v1/payments", body);
   return z.looseObject({ id: z.string() }).parse(answer).id;
 }
 
 /** The wallet asks how these accounts (CAIP-10) can pay. */
 export async function listOptions(shop: Shop, paymentId: string, accounts: string[]): Promise<PayOption[]> {
-  return Options.parse(await call(shop, "POST", `/v1/gateway/payment/${paymentId}/options`, { accounts })).options;
+  return Options.parse(await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/options`, { accounts })).options;
 }
 
 /** The wallet executes the actions of an option, in order. Only typed data is signed here. */
@@ -62,12 +62,12 @@ export async function confirm(
   paymentId: string,
   body: { optionId: string; results: WalletResult[] },
 ): Promise<PaymentStatus> {
-  return Status.parse(await call(shop, "POST", `/v1/gateway/payment/${paymentId}/confirm`, body));
+  return Status.parse(await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/confirm`, body));
 }
 
 /** Asks where the payment stands; the service holds the answer back until something changes, at most `maxPollMs`. */
 export async function getStatus(shop: Shop, paymentId: string, maxPollMs = 0): Promise<PaymentStatus> {
-  return Status.parse(await call(shop, "GET", `/v1/gateway/payment/${paymentId}/status?maxPollMs=${maxPollMs}`));
+  return Status.parse(await ask(shop, "GET", `/v1/gateway/payment/${paymentId}/status?maxPollMs=${maxPollMs}`));
 }
 
 /** Long-polls until the payment is final. */
@@ -93,7 +93,23 @@ export async function pay(
   return await confirm(shop, paymentId, { optionId: option.id, results: await signOption(option, buyer) });
 }
 
+/** The wallet's owner does not want to pay. */
+export async function cancel(shop: Shop, paymentId: string): Promise<void> {
+  await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/cancel`);
+}
+
 type Answer = { status: number; body: unknown };
+/** The service has answered, and it was no success. */
+export class Refused extends Error {
+  override readonly name = "Refused";
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
 let onAnswer: ((method: string, path: string, answer: Answer) => void) | undefined;
 
 /** Lets tests look at every answer that these moves get. */
@@ -101,15 +117,22 @@ export function watchAnswers(look: (method: string, path: string, answer: Answer
   onAnswer = look;
 }
 
-/** JSON in and out; an answer that is no success becomes an error with the service's own words. */
-async function call({ baseUrl, caller }: Shop, method: string, path: string, body?: unknown): Promise<unknown> {
-  const headers = { "api-key": caller.apiKey, "merchant-id": caller.merchantId, "content-type": "application/json" };
+/** JSON in and out. Throws Refused, with the service's own words, for an answer that is no success. */
+export async function ask(
+  { baseUrl, caller }: Shop,
+  method: string,
+  path: string,
+  body?: unknown,
+  more: Record<string, string> = {},
+): Promise<unknown> {
+  const own = { "api-key": caller.apiKey, "merchant-id": caller.merchantId, "content-type": "application/json" };
+  const headers = { ...own, ...more };
   const sent = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
   const response = await fetch(`${baseUrl}${path}`, { ...sent, signal: AbortSignal.timeout(40_000) });
   const text = await response.text();
   onAnswer?.(method, path, { status: response.status, body: JSON.parse(text) });
-  if (!response.ok) throw new Error(`${method} ${path.split("?", 1)[0]} answered ${response.status}: ${text}`);
-  return JSON.parse(text);
+  if (response.ok) return JSON.parse(text);
+  throw new Refused(`${method} ${path.split("?", 1)[0]} answered ${response.status}: ${text}`, response.status);
 }
 
 /** viem adds the domain's own type by itself and refuses to be told it twice. */

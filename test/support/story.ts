@@ -5,6 +5,7 @@ import {
   createPayment,
   listOptions,
   type PaymentStatus,
+  Refused,
   type Shop,
   signOption,
   type WalletResult,
@@ -64,8 +65,7 @@ export async function insistOnPaying(
       return await waitFinal(shop, paymentId, until - Date.now());
     } catch (error) {
       // A wallet repeats after 5xx and broken connections, and after nothing else (specification, part 7).
-      const answered = /answered (\d+)/.exec(String(error))?.[1];
-      if ((answered !== undefined && Number(answered) < 500) || Date.now() > until) throw error;
+      if ((error instanceof Refused && error.status < 500) || Date.now() > until) throw error;
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   }

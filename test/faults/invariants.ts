@@ -1,0 +1,265 @@
+import { parseTransaction } from "viem";
+import type { ChainScan, ChainTransfer } from "./chain-scan.ts";
+import type { Rows } from "./rows.ts";
+import type { History, Told } from "./told.ts";
+
+/** Everything a run left behind: what the database says, what the chain says, and what callers were told. */
+export type Evidence = {
+  rows: Rows;
+  chain: ChainScan;
+  treasury: string;
+  /** Wei per gas. */
+  feeCeiling: bigint;
+  history: History;
+};
+
+type Check = (evidence: Evidence) => string[];
+
+/** What must hold when the dust has settled. Each check gives a sentence per violation. */
+export const invariants: Readonly<Record<string, Check>> = {
+  "one use": findSecondUses,
+  "no lost money": findLostMoney,
+  "no lost payment": findLostPayments,
+  "monotone finality": findTakenBack,
+  ledger: findBadBooks,
+  lanes: findBadLanes,
+  idempotency: findBadRepeats,
+  answers: findBrokenWords,
+  ends: findUnexpectedEnds,
+};
+
+/** All violations, each with its invariant before it. */
+export function findViolations(evidence: Evidence): string[] {
+  return Object.entries(invariants).flatMap(([name, check]) => check(evidence).map((what) => `${name}: ${what}`));
+}
+
+const finalStates = new Set(["succeeded", "failed", "expired", "cancelled"]);
+
+/** An authorization is used once and pays one payment; a payment that succeeded has exactly its own Transfer log. */
+function findSecondUses({ rows, chain }: Evidence): string[] {
+  const uses = repeated(chain.uses.map(({ token, authorizer, nonce }) => `${token} ${authorizer} ${nonce}`));
+  const paid = rows.payments.filter(({ mode, state }) => mode === "live" && state === "succeeded");
+  const options = new Map(rows.options.map((option) => [option.id, option]));
+  const claimed: string[] = [];
+  const found = paid.flatMap((payment) => {
+    const option = options.get(payment.optionId ?? "");
+    if (option === undefined) return [`payment ${payment.id} succeeded without an option`];
+    const logs = chain.transfers.filter((log) => isTransferOf(log, option));
+    claimed.push(...logs.map(placeOf));
+    if (logs.length !== 1) return [`payment ${payment.id} succeeded and has ${logs.length} transfers on the chain`];
+    const isNamed = logs[0]?.txHash === payment.txId && payment.amount === option.amount;
+    return isNamed ? [] : [`payment ${payment.id} names ${payment.txId} and was paid by ${logs[0]?.txHash}`];
+  });
+  const shared = Map.groupBy(rows.options, ({ token, payer, nonce }) => `${token} ${payer} ${nonce}`);
+  return [
+    ...uses.map((use) => `the authorization ${use} was used twice`),
+    ...found,
+    ...repeated(claimed).map((place) => `the transfer ${place} pays two payments`),
+    ...[...shared].flatMap(([key, all]) =>
+      new Set(all.map(({ paymentId }) => paymentId)).size > 1 ? [`two payments share the authorization ${key}`] : [],
+    ),
+  ];
+}
+
+/** Money that reached the treasury belongs to a payment that succeeded, or stands among the exceptions; none left it unasked. */
+function findLostMoney({ rows, chain, treasury }: Evidence): string[] {
+  const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
+  const exceptions = new Set(
+    rows.entries.flatMap(({ account, txHash, logIndex }) =>
+      account.startsWith("exceptions") ? [`${txHash} ${logIndex}`] : [],
+    ),
+  );
+  const inwards = chain.transfers.filter(({ to }) => to === treasury);
+  const lost = inwards.flatMap((log) => {
+    if (exceptions.has(placeOf(log))) return [];
+    const option = rows.options.find((one) => isTransferOf(log, one));
+    const state = option && states.get(option.paymentId);
+    return state === "succeeded"
+      ? []
+      : [`${log.amount} arrived in ${placeOf(log)} and its payment is ${state ?? "unknown"}`];
+  });
+  const payouts = rows.transfers.filter(({ payer }) => payer === treasury);
+  const outwards = chain.transfers.filter(({ from }) => from === treasury);
+  const unasked = outwards.filter((log) => !payouts.some((payout) => isTransferOf(log, payout)));
+  const paid = rows.settlements.filter(({ mode, state }) => mode === "live" && state === "paid").length;
+  return [
+    ...lost,
+    ...unasked.map((log) => `${log.amount} left the treasury in ${placeOf(log)} and no payout asked for it`),
+    ...(outwards.length === paid
+      ? []
+      : [`${paid} payouts are paid, and ${outwards.length} transfers left the treasury`]),
+  ];
+}
+
+/** What was confirmed has an end, and so has everything that hangs on it. */
+function findLostPayments({ rows, history }: Evidence): string[] {
+  const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
+  const confirmed = history.asked.filter((asked) => asked.confirmed);
+  const open = (what: string, all: readonly { id: string; state: string }[], ends: readonly string[]) =>
+    all.filter(({ state }) => !ends.includes(state)).map(({ id, state }) => `${what} ${id} is still ${state}`);
+  return [
+    ...confirmed.flatMap(({ paymentId }) => {
+      const state = states.get(paymentId) ?? "gone";
+      return finalStates.has(state) ? [] : [`payment ${paymentId} was confirmed and is ${state}`];
+    }),
+    ...open("payment", rows.payments, [...finalStates]),
+    ...open("attempt", rows.attempts, ["verified", "refused"]),
+    ...open("transfer", rows.transfers, ["confirmed", "ended"]),
+    ...open("settlement", rows.settlements, ["paid"]),
+  ];
+}
+
+/** Nobody who has heard of an end is told something else by a question that he asked later. */
+function findTakenBack({ history }: Evidence): string[] {
+  return [...Map.groupBy(history.told, ({ paymentId }) => paymentId)].flatMap(([paymentId, told]) => {
+    const ends = told.filter(({ isFinal }) => isFinal).toSorted((a, b) => a.endedAt - b.endedAt);
+    const [first] = ends;
+    if (first === undefined) return [];
+    const others = told
+      .filter((one) => one.isFinal || one.begunAt > first.endedAt)
+      .filter((one) => !isSame(one, first));
+    return others.map(
+      (one) => `payment ${paymentId} was ${first.status} (${first.txId}), and then ${one.status} (${one.txId})`,
+    );
+  });
+}
+
+const isSame = (one: Told, other: Told) =>
+  one.status === other.status && one.isFinal === other.isFinal && one.txId === other.txId;
+
+/** Groups balance, and the books agree with the chain and with themselves. Nothing is in flight any more. */
+function findBadBooks({ rows, chain }: Evidence): string[] {
+  const groups = sumBy(rows.entries, ({ groupId, asset }) => `group ${groupId} in ${asset}`);
+  const accounts = sumBy(rows.entries, ({ account, asset }) => `${account} ${tokenOf(asset)}`);
+  const treasury = Object.entries(chain.held).flatMap(([token, held]) => {
+    const booked = accounts.get(`treasury ${token}`) ?? 0n;
+    return booked === held
+      ? []
+      : [`the books say that the treasury holds ${booked} of ${token}, the chain says ${held}`];
+  });
+  const payable = rows.balances.flatMap(({ merchantId, asset, amount }) => {
+    const owed = -(accounts.get(`payable:${merchantId} ${tokenOf(asset)}`) ?? 0n);
+    return owed === amount ? [] : [`merchant ${merchantId} is owed ${owed} by the ledger and ${amount} by its balance`];
+  });
+  const inTransit = [...accounts].filter(([account, sum]) => account.startsWith("in_transit") && sum !== 0n);
+  return [
+    ...[...groups].flatMap(([group, sum]) => (sum === 0n ? [] : [`${group} sums to ${sum}`])),
+    ...treasury,
+    ...payable,
+    ...inTransit.map(([account, sum]) => `${sum} is still ${account}`),
+  ];
+}
+
+/** Nonces leave no gap, each carries one content, what is on the chain was stored before, and fees kept to the ceiling. */
+function findBadLanes({ rows, chain, feeCeiling }: Evidence): string[] {
+  const stored = new Set(rows.transactions.map(({ hash }) => hash));
+  const lanes = [...Map.groupBy(rows.transactions, ({ lane }) => lane)].flatMap(([lane, all]) => {
+    const nonces = new Set(all.map(({ nonce }) => nonce));
+    const count = chain.counts[lane] ?? 0;
+    const missing = Array.from({ length: count }, (_, nonce) => nonce).filter((nonce) => !nonces.has(nonce));
+    return [
+      ...missing.map((nonce) => `lane ${lane} has used nonce ${nonce} without a stored transaction`),
+      ...(nonces.size > count ? [`lane ${lane} has stored ${nonces.size} nonces and used ${count}`] : []),
+    ];
+  });
+  const slots = Map.groupBy(rows.transactions, ({ lane, nonce }) => `lane ${lane} nonce ${nonce}`);
+  const contents = [...slots].flatMap(([slot, all]) => {
+    const different = new Set(all.map(({ bytes }) => contentOf(bytes))).size;
+    const final = all.filter(({ state }) => state === "final").length;
+    return [
+      ...(different === 1 ? [] : [`${slot} has ${different} contents`]),
+      ...(final === 1 ? [] : [`${slot} has ${final} final transactions`]),
+    ];
+  });
+  return [
+    ...lanes,
+    ...contents,
+    ...rows.transactions
+      .filter(({ maxFee }) => maxFee > feeCeiling)
+      .map(({ hash }) => `${hash} offers more than the ceiling`),
+    ...chain.transactions
+      .filter(({ paid }) => paid > feeCeiling)
+      .map(({ hash }) => `${hash} paid more than the ceiling`),
+    ...chain.transactions
+      .filter(({ hash }) => !stored.has(hash))
+      .map(({ hash }) => `${hash} is on the chain and was never stored`),
+  ];
+}
+
+/** What a replacement must keep. */
+function contentOf(bytes: string): string {
+  const { to, value = 0n, data } = parseTransaction(bytes as `0x${string}`);
+  return `${to} ${value} ${data}`;
+}
+
+/** One key makes one payment and gives one answer; another body under it is a conflict; the modes never meet. */
+function findBadRepeats({ rows, history }: Evidence): string[] {
+  const made = history.creations.filter(({ httpStatus }) => httpStatus === 201);
+  const keys = [...Map.groupBy(history.creations, ({ key }) => key)].flatMap(([key, all]) => {
+    const good = all.filter(({ httpStatus }) => httpStatus === 201);
+    const answers = new Set(good.map(({ answer }) => answer)).size;
+    const bodies = new Set(good.map(({ body }) => body)).size;
+    const odd = all.filter(({ body, httpStatus }) => httpStatus !== (body === good[0]?.body ? 201 : 409));
+    return [
+      ...(answers > 1 ? [`the key ${key} gave ${answers} answers`] : []),
+      ...(bodies > 1 ? [`the key ${key} took ${bodies} bodies`] : []),
+      ...odd.map(({ httpStatus }) => `the key ${key} answered ${httpStatus}`),
+    ];
+  });
+  const expected = new Set(made.map(({ key }) => key)).size;
+  const isCounted = made.length === 0 || rows.payments.length === expected;
+  return [
+    ...keys,
+    ...(isCounted ? [] : [`${expected} keys made ${rows.payments.length} payments`]),
+    ...rows.mixed.map(({ what, id }) => `${what} ${id}: test and live meet`),
+  ];
+}
+
+/** Whatever end somebody was told is the end, every answer had the published form, and every payment that was made is there. */
+function findBrokenWords({ rows, history }: Evidence): string[] {
+  const payments = new Map(rows.payments.map((payment) => [payment.id, payment]));
+  const asked = history.asked.filter(({ paymentId }) => !payments.has(paymentId));
+  const broken = history.told.filter(({ isFinal, paymentId, status, txId }) => {
+    const { state, txId: own } = payments.get(paymentId) ?? {};
+    return isFinal && (status !== state || (txId ?? null) !== (own ?? null));
+  });
+  return [
+    ...asked.map(({ paymentId }) => `payment ${paymentId} was made and is not there`),
+    ...broken.map(
+      ({ paymentId, status }) =>
+        `payment ${paymentId} was told to be ${status} and is ${payments.get(paymentId)?.state}`,
+    ),
+    ...history.offContract,
+  ];
+}
+
+/** Every payment ended as its plan allows. Plans know of no FLUSHALL: this is the result that a run without one has. */
+function findUnexpectedEnds({ rows, history }: Evidence): string[] {
+  const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
+  return history.asked.flatMap(({ paymentId, kind, ends }) => {
+    const state = states.get(paymentId) ?? "gone";
+    return ends.includes(state) ? [] : [`payment ${paymentId} (${kind}) ended ${state}`];
+  });
+}
+
+type Movement = { token: string; payer: string; receiver: string; amount: bigint; nonce: string };
+
+/** The log shows this very movement: token, payer, receiver and amount, by this authorization. */
+function isTransferOf(log: ChainTransfer, { token, payer, receiver, amount, nonce }: Movement): boolean {
+  return (
+    log.nonce === nonce && log.token === token && log.from === payer && log.to === receiver && log.amount === amount
+  );
+}
+
+const placeOf = ({ txHash, logIndex }: ChainTransfer) => `${txHash} ${logIndex}`;
+const tokenOf = (asset: string) => asset.slice(asset.lastIndexOf(":") + 1);
+
+function repeated(values: readonly string[]): string[] {
+  return [...Map.groupBy(values, (value) => value)].flatMap(([value, all]) => (all.length > 1 ? [value] : []));
+}
+
+function sumBy<R extends { amount: bigint }>(rows: readonly R[], keyOf: (row: R) => string): Map<string, bigint> {
+  return new Map(
+    [...Map.groupBy(rows, keyOf)].map(([key, all]) => [key, all.reduce((sum, { amount }) => sum + amount, 0n)]),
+  );
+}

@@ -1,0 +1,227 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Hex } from "viem";
+import {
+  ask,
+  cancel,
+  confirm,
+  getStatus,
+  listOptions,
+  type PaymentStatus,
+  type PayOption,
+  Refused,
+  type Shop,
+  signOption,
+  type WalletResult,
+  watchAnswers,
+} from "../../ops/local/wallet.ts";
+import { checkAnswer } from "../support/contract.ts";
+import type { Payers } from "./payers.ts";
+import { endsOf, type Plan } from "./plan.ts";
+import type { Random } from "./random.ts";
+import type { Stage } from "./stage.ts";
+import type { Asked, History } from "./told.ts";
+
+export type Load = {
+  history: History;
+  /** Every payment has been asked for and its wallet has sent its first confirm. */
+  sent: Promise<unknown>;
+  /** Every wallet knows its end, or has given up at the signal. */
+  over: Promise<unknown>;
+};
+
+type Work = { stage: Stage; payers: Payers; history: History; random: Random; begun: number; signal: AbortSignal };
+
+/** How often a wallet in trouble takes a refusal before its owner gives up. */
+const refusalsTaken = 3;
+const pollMs = 3_000;
+
+/** Merchants ask, wallets pay, each by its plan, over HTTP; whatever they are told is written down. */
+export function startLoad(args: {
+  stage: Stage;
+  payers: Payers;
+  plans: readonly Plan[];
+  random: Random;
+  signal: AbortSignal;
+}): Load {
+  const history: History = { told: [], creations: [], asked: [], offContract: [] };
+  watchAnswers((...answer) => {
+    try {
+      checkAnswer(...answer);
+    } catch (error) {
+      history.offContract.push(String(error));
+    }
+  });
+  const journeys = args.plans.map((plan) => {
+    const work = { ...args, history, begun: Date.now(), random: args.random.branch(`payment ${plan.index}`) };
+    const sent = Promise.withResolvers<void>();
+    // A journey ends with an error only when the run was called off.
+    const over = travel(work, plan, sent.resolve).catch((error: unknown) => {
+      if (!args.signal.aborted) throw error;
+    });
+    void over.finally(sent.resolve).catch(() => undefined);
+    return { sent: sent.promise, over };
+  });
+  return {
+    history,
+    sent: Promise.all(journeys.map(({ sent }) => sent)),
+    over: Promise.all(journeys.map(({ over }) => over)),
+  };
+}
+
+async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void> {
+  const { stage, payers, random, signal } = work;
+  await pause(Math.max(0, work.begun + plan.at - Date.now()), undefined, { signal });
+  const deadline = Date.now() + plan.lives * 1_000;
+  const asked = await create(work, plan, deadline);
+  const buyer = payers.buyerOf(plan);
+  const option = await findOption(work, asked, `${stage.chain.id}:${buyer.address}`);
+  if (option === undefined) return await pollToEnd(work, asked);
+  const results = await signOption(option, buyer);
+  if (plan.kind === "late")
+    await pause(Math.max(0, deadline - Date.now() + random.between(-800, 300)), undefined, { signal });
+  makeTrouble(work, plan, { option, results, buyer });
+  await payToEnd(work, plan, { asked, option, results, onSent });
+}
+
+/** The merchant's server sends its request until it is answered, always under the same key. */
+async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> {
+  const mode = plan.kind === "test" ? "test" : "live";
+  const key = `order-${plan.index}`;
+  const amount = { unit: "iso4217/USD", value: String(plan.cents) };
+  const body = { referenceId: key, amount, expiresAt: Math.ceil(deadline / 1_000) };
+  const send = async (sent: object) => {
+    const note = (httpStatus: number, answer: string) =>
+      work.history.creations.push({ key: `${mode} ${key}`, body: JSON.stringify(sent), httpStatus, answer });
+    return insist(work, mode, async (shop) => {
+      try {
+        const answer = (await ask(shop, "POST", "/v1/payments", sent, { "idempotency-key": key })) as { id: string };
+        note(201, JSON.stringify(answer));
+        return answer;
+      } catch (error) {
+        if (error instanceof Refused && error.status < 500) note(error.status, "");
+        throw error;
+      }
+    });
+  };
+  const [{ id }] = await Promise.all([send(body), ...(plan.repeatsCreation ? [send(body)] : [])]);
+  if (plan.repeatsCreation) await send({ ...body, referenceId: "another" }).catch(() => undefined);
+  const asked = { paymentId: id, mode, kind: plan.kind, ends: endsOf[plan.kind], confirmed: false } as const;
+  const noted: Asked = { ...asked };
+  work.history.asked.push(noted);
+  return noted;
+}
+
+/** No way to pay means that the chain could not be asked, until the payment is over. */
+async function findOption(work: Work, { paymentId, mode }: Asked, account: string): Promise<PayOption | undefined> {
+  for (;;) {
+    try {
+      const [option] = await insist(work, mode, (shop) => listOptions(shop, paymentId, [account]));
+      if (option !== undefined) return option;
+    } catch (error) {
+      if (error instanceof Refused) return undefined;
+      throw error;
+    }
+    await pause(500, undefined, { signal: work.signal });
+  }
+}
+
+type Signed = { option: PayOption; results: WalletResult[]; buyer: ReturnType<Payers["buyerOf"]> };
+
+/** What gets in the way happens beside the confirm, shortly before it or after it. Nobody waits for it. */
+function makeTrouble({ payers, random, signal }: Work, plan: Plan, { option, results, buyer }: Signed): void {
+  const after = (ms: number) => pause(ms, undefined, { signal });
+  const [soon, later] = [random.between(0, 900), random.between(2_000, 6_000)];
+  const trouble = async () => {
+    await after(soon);
+    if (plan.kind === "stranger") await payers.relay(option, results[0]?.data[0] as Hex);
+    if (plan.kind.startsWith("blocked")) payers.block(buyer.address, true);
+    if (plan.kind.startsWith("spent")) await payers.spend(buyer);
+    await after(later);
+    if (plan.kind === "blocked") payers.block(buyer.address, false);
+    if (plan.kind === "spent") payers.refill(buyer.address, BigInt(option.amount.value));
+  };
+  // A stranger's transaction that the chain does not take changes nothing.
+  void trouble().catch(() => undefined);
+}
+
+/** Confirms until it is taken, polls until the end, confirms again meanwhile as wallets do that have lost the answer. */
+async function payToEnd(
+  work: Work,
+  plan: Plan,
+  { asked, option, results, onSent }: { asked: Asked; option: PayOption; results: WalletResult[]; onSent: () => void },
+): Promise<void> {
+  const { random, signal } = work;
+  const send = () =>
+    tell(work, asked, "confirm", (shop) => confirm(shop, asked.paymentId, { optionId: option.id, results }));
+  for (let refusals = 0; ; ) {
+    try {
+      const sending = plan.confirmsTwice ? Promise.any([send(), send()]).catch(() => send()) : send();
+      onSent();
+      let status = await sending;
+      while (!status.isFinal && status.status !== "requires_action") {
+        status = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId, pollMs));
+        if (!status.isFinal && random.chance(0.2)) status = await send();
+      }
+      if (status.isFinal) return;
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      refusals += 1;
+      const isInTrouble = /blocked|spent/.test(plan.kind);
+      if (isInTrouble && refusals >= refusalsTaken)
+        await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
+      if ((await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId))).isFinal) return;
+    }
+    await pause(random.between(300, 1_000), undefined, { signal });
+  }
+}
+
+async function pollToEnd(work: Work, asked: Asked): Promise<void> {
+  for (let isFinal = false; !isFinal; )
+    ({ isFinal } = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId, pollMs)));
+}
+
+/** Asks until it is answered, and writes the answer down. */
+async function tell(
+  work: Work,
+  asked: Asked,
+  by: "confirm" | "status",
+  question: (shop: Shop) => Promise<PaymentStatus>,
+): Promise<PaymentStatus> {
+  return insist(work, asked.mode, async (shop) => {
+    const begunAt = performance.now();
+    const { status, isFinal, info } = await question(shop);
+    const { paymentId } = asked;
+    work.history.told.push({
+      paymentId,
+      by,
+      begunAt,
+      endedAt: performance.now(),
+      status,
+      isFinal,
+      txId: info?.txId ?? null,
+    });
+    if (by === "confirm") asked.confirmed = true;
+    return { status, isFinal, info };
+  });
+}
+
+/** Repeats after 5xx and broken connections, and after nothing else (specification, part 7); any api will do. */
+async function insist<T>(
+  { stage, random, signal }: Work,
+  mode: "live" | "test",
+  question: (shop: Shop) => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await question({ baseUrl: random.pick(stage.baseUrls), caller: stage.seeded[mode] });
+    } catch (error) {
+      if (error instanceof Refused && error.status < 500) throw error;
+    }
+    await pause(random.between(100, 500), undefined, { signal });
+  }
+}
+
+function passRefusal(error: unknown): void {
+  if (!(error instanceof Refused)) throw error;
+}

@@ -1,0 +1,77 @@
+import { randomInt } from "node:crypto";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { createProgress } from "../../ops/local/progress.ts";
+import { endAll } from "../support/at-end.ts";
+import { countOf, type Outcome, runSeed, seconds } from "./run.ts";
+
+const help = `usage: npm run faults -- [options]
+
+Pays payments on a stack of its own while everything breaks that may break: the chain's endpoints, processes, Postgres,
+Redis, and the chain itself. Then waits for quiet, and checks by SQL and by a scan of the chain that nothing was lost,
+doubled or told wrongly. Ends with 1 when an invariant was broken.
+
+  --seed N       the first seed (a random one when unset); the same seed deals the same faults and payments
+  --seeds N      how many seeds, one after the other (default 20)
+  --payments N   payments per seed (default 500)
+  --workers N    worker processes (default 2)
+  --help         this text
+
+Logs of the processes lie in .local/faults/<seed>.`;
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: String(randomInt(1_000_000)) },
+    seeds: { type: "string", default: "20" },
+    payments: { type: "string", default: "500" },
+    workers: { type: "string", default: "2" },
+    help: { type: "boolean", default: false },
+  },
+});
+if (values.help) {
+  console.log(help);
+  process.exit(0);
+}
+const numbers = { seed: values.seed, seeds: values.seeds, payments: values.payments, workers: values.workers };
+for (const [name, text] of Object.entries(numbers))
+  if (!/^\d+$/.test(text) || (name !== "seed" && Number(text) < 1)) {
+    console.error(`--${name} takes a whole number\n\n${help}`);
+    process.exit(2);
+  }
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => void endAll().finally(() => process.exit(130)));
+
+const progress = createProgress();
+const [first, payments, workers] = [Number(values.seed), Number(values.payments), Number(values.workers)];
+const failed: number[] = [];
+for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
+  progress.print(`seed ${seed}`);
+  const dir = join(".local", "faults", String(seed));
+  try {
+    const outcome = await runSeed({ seed, payments, workers, dir, say: progress.say });
+    print(outcome);
+    if (outcome.violations.length > 0) failed.push(seed);
+  } catch (error) {
+    progress.print(`seed ${seed}: the run broke off: ${error instanceof Error ? error.stack : error}`);
+    failed.push(seed);
+  }
+}
+const all = Number(values.seeds);
+progress.print(
+  `${all - failed.length} of ${all} seeds kept every invariant${failed.length ? `; not ${failed.join(", ")}` : ""}`,
+);
+process.exit(failed.length === 0 ? 0 : 1);
+
+function print({ seed, violations, injected, ends, quietMs, outlivedMs }: Outcome): void {
+  const list = (counts: Record<string, number>) =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ");
+  progress.print(`seed ${seed}: payments ${list(ends)}`);
+  progress.print(`  faults: ${list(countOf(injected.map(({ fault }) => fault)))}`);
+  progress.print(
+    `  quiet ${seconds(quietMs)} after the last one; what could not be paid ended ${seconds(outlivedMs)} after its time`,
+  );
+  progress.print(violations.length === 0 ? "  every invariant holds" : `  ${violations.length} violations`);
+  for (const violation of violations.slice(0, 50)) progress.print(`  ${violation}`);
+}

@@ -1,0 +1,48 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { ChainClient } from "../../ops/local/chain-client.ts";
+import { atEnd } from "../support/at-end.ts";
+
+export type Miner = {
+  /** Makes the newest blocks anew, without the transactions that were in them and in the pool. */
+  reorg(depth: number): Promise<void>;
+  /** The next block's base fee, wei per gas; later ones follow from it by the rules. */
+  setBaseFee(wei: bigint): Promise<void>;
+  /** Raises the chain's own clock. */
+  advance(seconds: number): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/**
+ * Makes a block every so many milliseconds. Blocks and changes of the chain's past take turns, so that nothing is mined
+ * in the middle of a reorg.
+ */
+export async function startMiner(client: ChainClient, blockMs: number): Promise<Miner> {
+  await client.setAutomine(false);
+  const stopping = new AbortController();
+  let turn: Promise<unknown> = Promise.resolve();
+  const alone = <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = turn.then(work);
+    turn = mine.catch(() => undefined);
+    return mine;
+  };
+  const mining = (async () => {
+    for (let next = Date.now(); !stopping.signal.aborted; ) {
+      next = Math.max(next + blockMs, Date.now());
+      await pause(next - Date.now(), undefined, { signal: stopping.signal }).catch(() => undefined);
+      await alone(() => client.mine({ blocks: 1 })).catch(() => undefined);
+    }
+  })();
+  const stop = async () => {
+    stopping.abort();
+    await mining;
+  };
+  atEnd(stop);
+  // viem does not know the method.
+  const reorg = client.request as unknown as (call: { method: string; params: unknown[] }) => Promise<unknown>;
+  return {
+    reorg: (depth) => alone(async () => void (await reorg({ method: "anvil_reorg", params: [depth, []] }))),
+    setBaseFee: (wei) => alone(() => client.setNextBlockBaseFeePerGas({ baseFeePerGas: wei })),
+    advance: (seconds) => alone(async () => void (await client.increaseTime({ seconds }))),
+    stop,
+  };
+}

@@ -1,0 +1,131 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { type Mood, moods } from "./endpoint.ts";
+import type { Miner } from "./miner.ts";
+import type { Random } from "./random.ts";
+import type { Stage } from "./stage.ts";
+
+/** A fault that was there, times in milliseconds. */
+export type Injected = { fault: string; from: number; to: number };
+
+/** One way to break something: breaks it, and has mended it when it is over. */
+type Fault = { name: string; run(): Promise<unknown> };
+
+type Hand = { stage: Stage; miner: Miner; random: Random };
+
+/**
+ * Breaks everything that may break, with three hands side by side: the endpoints of the chain, the processes with their
+ * stores, and the chain itself. Each hand goes through all its faults in an order that the seed decides, again and
+ * again, and through all of them once at least; after `enough` it stops. Nothing is broken any more when this returns.
+ */
+export async function breakThings(
+  args: { stage: Stage; miner: Miner; random: Random; signal: AbortSignal },
+  enough: Promise<unknown>,
+): Promise<Injected[]> {
+  const injected: Injected[] = [];
+  let isEnough = false;
+  void enough.then(() => {
+    isEnough = true;
+  });
+  const play = async (name: string, deal: (hand: Hand) => Fault[]): Promise<void> => {
+    const random = args.random.branch(name);
+    const faults = deal({ ...args, random });
+    for (let round = 0; round === 0 || !isEnough; round += 1) {
+      for (const fault of random.shuffle(faults)) {
+        if (args.signal.aborted || (isEnough && round > 0)) return;
+        await pause(random.between(100, 1_200));
+        const from = performance.now();
+        await fault.run();
+        injected.push({ fault: fault.name, from, to: performance.now() });
+      }
+    }
+  };
+  await Promise.all([play("endpoints", endpointFaults), play("processes", processFaults), play("chain", chainFaults)]);
+  return injected;
+}
+
+/** Every mood of one endpoint or of both for a while. Whoever starts meanwhile meets it, too. */
+function endpointFaults({ stage, random }: Hand): Fault[] {
+  const set = async (mood: Mood) => {
+    const [first, second] = stage.endpoints;
+    const chosen = random.pick([[first], [second], [first, second]]);
+    for (const endpoint of chosen) endpoint?.setMood(mood);
+    // Which chain an endpoint serves is asked by a process that starts.
+    if (mood === "serves another chain") kill(stage, random, "worker", "SIGKILL");
+    await pause(random.between(700, 2_500));
+    for (const endpoint of chosen) endpoint?.setMood(undefined);
+  };
+  return moods.map((mood) => ({ name: `an endpoint ${mood}`, run: () => set(mood) }));
+}
+
+function processFaults({ stage, random }: Hand): Fault[] {
+  const { redis, postgres } = stage;
+  const flush = async () => {
+    const client = new Redis(redis.url);
+    await client.flushall();
+    client.disconnect();
+  };
+  const freeze = async () => {
+    const pid = kill(stage, random, "worker", "SIGSTOP");
+    // Longer than a lease: whoever wakes up must find out that somebody else has taken over.
+    await pause(random.between(5_500, 7_000));
+    if (pid !== undefined) signalProcess(pid, "SIGCONT");
+  };
+  const restart = async (service: typeof redis, how: NodeJS.Signals) => {
+    await service.kill(how);
+    await pause(random.between(0, 1_500));
+    await service.start();
+  };
+  return [
+    { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
+    { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
+    { name: "kill -9 of an api", run: async () => kill(stage, random, "api", "SIGKILL") },
+    { name: "a worker stands still", run: freeze },
+    { name: "FLUSHALL", run: flush },
+    { name: "Redis restarts", run: () => restart(redis, random.pick(["SIGKILL", "SIGTERM"])) },
+    // An immediate shutdown, or not even that.
+    { name: "Postgres restarts", run: () => restart(postgres, random.pick(["SIGQUIT", "SIGKILL"])) },
+  ];
+}
+
+function chainFaults({ stage, miner, random }: Hand): Fault[] {
+  const { client } = stage.chain;
+  const spike = async () => {
+    const { baseFeePerGas } = await client.getBlock();
+    // Far from what lanes have offered, and under what they may offer.
+    const least = baseFeePerGas === null || baseFeePerGas < lowFee ? lowFee : baseFeePerGas;
+    const raised = least * BigInt(random.between(2, 50));
+    await miner.setBaseFee(raised < highFee ? raised : highFee);
+    await pause(stage.blockMs);
+  };
+  const drop = async () => {
+    for (const until = Date.now() + random.between(1_000, 3_000); Date.now() < until; await pause(50)) {
+      const { pending } = await client.getTxpoolContent();
+      const ours = stage.chain.keys.lanes.flatMap(({ address }) => Object.values(pending[address] ?? {}));
+      for (const { hash } of ours)
+        if (random.chance(0.5)) await client.dropTransaction({ hash }).catch(() => undefined);
+    }
+  };
+  const reorg = { name: "a reorg", run: () => miner.reorg(random.between(1, 5)) };
+  return [reorg, reorg, { name: "the base fee jumps", run: spike }, { name: "transactions are dropped", run: drop }];
+}
+
+const lowFee = 1_000_000_000n;
+const highFee = 60_000_000_000n;
+
+/** Signals one process of a role. Undefined when none runs now. */
+function kill(stage: Stage, random: Random, role: "api" | "worker", signal: NodeJS.Signals): number | undefined {
+  const pids = stage.supervisor.pids(role);
+  if (pids.length === 0) return undefined;
+  const pid = random.pick(pids);
+  signalProcess(pid, signal);
+  return pid;
+}
+
+function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It was gone before we came.
+  }
+}

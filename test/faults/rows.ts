@@ -1,0 +1,97 @@
+import { execute } from "../support/sql.ts";
+
+/** What the database says, amounts as bigint, addresses in lower case. */
+export type Rows = {
+  payments: {
+    id: string;
+    mode: "live" | "test";
+    state: string;
+    txId: string | null;
+    amount: bigint | null;
+    optionId: string | null;
+    settlementId: string | null;
+  }[];
+  options: {
+    id: string;
+    paymentId: string;
+    kind: string;
+    token: string;
+    payer: string;
+    receiver: string;
+    amount: bigint;
+    nonce: string;
+  }[];
+  attempts: { id: string; paymentId: string; state: string }[];
+  transfers: {
+    id: string;
+    purpose: string;
+    paymentId: string | null;
+    settlementId: string | null;
+    token: string;
+    payer: string;
+    receiver: string;
+    amount: bigint;
+    nonce: string;
+    state: string;
+  }[];
+  transactions: {
+    lane: string;
+    nonce: number;
+    replacement: number;
+    hash: string;
+    bytes: string;
+    maxFee: bigint;
+    state: string;
+  }[];
+  settlements: { id: string; mode: "live" | "test"; state: string; amount: bigint }[];
+  entries: {
+    groupId: number;
+    kind: string;
+    txHash: string | null;
+    logIndex: number | null;
+    account: string;
+    asset: string;
+    amount: bigint;
+  }[];
+  balances: { merchantId: string; asset: string; amount: bigint }[];
+  /** Rows of one mode that hang on rows of the other. */
+  mixed: { what: string; id: string }[];
+};
+
+const queries: Record<keyof Rows, string> = {
+  payments: `select id, mode, state, tx_id "txId", paid_amount::text amount, option_id "optionId",
+    settlement_id "settlementId" from payment`,
+  options: `select id, payment_id "paymentId", kind, token, payer, receiver, amount::text amount,
+    authorization_nonce nonce from payment_option`,
+  attempts: `select id, payment_id "paymentId", state from attempt`,
+  transfers: `select id, purpose, payment_id "paymentId", settlement_id "settlementId", token, payer, receiver,
+    amount::text amount, authorization_nonce nonce, state from transfer`,
+  transactions: `select split_part(lane_id, ':', -1) lane, nonce::int nonce, replacement::int replacement, hash,
+    '0x' || encode(bytes, 'hex') bytes, max_fee_per_gas::text "maxFee", state from transaction`,
+  settlements: `select id, mode, state, amount::text amount from settlement`,
+  entries: `select g.id::int "groupId", g.kind, g.tx_hash "txHash", g.log_index "logIndex", e.account, e.asset,
+    e.amount::text amount from ledger_entry e join ledger_group g on g.id = e.group_id`,
+  balances: `select merchant_id "merchantId", asset, amount::text amount from merchant_balance`,
+  mixed: `select 'payment and merchant' what, p.id from payment p join merchant m on m.id = p.merchant_id where m.mode <> p.mode
+    union all select 'payment and settlement', p.id from payment p join settlement s on s.id = p.settlement_id where s.mode <> p.mode
+    union all select 'settlement and merchant', s.id from settlement s join merchant m on m.id = s.merchant_id where m.mode <> s.mode
+    union all select 'transfer of a test payment', t.id from transfer t join payment p on p.id = t.payment_id where p.mode = 'test'
+    union all select 'transfer of a test payout', t.id from transfer t join settlement s on s.id = t.settlement_id where s.mode = 'test'`,
+};
+const big = new Set(["amount", "maxFee"]);
+
+/** Reads all that the invariants are about, by plain SQL. */
+export async function readRows(databaseUrl: string): Promise<Rows> {
+  const read: Record<string, unknown[]> = {};
+  for (const [name, query] of Object.entries(queries)) {
+    const rows = await execute(databaseUrl, query);
+    read[name] = rows.map((row) =>
+      Object.fromEntries(Object.entries(row).map(([key, value]) => [key, toValue(key, value)])),
+    );
+  }
+  return read as Rows;
+}
+
+function toValue(key: string, value: unknown): unknown {
+  return big.has(key) && typeof value === "string" ? BigInt(value) : value;
+}

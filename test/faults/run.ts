@@ -1,0 +1,103 @@
+import type { Say } from "../../ops/local/service.ts";
+import { within } from "../../ops/local/wait.ts";
+import { endAll } from "../support/at-end.ts";
+import { scanChain } from "./chain-scan.ts";
+import { type Evidence, findViolations } from "./invariants.ts";
+import { startLoad } from "./load.ts";
+import { breakThings, type Injected } from "./nemesis.ts";
+import { makePayers } from "./payers.ts";
+import { planPayments } from "./plan.ts";
+import { secondsToOutlive, waitQuiet } from "./quiet.ts";
+import { createRandom } from "./random.ts";
+import { readRows } from "./rows.ts";
+import { bringUp, feeCeiling, type Stage } from "./stage.ts";
+import type { History } from "./told.ts";
+
+export type RunOptions = { seed: number; payments: number; workers: number; dir: string; say: Say };
+
+export type Outcome = {
+  seed: number;
+  /** Sentences, one per broken invariant; none is what we want. */
+  violations: string[];
+  injected: Injected[];
+  /** How many payments ended how. */
+  ends: Record<string, number>;
+  /** Milliseconds from the last fault until everything that could end had ended and was paid out. */
+  quietMs: number;
+  /** Milliseconds that the rest took, once the chain's clock had passed what its payers had signed. */
+  outlivedMs: number;
+};
+
+/** The faults have this long to be forgotten. */
+const quietWithinMs = 60_000;
+/** A run is at least this long, so that every fault has its turn while payments flow. */
+const leastMs = 20_000;
+const paymentEveryMs = 125;
+
+/** One run: brings everything up, lets payments flow while everything breaks, waits until it is quiet, and judges. */
+export async function runSeed(options: RunOptions): Promise<Outcome> {
+  try {
+    return await run(options);
+  } finally {
+    await endAll();
+  }
+}
+
+async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<Outcome> {
+  const random = createRandom(seed);
+  const stage = await bringUp({ dir, workers, say });
+  const everyMs = Math.max(paymentEveryMs, Math.floor(leastMs / payments));
+  const plans = planPayments(random.branch("plans"), { payments, everyMs });
+  say(`funding the buyers of ${payments} payments`);
+  const payers = await makePayers(stage, plans, random.branch("payers"));
+  const since = Number(await stage.chain.client.getBlockNumber());
+  const miner = await stage.startMiner();
+  const calledOff = new AbortController();
+  const { signal } = calledOff;
+
+  say("payments flow, and everything breaks");
+  const load = startLoad({ stage, payers, plans, random: random.branch("load"), signal });
+  // Heard where it is waited for; until then a failed journey must not end the process.
+  load.over.catch(() => undefined);
+  try {
+    const injected = await breakThings({ stage, miner, random: random.branch("nemesis"), signal }, load.sent);
+    say(`${injected.length} faults are over; waiting for quiet`);
+    const waiting = () => load.history.asked.flatMap(({ paymentId, kind }) => (/for good/.test(kind) ? paymentId : []));
+    const quiet = await waitQuiet(stage.postgres.url, { except: waiting(), withinMs: quietWithinMs });
+    say(`quiet after ${seconds(quiet.ms)}; the chain's clock passes what payers in trouble have signed`);
+    await miner.advance(await secondsToOutlive(stage.postgres.url, stage.chain.client));
+    const outlived = await waitQuiet(stage.postgres.url, { except: [], withinMs: quietWithinMs });
+    const deaf = await within(15_000, "telling every wallet its end", load.over).then(
+      () => [],
+      (error: unknown) => [`answers: ${error}`],
+    );
+    await miner.stop();
+    const evidence = await gather(stage, since, load.history);
+    const ends = countOf(evidence.rows.payments.map(({ state }) => state));
+    const late = [...quiet.open, ...outlived.open].map((what) => `a minute after the last fault: ${what}`);
+    const violations = [...late, ...deaf, ...findViolations(evidence)];
+    return { seed, violations, injected, ends, quietMs: quiet.ms, outlivedMs: outlived.ms };
+  } finally {
+    calledOff.abort();
+  }
+}
+
+async function gather(stage: Stage, since: number, history: History): Promise<Evidence> {
+  const { url, contracts, keys } = stage.chain;
+  const treasury = keys.treasury.address.toLowerCase();
+  const accounts = keys.lanes.map(({ address }) => address);
+  const [rows, chain] = await Promise.all([
+    readRows(stage.postgres.url),
+    scanChain({ url, since, tokens: [contracts.token], treasury, accounts }),
+  ]);
+  return { rows, chain, treasury, feeCeiling, history };
+}
+
+/** How often each value stands in a list. */
+export function countOf(values: readonly string[]): Record<string, number> {
+  return Object.fromEntries([...Map.groupBy(values, (value) => value)].map(([value, all]) => [value, all.length]));
+}
+
+export function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
