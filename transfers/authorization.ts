@@ -9,6 +9,7 @@ import { type Authorization, encodeBytesTransfer, encodeTransfer, hashAuthorizat
 import type { Call } from "../chains/evm/multicall.ts";
 import { type EvmChain, getToken } from "../chains/evm/open.ts";
 import { encodePush } from "../chains/evm/push.ts";
+import { joinSignature, splitSignature } from "../chains/evm/signature.ts";
 import { unwrapSignature } from "../chains/evm/wallets.ts";
 import type { Kind } from "../db/tables.ts";
 
@@ -55,9 +56,11 @@ export function isAllowedFactory(chain: EvmChain, address: Hex): boolean {
 function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
   if (row.kind === "permit2") {
     const [payer, permit] = [row.payer as Hex, toPermitTransfer(row)];
+    // Permit2 hands v to the chain as it is.
+    const written = row.smart_wallet ? signature : joinSignature(splitSignature(signature));
     const data = row.permit
-      ? encodeCollectWithPermit(payer, permit, signature, toHex(row.permit))
-      : encodeCollect(payer, permit, signature);
+      ? encodeCollectWithPermit(payer, permit, written, toHex(row.permit))
+      : encodeCollect(payer, permit, written);
     return { target: chain.collector, data };
   }
   const token = getToken(chain, row.asset);

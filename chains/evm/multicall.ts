@@ -10,13 +10,24 @@ import {
 import { ChainFault } from "../faults.ts";
 import { multicallAbi } from "./abi.ts";
 import type { Rpc } from "./rpc.ts";
-import { describeRpcError, throwFault } from "./rpc-errors.ts";
+import { describeRpcError, isOutOfGas, throwFault } from "./rpc-errors.ts";
 
 export type Call = { target: Hex; data: Hex };
 /** What one call of several came to; `reason` is the contract's own words, shortened. */
 export type CallOutcome = { ok: true; data: Hex } | { ok: false; reason: string };
 
-const errorAbi = parseAbi(["error Error(string message)", "error Panic(uint256 code)"]);
+/** Solidity's own, and those of Permit2, our Collector and ERC-6093 that a person should read by name. */
+const errorAbi = parseAbi([
+  "error Error(string message)",
+  "error Panic(uint256 code)",
+  "error InvalidSigner()",
+  "error InvalidContractSignature()",
+  "error InvalidNonce()",
+  "error SignatureExpired(uint256 deadline)",
+  "error WrongAmount(uint256 received, uint256 signed)",
+  "error ERC20InsufficientBalance(address sender, uint256 balance, uint256 needed)",
+  "error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed)",
+]);
 
 /** Call data that makes all calls in one transaction, each allowed to fail by itself. */
 export function encodeMulticall(calls: readonly Call[]): Hex {
@@ -83,7 +94,11 @@ export async function simulateEach(
   members: readonly Member[],
 ): Promise<CallOutcome[]> {
   const alone = async ({ calls, gas }: Member): Promise<CallOutcome> => {
-    const outcomes = await simulateCalls(rpc, { ...at, gas: BigInt(gas + AROUND_ONE) }, calls);
+    const limit = { ...at, gas: BigInt(gas + AROUND_ONE) };
+    const outcomes = await simulateCalls(rpc, limit, calls).catch((error: unknown): CallOutcome[] => {
+      if (isOutOfGas(error)) return [{ ok: false, reason: `takes more than ${gas} gas` }];
+      throw error;
+    });
     return outcomes.at(-1) ?? { ok: false, reason: "the simulation gave no answer" };
   };
   const aloneOrReason = (member: Member) =>
@@ -127,7 +142,7 @@ async function simulateTogether(
 function readRevert(data: Hex): string {
   try {
     const { errorName, args } = decodeErrorResult({ abi: errorAbi, data });
-    return errorName === "Error" ? String(args[0]).slice(0, 200) : `panic ${args[0]}`;
+    return errorName === "Error" ? String(args[0]).slice(0, 200) : [errorName, ...(args ?? [])].join(" ");
   } catch {
     return data === "0x" ? "reverted without a reason" : `reverted with ${data.slice(0, 10)}`;
   }

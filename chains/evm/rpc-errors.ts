@@ -9,6 +9,14 @@ export function describeRpcError(error: unknown): string {
   return error instanceof Error ? ((error as { shortMessage?: string }).shortMessage ?? error.name) : "unknown error";
 }
 
+/**
+ * True when a simulation ended because the calls took all the gas they were given: that is their outcome, and no fault
+ * of the endpoint. There is no code for it; these are the words of Geth, Nethermind, Erigon, Reth and Anvil.
+ */
+export function isOutOfGas(error: unknown): boolean {
+  return error instanceof ChainFault && error.code === "rpc_answer" && /out ?of ?gas/i.test(error.message);
+}
+
 /** Throws what an RPC request ended with as a fault: `rpc_answer` unless it is one already. */
 export function throwFault(cause: unknown): never {
   throw cause instanceof ChainFault ? cause : new ChainFault("rpc_answer", { cause, detail: describeRpcError(cause) });

@@ -6,7 +6,7 @@ import type { ChainClient } from "../../ops/local/chain-client.ts";
 const compiled = new Map<string, Record<string, Compiled>>();
 
 /** A contract of test/support/contracts, compiled once per process. */
-export function testContract(file: "Permit2" | "Tokens", name: string): { abi: Abi; bytecode: Hex } {
+export function testContract(file: "Permit2" | "Tokens" | "Wallets", name: string): { abi: Abi; bytecode: Hex } {
   const all = compiled.get(file) ?? compile(new URL(`./contracts/${file}.sol`, import.meta.url));
   compiled.set(file, all);
   const found = all[name];
@@ -15,7 +15,11 @@ export function testContract(file: "Permit2" | "Tokens", name: string): { abi: A
 }
 
 /** Deploys a test contract without constructor arguments; gives its address in lower case. */
-export async function deployTestContract(client: ChainClient, file: "Permit2" | "Tokens", name: string): Promise<Hex> {
+export async function deployTestContract(
+  client: ChainClient,
+  file: "Permit2" | "Tokens" | "Wallets",
+  name: string,
+): Promise<Hex> {
   const hash = await client.deployContract({ ...testContract(file, name), args: [] });
   const { contractAddress } = await client.waitForTransactionReceipt({ hash });
   if (!contractAddress) throw new Error(`${name} was not deployed`);

@@ -1,4 +1,4 @@
-import type { PrivateKeyAccount, TypedDataDefinition } from "viem";
+import type { Hex, PrivateKeyAccount, TypedDataDefinition } from "viem";
 import type { Mode } from "../../db/tables.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { createAccount } from "../../payments/accounts.ts";
@@ -27,18 +27,35 @@ export function good<T>(result: Result<T>): T {
   return result.value;
 }
 
-/** Signs an option's typed data as a wallet does. */
-export async function signOption(option: OptionView, buyer: PrivateKeyAccount): Promise<WalletResult[]> {
-  const text = option.actions[0]?.params[1];
-  const signature = await buyer.signTypedData(JSON.parse(String(text)) as TypedDataDefinition);
-  return [{ type: "walletRpc", data: [signature] }];
+/** Does an option's actions as a wallet does, in order: signs typed data, and sends transactions and waits for them. */
+export async function signOption(
+  option: OptionView,
+  buyer: PrivateKeyAccount,
+  chain?: Pick<TestChain, "client">,
+): Promise<WalletResult[]> {
+  const results: WalletResult[] = [];
+  for (const { method, params } of option.actions) {
+    if (method === "eth_signTypedData_v4") {
+      const definition = JSON.parse(String(params[1])) as TypedDataDefinition;
+      results.push({ type: "walletRpc", data: [await buyer.signTypedData(definition)] });
+    } else if (chain) {
+      const { to, data } = params[0] as { to: Hex; data: Hex };
+      const hash = await chain.client.sendTransaction({ account: buyer, to, data });
+      await chain.client.waitForTransactionReceipt({ hash });
+      results.push({ type: "walletRpc", data: [hash] });
+    }
+  }
+  return results;
 }
 
 /**
  * The room payments/ on a real chain and database: a merchant of a mode, and the steps of a payment's life called by
  * hand, each by its own domain function.
  */
-export async function makeTill(chain: TestChain, options: DepsOptions & { mode?: Mode; settles?: boolean } = {}) {
+export async function makeTill(
+  chain: TestChain,
+  options: DepsOptions & { mode?: Mode; settles?: boolean; assets?: readonly string[] } = {},
+) {
   const made = await makeDeps(chain, options);
   const { deps, db } = made;
   const mode = options.mode ?? "live";
@@ -51,7 +68,7 @@ export async function makeTill(chain: TestChain, options: DepsOptions & { mode?:
       accountId,
       mode,
       merchantId,
-      settlements: [{ asset: chain.asset, destination: `${chain.id}:${to}` }],
+      settlements: (options.assets ?? [chain.asset]).map((asset) => ({ asset, destination: `${chain.id}:${to}` })),
     });
   if (options.settles !== false) good(await addDestination());
   const books = createBooks(deps);
@@ -70,7 +87,7 @@ export async function makeTill(chain: TestChain, options: DepsOptions & { mode?:
   const attempt = async (paymentId: string, buyer: PrivateKeyAccount): Promise<string> => {
     const [option] = await offer(paymentId, buyer);
     if (!option) throw new Error("there is no way to pay");
-    const { attemptId } = good(await confirm(paymentId, option.id, await signOption(option, buyer)));
+    const { attemptId } = good(await confirm(paymentId, option.id, await signOption(option, buyer, chain)));
     if (!attemptId) throw new Error("no attempt was made");
     return attemptId;
   };

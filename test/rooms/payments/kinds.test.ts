@@ -1,0 +1,192 @@
+import { type Hex, type PrivateKeyAccount, parseSignature } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { describe, expect, test } from "vitest";
+import { collectorAbi } from "../../../chains/evm/collector.ts";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { fundBuyer } from "../../support/chain.ts";
+import { mintTestToken, startKinds, testTokenBalance, tokenOf, write } from "../../support/kinds.ts";
+import { good, makeTill, signOption } from "../../support/till.ts";
+
+const kinds = await startKinds();
+const { chain, assets } = kinds;
+const { client } = chain;
+const till = await makeTill(chain, { change: kinds.change, assets: Object.values(assets) });
+
+/** A buyer with some of one test token; with gas only where it is said. */
+async function makeBuyer(asset: string, gas = 0n): Promise<PrivateKeyAccount> {
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, asset, buyer.address);
+  if (gas > 0n) await client.setBalance({ address: buyer.address, value: gas });
+  return buyer;
+}
+const ether = 10n ** 18n;
+
+async function offerOne(paymentId: string, buyer: PrivateKeyAccount) {
+  const options = await till.offer(paymentId, buyer);
+  expect(options).toHaveLength(1);
+  const [option] = options;
+  if (!option) throw new Error("there is no way to pay");
+  return option;
+}
+
+/** The rest of a payment's life once it is confirmed: verified, carried, booked, and paid out to the merchant. */
+async function finish(paymentId: string, attemptId: string, asset: string) {
+  const before = await testTokenBalance(chain, asset, till.destination);
+  await till.verify(attemptId);
+  expect(await till.verdict(attemptId)).toBe("verified");
+  await till.relay();
+  await till.watch();
+  const status = await till.status(paymentId);
+  expect(status.state).toBe("succeeded");
+  await till.settle((await till.settlementOf(paymentId)).id);
+  await till.relay();
+  await till.watch();
+  expect((await till.settlementOf(paymentId)).state).toBe("paid");
+  expect((await testTokenBalance(chain, asset, till.destination)) - before).toBe(1_000_000n);
+  return status;
+}
+
+const methodsOf = (option: { actions: readonly { method: string }[] }) => option.actions.map(({ method }) => method);
+const sign = "eth_signTypedData_v4";
+const send = "eth_sendTransaction";
+
+describe("a token with EIP-2612, through Permit2,", () => {
+  test("is paid without gas by a permit and a signature, and paid out by the treasury's own lane", async () => {
+    const buyer = await makeBuyer(assets.permit);
+    const paymentId = await till.create();
+    const option = await offerOne(paymentId, buyer);
+    expect(methodsOf(option)).toEqual([sign, sign]);
+    await finish(paymentId, await till.attempt(paymentId, buyer), assets.permit);
+    expect(await client.getTransactionCount({ address: buyer.address })).toBe(0);
+    expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(999_000_000n);
+  });
+
+  test("needs one signature only where Permit2 is allowed enough already", async () => {
+    const buyer = await makeBuyer(assets.permit, ether);
+    const args = [kinds.permit2, 2n ** 256n - 1n];
+    await write(chain, { token: tokenOf(assets.permit), functionName: "approve", args, by: buyer });
+    const paymentId = await till.create();
+    expect(methodsOf(await offerOne(paymentId, buyer))).toEqual([sign]);
+    await finish(paymentId, await till.attempt(paymentId, buyer), assets.permit);
+  });
+
+  test("is paid also when a stranger has sent the permit before us", async () => {
+    const buyer = await makeBuyer(assets.permit);
+    const paymentId = await till.create();
+    const option = await offerOne(paymentId, buyer);
+    const results = await signOption(option, buyer);
+    const { r, s, yParity } = parseSignature(results[0]?.data[0] as Hex);
+    const { message } = JSON.parse(String(option.actions[0]?.params[1]));
+    const args = [buyer.address, kinds.permit2, BigInt(message.value), BigInt(message.deadline), 27 + yParity, r, s];
+    await write(chain, { token: tokenOf(assets.permit), functionName: "permit", args });
+    const { attemptId } = good(await till.confirm(paymentId, option.id, results));
+    await finish(paymentId, attemptId ?? "", assets.permit);
+  });
+
+  test("is refused with the two signatures in the wrong order, and paid with the right one afterwards", async () => {
+    const buyer = await makeBuyer(assets.permit);
+    const paymentId = await till.create();
+    const option = await offerOne(paymentId, buyer);
+    const results = await signOption(option, buyer);
+    const wrong = good(await till.confirm(paymentId, option.id, results.toReversed()));
+    await till.verify(wrong.attemptId ?? "");
+    expect(await till.verdict(wrong.attemptId ?? "")).toEqual({
+      refused: expect.stringContaining("over this payment"),
+    });
+    const right = good(await till.confirm(paymentId, option.id, results));
+    await finish(paymentId, right.attemptId ?? "", assets.permit);
+  });
+
+  test("is refused with the signatures of another payment of the same amount", async () => {
+    const buyer = await makeBuyer(assets.permit);
+    const [one, other] = [await till.create(), await till.create()];
+    const signed = await signOption(await offerOne(one, buyer), buyer);
+    const { attemptId } = good(await till.confirm(other, (await offerOne(other, buyer)).id, signed));
+    await till.verify(attemptId ?? "");
+    expect(await till.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining("over this payment") });
+    expect((await till.status(other)).state).toBe("requires_action");
+  });
+
+  test("that a stranger collects with the buyer's signature before us succeeds with the stranger's transaction", async () => {
+    const buyer = await makeBuyer(assets.permit, ether);
+    const args = [kinds.permit2, 2n ** 256n - 1n];
+    await write(chain, { token: tokenOf(assets.permit), functionName: "approve", args, by: buyer });
+    const paymentId = await till.create();
+    const attemptId = await till.attempt(paymentId, buyer);
+    await till.verify(attemptId);
+    const transfer = (await till.transfers()).find((row) => row.payment_id === paymentId);
+    if (!transfer?.signature) throw new Error("there is no signed transfer");
+    const hash = await client.writeContract({
+      address: kinds.collector,
+      abi: collectorAbi,
+      functionName: "collect",
+      args: [
+        transfer.token as Hex,
+        buyer.address,
+        transfer.amount,
+        BigInt(transfer.authorization_nonce),
+        BigInt(transfer.valid_before),
+        `0x${transfer.signature.toString("hex")}`,
+      ],
+    });
+    await client.waitForTransactionReceipt({ hash });
+    await till.watch();
+    const status = await till.status(paymentId);
+    expect([status.state, status.info?.txId]).toEqual(["succeeded", hash]);
+  });
+});
+
+describe("a token like USDT, through Permit2,", () => {
+  test("is approved by a transaction and paid by a signature", async () => {
+    const buyer = await makeBuyer(assets.zeroFirst, ether);
+    const paymentId = await till.create();
+    expect(methodsOf(await offerOne(paymentId, buyer))).toEqual([send, sign]);
+    const attemptId = await till.attempt(paymentId, buyer);
+    await till.verify(attemptId);
+    expect(await till.verdict(attemptId)).toBe("verified");
+  });
+
+  test("is approved through zero where an allowance is there that is too small", async () => {
+    const buyer = await makeBuyer(assets.zeroFirst, ether);
+    const args = [kinds.permit2, 1n];
+    await write(chain, { token: tokenOf(assets.zeroFirst), functionName: "approve", args, by: buyer });
+    const paymentId = await till.create();
+    expect(methodsOf(await offerOne(paymentId, buyer))).toEqual([send, send, sign]);
+    const attemptId = await till.attempt(paymentId, buyer);
+    await till.verify(attemptId);
+    expect(await till.verdict(attemptId)).toBe("verified");
+  });
+
+  test("is not offered to an account that cannot pay the gas of approving it", async () => {
+    expect(await till.offer(await till.create(), await makeBuyer(assets.zeroFirst))).toEqual([]);
+  });
+
+  test.each([
+    ["too few", (results: unknown[]) => results.slice(0, 0)],
+    ["in the wrong order", (results: unknown[]) => results.toReversed()],
+    ["too many", (results: unknown[]) => [...results, ...results]],
+  ])("is refused at once with %s results", async (_what, spoil) => {
+    const buyer = await makeBuyer(assets.zeroFirst, ether);
+    const paymentId = await till.create();
+    const option = await offerOne(paymentId, buyer);
+    const results = spoil(await signOption(option, buyer, chain)) as never;
+    expect(await till.confirm(paymentId, option.id, results)).toMatchObject({ ok: false, code: "invalid_params" });
+  });
+});
+
+test("transfers of different kinds share one transaction", async () => {
+  const buyers = [await fundBuyer(chain), await makeBuyer(assets.permit), await fundBuyer(chain)];
+  const attempts: string[] = [];
+  const payments: string[] = [];
+  for (const buyer of buyers) {
+    const paymentId = await till.create();
+    payments.push(paymentId);
+    attempts.push(await till.attempt(paymentId, buyer));
+  }
+  await till.verify(...attempts);
+  await till.relay();
+  await till.watch();
+  const statuses = await Promise.all(payments.map(till.status));
+  expect(statuses.map(({ state }) => state)).toEqual(["succeeded", "succeeded", "succeeded"]);
+  expect(new Set(statuses.map(({ info }) => info?.txId)).size).toBe(1);
+});

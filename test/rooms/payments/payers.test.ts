@@ -1,0 +1,142 @@
+import { concat, type Hex, keccak256, numberToHex, type PrivateKeyAccount, pad, slice } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { describe, expect, test } from "vitest";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { mintUsdc } from "../../../ops/local/usdc.ts";
+import { mintTestToken, startKinds, tokenOf } from "../../support/kinds.ts";
+import { delegate, deployFactory, deployWallet, wrapUndeployed } from "../../support/smart-wallets.ts";
+import { good, makeTill, signOption } from "../../support/till.ts";
+
+/**
+ * Whoever pays, what verification says is what the chain says: what is verified arrives, and what is refused would have
+ * been reverted (lessons: signature passes verify, fails on chain; wallets that are not deployed; delegated keys).
+ */
+const kinds = await startKinds();
+const { chain } = kinds;
+const { client } = chain;
+const [allowed, unknown] = [await deployFactory(chain), await deployFactory(chain)];
+const till = await makeTill(chain, {
+  change: { ...kinds.change, walletFactories: [allowed.address] },
+  assets: [kinds.assets.usdc, kinds.assets.permit],
+});
+
+/** The test token's allowances: after its name, its symbol and its balances. */
+const ALLOWANCES_SLOT = pad("0x3");
+const slotOf = (key: Hex, slot: Hex) => keccak256(concat([pad(key), slot]));
+
+/** Who pays: an address, and how it signs once its owner's key has. */
+type Payer = { address: Hex; key: PrivateKeyAccount; finish: (signature: Hex) => Hex };
+
+const same = (signature: Hex) => signature;
+const newOwner = () => privateKeyToAccount(newKey().privateKey);
+const withV = (signature: Hex, v: number) => concat([slice(signature, 0, 64), numberToHex(v, { size: 1 })]);
+const vOf = (signature: Hex) => Number(slice(signature, 64)) - 27;
+const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+/** The same signature's twin with a high s. */
+const twin = (signature: Hex) =>
+  concat([
+    slice(signature, 0, 32),
+    numberToHex(N - BigInt(slice(signature, 32, 64)), { size: 32 }),
+    numberToHex(28 - vOf(signature), { size: 1 }),
+  ]);
+
+const plain = (finish: (signature: Hex) => Hex) => async (): Promise<Payer> => {
+  const key = newOwner();
+  return { address: key.address.toLowerCase() as Hex, key, finish };
+};
+const delegated = (name: "Delegate" | "SilentDelegate") => async (): Promise<Payer> => {
+  const payer = await plain(same)();
+  await delegate(chain, payer.key, name);
+  return payer;
+};
+const deployed =
+  (by: "owner" | "stranger", wrap = false) =>
+  async (): Promise<Payer> => {
+    const owner = newOwner();
+    const address = await deployWallet(chain, allowed, owner.address);
+    const finish = (signature: Hex) => (wrap ? wrapUndeployed(unknown, owner.address, signature) : signature);
+    return { address, key: by === "owner" ? owner : newOwner(), finish };
+  };
+const undeployed = (factory: typeof allowed, by: "owner" | "stranger") => async (): Promise<Payer> => {
+  const owner = newOwner();
+  const finish = (signature: Hex) => wrapUndeployed(factory, owner.address, signature);
+  return { address: await factory.addressOf(owner.address), key: by === "owner" ? owner : newOwner(), finish };
+};
+
+const cells: [string, () => Promise<Payer>, "pays" | string][] = [
+  ["a plain key", plain(same), "pays"],
+  ["a plain key that writes v as 0 or 1", plain((signature) => withV(signature, vOf(signature))), "pays"],
+  ["a plain key with v of 29", plain((signature) => withV(signature, 29)), "last byte"],
+  ["a plain key with a high s", plain(twin), "upper half"],
+  ["a plain key with a byte more", plain((signature) => `${signature}00`), "65 bytes"],
+  ["a delegated key whose code takes its signature", delegated("Delegate"), "pays"],
+  ["a delegated key whose code takes none", delegated("SilentDelegate"), "would fail"],
+  ["a deployed wallet by its owner", deployed("owner"), "pays"],
+  ["a deployed wallet that still signs as if it were not", deployed("owner", true), "pays"],
+  ["a deployed wallet by a stranger", deployed("stranger"), "would fail"],
+  ["an undeployed wallet of an allowed factory", undeployed(allowed, "owner"), "pays"],
+  ["an undeployed wallet of an allowed factory, by a stranger", undeployed(allowed, "stranger"), "would fail"],
+  ["an undeployed wallet of a factory that nobody allowed", undeployed(unknown, "owner"), "not allowed"],
+];
+
+describe.each(["usdc", "permit"] as const)("with %s,", (name) => {
+  const asset = kinds.assets[name];
+
+  /** Money, and for Permit2 an allowance, which a wallet would have from before. */
+  const prepare = async ({ address }: Payer) => {
+    if (name === "usdc") return mintUsdc(client, chain.contracts.token, [address], 1_000_000_000n);
+    await mintTestToken(chain, asset, address);
+    // Written where the token keeps it: a wallet that is not deployed cannot send an approval.
+    const index = slotOf(kinds.permit2, slotOf(address, ALLOWANCES_SLOT));
+    await client.setStorageAt({ address: tokenOf(asset), index, value: `0x${"ff".repeat(32)}` });
+  };
+
+  test.each(cells)("%s", async (_who, make, end) => {
+    const payer = await make();
+    await prepare(payer);
+    const paymentId = await till.create();
+    const [option] = await till.offer(paymentId, payer);
+    if (!option) throw new Error("there is no way to pay");
+    const [signed] = await signOption(option, payer.key);
+    const results = [{ type: "walletRpc" as const, data: [payer.finish(signed?.data[0] as Hex)] }];
+    const { attemptId } = good(await till.confirm(paymentId, option.id, results));
+    await till.verify(attemptId ?? "");
+    if (end !== "pays") {
+      expect(await till.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining(end) });
+      expect((await till.status(paymentId)).state).toBe("requires_action");
+      return;
+    }
+    expect(await till.verdict(attemptId ?? "")).toBe("verified");
+    await till.relay();
+    await till.watch();
+    expect((await till.status(paymentId)).state).toBe("succeeded");
+  });
+});
+
+test("a factory that nobody allowed is never called", async () => {
+  expect(await unknown.calls()).toBe(0n);
+});
+
+test("a wallet that is code goes alone, and the others share a transaction", async () => {
+  const payers = [await plain(same)(), await deployed("owner")(), await plain(same)()];
+  await mintUsdc(
+    client,
+    chain.contracts.token,
+    payers.map(({ address }) => address),
+    1_000_000_000n,
+  );
+  const payments: string[] = [];
+  for (const payer of payers) {
+    const paymentId = await till.create();
+    payments.push(paymentId);
+    const [option] = await till.offer(paymentId, payer);
+    if (!option) throw new Error("there is no way to pay");
+    const { attemptId } = good(await till.confirm(paymentId, option.id, await signOption(option, payer.key)));
+    await till.verify(attemptId ?? "");
+  }
+  await till.relay();
+  await till.watch();
+  const hashes = (await Promise.all(payments.map(till.status))).map(({ info }) => info?.txId);
+  expect(hashes[0]).toBe(hashes[2]);
+  expect(hashes[1]).not.toBe(hashes[0]);
+});
