@@ -46,28 +46,28 @@ export async function insertGroups(db: Db, groups: readonly Group[], at: Date): 
 export type Credit = { merchantId: string; asset: string; amount: bigint };
 
 /**
- * Adds to merchants' balances and takes a settlement number for each credit. Gives the number per credit, in order.
- * Rows are touched in a fixed order, so that two bookings cannot wait for each other.
+ * Adds to merchants' balances and takes so many settlement numbers with each credit. Gives the first of them per
+ * credit, in order. Rows are touched in a fixed order, so that two bookings cannot wait for each other.
  */
-export async function creditMerchants(db: Db, credits: readonly Credit[]): Promise<number[]> {
-  const byBalance = Map.groupBy(credits, (credit) => `${credit.merchantId} ${credit.asset}`);
-  const numbers = new Map<Credit, number>();
-  for (const key of [...byBalance.keys()].sort()) {
-    const group = byBalance.get(key) ?? [];
-    const [first] = group;
-    if (!first) continue;
-    const total = group.reduce((sum, credit) => sum + credit.amount, 0n);
+export async function creditMerchants(
+  db: Db,
+  credits: readonly (Credit & { settlements: number })[],
+): Promise<number[]> {
+  const first = new Map<Credit, number>();
+  for (const credit of credits.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
+    const { merchantId, asset, amount, settlements } = credit;
     const { rows } = await sql<{ next: number }>`
       insert into merchant_balance as b (merchant_id, asset, amount, next_settlement)
-      values (${first.merchantId}, ${first.asset}, ${total}, ${group.length + 1})
+      values (${merchantId}, ${asset}, ${amount}, ${settlements + 1})
       on conflict (merchant_id, asset) do update
-      set amount = b.amount + excluded.amount, next_settlement = b.next_settlement + ${group.length}
+      set amount = b.amount + excluded.amount, next_settlement = b.next_settlement + ${settlements}
       returning next_settlement as next`.execute(db);
-    const next = rows[0]?.next ?? 0;
-    for (const [index, credit] of group.entries()) numbers.set(credit, next - group.length + index);
+    first.set(credit, (rows[0]?.next ?? 0) - settlements);
   }
-  return credits.map((credit) => numbers.get(credit) ?? 0);
+  return credits.map((credit) => first.get(credit) ?? 0);
 }
+
+const keyOf = ({ merchantId, asset }: Credit) => `${merchantId} ${asset}`;
 
 /** Takes from a merchant's balance. False, and nothing taken, when there is less than that. */
 export async function debitMerchant(db: Db, debit: Credit): Promise<boolean> {

@@ -307,6 +307,11 @@ create table settlement_destination (
   destination text not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  gather_ms integer,
+  gather_amount numeric(78,0),
+  CHECK (((gather_amount IS NULL) OR (gather_ms IS NOT NULL))),
+  CHECK ((gather_amount > (0)::numeric)),
+  CHECK ((gather_ms > 0)),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id),
   UNIQUE (merchant_id, asset)
@@ -470,6 +475,7 @@ CREATE INDEX webhook_delivery_given_up ON public.webhook_delivery USING btree (e
 CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (endpoint_id, at);
 CREATE INDEX webhook_delivery_pending ON public.webhook_delivery USING btree (at) WHERE (state = 'pending'::text);
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
+CREATE UNIQUE INDEX settlement_gathering ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'gathering'::text);
 CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);

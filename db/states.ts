@@ -49,9 +49,10 @@ export const machines = {
     final: ["accepted"],
     replaced: ["accepted"],
   },
-  /** The payout of what a merchant is owed. */
+  /** The payout of what a merchant is owed. `gathering`: more may still be added to it. */
   settlement: {
-    new: ["due"],
+    new: ["due", "gathering"],
+    gathering: ["due"],
     due: ["paying"],
     paying: ["paid"],
     paid: [],

@@ -64,6 +64,10 @@ export type Tables = {
     merchant_id: string;
     asset: string;
     destination: string;
+    /** A payout gathers what comes within so long, milliseconds; null pays each payment out at once. */
+    gather_ms: number | null;
+    /** It is paid out before that time when it has come to so much, minor units. */
+    gather_amount: bigint | null;
     created_at: Date;
     updated_at: Date;
   };

@@ -105,7 +105,7 @@ export async function listDueEvents(
       p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
       ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
       coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
-      g.tx_hash as "settledTxId", s.asset as "settledAsset", s.amount as "settledAmount"
+      g.tx_hash as "settledTxId", s.asset as "settledAsset", p.paid_amount as "settledAmount"
     from (
       select * from webhook_delivery
       where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])

@@ -36,7 +36,7 @@ async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly Conf
     }
     if (settled > 0) deps.metrics.settlementMoves.inc({ mode: "live", from: "paying", to: "paid" }, settled);
     void deps.announce(paid.succeeded.map(({ payment }) => payment.id));
-    const [first, ...others] = paid.settlements.map(({ id }) => id);
+    const [first, ...others] = paid.due;
     if (first) void deps.ring("settle", [{ data: { settlementIds: [first, ...others] } }]);
   };
 }

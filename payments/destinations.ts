@@ -95,6 +95,28 @@ export async function changeDestination(
   return done({ id, asset, destination });
 }
 
+/**
+ * Pays out what several payments owe in one transfer: so long after the first of them (milliseconds), or when they come
+ * to an amount (minor units), whichever is first; without `gather` each at once. What gathers already is paid when due.
+ */
+export async function gatherPayouts(
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; gather: { ms: number; amount: bigint | null } | undefined },
+): Promise<Result<{ id: string; asset: string; seconds: number | null; amount: bigint | null }>> {
+  const { merchantId, id, gather } = args;
+  return changeAlone(deps, args, async (db) => {
+    const row = await db
+      .updateTable("settlement_destination")
+      .set({ gather_ms: gather?.ms ?? null, gather_amount: gather?.amount ?? null, updated_at: deps.now() })
+      .where("id", "=", id)
+      .where("merchant_id", "=", merchantId)
+      .returning("asset")
+      .executeTakeFirst();
+    if (!row) return noSuchDestination();
+    return done({ id, asset: row.asset, seconds: gather ? gather.ms / 1_000 : null, amount: gather?.amount ?? null });
+  });
+}
+
 /** Takes a destination away: the asset is no longer offered to buyers, and what is owed in it waits for a new one. */
 export async function deleteDestination(
   deps: Deps & Pick<PaymentDeps, "log">,

@@ -41,6 +41,8 @@ type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
  * keeps it from happening twice. Outcomes in the order asked.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
+  // What has gathered is closed first: from now on nothing is added to it.
+  await moveRows(deps.db, "settlement", { ids: settlementIds, from: "gathering", to: "due", at: deps.now() });
   const due = await listDueSettlements(deps.db, settlementIds);
   const outcomes = new Map<string, SettleOutcome>();
   const payouts: Payout[] = [];

@@ -1,20 +1,17 @@
 import { sql } from "kysely";
-import { creditMerchants, type Group } from "../db/ledger.ts";
+import type { Group } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { listPayments, type PaymentRow } from "../db/payments.ts";
-import { insertSettlements, type NewSettlement } from "../db/settlements.ts";
 import type { Db } from "../db/tables.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
-import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
-import { newId } from "./ids.ts";
+import type { PaymentDeps } from "./deps.ts";
 import { exceptionGroup, paymentGroup } from "./ledger.ts";
+import { type Owed, owe } from "./owe.ts";
 
 /** A payment that has succeeded now, and when its buyer had confirmed it. */
 export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
-/** What buyers' confirmed transfers come to. */
-export type Paid = { succeeded: Succeeded[]; groups: Group[]; settlements: NewSettlement[] };
-
-type Owed = { payment: PaymentRow; transfer: ConfirmedTransfer; merchantId: string; asset: string; amount: bigint };
+/** What buyers' confirmed transfers come to; `due` are settlements that may be begun at once. */
+export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
 
 /**
  * Payments whose transfers are confirmed succeed, and their merchants are owed the money. Settlement numbers follow the
@@ -26,14 +23,14 @@ export async function succeedPayments(
   db: Db,
   transfers: readonly ConfirmedTransfer[],
 ): Promise<Paid> {
-  if (transfers.length === 0) return { succeeded: [], groups: [], settlements: [] };
+  if (transfers.length === 0) return { succeeded: [], groups: [], due: [] };
   const moved = await moveSucceeded(deps, db, transfers);
-  const owed: Owed[] = [];
+  const owed: (Owed & { transfer: ConfirmedTransfer })[] = [];
   const groups: Group[] = [];
   for (const transfer of transfers) {
     const payment = moved.get(transfer.payment_id ?? "");
     if (payment) {
-      owed.push({ payment, transfer, merchantId: payment.merchant_id, asset: transfer.asset, amount: transfer.amount });
+      owed.push({ payment, transfer, asset: transfer.asset, amount: transfer.amount });
       groups.push(paymentGroup(transfer, payment.merchant_id));
     } else {
       deps.log.error(
@@ -43,14 +40,14 @@ export async function succeedPayments(
       groups.push(exceptionGroup(transfer));
     }
   }
-  const settlements = await owe(deps, db, owed);
+  const due = await owe(deps, db, owed);
   const confirmedAt = await readConfirmTimes(db, [...moved.keys()]);
   const succeeded = owed.map(({ payment, transfer }) => ({
     payment,
     confirmedAt: confirmedAt.get(payment.id) ?? payment.created_at,
     chain: transfer.chain,
   }));
-  return { succeeded, groups, settlements };
+  return { succeeded, groups, due };
 }
 
 /** The payments that moved, by id. */
@@ -68,19 +65,6 @@ async function moveSucceeded(
   const set = { tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
   return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
-}
-
-/** Adds to what merchants are owed, and writes a settlement that is due for each payment. */
-async function owe(deps: PaymentDeps, db: Db, owed: readonly Owed[]): Promise<NewSettlement[]> {
-  const at = deps.now();
-  const numbers = await creditMerchants(db, owed);
-  const settlements = owed.map(({ payment, merchantId, asset, amount }, index) => {
-    const number = numbers[index];
-    if (number === undefined) throw new Error(`no settlement number for payment ${payment.id}`);
-    return { id: newId("stl"), merchantId, mode: payment.mode, asset, amount, number, paymentId: payment.id };
-  });
-  await insertSettlements(db, settlements, { at, dueAt: new Date(at.getTime() + RING_AGAIN_MS) });
-  return settlements;
 }
 
 /** When each payment's verified confirm was taken. */

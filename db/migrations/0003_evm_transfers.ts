@@ -15,6 +15,13 @@ const statements = [
     add column permit bytea,
     add column smart_wallet boolean not null default false,
     alter column signature drop not null`,
+  // Payouts that gather what several payments owe
+  `alter table settlement_destination
+    add column gather_ms integer check (gather_ms > 0),
+    add column gather_amount numeric(78,0) check (gather_amount > 0),
+    add check (gather_amount is null or gather_ms is not null)`,
+  "create unique index settlement_gathering on settlement (merchant_id, asset) where state = 'gathering'",
+
   // Money that nobody asked for, until it is in the books
   "alter table sighting add column booked boolean not null default false",
   `create index sighting_stray on sighting (chain, block_number)

@@ -4,6 +4,7 @@ import {
   addDestinations,
   changeDestination,
   deleteDestination,
+  gatherPayouts,
   listDestinations,
 } from "../../payments/destinations.ts";
 import {
@@ -15,7 +16,7 @@ import {
 } from "../../payments/merchants.ts";
 import { findMerchantOwner } from "../../payments/operators.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/policies.ts";
-import { need, oneOf, RefusedError, runs, show, type Tool, UsageError } from "./tool.ts";
+import { need, oneOf, RefusedError, runs, show, type Tool, UsageError, wholeNumber } from "./tool.ts";
 
 const mode = oneOf("live", "test");
 
@@ -111,6 +112,33 @@ function addDestinationCommands(program: Command): void {
         await changeDestination({ ...tool, log }, { ...(await own(tool, merchant)), id, destination }),
       );
       await tool.record(`destinations change ${id}`, merchant);
+      return { value };
+    },
+  );
+  runs(
+    destinations
+      .command("gather <merchant> <destination>")
+      .description("pay out what several payments owe in one transfer, instead of each at once")
+      .option("--seconds <number>", "so long after the first of them", wholeNumber, "600")
+      .option("--amount <value>", "or when they come to so much, in minor units")
+      .addHelpText(
+        "after",
+        "\nGo back to paying at once:\n  npm run admin -- destinations at-once <merchant> <destination>",
+      ),
+    async (tool, [merchantId = "", id = ""], { seconds, amount }) => {
+      if (amount !== undefined && !/^[1-9]\d{0,77}$/.test(amount))
+        throw new UsageError("--amount: expected minor units");
+      const gather = { ms: Number(seconds) * 1_000, amount: amount === undefined ? null : BigInt(amount) };
+      const value = need(await gatherPayouts(tool, { ...(await own(tool, merchantId)), id, gather }));
+      await tool.record(`destinations gather ${id}`, merchantId);
+      return { value };
+    },
+  );
+  runs(
+    destinations.command("at-once <merchant> <destination>").description("pay out each payment as soon as it succeeds"),
+    async (tool, [merchantId = "", id = ""]) => {
+      const value = need(await gatherPayouts(tool, { ...(await own(tool, merchantId)), id, gather: undefined }));
+      await tool.record(`destinations at-once ${id}`, merchantId);
       return { value };
     },
   );

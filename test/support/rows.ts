@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { ensureLane } from "../../db/lanes.ts";
 import { insertPayment } from "../../db/payments.ts";
-import { insertSettlements } from "../../db/settlements.ts";
+import { insertSettlements, tieSettlements } from "../../db/settlements.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { insertTransfers } from "../../db/transfers.ts";
@@ -140,8 +140,9 @@ export async function insertSettlementRow(
     asset: more.asset ?? someAsset,
     number: more.number ?? 1,
     amount: more.amount ?? 1n,
-    paymentId,
+    dueAt: more.dueAt ?? new Date(),
   };
-  await insertSettlements(db, [settlement], { at: new Date(), dueAt: more.dueAt ?? new Date() });
+  await insertSettlements(db, [settlement], new Date());
+  await tieSettlements(db, [{ paymentId, settlementId: id }]);
   return id;
 }

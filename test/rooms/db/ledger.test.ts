@@ -57,7 +57,7 @@ describe("a booking", () => {
 describe("a merchant's balance", () => {
   test("never goes below zero, however many payouts race for it", async () => {
     const { merchantId } = await insertMerchant(db);
-    await creditMerchants(db, [{ merchantId, asset, amount: 105n }]);
+    await creditMerchants(db, [{ merchantId, asset, amount: 105n, settlements: 1 }]);
     const taken = await Promise.all(
       Array.from({ length: 50 }, () => debitMerchant(db, { merchantId, asset, amount: 10n })),
     );
@@ -68,7 +68,7 @@ describe("a merchant's balance", () => {
   test("pays out to the last unit, and not from another asset or for a merchant without one", async () => {
     const { merchantId } = await insertMerchant(db);
     expect(await debitMerchant(db, { merchantId, asset, amount: 1n })).toBe(false);
-    await creditMerchants(db, [{ merchantId, asset, amount: 7n }]);
+    await creditMerchants(db, [{ merchantId, asset, amount: 7n, settlements: 1 }]);
     expect(await debitMerchant(db, { merchantId, asset: "other", amount: 7n })).toBe(false);
     expect(await debitMerchant(db, { merchantId, asset, amount: 7n })).toBe(true);
     expect((await balanceOf(merchantId))?.amount).toBe(0n);
@@ -80,7 +80,8 @@ describe("a merchant's balance", () => {
     const rounds = Array.from({ length: 20 }, (_, round) => {
       // Each transaction credits them in another order, some of them twice.
       const order = [...ids, ids[round % 3] as string];
-      const credits = (round % 2 ? order : order.toReversed()).map((merchantId) => ({ merchantId, asset, amount: 3n }));
+      const turned = round % 2 ? order : order.toReversed();
+      const credits = turned.map((merchantId) => ({ merchantId, asset, amount: 3n, settlements: 1 }));
       return db
         .transaction()
         .execute((trx) => creditMerchants(trx, credits))

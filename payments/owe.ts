@@ -1,0 +1,104 @@
+import { creditMerchants } from "../db/ledger.ts";
+import type { PaymentRow } from "../db/payments.ts";
+import {
+  addToGathering,
+  beginGathering,
+  type Gathering,
+  insertSettlements,
+  listGatherings,
+  type NewSettlement,
+  tieSettlements,
+} from "../db/settlements.ts";
+import type { Db } from "../db/tables.ts";
+import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
+import { newId } from "./ids.ts";
+
+/** What one payment that has succeeded owes its merchant, minor units of the asset it was paid in. */
+export type Owed = { payment: PaymentRow; asset: string; amount: bigint };
+type Tie = { paymentId: string; settlementId: string };
+type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly Owed[] };
+
+/**
+ * Adds to what merchants are owed, and ties each payment to the settlement that pays it out: one of its own, or the one
+ * that gathers for its merchant and asset. Settlement numbers follow the order of the chain. Gives the settlements that
+ * may be begun at once.
+ */
+export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly Owed[]): Promise<string[]> {
+  const gatherings = await listGatherings(
+    db,
+    owed.map(({ payment }) => payment.merchant_id),
+  );
+  const due: string[] = [];
+  const ties: Tie[] = [];
+  // In one order for everybody, so that two bookings cannot wait for each other.
+  for (const group of groupByBalance(owed)) {
+    const policy = gatherings.find(({ merchantId, asset }) => merchantId === group.merchantId && asset === group.asset);
+    const { settlements, settlementOf } = policy
+      ? await gather(deps, db, group, policy)
+      : await settleEach(deps, db, group);
+    due.push(...settlements);
+    for (const one of group.owed) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
+  }
+  await tieSettlements(db, ties);
+  return due;
+}
+
+function groupByBalance(owed: readonly Owed[]): Group[] {
+  const groups = Map.groupBy(owed, ({ payment, asset }) => `${payment.merchant_id} ${asset}`);
+  return [...groups.keys()].sort().map((key) => {
+    const [merchantId = "", asset = ""] = key.split(" ");
+    const all = groups.get(key) ?? [];
+    return { merchantId, asset, amount: all.reduce((sum, { amount }) => sum + amount, 0n), owed: all };
+  });
+}
+
+type Settled = { settlements: string[]; settlementOf: (owed: Owed) => string };
+
+/** A settlement for each payment, due at once. */
+async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group): Promise<Settled> {
+  const at = deps.now();
+  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: group.owed.length }]);
+  const dueAt = new Date(at.getTime() + RING_AGAIN_MS);
+  const rows = new Map(
+    group.owed.map((one, index): [Owed, NewSettlement] => {
+      const { merchantId, asset } = group;
+      const { mode } = one.payment;
+      return [one, { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt }];
+    }),
+  );
+  await insertSettlements(db, [...rows.values()], at);
+  return {
+    settlements: [...rows.values()].map(({ id }) => id),
+    settlementOf: (one) => rows.get(one)?.id ?? "",
+  };
+}
+
+/** One settlement for all of them and for those to come, until it is old or large enough. */
+async function gather(
+  deps: Pick<PaymentDeps, "now">,
+  db: Db,
+  group: Group,
+  policy: { ms: number; amount: bigint | null },
+): Promise<Settled> {
+  const at = deps.now();
+  const { merchantId, asset, amount } = group;
+  const open = await addToGathering(db, { merchantId, asset, amount, limit: policy.amount, at });
+  const [number = 0] = await creditMerchants(db, [{ ...group, settlements: open ? 0 : 1 }]);
+  const gathering = open ?? (await beginNew(db, { group, policy, number, at }));
+  return {
+    settlements: gathering.dueAt <= at ? [gathering.id] : [],
+    settlementOf: () => gathering.id,
+  };
+}
+
+function beginNew(
+  db: Db,
+  args: { group: Group; policy: { ms: number; amount: bigint | null }; number: number; at: Date },
+): Promise<Gathering> {
+  const { group, policy, number, at } = args;
+  const { merchantId, asset, amount } = group;
+  const mode = group.owed[0]?.payment.mode ?? "live";
+  const isEnough = policy.amount !== null && amount >= policy.amount;
+  const dueAt = isEnough ? at : new Date(at.getTime() + policy.ms);
+  return beginGathering(db, { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt }, at);
+}
