@@ -62,13 +62,14 @@ progress.print(
 );
 process.exit(failed.length === 0 ? 0 : 1);
 
-function print({ seed, violations, injected, ends, quietMs, outlivedMs }: Outcome): void {
+function print({ seed, violations, injected, bites, ends, quietMs, outlivedMs }: Outcome): void {
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ");
   progress.print(`seed ${seed}: payments ${list(ends)}`);
   progress.print(`  faults: ${list(countOf(injected.map(({ fault }) => fault)))}`);
+  progress.print(`  felt: ${list(bites)}`);
   progress.print(
     `  quiet ${seconds(quietMs)} after the last one; what could not be paid ended ${seconds(outlivedMs)} after its time`,
   );

@@ -95,3 +95,19 @@ export async function readRows(databaseUrl: string): Promise<Rows> {
 function toValue(key: string, value: unknown): unknown {
   return big.has(key) && typeof value === "string" ? BigInt(value) : value;
 }
+
+/** How often the faults were felt: a run in which nothing bites proves nothing. */
+export async function countBites(databaseUrl: string): Promise<Record<string, number>> {
+  const [row] = await execute(
+    databaseUrl,
+    `select (select count(*) from transaction where replacement > 0)::int as "transactions replaced",
+      (select count(*) from sighting where orphaned)::int as "sightings orphaned",
+      (select count(*) from event where machine = 'transfer' and from_state = 'carried' and to_state = 'ready')::int as "transfers taken out",
+      (select count(*) from transfer where troubles > 0)::int as "transfers held",
+      (select count(*) from transfer t join sighting s on s.transfer_id = t.id and not s.orphaned
+        where not exists (select from transaction x where x.hash = s.tx_hash))::int as "relayed by strangers",
+      (select count(*) from event where machine = 'attempt' and to_state = 'refused')::int as "attempts refused",
+      (select coalesce(sum(fence), 0) from lane)::int as "lanes taken"`,
+  );
+  return row as Record<string, number>;
+}

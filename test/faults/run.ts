@@ -9,8 +9,8 @@ import { makePayers } from "./payers.ts";
 import { planPayments } from "./plan.ts";
 import { secondsToOutlive, waitQuiet } from "./quiet.ts";
 import { createRandom } from "./random.ts";
-import { readRows } from "./rows.ts";
-import { bringUp, feeCeiling, type Stage } from "./stage.ts";
+import { countBites, readRows } from "./rows.ts";
+import { bringUp, feeCeiling, finalityBlocks, type Stage } from "./stage.ts";
 import type { History } from "./told.ts";
 
 export type RunOptions = { seed: number; payments: number; workers: number; dir: string; say: Say };
@@ -20,6 +20,8 @@ export type Outcome = {
   /** Sentences, one per broken invariant; none is what we want. */
   violations: string[];
   injected: Injected[];
+  /** How often they were felt. */
+  bites: Record<string, number>;
   /** How many payments ended how. */
   ends: Record<string, number>;
   /** Milliseconds from the last fault until everything that could end had ended and was paid out. */
@@ -33,6 +35,8 @@ const quietWithinMs = 60_000;
 /** A run is at least this long, so that every fault has its turn while payments flow. */
 const leastMs = 20_000;
 const paymentEveryMs = 125;
+/** Even while everything breaks, a wallet gets its first confirm out within this time. */
+const unsentMs = 60_000;
 
 /** One run: brings everything up, lets payments flow while everything breaks, waits until it is quiet, and judges. */
 export async function runSeed(options: RunOptions): Promise<Outcome> {
@@ -50,6 +54,8 @@ async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<O
   const plans = planPayments(random.branch("plans"), { payments, everyMs });
   say(`funding the buyers of ${payments} payments`);
   const payers = await makePayers(stage, plans, random.branch("payers"));
+  // What everybody was given must not go with the first reorg.
+  await stage.chain.client.mine({ blocks: finalityBlocks });
   const since = Number(await stage.chain.client.getBlockNumber());
   const miner = await stage.startMiner();
   const calledOff = new AbortController();
@@ -60,7 +66,11 @@ async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<O
   // Heard where it is waited for; until then a failed journey must not end the process.
   load.over.catch(() => undefined);
   try {
-    const injected = await breakThings({ stage, miner, random: random.branch("nemesis"), signal }, load.sent);
+    const slow: string[] = [];
+    const sent = within(payments * everyMs + unsentMs, "sending every confirm", load.sent).catch((error: unknown) => {
+      slow.push(`answers: ${error}`);
+    });
+    const injected = await breakThings({ stage, miner, random: random.branch("nemesis"), signal }, sent);
     say(`${injected.length} faults are over; waiting for quiet`);
     const waiting = () => load.history.asked.flatMap(({ paymentId, kind }) => (/for good/.test(kind) ? paymentId : []));
     const quiet = await waitQuiet(stage.postgres.url, { except: waiting(), withinMs: quietWithinMs });
@@ -75,8 +85,9 @@ async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<O
     const evidence = await gather(stage, since, load.history);
     const ends = countOf(evidence.rows.payments.map(({ state }) => state));
     const late = [...quiet.open, ...outlived.open].map((what) => `a minute after the last fault: ${what}`);
-    const violations = [...late, ...deaf, ...findViolations(evidence)];
-    return { seed, violations, injected, ends, quietMs: quiet.ms, outlivedMs: outlived.ms };
+    const violations = [...slow, ...late, ...deaf, ...findViolations(evidence)];
+    const bites = await countBites(stage.postgres.url);
+    return { seed, violations, injected, bites, ends, quietMs: quiet.ms, outlivedMs: outlived.ms };
   } finally {
     calledOff.abort();
   }
