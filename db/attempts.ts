@@ -2,6 +2,7 @@ import { type Insertable, type Selectable, sql } from "kysely";
 import { listOptionsById, type OptionRow } from "./options.ts";
 import { listPayments, type PaymentRow } from "./payments.ts";
 import type { Db, Tables } from "./tables.ts";
+import { statementTogether } from "./together.ts";
 
 export type AttemptRow = Selectable<Tables["attempt"]>;
 
@@ -10,29 +11,46 @@ export async function findAttemptByDigest(
   db: Db,
   args: { paymentId: string; digest: Buffer },
 ): Promise<AttemptRow | undefined> {
-  return db
+  const rows = await readByPayment(db, args.paymentId);
+  return rows.find((row) => row.digest.equals(args.digest));
+}
+
+/** Confirms of the same moment share a statement. */
+const readByPayment = statementTogether(async (db: Db, paymentIds: readonly string[]) => {
+  const rows = await db
     .selectFrom("attempt")
     .selectAll()
-    .where("payment_id", "=", args.paymentId)
-    .where("digest", "=", args.digest)
-    .executeTakeFirst();
-}
+    .where(sql<boolean>`payment_id = any(${paymentIds})`)
+    .execute();
+  const byPayment = Map.groupBy(rows, (row) => row.payment_id);
+  return paymentIds.map((id) => byPayment.get(id) ?? []);
+});
 
-/** Writes an attempt; false when the same confirm has been written meanwhile. */
-export async function insertAttempt(db: Db, row: Insertable<Tables["attempt"]>): Promise<boolean> {
-  const inserted = await db
-    .insertInto("attempt")
-    .values(row)
-    .onConflict((conflict) => conflict.columns(["payment_id", "digest"]).doNothing())
-    .returning("id")
-    .executeTakeFirst();
-  return inserted !== undefined;
-}
+/**
+ * Writes an attempt; false when the same confirm has been written meanwhile. Those of the same moment share a statement
+ * and a commit.
+ */
+export const insertAttempt: (db: Db, row: Insertable<Tables["attempt"]>) => Promise<boolean> = statementTogether(
+  async (db, rows) => {
+    const inserted = await db
+      .insertInto("attempt")
+      .values([...rows])
+      .onConflict((conflict) => conflict.columns(["payment_id", "digest"]).doNothing())
+      .returning("id")
+      .execute();
+    const ids = new Set(inserted.map(({ id }) => id));
+    return rows.map(({ id }) => ids.has(id));
+  },
+);
 
-/** Where an attempt stands. */
-export async function findAttempt(db: Db, id: string): Promise<AttemptRow | undefined> {
-  return db.selectFrom("attempt").selectAll().where("id", "=", id).executeTakeFirst();
-}
+/** Where an attempt stands. Those that are asked for at the same moment share a statement. */
+export const findAttempt: (db: Db, id: string) => Promise<AttemptRow | undefined> = statementTogether(
+  async (db, ids) => {
+    const rows = await db.selectFrom("attempt").selectAll().where(sql<boolean>`id = any(${ids})`).execute();
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => byId.get(id));
+  },
+);
 
 /** True when a payment's verified attempt was opened by the money itself, and by no confirm. */
 export async function isOpenedByChain(db: Db, paymentId: string): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
+import { statementTogether } from "./together.ts";
 
 export type OptionRow = Selectable<Tables["payment_option"]>;
 
@@ -29,13 +30,15 @@ export async function upsertOptions(
 
 /** An option of a payment. */
 export async function findOption(db: Db, args: { id: string; paymentId: string }): Promise<OptionRow | undefined> {
-  return db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", args.id)
-    .where("payment_id", "=", args.paymentId)
-    .executeTakeFirst();
+  const row = await readOption(db, args.id);
+  return row?.payment_id === args.paymentId ? row : undefined;
 }
+
+/** Confirms of the same moment share a statement. */
+const readOption = statementTogether(async (db: Db, ids: readonly string[]) => {
+  const byId = new Map((await listOptionsById(db, ids)).map((row) => [row.id, row]));
+  return ids.map((id) => byId.get(id));
+});
 
 /** Options by id. */
 export async function listOptionsById(db: Db, ids: readonly string[]): Promise<OptionRow[]> {

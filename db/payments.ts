@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Mode, Tables } from "./tables.ts";
+import { statementTogether } from "./together.ts";
 
 export type PaymentRow = Selectable<Tables["payment"]>;
 /** A payment with what is shown of its merchant. */
@@ -15,19 +16,26 @@ export async function findPayment(
   db: Db,
   args: { id: string; mode: Mode; merchant?: { accountId: string; merchantId: string } | undefined },
 ): Promise<PaymentWithMerchant | undefined> {
-  let query = db
+  const row = await readWithMerchant(db, args.id);
+  if (row?.mode !== args.mode) return undefined;
+  const { merchant } = args;
+  const isTheirs =
+    merchant === undefined || (row.account_id === merchant.accountId && row.merchant_id === merchant.merchantId);
+  return isTheirs ? row : undefined;
+}
+
+/** Calls of the same moment share a statement: every poll and every confirm asks for a payment. */
+const readWithMerchant = statementTogether(async (db: Db, ids: readonly string[]) => {
+  const rows: PaymentWithMerchant[] = await db
     .selectFrom("payment as p")
     .innerJoin("merchant as m", "m.id", "p.merchant_id")
     .selectAll("p")
     .select(["m.name as merchant_name", "m.logo_id as merchant_logo_id"])
-    .where("p.id", "=", args.id)
-    .where("p.mode", "=", args.mode);
-  if (args.merchant)
-    query = query
-      .where("p.account_id", "=", args.merchant.accountId)
-      .where("p.merchant_id", "=", args.merchant.merchantId);
-  return query.executeTakeFirst();
-}
+    .where(sql<boolean>`p.id = any(${ids})`)
+    .execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => byId.get(id));
+});
 
 /** The transaction that has paid a settlement out; undefined until it is confirmed. */
 export async function findPayout(db: Db, settlementId: string): Promise<{ txHash: string } | undefined> {

@@ -1,5 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Mode } from "../db/tables.ts";
+import { sql } from "kysely";
+import type { Db, Mode } from "../db/tables.ts";
+import { statementTogether } from "../db/together.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 
@@ -61,18 +63,24 @@ export async function createAppId(deps: Deps, args: { accountId: string; mode: M
 /** Whose key this is; undefined when nobody's, or revoked. */
 export async function findCallerByKey(deps: Pick<PaymentDeps, "db">, key: string): Promise<Caller | undefined> {
   const hash = hashKey(key);
-  const row = await deps.db
-    .selectFrom("api_key as k")
-    .innerJoin("account as a", "a.id", "k.account_id")
-    .selectAll("k")
-    .select("a.api_version")
-    .where("k.hash", "=", hash)
-    .where("k.revoked_at", "is", null)
-    .executeTakeFirst();
+  const row = await readKey(deps.db, hash);
   if (!row || !timingSafeEqual(row.hash, hash)) return undefined;
   const { account_id: accountId, mode, scopes, id: keyId, api_version: version } = row;
   return { accountId, mode, scopes: scopes as Scope[], keyId, version };
 }
+
+/** Every call proves itself; those of the same moment share a statement. */
+const readKey = statementTogether(async (db: Db, hashes: readonly Buffer[]) => {
+  const rows = await db
+    .selectFrom("api_key as k")
+    .innerJoin("account as a", "a.id", "k.account_id")
+    .selectAll("k")
+    .select("a.api_version")
+    .where(sql<boolean>`k.hash = any(${hashes})`)
+    .where("k.revoked_at", "is", null)
+    .execute();
+  return hashes.map((hash) => rows.find((row) => row.hash.equals(hash)));
+});
 
 /** Whose app id this is; undefined when nobody's, or revoked. */
 export async function findCallerByApp(deps: Pick<PaymentDeps, "db">, appId: string): Promise<Caller | undefined> {

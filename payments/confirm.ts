@@ -27,13 +27,16 @@ export type Confirm = {
  * confirm once a payment is being paid. Nothing that is refused here changes the payment.
  */
 export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
-  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
-  if (!payment) return refuse("payment_not_found", "no such payment");
   const digest = createHash("sha256")
     .update(JSON.stringify([args.optionId, args.results]))
     .digest();
-
-  const before = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
+  const { paymentId } = args;
+  const [payment, before, option] = await Promise.all([
+    findPayment(deps.db, { id: paymentId, mode: args.mode }),
+    findAttemptByDigest(deps.db, { paymentId, digest }),
+    findOption(deps.db, { id: args.optionId, paymentId }),
+  ]);
+  if (!payment) return refuse("payment_not_found", "no such payment");
   if (before) return done({ attemptId: payment.state === "requires_action" ? await resume(deps, before) : null });
   const closed = findClosed(payment, deps.now());
   if (closed) {
@@ -41,7 +44,6 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     const isPaying = payment.option_id === args.optionId && (await isOpenedByChain(deps.db, payment.id));
     return isPaying ? done({ attemptId: null }) : closed;
   }
-  const option = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
   if (option.expires_at && option.expires_at <= deps.now())
     return refuse("quote_expired", "the option's quote has expired");

@@ -3,6 +3,7 @@ import { hexToBytes } from "viem";
 import { listWaitingAttempts, lockWaiting, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
+import { together } from "../db/together.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict, Verifier } from "../transfers/verify.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
@@ -14,6 +15,20 @@ type Deps = PaymentDeps & { verifier: Verifier };
 
 /** So long a transaction that a wallet says to have sent may be unknown to the network, milliseconds. */
 const UNKNOWN_FOR_MS = 30_000;
+
+/** Attempts judged in one go. */
+const JUDGED = 100;
+
+/** Makes what judges an attempt; those that come while some are judged are judged together afterwards. */
+export function createVerify(
+  deps: Deps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
+): (attemptId: string) => Promise<unknown> {
+  const judgeAll = async (ids: string[]) => {
+    await deps.outOfContext(() => verifyAttempts(deps, ids));
+    return ids;
+  };
+  return together(judgeAll, { most: JUDGED, isOnes: (cause) => !deps.isTransient(cause) });
+}
 
 /**
  * Judges attempts, each once: a good one moves its payment to `processing` and makes its transfer, a bad one is refused

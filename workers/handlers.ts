@@ -5,12 +5,11 @@ import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
 import { createRelay } from "../payments/relay.ts";
 import { beginSettlements } from "../payments/settle.ts";
-import { verifyAttempts } from "../payments/verify.ts";
+import { createVerify } from "../payments/verify.ts";
 import { createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
 import type { Verifier } from "../transfers/verify.ts";
-import { gather } from "./gather.ts";
 import { sweep } from "./sweep.ts";
 
 /** What the handlers hand on to the rooms they call. */
@@ -35,11 +34,7 @@ const NOT_YET_MS = 60_000;
 export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
   const watch = createWatch(deps);
-  const together = { most: 50, waitMs: 10, isOnes: (cause: unknown) => !deps.isTransient(cause) };
-  const verify = gather(async (ids: string[]) => {
-    await deps.outOfContext(() => verifyAttempts(deps, ids));
-    return ids;
-  }, together);
+  const verify = createVerify(deps);
 
   return {
     "verify-signature": async ({ attemptId }) => {

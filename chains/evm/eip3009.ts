@@ -1,13 +1,4 @@
-import {
-  concat,
-  encodeAbiParameters,
-  encodeFunctionData,
-  type Hex,
-  hashDomain,
-  keccak256,
-  numberToHex,
-  toHex,
-} from "viem";
+import { encodeFunctionData, type Hex, hashDomain, keccak256, numberToHex, toFunctionSelector, toHex } from "viem";
 import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
 import { splitSignature } from "./signature.ts";
 
@@ -54,32 +45,26 @@ export function domainSeparator(domain: TokenDomain): Hex {
   return hashDomain({ domain: { ...domain, chainId: BigInt(domain.chainId) }, types: { EIP712Domain: domainType } });
 }
 
-/** The EIP-712 digest that the payer's key signs. */
+/**
+ * The EIP-712 digest that the payer's key signs. Packed by hand: every member is one word, and this runs for each
+ * authorization that is looked at.
+ */
 export function hashAuthorization(separator: Hex, authorization: Authorization): Hex {
   const struct = keccak256(
-    encodeAbiParameters(
-      [
-        { type: "bytes32" },
-        { type: "address" },
-        { type: "address" },
-        { type: "uint256" },
-        { type: "uint256" },
-        { type: "uint256" },
-        { type: "bytes32" },
-      ],
-      [
-        TRANSFER_WITH_AUTHORIZATION_TYPEHASH,
-        authorization.from,
-        authorization.to,
-        authorization.value,
-        0n,
-        BigInt(authorization.validBefore),
-        authorization.nonce,
-      ],
-    ),
+    Buffer.from(TRANSFER_WITH_AUTHORIZATION_TYPEHASH.slice(2) + packMembers(authorization), "hex"),
   );
-  return keccak256(concat(["0x1901", separator, struct]));
+  return keccak256(Buffer.from(`1901${separator.slice(2)}${struct.slice(2)}`, "hex"));
 }
+
+/** The six members in the order of EIP-3009, a word each, as hex without 0x. */
+function packMembers({ from, to, value, validBefore, nonce }: Authorization): string {
+  return (
+    packAddress(from) + packAddress(to) + packNumber(value) + packNumber(0n) + packNumber(validBefore) + nonce.slice(2)
+  );
+}
+
+const packAddress = (address: Hex) => address.slice(2).toLowerCase().padStart(64, "0");
+const packNumber = (number: bigint | number) => number.toString(16).padStart(64, "0");
 
 /**
  * The typed data as wallets take it: a JSON text with EIP712Domain listed and amounts as 0x hex, so that no wallet's
@@ -102,24 +87,13 @@ export function typedDataJson(domain: TokenDomain, authorization: Authorization)
   });
 }
 
+/** `transferWithAuthorization` with v, r and s. */
+const SELECTOR = toFunctionSelector(tokenAbi[0]);
+
 /** Call data of `transferWithAuthorization` with v, r and s; the signature is a key's, in 65 bytes. */
 export function encodeTransfer(authorization: Authorization, signature: Hex): Hex {
   const { r, s, v } = splitSignature(signature);
-  return encodeFunctionData({
-    abi: tokenAbi,
-    functionName: "transferWithAuthorization",
-    args: [
-      authorization.from,
-      authorization.to,
-      authorization.value,
-      0n,
-      BigInt(authorization.validBefore),
-      authorization.nonce,
-      v,
-      r,
-      s,
-    ],
-  });
+  return `${SELECTOR}${packMembers(authorization)}${packNumber(v)}${r.slice(2)}${s.slice(2)}`;
 }
 
 /** Call data of the other overload, for a signature that a smart wallet judges (ERC-1271). */

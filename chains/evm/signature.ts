@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { bytesToHex, type Hex, hexToBytes, keccak256, numberToHex, size, slice } from "viem";
+import { bytesToHex, type Hex, hexToBytes, keccak256, numberToHex, size } from "viem";
 
 type Native = {
   ecdsaSign(message: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number };
@@ -33,7 +33,7 @@ export type SignatureParts = { r: Hex; s: Hex; v: number };
 /** Takes a 65-byte signature apart; v comes out as 27 or 28. */
 export function splitSignature(signature: Hex): SignatureParts {
   const v = Number.parseInt(signature.slice(-2), 16);
-  return { r: slice(signature, 0, 32), s: slice(signature, 32, 64), v: v < 27 ? v + 27 : v };
+  return { r: `0x${signature.slice(2, 66)}`, s: `0x${signature.slice(66, 130)}`, v: v < 27 ? v + 27 : v };
 }
 
 /**
@@ -53,7 +53,8 @@ export function findSignatureFault(signature: string): string | undefined {
 export function recoverSigner(digest: Hex, signature: Hex): Hex | undefined {
   const { v } = splitSignature(signature);
   try {
-    return toAddress(native.ecdsaRecover(hexToBytes(slice(signature, 0, 64)), v - 27, hexToBytes(digest), false));
+    const [compact, message] = [signature.slice(2, 130), digest.slice(2)].map((hex) => Buffer.from(hex, "hex"));
+    return compact && message && toAddress(native.ecdsaRecover(compact, v - 27, message, false));
   } catch {
     return undefined;
   }

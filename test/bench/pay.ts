@@ -8,11 +8,16 @@ import { preparePayments, runPayments } from "./payments.ts";
 import { runRaw } from "./raw.ts";
 import { printTable } from "./stats.ts";
 
+/** One payout pays what has succeeded within so long, milliseconds. */
+const GATHER_MS = 2_000;
+
 /** Pays payments end to end and prints what each cost, beside a raw loop in the same run. */
 export async function benchPayments(
   stack: StackFile,
   { say, ...args }: { payments: number; concurrency: number; warmup: number; say: Say },
 ): Promise<void> {
+  await gatherPayouts(stack);
+  say(`payouts of the bench's merchant gather for ${GATHER_MS / 1_000} s`);
   say(`warming up with ${args.warmup} payments`);
   await runPayments(stack, await preparePayments(stack, args.warmup), args.concurrency);
   say(`the raw loop: ${args.payments} relays at ${args.concurrency}`);
@@ -61,7 +66,21 @@ export async function benchPayments(
   if (run.paid !== args.payments) throw new Error(`${args.payments - run.paid} payments were not paid`);
 }
 
-/** Every payout of every payment made so far has arrived: each payment is paid out on its own here. */
+/** As an operator sets it for a busy merchant (npm run admin -- destinations gather). */
+async function gatherPayouts(stack: StackFile): Promise<void> {
+  const client = new Client({ connectionString: stack.postgresUrl });
+  await client.connect();
+  try {
+    await client.query("update settlement_destination set gather_ms = $1 where merchant_id = $2", [
+      GATHER_MS,
+      stack.live.merchantId,
+    ]);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Every payout of every payment made so far has arrived. */
 async function waitSettled(stack: StackFile): Promise<void> {
   const client = new Client({ connectionString: stack.postgresUrl });
   await client.connect();

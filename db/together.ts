@@ -1,0 +1,61 @@
+/**
+ * Turns a step over many into one over a single item. What is asked for while a run is under way shares the next one:
+ * alone, an item waits for nobody; under load, many share a statement, a commit, a call. Runs never overlap.
+ * @param options.most items in one run
+ * @param options.isOnes true for an error that one item alone may have caused: then each is run by itself, and fails by
+ * itself
+ */
+export function together<I, O>(
+  many: (items: I[]) => Promise<readonly O[]>,
+  options: { most: number; isOnes?: (cause: unknown) => boolean },
+): (item: I) => Promise<O> {
+  type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
+  let waiting: Waiting[] = [];
+  let running = false;
+
+  const runOnce = async (batch: readonly Waiting[]): Promise<void> => {
+    try {
+      const values = await many(batch.map(({ item }) => item));
+      for (const [index, { resolve }] of batch.entries()) resolve(values[index] as O);
+    } catch (cause) {
+      if (batch.length > 1 && options.isOnes?.(cause)) for (const one of batch) await runOnce([one]);
+      else for (const { reject } of batch) reject(cause);
+    }
+  };
+  const drain = async (): Promise<void> => {
+    // Whoever asks in the same turn of the event loop comes along.
+    await new Promise(setImmediate);
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, options.most);
+      waiting = waiting.slice(options.most);
+      await runOnce(batch);
+    }
+    running = false;
+  };
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      if (running) return;
+      running = true;
+      void drain();
+    });
+}
+
+/** SQLSTATE classes 22 and 23: a value or a constraint of one row, which must not spoil the others. */
+const isOneRows = (cause: unknown) => /^2[23]/.test(String((cause as { code?: unknown } | null)?.code));
+
+/**
+ * The same for statements: one queue for each database, made when it is first used. In a transaction everything is asked
+ * by itself, because it must see what the transaction has done.
+ */
+export function statementTogether<D extends object & { isTransaction: boolean }, I, O>(
+  many: (db: D, items: readonly I[]) => Promise<readonly O[]>,
+): (db: D, item: I) => Promise<O> {
+  const queues = new WeakMap<D, (item: I) => Promise<O>>();
+  return async (db, item) => {
+    if (db.isTransaction) return (await many(db, [item]))[0] as O;
+    const queue = queues.get(db) ?? together((items: I[]) => many(db, items), { most: 200, isOnes: isOneRows });
+    queues.set(db, queue);
+    return queue(item);
+  };
+}
