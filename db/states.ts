@@ -29,7 +29,7 @@ export const machines = {
   transfer: {
     new: ["ready", "awaited"],
     ready: ["carried", "included", "ended"],
-    awaited: ["included", "ended"],
+    awaited: ["ready", "included", "ended"],
     carried: ["included", "ready", "ended"],
     included: ["confirmed", "carried", "ready", "awaited"],
     confirmed: [],

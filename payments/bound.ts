@@ -8,7 +8,11 @@ import type { Db } from "../db/tables.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
+import { readSignatures, type Signatures } from "./lend.ts";
 import { toTransfer } from "./transfer.ts";
+
+/** Anybody may confirm with nonsense, as often as he likes; the watcher does not read all of it. */
+const ATTEMPTS_READ = 100;
 
 /**
  * Money that was bound to a payment which still waits for its buyer opens its own attempt: a stranger has relayed what
@@ -30,8 +34,9 @@ export async function openBound(
     const ids = [option.payment_id];
     const moved = await moveRows(db, "payment", { ids, from: "requires_action", to: "processing", at, set });
     if (moved.length === 0) continue;
+    const signatures = await findSignatures(deps, db, option);
     await openAttempt(db, option, at);
-    await insertTransfers(db, [{ ...toTransfer(option), state: "awaited", due_at: null }], at);
+    await insertTransfers(db, [{ ...toTransfer(option), ...signatures, state: "awaited", due_at: null }], at);
     opened.push(option);
   }
   return () => {
@@ -69,6 +74,22 @@ function isFor(seen: SeenTransfer, option: OptionRow): boolean {
     seen.receiver === option.receiver &&
     seen.amount === option.amount
   );
+}
+
+/** A confirm that waits, or was refused because its authorization is used, lets us make the transfer again after a reorg. */
+async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Promise<Signatures | undefined> {
+  const attempts = await db
+    .selectFrom("attempt")
+    .select("results")
+    .where("option_id", "=", option.id)
+    .orderBy("created_at", "desc")
+    .limit(ATTEMPTS_READ)
+    .execute();
+  for (const { results } of attempts) {
+    const signatures = readSignatures(deps, option, results);
+    if (signatures) return signatures;
+  }
+  return undefined;
 }
 
 /** A confirm of the same option that waits for its verdict has it now; without one, the chain is who confirmed. */

@@ -8,6 +8,7 @@ import { type CollectedField, findCollectedFault, hasCollected, keepCollected } 
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
+import { lendSignatures } from "./lend.ts";
 import { findClosed } from "./options.ts";
 import { findResultsFault, type WalletResult } from "./results.ts";
 
@@ -42,7 +43,11 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   if (closed) {
     // The money of this very option has come by itself: its wallet is told how the payment stands.
     const isPaying = payment.option_id === args.optionId && (await isOpenedByChain(deps.db, payment.id));
-    return isPaying ? done({ attemptId: null }) : closed;
+    if (!isPaying) return closed;
+    const paying = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
+    if (paying && findResultsFault(paying, args.results) === undefined)
+      await lendSignatures(deps, paying, args.results);
+    return done({ attemptId: null });
   }
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
   if (option.expires_at && option.expires_at <= deps.now())

@@ -1,0 +1,58 @@
+import { sql } from "kysely";
+import { hexToBytes } from "viem";
+import { moveRows } from "../db/moves.ts";
+import type { OptionRow } from "../db/options.ts";
+import type { Db } from "../db/tables.ts";
+import { createVerifier } from "../transfers/verify.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { ringRelays } from "./relay.ts";
+import { readResults } from "./results.ts";
+
+/** What a transfer is made with. */
+export type Signatures = { signature: Buffer; permit: Buffer | null };
+
+/**
+ * The signatures of a confirm, if they are a key's and good for an option. Undefined for a push, and for a smart wallet,
+ * which only the chain can judge.
+ */
+export function readSignatures(
+  deps: Pick<PaymentDeps, "db" | "chains">,
+  option: OptionRow,
+  results: unknown,
+): Signatures | undefined {
+  if (option.kind === "push") return undefined;
+  const { proof, permit } = readResults(results);
+  if (!createVerifier(deps).checkSignature({ ...option, proof, permit }).ok) return undefined;
+  return { signature: Buffer.from(hexToBytes(proof)), permit: permit && Buffer.from(hexToBytes(permit)) };
+}
+
+/**
+ * Lends a confirm's signatures to the transfer that a stranger has made before the confirm came: should the chain lose
+ * the stranger's transaction, or have lost it already, we make the transfer ourselves.
+ */
+export async function lendSignatures(deps: PaymentDeps, option: OptionRow, results: unknown): Promise<void> {
+  const signatures = readSignatures(deps, option, results);
+  if (!signatures) return;
+  const moved = await deps.db.transaction().execute(async (db) => {
+    const lent = await lend(db, option.payment_id, signatures);
+    const at = deps.now();
+    return moveRows(db, "transfer", { ids: lent, from: "awaited", to: "ready", at, set: { due_at: at } });
+  });
+  await ringRelays(
+    deps,
+    moved.map((transferId) => ({ chain: option.chain, transferId })),
+  );
+}
+
+async function lend(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
+  const rows = await db
+    .updateTable("transfer")
+    .set(signatures)
+    .where("payment_id", "=", paymentId)
+    .where("purpose", "=", "payment")
+    .where("signature", "is", null)
+    .where(sql<boolean>`state in ('awaited', 'included')`)
+    .returning("id")
+    .execute();
+  return rows.map((row) => row.id);
+}
