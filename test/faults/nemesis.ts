@@ -11,6 +11,10 @@ export type Injected = { fault: string; from: number; to: number };
 /** One way to break something: breaks it, and has mended it when it is over. */
 type Fault = { name: string; run(): Promise<unknown> };
 
+/** Longest rest of each hand between two faults in a run of a minute or more: payments have to flow between them. */
+const restMs = { endpoints: 3_000, processes: 7_000, chain: 2_000 };
+const unhurriedMs = 60_000;
+
 type Hand = { stage: Stage; miner: Miner; random: Random };
 
 /**
@@ -19,7 +23,7 @@ type Hand = { stage: Stage; miner: Miner; random: Random };
  * again, and through all of them once at least; after `enough` it stops. Nothing is broken any more when this returns.
  */
 export async function breakThings(
-  args: { stage: Stage; miner: Miner; random: Random; signal: AbortSignal },
+  args: { stage: Stage; miner: Miner; random: Random; durationMs: number; signal: AbortSignal },
   enough: Promise<unknown>,
 ): Promise<Injected[]> {
   const injected: Injected[] = [];
@@ -27,13 +31,18 @@ export async function breakThings(
   void enough.then(() => {
     isEnough = true;
   });
-  const play = async (name: string, deal: (hand: Hand) => Fault[]): Promise<void> => {
+  // A short run has to be denser, for every fault to have its turn.
+  const pace = Math.min(1, args.durationMs / unhurriedMs);
+  const play = async (name: keyof typeof restMs, deal: (hand: Hand) => Fault[]): Promise<void> => {
+    const rest = Math.ceil(restMs[name] * pace);
     const random = args.random.branch(name);
     const faults = deal({ ...args, random });
     for (let round = 0; round === 0 || !isEnough; round += 1) {
       for (const fault of random.shuffle(faults)) {
         if (args.signal.aborted || (isEnough && round > 0)) return;
-        await pause(random.between(100, 1_200));
+        await pause(random.between(Math.ceil(rest / 3), rest), undefined, { signal: args.signal }).catch(
+          () => undefined,
+        );
         const from = performance.now();
         await fault.run();
         injected.push({ fault: fault.name, from, to: performance.now() });

@@ -107,7 +107,16 @@ export async function countBites(databaseUrl: string): Promise<Record<string, nu
       (select count(*) from transfer t join sighting s on s.transfer_id = t.id and not s.orphaned
         where not exists (select from transaction x where x.hash = s.tx_hash))::int as "relayed by strangers",
       (select count(*) from event where machine = 'attempt' and to_state = 'refused')::int as "attempts refused",
-      (select coalesce(sum(fence), 0) from lane)::int as "lanes taken"`,
+      (select count(distinct (detail ->> 'reorg', at)) from event where detail ? 'reorg')::int as "reorgs that took transfers"`,
   );
   return row as Record<string, number>;
+}
+
+/** Payments that have their end. */
+export async function countEnded(databaseUrl: string): Promise<number> {
+  const [row] = await execute(
+    databaseUrl,
+    "select count(*)::int as ended from payment where state not in ('requires_action', 'processing')",
+  );
+  return Number(row?.ended);
 }

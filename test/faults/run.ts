@@ -9,7 +9,7 @@ import { makePayers } from "./payers.ts";
 import { planPayments } from "./plan.ts";
 import { secondsToOutlive, waitQuiet } from "./quiet.ts";
 import { createRandom } from "./random.ts";
-import { countBites, readRows } from "./rows.ts";
+import { countBites, countEnded, readRows } from "./rows.ts";
 import { bringUp, feeCeiling, finalityBlocks, type Stage } from "./stage.ts";
 import type { History } from "./told.ts";
 
@@ -67,11 +67,14 @@ async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<O
   load.over.catch(() => undefined);
   try {
     const slow: string[] = [];
-    const sent = within(payments * everyMs + unsentMs, "sending every confirm", load.sent).catch((error: unknown) => {
+    const durationMs = payments * everyMs;
+    const sent = within(durationMs + unsentMs, "sending every confirm", load.sent).catch((error: unknown) => {
       slow.push(`answers: ${error}`);
     });
-    const injected = await breakThings({ stage, miner, random: random.branch("nemesis"), signal }, sent);
-    say(`${injected.length} faults are over; waiting for quiet`);
+    const nemesis = { stage, miner, random: random.branch("nemesis"), durationMs, signal };
+    const injected = await breakThings(nemesis, sent);
+    const endedMeanwhile = await countEnded(stage.postgres.url);
+    say(`${injected.length} faults are over, ${endedMeanwhile} payments had ended by then; waiting for quiet`);
     const waiting = () => load.history.asked.flatMap(({ paymentId, kind }) => (/for good/.test(kind) ? paymentId : []));
     const quiet = await waitQuiet(stage.postgres.url, { except: waiting(), withinMs: quietWithinMs });
     say(`quiet after ${seconds(quiet.ms)}; the chain's clock passes what payers in trouble have signed`);
@@ -86,7 +89,7 @@ async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<O
     const ends = countOf(evidence.rows.payments.map(({ state }) => state));
     const late = [...quiet.open, ...outlived.open].map((what) => `a minute after the last fault: ${what}`);
     const violations = [...slow, ...late, ...deaf, ...findViolations(evidence)];
-    const bites = await countBites(stage.postgres.url);
+    const bites = { "payments ended meanwhile": endedMeanwhile, ...(await countBites(stage.postgres.url)) };
     return { seed, violations, injected, bites, ends, quietMs: quiet.ms, outlivedMs: outlived.ms };
   } finally {
     calledOff.abort();
