@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import pRetry from "p-retry";
 import { Registry } from "prom-client";
 import { ChainFault } from "../chains/faults.ts";
-import { type Chains, checkChains, openChains } from "../chains/open.ts";
+import { type Chains, checkChain, openChains } from "../chains/open.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
@@ -65,7 +65,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
 
   const chains = openChains(networks, metrics);
-  checkInBackground(opened, chains);
+  for (const chain of chains.keys()) checkInBackground(opened, chains, chain);
   const sealer = createSealer(config.DATA_KEYS);
   const outward = createOutward({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
   const domain = { db, chains, networks, ring, announce, sealer, outward, log, metrics, now: () => new Date() };
@@ -116,16 +116,17 @@ function createReadiness(db: Pool, isListening: () => boolean): () => Promise<Re
 }
 
 /** A mismatch must end the process. An RPC that is away must not: all but the options can be served without one. */
-function checkInBackground({ log, shutdown }: Opened, chains: Chains): void {
-  pRetry(() => checkChains(chains), {
+function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: string): void {
+  pRetry(() => checkChain(chains, chain), {
     retries: Number.POSITIVE_INFINITY,
     maxTimeout: 5_000,
     signal: shutdown.signal,
     shouldRetry: ({ error }) => error instanceof ChainFault && error.transient,
-    onFailedAttempt: ({ error }) => log.warn({ err: error }, "the networks file is not yet compared with its chains"),
+    onFailedAttempt: ({ error }) =>
+      log.warn({ err: error, chain }, "the networks file is not yet compared with its chains"),
   }).catch((err: unknown) => {
     if (shutdown.signal.aborted) return;
-    log.fatal({ err }, "the networks file does not fit the chains");
+    log.fatal({ err, chain }, "the networks file does not fit the chains");
     process.exit(1);
   });
 }

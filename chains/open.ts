@@ -12,9 +12,9 @@ export function openChains(networks: Networks, metrics: Metrics): Chains {
   return new Map(networks.chains.map((network) => [network.chain, openEvmChain(network, metrics)]));
 }
 
-/** Compares the networks file with the chains. Throws ChainFault on a mismatch; see checkEvmChain. */
-export async function checkChains(chains: Chains): Promise<void> {
-  for (const chain of chains.values()) await checkEvmChain(chain);
+/** Compares what the networks file says of a chain with the chain. Throws ChainFault on a mismatch; see checkEvmChain. */
+export async function checkChain(chains: Chains, id: string): Promise<void> {
+  await checkEvmChain(getChain(chains, id));
 }
 
 /** A network that must be there, because a row names it. Throws ChainFault `unknown_chain`. */

@@ -19,28 +19,42 @@ const UNKNOWN_FOR_MS = 30_000;
 /** Attempts judged in one go. */
 const JUDGED = 100;
 
-/** Makes what judges an attempt; those that come while some are judged are judged together afterwards. */
+/**
+ * Makes what judges an attempt, once: a good one moves its payment to `processing` and makes its transfer, a bad one is
+ * refused and leaves the payment as it is, so that whoever merely saw the link can neither kill nor block it.
+ * Throws what the chain throws when it cannot be asked; the attempt then waits. Those of a chain that come while some
+ * are judged are judged together afterwards; no chain waits for another.
+ */
 export function createVerify(
   deps: Deps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
 ): (attemptId: string) => Promise<unknown> {
-  const judgeAll = async (ids: string[]) => {
-    await deps.outOfContext(() => verifyAttempts(deps, ids));
-    return ids;
+  const shared = { most: JUDGED, isOnes: (cause: unknown) => !deps.isTransient(cause) };
+  const find = together(async (ids: string[]) => {
+    const waiting = await deps.outOfContext(() => listWaitingAttempts(deps.db, ids));
+    const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
+    return ids.map((id) => byId.get(id));
+  }, shared);
+  const judges = new Map<string, (whole: WholeAttempt) => Promise<unknown>>();
+  const makeJudge = () =>
+    together(async (group: WholeAttempt[]) => {
+      // Two jobs of one attempt may have met: the sweep's and the first one.
+      const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
+      await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
+      return group;
+    }, shared);
+  return async (attemptId) => {
+    const whole = await find(attemptId);
+    if (!whole) return;
+    const place = placeOf(whole);
+    const judge = judges.get(place) ?? makeJudge();
+    judges.set(place, judge);
+    await judge(whole);
   };
-  return together(judgeAll, { most: JUDGED, isOnes: (cause) => !deps.isTransient(cause) });
 }
 
-/**
- * Judges attempts, each once: a good one moves its payment to `processing` and makes its transfer, a bad one is refused
- * and leaves the payment as it is, so that whoever merely saw the link can neither kill nor block it.
- * Throws what the chain throws when it cannot be asked; the attempts then wait.
- */
-export async function verifyAttempts(deps: Deps, attemptIds: readonly string[]): Promise<void> {
-  const waiting = await listWaitingAttempts(deps.db, attemptIds);
-  // A chain that cannot be asked must not keep attempts on other chains waiting.
-  const groups = Map.groupBy(waiting, ({ payment, option }) => `${payment.mode} ${option.chain}`);
-  const ends = await Promise.allSettled([...groups.values()].map((group) => verifyTogether(deps, group)));
-  for (const end of ends) if (end.status === "rejected") throw end.reason;
+/** Attempts of one place are judged together. */
+function placeOf({ payment, option }: WholeAttempt): string {
+  return `${payment.mode} ${option.chain}`;
 }
 
 async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Hex } from "viem";
+import type { EvmChain } from "../chains/evm/open.ts";
 import { readGasBalance } from "../chains/evm/send.ts";
 import type { TransferDeps } from "./deps.ts";
 import { needsOwnLane } from "./lane-signers.ts";
@@ -29,15 +30,17 @@ export function watchGasMoney(
 }
 
 async function readGasMoney(deps: Pick<TransferDeps, "chains" | "metrics" | "log">): Promise<void> {
-  for (const opened of deps.chains.values()) {
-    const { chain, rpc, network, treasury } = opened;
-    const lanes = network.lanes.map(({ address }) => address.toLowerCase() as Hex);
-    for (const lane of needsOwnLane(opened) ? [...lanes, treasury] : lanes) {
-      try {
-        deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
-      } catch (err) {
-        deps.log.warn({ err, chain, lane }, "the lane's gas money is not known");
-      }
+  await Promise.all([...deps.chains.values()].map((chain) => readChainsGasMoney(deps, chain)));
+}
+
+async function readChainsGasMoney(deps: Pick<TransferDeps, "metrics" | "log">, opened: EvmChain): Promise<void> {
+  const { chain, rpc, network, treasury } = opened;
+  const lanes = network.lanes.map(({ address }) => address.toLowerCase() as Hex);
+  for (const lane of needsOwnLane(opened) ? [...lanes, treasury] : lanes) {
+    try {
+      deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
+    } catch (err) {
+      deps.log.warn({ err, chain, lane }, "the lane's gas money is not known");
     }
   }
 }

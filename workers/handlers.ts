@@ -20,6 +20,8 @@ export type WorkerDeps = PaymentDeps &
     isTransient: (cause: unknown) => boolean;
     /** Runs what is done for several jobs at once: its lines and its rings are no single request's. */
     outOfContext: <T>(work: () => T) => T;
+    /** Chains that have been compared with the networks file; more may come. Nothing is sent or believed before. */
+    startedChains: ReadonlySet<string>;
     startedAt: Date;
   };
 
@@ -35,16 +37,21 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
   const watch = createWatch(deps);
   const verify = createVerify(deps);
+  /** Whatever a chain that has not started yet is owed, the sweep rings for again. */
+  const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
 
   return {
     "verify-signature": async ({ attemptId }) => {
       await verify(attemptId);
       return done;
     },
-    "relay-permit": async ({ chain }) =>
-      (await deps.outOfContext(() => relay(chain))) === "more" ? { again: 0 } : done,
+    "relay-permit": async ({ chain }) => {
+      if (mustWait(chain)) return done;
+      return (await deps.outOfContext(() => relay(chain))) === "more" ? { again: 0 } : done;
+    },
     "submit-solana": async () => ({ again: NOT_YET_MS }),
     "watch-chain": async ({ chain, block }, signal) => {
+      if (mustWait(chain)) return done;
       const turn = await watch({ chain, signal });
       if (!turn.mine) return done;
       // New blocks set lanes free; whatever waits for one goes on.

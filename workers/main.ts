@@ -4,7 +4,7 @@ import { Registry } from "prom-client";
 import { openEvmKeys } from "../chains/evm/open.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
 import { isTransientChainError } from "../chains/faults.ts";
-import { checkChains, openChains } from "../chains/open.ts";
+import { checkChain, openChains } from "../chains/open.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.ts";
@@ -28,7 +28,7 @@ import { startTransfers } from "../transfers/start.ts";
 import { createVerifier } from "../transfers/verify.ts";
 import { fillGauges } from "./gauges.ts";
 import { createHandlers } from "./handlers.ts";
-import { retryStart } from "./retry-start.ts";
+import { startChains } from "./start-chains.ts";
 import { createJudge } from "./trouble.ts";
 
 /** How often each worker process rings the sweep, milliseconds; together they run one a second. */
@@ -107,13 +107,14 @@ async function work(config: WorkerConfig): Promise<void> {
     outOfContext: withoutLogFields,
     startedAt: now(),
   };
-  await retryStart({ ...deps, signal: shutdown.signal }, async () => {
-    await checkChains(chains);
-    await startTransfers(deps);
+  const startDeps = { log, isTransient, signal: shutdown.signal, onFault: stop };
+  const startedChains = await startChains(startDeps, chains.keys(), async (chain) => {
+    await checkChain(chains, chain);
+    await startTransfers(deps, chain);
   });
   if (shutdown.signal.aborted) return;
 
-  const handlers = createHandlers(deps);
+  const handlers = createHandlers({ ...deps, startedChains });
   const connect = () => {
     const connection = openPatientRedis(config.REDIS_URL, onRedisError);
     shutdown.onClose("queue connection", () => connection.disconnect());
@@ -142,10 +143,10 @@ async function work(config: WorkerConfig): Promise<void> {
   log.info({ served }, "working");
 }
 
-try {
-  await work(readWorkerConfig(process.env));
-} catch (error) {
-  // What is wrong with the configuration, or with a chain behind it, is said for a person to read.
+/** What is wrong with the configuration, or with a chain behind it, is said for a person to read. */
+function stop(error: unknown): never {
   console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
   process.exit(1);
 }
+
+await work(readWorkerConfig(process.env)).catch(stop);

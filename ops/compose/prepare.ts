@@ -59,7 +59,7 @@ async function prepare(): Promise<string> {
     lanes: keys.lanes.map((pair, index) => saveKey(`lane-${index}`, pair)),
   };
   const rpcUrls = [env.RPC_URL];
-  const document = await networksDocument({ chain, contracts, keys, rpcUrls, deployment: "compose", change });
+  const document = await networksDocument("compose", [{ chain, contracts, keys, rpcUrls, change }]);
   const id = `eip155:${await chain.getChainId()}`;
   const destination = newKey();
   const settlement = {

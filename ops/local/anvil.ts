@@ -13,6 +13,8 @@ export type AnvilOptions = {
   chainId?: number;
   /** Seconds between blocks; a block per transaction when unset. */
   blockTime?: number;
+  /** Blocks of an epoch: `safe` is so many below the newest, `finalized` twice as many. */
+  slotsInAnEpoch?: number;
   /** Starts as a copy of the chain behind this URL. */
   forkUrl?: string;
   /** Accounts made at genesis; each must be fetched first on a fork, so forks in tests want none. */
@@ -42,14 +44,17 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Service> {
 const gasLimit = 100_000_000;
 
 /** What @viem/anvil is told; a fork reads through to the other chain and keeps no copy of it on disk. */
-function settings({ chainId = localChainId, blockTime, forkUrl, accounts = 1 }: AnvilOptions): CreateAnvilOptions {
+function settings(options: AnvilOptions): CreateAnvilOptions {
+  const { chainId = localChainId, blockTime, slotsInAnEpoch, forkUrl, accounts = 1 } = options;
   const fork = forkUrl === undefined ? {} : { forkUrl, noRateLimit: true, noStorageCaching: true, retries: 5 };
-  return { chainId, gasLimit, accounts, ...(blockTime === undefined ? {} : { blockTime }), ...fork };
+  const epochs = slotsInAnEpoch === undefined ? {} : { slotsInAnEpoch };
+  return { chainId, gasLimit, accounts, ...(blockTime === undefined ? {} : { blockTime }), ...epochs, ...fork };
 }
 
-function containerFlags({ chainId = localChainId, blockTime, forkUrl }: AnvilOptions): string[] {
+function containerFlags({ chainId = localChainId, blockTime, slotsInAnEpoch, forkUrl }: AnvilOptions): string[] {
   const flags = ["--chain-id", String(chainId), "--gas-limit", String(gasLimit), "--silent"];
   if (blockTime !== undefined) flags.push("--block-time", String(blockTime));
+  if (slotsInAnEpoch !== undefined) flags.push("--slots-in-an-epoch", String(slotsInAnEpoch));
   // Inside the container 127.0.0.1 is the container.
   if (forkUrl !== undefined)
     flags.push("--fork-url", forkUrl.replace(/127\.0\.0\.1|localhost/, "host.docker.internal"));

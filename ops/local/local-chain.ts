@@ -61,7 +61,7 @@ async function writeNetworks(
   { ANVIL_BLOCK_TIME, STACK_DIR }: StackSettings,
 ): Promise<string> {
   const blockMs = (ANVIL_BLOCK_TIME ?? 1) * 1_000;
-  const document = await networksDocument({ chain, contracts, keys, rpcUrls: [url], deployment: "local", blockMs });
+  const document = await networksDocument("local", [{ chain, contracts, keys, rpcUrls: [url], blockMs }]);
   await mkdir(STACK_DIR, { recursive: true });
   const file = join(STACK_DIR, "networks.json");
   await writeFile(file, `${JSON.stringify(document, null, 2)}\n`);

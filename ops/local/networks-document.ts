@@ -10,6 +10,8 @@ export type KeyPair = { address: Address; privateKey: Hex };
 export type ChainKeys = {
   treasury: KeyPair;
   lanes: KeyPair[];
+  /** What the names of its variables end in: nothing, unless keys of several chains stand in one environment. */
+  suffix: string;
   /** The variables the networks document names: TREASURY_KEY, LANE_KEY_0, LANE_KEY_1 and so on. */
   env: Record<string, string>;
 };
@@ -21,11 +23,11 @@ export function newKey(): KeyPair {
 }
 
 /** A treasury and so many lanes, all new. */
-export function newChainKeys(lanes = 1): ChainKeys {
+export function newChainKeys(lanes = 1, suffix = ""): ChainKeys {
   const treasury = newKey();
   const keys = Array.from({ length: lanes }, newKey);
-  const env = Object.fromEntries(keys.map((key, index) => [`LANE_KEY_${index}`, key.privateKey]));
-  return { treasury, lanes: keys, env: { TREASURY_KEY: treasury.privateKey, ...env } };
+  const env = Object.fromEntries(keys.map((key, index) => [`LANE_KEY_${index}${suffix}`, key.privateKey]));
+  return { treasury, lanes: keys, suffix, env: { [`TREASURY_KEY${suffix}`]: treasury.privateKey, ...env } };
 }
 
 export type NetworkOptions = {
@@ -34,14 +36,23 @@ export type NetworkOptions = {
   keys: ChainKeys;
   /** Where the service reaches the chain: one URL, or several when failover is the matter. */
   rpcUrls: readonly string[];
-  deployment: string;
   blockMs?: number;
   /** Members of the chain's entry to be set otherwise. */
   change?: Record<string, unknown>;
 };
 
-/** The document ops/networks.ts reads, for one local chain; token name, symbol and version as the chain tells them. */
-export async function networksDocument(options: NetworkOptions): Promise<Record<string, unknown>> {
+/** The document ops/networks.ts reads, for local chains. */
+export async function networksDocument(
+  deployment: string,
+  chains: readonly NetworkOptions[],
+): Promise<Record<string, unknown>> {
+  const document = { deployment, chains: await Promise.all(chains.map(describeNetwork)) };
+  parseNetworks(document);
+  return document;
+}
+
+/** One chain of it; token name, symbol and version as the chain tells them. */
+async function describeNetwork(options: NetworkOptions): Promise<Record<string, unknown>> {
   const { chain, contracts, keys } = options;
   const caip = `eip155:${await chain.getChainId()}`;
   const token = { address: contracts.token, abi: usdcAbi } as const;
@@ -56,8 +67,8 @@ export async function networksDocument(options: NetworkOptions): Promise<Record<
     peg: "iso4217/USD",
     domain: { name, version },
   };
-  const lanes = keys.lanes.map(({ address }, index) => ({ address, key: { env: `LANE_KEY_${index}` } }));
-  const network = {
+  const lanes = keys.lanes.map(({ address }, index) => ({ address, key: { env: `LANE_KEY_${index}${keys.suffix}` } }));
+  return {
     chain: caip,
     name: "Local",
     rpc: options.rpcUrls.map((url, index) => ({ name: `local-${index}`, url })),
@@ -66,12 +77,9 @@ export async function networksDocument(options: NetworkOptions): Promise<Record<
     finality: { blocks: 1 },
     multicall: contracts.multicall,
     fees: { maxFeePerGas: "200000000000", priorityFeePerGas: "1000000000" },
-    treasury: { address: keys.treasury.address, key: { env: "TREASURY_KEY" } },
+    treasury: { address: keys.treasury.address, key: { env: `TREASURY_KEY${keys.suffix}` } },
     lanes,
     assets: [usdc],
     ...options.change,
   };
-  const document = { deployment: options.deployment, chains: [network] };
-  parseNetworks(document);
-  return document;
 }

@@ -6,10 +6,10 @@ import { createMerchant } from "../../payments/merchants.ts";
 export type Caller = { apiKey: string; appId: string; merchantId: string };
 export type Seeded = { live: Caller; test: Caller };
 
-/** One account with a merchant, a payout destination and keys of every scope, in live mode and in test mode. */
+/** One account with a merchant, its payout destinations and keys of every scope, in live mode and in test mode. */
 export async function seedAccount(
   databaseUrl: string,
-  settlement: { asset: string; destination: string },
+  ...settlements: { asset: string; destination: string }[]
 ): Promise<Seeded> {
   const db = openDb(databaseUrl, { max: 2, applicationName: "pay-seed" });
   const deps = { db, now: () => new Date() };
@@ -20,7 +20,7 @@ export async function seedAccount(
       const { appId } = await createAppId(deps, { accountId, mode });
       const whom = { name: "Corner shop", email: "owner@example.com" };
       const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...whom });
-      const added = await addDestinations(deps, { accountId, mode, merchantId, settlements: [settlement] });
+      const added = await addDestinations(deps, { accountId, mode, merchantId, settlements });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
       return { apiKey: key, appId, merchantId };
     };

@@ -61,15 +61,13 @@ export async function bringUp(args: { dir: string; workers: number; say: Say }):
   );
   const endpoints = await Promise.all([startEndpoint({ target: anvil.url }), startEndpoint({ target: anvil.url })]);
   const networksFile = join(dir, "networks.json");
-  const document = await networksDocument({
-    ...{ chain: client, contracts, keys, blockMs, deployment: "faults" },
-    rpcUrls: endpoints.map(({ url }) => url),
-    change: {
-      finality: { blocks: finalityBlocks },
-      rpcTimeoutMs: 2_000,
-      fees: { maxFeePerGas: String(feeCeiling), priorityFeePerGas: "1000000000" },
-    },
-  });
+  const rpcUrls = endpoints.map(({ url }) => url);
+  const change = {
+    finality: { blocks: finalityBlocks },
+    rpcTimeoutMs: 2_000,
+    fees: { maxFeePerGas: String(feeCeiling), priorityFeePerGas: "1000000000" },
+  };
+  const document = await networksDocument("faults", [{ chain: client, contracts, keys, blockMs, rpcUrls, change }]);
   await writeFile(networksFile, JSON.stringify(document));
   await migrateDatabase(postgres.url);
   const id = `eip155:${await client.getChainId()}`;

@@ -22,7 +22,7 @@ const atOnce = AbortSignal.abort();
 export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const made = await makeDeps(chain, options);
   const { deps, db } = made;
-  await startTransfers(deps);
+  for (const id of deps.chains.keys()) await startTransfers(deps, id);
   const merchant = await insertMerchant(db);
   const confirmed: ConfirmedTransfer[] = [];
   const ended: TransferRow[] = [];

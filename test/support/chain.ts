@@ -29,17 +29,21 @@ export type TestChain = {
 
 export type TestChainOptions = {
   lanes?: number;
+  /** Another one than the local chain's, for a second chain in the same test. */
+  chainId?: number;
   /** Seconds between blocks; a block per transaction when unset. */
   blockTime?: number;
+  /** Blocks of an epoch: `safe` is so many below the newest, `finalized` twice as many. */
+  slotsInAnEpoch?: number;
 };
 
 /** A chain of one's own, forked from the one that holds the contracts, with a new treasury and funded lanes. */
-export async function startChain({ lanes = 1, blockTime }: TestChainOptions = {}): Promise<TestChain> {
+export async function startChain({ lanes = 1, ...options }: TestChainOptions = {}): Promise<TestChain> {
   const { anvilUrl, contracts } = inject("services");
-  const anvil = await startAnvil({ forkUrl: anvilUrl, ...(blockTime === undefined ? {} : { blockTime }) });
+  const anvil = await startAnvil({ forkUrl: anvilUrl, ...options });
   atEnd(() => anvil.close());
-  const client = openChain(anvil.url);
-  const keys = newChainKeys(lanes);
+  const client = openChain(anvil.url, options.chainId);
+  const keys = newChainKeys(lanes, options.chainId === undefined ? "" : `_${options.chainId}`);
   await usdc.fundGas(
     client,
     keys.lanes.map((lane) => lane.address),
@@ -100,6 +104,8 @@ export type NetworksOptions = {
   deployment?: string;
   /** Members of the chain's entry set otherwise, for example `{ finality: { blocks: 3 } }`. */
   change?: Record<string, unknown>;
+  /** Further chains of the deployment, each started with a `chainId` of its own. */
+  also?: readonly (Pick<NetworksOptions, "rpcUrls" | "change"> & { chain: TestChain })[];
 };
 
 /** The networks document for this chain, parsed. */
@@ -116,7 +122,15 @@ export async function networksFileFor(chain: TestChain, options: NetworksOptions
   return file;
 }
 
-function describe(chain: TestChain, { rpcUrls = [chain.url], deployment = "test", change = {} }: NetworksOptions) {
-  const { client, contracts, keys } = chain;
-  return networksDocument({ chain: client, contracts, keys, rpcUrls, deployment, change });
+function describe(chain: TestChain, { rpcUrls, deployment = "test", change, also = [] }: NetworksOptions) {
+  const chains = [{ chain, rpcUrls, change }, ...also].map(({ chain, rpcUrls = [chain.url], change = {} }) => ({
+    ...{ chain: chain.client, contracts: chain.contracts, keys: chain.keys },
+    ...{ rpcUrls, change },
+  }));
+  return networksDocument(deployment, chains);
+}
+
+/** The variables that hold the keys of all these chains. */
+export function keysOf(chain: TestChain, { also = [] }: NetworksOptions): Record<string, string> {
+  return Object.assign({}, ...[chain, ...also.map(({ chain }) => chain)].map(({ keys }) => keys.env));
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Registry } from "prom-client";
 import { openEvmKeys } from "../../chains/evm/open.ts";
+import { isTransientChainError } from "../../chains/faults.ts";
 import { getChain, openChains } from "../../chains/open.ts";
 import { openDb } from "../../db/open.ts";
 import { createLog } from "../../ops/log.ts";
@@ -11,7 +12,7 @@ import { createSealer, type Sealer } from "../../ops/sealer.ts";
 import type { Bell, Ring } from "../../queues/ring.ts";
 import { createVerifier } from "../../transfers/verify.ts";
 import { atEnd } from "./at-end.ts";
-import { type NetworksOptions, networksFor, type TestChain } from "./chain.ts";
+import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./chain.ts";
 import { createDatabase } from "./database.ts";
 
 /** What DATA_KEYS says in tests. */
@@ -65,7 +66,7 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const keys = new Map(
     networks.chains.map((network) => [
       network.chain,
-      openEvmKeys(network, (source) => readKey(source, chain.keys.env)),
+      openEvmKeys(network, (source) => readKey(source, keysOf(chain, options))),
     ]),
   );
   const clock = options.clock ?? makeClock();
@@ -76,8 +77,9 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const verifier = createVerifier({ db, chains });
   const { now } = clock;
   const outOfContext = <T>(work: () => T) => work();
+  const forJobs = { verifier, outOfContext, isTransient: isTransientChainError, startedChains: new Set(chains.keys()) };
   const said = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
-  const deps = { db, chains, networks, keys, owner, verifier, ...said, now, startedAt: now(), outOfContext };
+  const deps = { db, chains, networks, keys, owner, ...said, ...forJobs, now, startedAt: now() };
   return { deps, db, databaseUrl, clock, rung, announced, lines, evm: getChain(chains, chain.id) };
 }
 

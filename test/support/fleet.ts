@@ -2,7 +2,7 @@ import type { Address } from "viem";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { seedAccount } from "../../ops/local/seed.ts";
 import { type Shop, watchAnswers } from "../../ops/local/wallet.ts";
-import { type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
+import { keysOf, type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
 import { checkAnswer } from "./contract.ts";
 import { createDatabase } from "./database.ts";
 import { testDataKeys } from "./deps.ts";
@@ -29,7 +29,7 @@ export type Fleet = {
   /** A merchant of live mode at the first api, for the moves of ops/local/wallet.ts; and one of test mode. */
   shop: Shop;
   testShop: Shop;
-  /** The merchant's own account on the chain. */
+  /** The merchant's own account, on every chain. */
   destination: Address;
   apis: SpawnedProcess[];
   workers: SpawnedProcess[];
@@ -57,7 +57,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     ...options.env,
   };
   // As in a real deployment: who faces the internet holds no key.
-  const keys = options.chain.keys.env;
+  const keys = keysOf(options.chain, options);
   const apis: SpawnedProcess[] = [];
   const workers: SpawnedProcess[] = [];
   const add = async (role: "api" | "worker", to: SpawnedProcess[], more: Record<string, string>) => {
@@ -72,8 +72,9 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const addApi = (more: Record<string, string> = {}) => add("api", apis, more);
   const addWorker = (more: Record<string, string> = {}) => add("worker", workers, more);
   const destination = newKey().address;
-  const { id, asset } = options.chain;
-  const seeded = await seedAccount(databaseUrl, { asset, destination: `${id}:${destination}` });
+  const chains = [options.chain, ...(options.also ?? []).map(({ chain }) => chain)];
+  const settlements = chains.map(({ id, asset }) => ({ asset, destination: `${id}:${destination}` }));
+  const seeded = await seedAccount(databaseUrl, ...settlements);
   const baseUrl = apis[0]?.url ?? "";
   const shop = { baseUrl, caller: seeded.live };
   const testShop = { baseUrl, caller: seeded.test };

@@ -12,7 +12,7 @@ import { listOptions } from "../../payments/options.ts";
 import { findStatus } from "../../payments/read.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
-import { verifyAttempts } from "../../payments/verify.ts";
+import { createVerify } from "../../payments/verify.ts";
 import type { OptionView } from "../../payments/views.ts";
 import { relayReady } from "../../transfers/relay.ts";
 import { startTransfers } from "../../transfers/start.ts";
@@ -59,16 +59,17 @@ export async function makeTill(
   const made = await makeDeps(chain, options);
   const { deps, db } = made;
   const mode = options.mode ?? "live";
-  await startTransfers(deps);
+  for (const id of deps.chains.keys()) await startTransfers(deps, id);
   const { id: accountId } = await createAccount(deps, { name: "Shop" });
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
   const destination = newKey().address;
+  const assets = options.assets ?? [chain, ...(options.also ?? []).map((more) => more.chain)].map(({ asset }) => asset);
   const addDestination = (to = destination) =>
     addDestinations(deps, {
       accountId,
       mode,
       merchantId,
-      settlements: (options.assets ?? [chain.asset]).map((asset) => ({ asset, destination: `${chain.id}:${to}` })),
+      settlements: assets.map((asset) => ({ asset, destination: `${asset.split("/")[0]}:${to}` })),
     });
   if (options.settles !== false) good(await addDestination());
   const books = createBooks(deps);
@@ -78,20 +79,26 @@ export async function makeTill(
     const amount = { unit: "iso4217/USD", value: cents };
     return good(await createPayment(deps, { caller, merchantId, amount, ...more })).paymentId;
   };
-  const accountOf = (buyer: { address: string }) => `${chain.id}:${buyer.address}`;
-  const offer = async (paymentId: string, ...buyers: { address: string }[]) =>
-    good(await listOptions(deps, { paymentId, mode, accounts: buyers.map(accountOf) })).options;
+  const accountOf = (buyer: { address: string }, on = chain) => `${on.id}:${buyer.address}`;
+  const offerTo = async (paymentId: string, accounts: string[]) =>
+    good(await listOptions(deps, { paymentId, mode, accounts })).options;
+  const offer = (paymentId: string, ...buyers: { address: string }[]) =>
+    offerTo(
+      paymentId,
+      buyers.map((buyer) => accountOf(buyer)),
+    );
   const confirm = (paymentId: string, optionId: string, results: WalletResult[]) =>
     acceptConfirm(deps, { paymentId, mode, optionId, results });
   /** Options, signature and confirm; gives the attempt, which is not judged yet. */
-  const attempt = async (paymentId: string, buyer: PrivateKeyAccount): Promise<string> => {
-    const [option] = await offer(paymentId, buyer);
+  const attempt = async (paymentId: string, buyer: PrivateKeyAccount, on = chain): Promise<string> => {
+    const [option] = await offerTo(paymentId, [accountOf(buyer, on)]);
     if (!option) throw new Error("there is no way to pay");
-    const { attemptId } = good(await confirm(paymentId, option.id, await signOption(option, buyer, chain)));
+    const { attemptId } = good(await confirm(paymentId, option.id, await signOption(option, buyer, on)));
     if (!attemptId) throw new Error("no attempt was made");
     return attemptId;
   };
-  const verify = (...attemptIds: string[]) => verifyAttempts(deps, attemptIds);
+  const verifyOne = createVerify(deps);
+  const verify = async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne)));
   const relay = () => relayReady(deps, chain.id);
   const watch = async () => {
     await whenMined(chain);

@@ -6,7 +6,7 @@ import { cleanUp } from "../../../payments/clean.ts";
 import { type CollectedField, readCollected, storeCollected } from "../../../payments/collect.ts";
 import { addDestinations } from "../../../payments/destinations.ts";
 import { addPolicy, removePolicy } from "../../../payments/policies.ts";
-import { verifyAttempts } from "../../../payments/verify.ts";
+import { createVerify } from "../../../payments/verify.ts";
 import { createVerifier } from "../../../transfers/verify.ts";
 import { asset, destination, makeMerchant, makePayment, publicUrl, secondAsset, startApi } from "./start-api.ts";
 
@@ -116,7 +116,8 @@ test("without the data a confirm is refused and the payment waits; with it the p
   expect(await api.db.selectFrom("attempt").select("id").where("payment_id", "=", id).execute()).toEqual([]);
   expect(await merchant.confirm(id, first, zoe)).toMatchObject({ status: 200, body: { status: "requires_action" } });
   const [attempt] = await api.db.selectFrom("attempt").select("id").where("payment_id", "=", id).execute();
-  await verifyAttempts({ ...api.deps, verifier: createVerifier(api.deps) }, [attempt?.id as string]);
+  const forJobs = { isTransient: () => false, outOfContext: <T>(work: () => T) => work() };
+  await createVerify({ ...api.deps, ...forJobs, verifier: createVerifier(api.deps) })(attempt?.id as string);
   expect(await merchant.confirm(id, first, zoe)).toMatchObject({ status: 200, body: { status: "succeeded" } });
   expect(await merchant.confirm(id, first)).toMatchObject({ status: 200, body: { status: "succeeded" } });
   expect(await readCollected(api.deps, id)).toMatchObject([{ fields: zoe }]);

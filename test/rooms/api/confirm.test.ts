@@ -1,7 +1,7 @@
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expirePayment } from "../../../payments/expire.ts";
-import { verifyAttempts } from "../../../payments/verify.ts";
+import { createVerify } from "../../../payments/verify.ts";
 import { createVerifier } from "../../../transfers/verify.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Api, makeMerchant, makePayment, movePayment, startApi, type TestMerchant } from "./start-api.ts";
@@ -38,12 +38,17 @@ async function sign(signer: PrivateKeyAccount): Promise<Confirm> {
 const send = (body: object, query = "") => api.post(`/v1/gateway/payment/${id}/confirm${query}`, shop.wallet, body);
 const listAttempts = () => api.db.selectFrom("attempt").selectAll().where("payment_id", "=", id).execute();
 
+function verifyAttempt(id: string): Promise<unknown> {
+  const forJobs = { isTransient: () => false, outOfContext: <T>(work: () => T) => work() };
+  return createVerify({ ...api.deps, ...forJobs, verifier: createVerifier(api.deps) })(id);
+}
+
 /** Does what a worker does with the attempt, as soon as it is there. */
 async function verify(): Promise<void> {
   const attempt = await waitFor(async () => (await listAttempts()).find((one) => one.state === "waiting"), {
     within: 5_000,
   });
-  await verifyAttempts({ ...api.deps, verifier: createVerifier(api.deps) }, [attempt.id]);
+  await verifyAttempt(attempt.id);
 }
 
 const paid = () => ({
@@ -179,7 +184,7 @@ describe("a confirm", () => {
       const [answer, cancelled] = await Promise.all([
         send(confirm),
         api.post(`/v1/gateway/payment/${id}/cancel`, shop.wallet, {}),
-        verifyAttempts({ ...api.deps, verifier: createVerifier(api.deps) }, [attempt?.id ?? ""]),
+        verifyAttempt(attempt?.id ?? ""),
         expirePayment(api.deps, id),
       ]);
       const events = await api.db.selectFrom("event").selectAll().where("subject", "=", id).execute();

@@ -1,6 +1,7 @@
 import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
 import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
+import { createVerify } from "../../../payments/verify.ts";
 import { toAuthorization } from "../../../transfers/authorization.ts";
 import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, mine, sendUsdc, startChain, transfersTo } from "../../support/chain.ts";
@@ -161,10 +162,11 @@ describe("an attempt to pay", () => {
   });
 });
 
-test("an attempt that two processes judge is counted once, as what became of it", async () => {
+test("an attempt that two processes judge, and two jobs of one, is counted once, as what became of it", async () => {
   const own = await makeTill(chain);
   const attempt = await own.attempt(await own.create(), await fundBuyer(chain));
-  await Promise.all(Array.from({ length: 6 }, () => own.verify(attempt)));
+  const judges = Array.from({ length: 6 }, () => createVerify(own.deps));
+  await Promise.all([...judges, ...judges].map((judge) => judge(attempt)));
   const counted = (await own.deps.metrics.attempts.get()).values.map(({ labels, value }) => [labels.outcome, value]);
   expect(counted).toEqual([["verified", 1]]);
 });

@@ -5,6 +5,7 @@ import { listOptions } from "../../../payments/options.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { good, makeTill } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const chain = await startChain();
 const silent = await startFaultProxy({ target: chain.url });
@@ -37,4 +38,24 @@ test("a chain that hangs costs a buyer neither the options on another chain nor 
 
   const alone = listOptions(deps, { paymentId, mode: "live", accounts: accounts.slice(0, 1) });
   await expect(alone).rejects.toMatchObject({ code: "rpc_unreachable", transient: true });
+});
+
+test("a chain that hangs in the middle of verification keeps no payment of another chain waiting", async () => {
+  const there = await startChain({ chainId: 31_338 });
+  const proxy = await startFaultProxy({ target: there.url });
+  const two = await makeTill(chain, { also: [{ chain: there, rpcUrls: [proxy.url] }] });
+  const held = await two.attempt(await two.create(), await fundBuyer(there), there);
+  proxy.delay(600_000);
+  const hanging = two.verify(held).catch(() => undefined);
+  const asked = Object.values(proxy.calls).reduce((sum, count) => sum + count, 0);
+  await waitFor(() => Object.values(proxy.calls).reduce((sum, count) => sum + count, 0) > asked, { within: 5_000 });
+
+  const attempt = await two.attempt(await two.create(), buyer);
+  await two.verify(attempt);
+  expect(await two.verdict(attempt)).toBe("verified");
+  expect(await two.verdict(held)).toBe("waiting");
+  proxy.refuse(true);
+  proxy.delay(0);
+  await proxy.close();
+  await hanging;
 });
