@@ -1,0 +1,56 @@
+import { type Hex, parseGwei } from "viem";
+import { expect, test } from "vitest";
+import { makeCarrier } from "../../support/carry.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+
+test("the original mined just before its replacement is offered: one Transfer, no new nonce, and the original counts", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await chain.client.setAutomine(false);
+  await carrier.relay();
+  const [first] = await carrier.transactions();
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
+  await mine(chain);
+  await carrier.watch();
+  carrier.clock.advance(20_000);
+
+  // A block takes the original while its replacement is on the way to the node. (Anvil forgets what was priced out.)
+  const mineOriginal = async () => {
+    await chain.client.dropTransaction({ hash: first?.hash as Hex });
+    await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
+    await mine(chain);
+    await chain.client.sendRawTransaction({ serializedTransaction: `0x${first?.bytes.toString("hex")}` });
+    await mine(chain);
+  };
+  let raced: Promise<void> | undefined;
+  proxy.delay(500, ({ method }) => {
+    if (method !== "eth_sendRawTransaction" || raced) return false;
+    raced = mineOriginal();
+    return true;
+  });
+  await carrier.watch();
+  await raced;
+  const offered = await carrier.transactions();
+  expect(offered.map(({ nonce, replacement }) => [nonce, replacement])).toEqual([
+    [0, 0],
+    [0, 1],
+  ]);
+  expect(carrier.lines.join("")).toContain('"outcome":"nonce_too_low"');
+
+  for (let turn = 0; turn < 3; turn += 1) {
+    await carrier.watch();
+    await carrier.relay();
+    await mine(chain);
+    carrier.clock.advance(20_000);
+  }
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: first?.hash as Hex }]);
+  expect((await carrier.transactions()).map(({ nonce, state }) => [nonce, state])).toEqual([
+    [0, "final"],
+    [0, "replaced"],
+  ]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+  expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address as Hex })).toBe(1);
+});

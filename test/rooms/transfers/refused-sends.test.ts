@@ -1,0 +1,93 @@
+import type { Hex } from "viem";
+import { expect, test } from "vitest";
+import { type Carrier, makeCarrier } from "../../support/carry.ts";
+import { fundBuyer, fundBuyers, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { execute } from "../../support/sql.ts";
+
+const ROUNDS = 25;
+const isSend = ({ method }: { method: string }) => method === "eth_sendRawTransaction";
+
+/** Runs the lane and its watcher until everything is confirmed, as the sweep does, a few seconds apart. */
+async function drain(carrier: Carrier, ids: readonly string[], within = 30_000): Promise<void> {
+  for (let passed = 0; passed < within; passed += 2_000) {
+    await carrier.relay();
+    await carrier.watch();
+    if ((await carrier.statesOf(ids)).every((state) => state === "confirmed")) return;
+    carrier.clock.advance(2_000);
+  }
+}
+
+/** Every nonce below the highest is used by bytes of ours that are in a block, and every transfer was made once. */
+async function expectNoGap(chain: TestChain, carrier: Carrier, ids: readonly string[]): Promise<void> {
+  expect(new Set(await carrier.statesOf(ids))).toEqual(new Set(["confirmed"]));
+  const used = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address as Hex });
+  const { next_nonce: next } = await carrier.lane();
+  expect(next).toBe(used);
+  const landed = (await carrier.transactions()).filter(({ state }) => state === "final").map(({ nonce }) => nonce);
+  expect(landed).toEqual(Array.from({ length: used }, (_, nonce) => nonce));
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(ids.length);
+}
+
+test("every send is refused for a minute while payments keep arriving: afterwards all are paid, in order, by nobody's hand", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { batchGas: 400_000 } });
+  const buyers = await fundBuyers(chain, 20);
+  proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "nonce too high" } : undefined));
+  const ids: string[] = [];
+  for (const buyer of buyers) {
+    ids.push((await carrier.sign(buyer)).id);
+    await carrier.relay();
+    await carrier.watch();
+    carrier.clock.advance(3_000);
+  }
+  expect((await carrier.transactions()).map(({ nonce, state }) => [nonce, state])).toEqual([[0, "offered"]]);
+  expect(proxy.calls.eth_sendRawTransaction, "it is tried again all the while").toBeGreaterThan(10);
+
+  proxy.fail(undefined);
+  await drain(carrier, ids);
+  await expectNoGap(chain, carrier, ids);
+  const blocks = new Map(carrier.confirmed.map(({ id, block_number }) => [id, block_number]));
+  const inOrder = ids.map((id) => blocks.get(id) ?? 0);
+  expect(inOrder).toEqual(inOrder.toSorted((a, b) => a - b));
+});
+
+test.each(["the signer fails", "the database refuses the bytes", "the send is refused", "the answer is lost"])(
+  "%s again and again between a nonce and its broadcast: the lane drains by itself and leaves no nonce unused",
+  async (fault) => {
+    const chain = await startChain();
+    const proxy = await startFaultProxy({ target: chain.url });
+    const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
+    const [signer] = carrier.deps.keys.get(chain.id)?.lanes ?? [];
+    if (!signer) throw new Error("the chain has no lane");
+    const sign = signer.signTransaction;
+    const inject = async (on: boolean) => {
+      if (fault === "the signer fails")
+        signer.signTransaction = on ? () => Promise.reject(new Error("the KMS is away")) : sign;
+      else if (fault === "the database refuses the bytes")
+        await execute(carrier.databaseUrl, on ? makeTrigger : "drop trigger refuse on transaction");
+      else if (fault === "the send is refused")
+        proxy.fail((call) => (on && isSend(call) ? { code: -32_000, message: "internal error" } : undefined));
+      else proxy.dropAnswers(on ? isSend : undefined);
+    };
+    const ids: string[] = [];
+    const buyer = await fundBuyer(chain);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      ids.push((await carrier.sign(buyer)).id);
+      await inject(true);
+      await carrier.relay().catch(() => undefined);
+      await inject(false);
+      // Now and then somebody looks after the lane in between.
+      if (round % 3 === 0) await carrier.watch();
+      carrier.clock.advance(500);
+    }
+    await drain(carrier, ids);
+    await expectNoGap(chain, carrier, ids);
+  },
+);
+
+const makeTrigger = `
+  create or replace function refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'no space left' using errcode = '53100'; end $$;
+  create trigger refuse before insert on transaction for each row execute function refuse()`;
