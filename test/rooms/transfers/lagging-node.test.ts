@@ -100,3 +100,44 @@ test("a receipt that says success proves nothing: without its logs no transfer i
   expect((await carrier.transactions())[0]).toMatchObject({ reverted: false });
   expect(await carrier.statesOf([one.id])).not.toContain("confirmed");
 });
+
+test("every second call is answered by a node three blocks behind, and receipts are missing for a while: no status flaps, nothing that is mined is sent again", async () => {
+  const { chain, proxy, carrier, one } = await behindProxy({ finality: { blocks: 6 } });
+  await mine(chain, 6);
+  await carrier.watch();
+  await carrier.relay();
+  const more = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  const sent = (await carrier.transactions()).length;
+  let calls = 0;
+  const sends: unknown[] = [];
+  const head = async () => Number(await chain.client.getBlockNumber());
+  let newest = await head();
+  proxy.alter((method, params, result) => {
+    if (method === "eth_sendRawTransaction") sends.push(params);
+    if (method === "eth_getTransactionReceipt" && calls < 40) return null;
+    calls += 1;
+    if (calls % 2 === 0) return result;
+    const behind = newest - 3;
+    if (method === "eth_blockNumber") return numberToHex(behind);
+    const [which] = params;
+    if (method === "eth_getBlockByNumber" && typeof which === "string" && Number(which) > behind) return null;
+    return result;
+  });
+  const ids = [one.id, more.id];
+  for (let turn = 0; turn < 40 && carrier.confirmed.length < 2; turn += 1) {
+    carrier.clock.advance(5_000);
+    await carrier.watch().catch((error: unknown) => expect(error).toMatchObject({ transient: true }));
+    await carrier.relay();
+    if (turn % 4 === 3) await mine(chain);
+    newest = await head();
+  }
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "confirmed"]);
+  for (const id of ids) {
+    const moves = await carrier.db.selectFrom("event").select("to_state").where("subject", "=", id).execute();
+    expect(moves.map((event) => event.to_state).sort()).toEqual(["carried", "confirmed", "included", "ready"]);
+  }
+  expect(sends).toEqual([]);
+  expect(await carrier.transactions()).toHaveLength(sent);
+  expect((await carrier.sightings()).map((row) => row.orphaned)).toEqual([false, false]);
+});

@@ -1,0 +1,114 @@
+import { type Hex, parseAbi } from "viem";
+import { expect, test } from "vitest";
+import { operator } from "../../../ops/local/chain-client.ts";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { addDestinations } from "../../../payments/destinations.ts";
+import { createMerchant } from "../../../payments/merchants.ts";
+import {
+  fundBuyer,
+  fundBuyers,
+  mine,
+  startChain,
+  type TestChain,
+  transfersTo,
+  usdcBalance,
+} from "../../support/chain.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+const AMOUNT = 1_000_000n;
+const listAbi = parseAbi(["function blacklist(address)", "function unBlacklist(address)"]);
+
+/** The token's issuer puts an account on its list, or takes it off. */
+async function list(chain: TestChain, functionName: "blacklist" | "unBlacklist", who: Hex): Promise<void> {
+  const call = { address: chain.contracts.token, abi: listAbi, functionName, args: [who], account: operator } as const;
+  await chain.client.waitForTransactionReceipt({ hash: await chain.client.writeContract(call) });
+}
+
+/** A payment that was accepted, and whose payer was blocked before anything was sent. */
+async function blockedPayer() {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const buyer = await fundBuyer(chain);
+  const paymentId = await till.create(100n);
+  await till.verify(await till.attempt(paymentId, buyer));
+  await list(chain, "blacklist", buyer.address);
+  const lane = chain.keys.lanes[0]?.address ?? "0x";
+  const gas = await chain.client.getBalance({ address: lane });
+  for (let turn = 0; turn < 8; turn += 1) {
+    await till.relay();
+    await till.watch();
+    till.clock.advance(10_000);
+  }
+  expect(await till.status(paymentId)).toMatchObject({ state: "processing" });
+  expect((await till.transfers()).map(({ state }) => state)).toEqual(["ready"]);
+  expect((await till.transfers())[0]?.last_trouble).toContain("blacklisted");
+  const expectNothingSpent = async () => {
+    expect(await chain.client.getBalance({ address: lane })).toBe(gas);
+    expect(await chain.client.getTransactionCount({ address: lane })).toBe(0);
+  };
+  await expectNothingSpent();
+  return { chain, till, buyer, paymentId, expectNothingSpent };
+}
+
+test("a payer whom the issuer blocks after the confirm costs no gas, and the payment expires when its authorization has", async () => {
+  const { chain, till, paymentId, expectNothingSpent } = await blockedPayer();
+  await chain.client.increaseTime({ seconds: 3_600 });
+  await mine(chain, 2);
+  await till.watch();
+  expect(await till.status(paymentId)).toMatchObject({ state: "expired" });
+  expect((await till.transfers()).map(({ state }) => state)).toEqual(["ended"]);
+  await till.relay();
+  await expectNothingSpent();
+});
+
+test("a payer whom the issuer lets go again in time pays after all", async () => {
+  const { chain, till, buyer, paymentId } = await blockedPayer();
+  await list(chain, "unBlacklist", buyer.address);
+  till.clock.advance(60_000);
+  await till.relay();
+  await till.watch();
+  expect(await till.status(paymentId)).toMatchObject({ state: "succeeded" });
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("a merchant whose destination the issuer blocks is not paid out, keeps what it is owed, and holds up no other one", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const other = await addMerchant(till, chain);
+  const ids = [await till.create(100n), await till.create(100n, { merchantId: other.merchantId })];
+  for (const [index, buyer] of (await fundBuyers(chain, 2)).entries())
+    await till.verify(await till.attempt(ids[index] ?? "", buyer));
+  await till.relay();
+  await till.watch();
+  await list(chain, "blacklist", till.destination);
+
+  const settlements = await Promise.all(ids.map((id) => till.settlementOf(id)));
+  await till.settle(...settlements.map(({ id }) => id));
+  for (let turn = 0; turn < 8; turn += 1) {
+    await till.relay();
+    await till.watch();
+    till.clock.advance(10_000);
+  }
+  const states = async () => (await Promise.all(ids.map((id) => till.settlementOf(id)))).map(({ state }) => state);
+  expect(await states()).toEqual(["paying", "paid"]);
+  expect(await usdcBalance(chain, other.destination)).toBe(AMOUNT);
+  expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(AMOUNT);
+  const held = (await till.transfers()).find(({ settlement_id: of }) => of === settlements[0]?.id);
+  expect(held).toMatchObject({ state: "ready", last_trouble: expect.stringContaining("blacklisted") });
+
+  await list(chain, "unBlacklist", till.destination);
+  till.clock.advance(60_000);
+  await till.relay();
+  await till.watch();
+  expect(await states()).toEqual(["paid", "paid"]);
+  expect(await usdcBalance(chain, till.destination)).toBe(AMOUNT);
+});
+
+async function addMerchant({ deps, accountId, mode }: Till, chain: TestChain) {
+  const whom = { accountId, mode, name: "Other shop", email: "other@example.test" };
+  const { id: merchantId } = await createMerchant(deps, whom);
+  const destination = newKey().address;
+  const settlements = [{ asset: chain.asset, destination: `${chain.id}:${destination}` }];
+  good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  return { merchantId, destination };
+}

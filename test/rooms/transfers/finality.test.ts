@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { makeCarrier } from "../../support/carry.ts";
+import { fundBuyer, mine, startChain } from "../../support/chain.ts";
+
+/** Anvil calls `safe` what is an epoch below the newest block, and `finalized` what is two. */
+const EPOCH = 3;
+
+test.each([
+  ["so many blocks", { blocks: 4 }, 3],
+  ["safe", "safe", EPOCH],
+  ["finalized", "finalized", 2 * EPOCH],
+])(
+  "by %s a transfer is confirmed as soon as the policy says so, and not a block before",
+  async (_name, finality, after) => {
+    const chain = await startChain({ slotsInAnEpoch: EPOCH });
+    await mine(chain, 20);
+    const carrier = await makeCarrier(chain, { change: { finality } });
+    const one = await carrier.sign(await fundBuyer(chain));
+    await carrier.relay();
+    await carrier.watch();
+    for (let blocks = 0; blocks < after; blocks += 1) {
+      expect([blocks, await carrier.statesOf([one.id])]).toEqual([blocks, ["included"]]);
+      await mine(chain);
+      await carrier.watch();
+    }
+    expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+    expect(carrier.confirmed).toHaveLength(1);
+    expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final"]);
+  },
+);
