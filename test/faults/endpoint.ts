@@ -21,6 +21,8 @@ export type Endpoint = {
   readonly url: string;
   /** How it behaves from now on; undefined passes everything on as it is. What hangs is cut when the mood changes. */
   setMood(mood: Mood | undefined): void;
+  /** How many calls have felt the present mood. */
+  felt(): number;
 };
 
 type Frame = Call & { id: unknown };
@@ -29,6 +31,7 @@ const behind = 3;
 /** A JSON-RPC endpoint before a chain, as bad as it is told to be. */
 export async function startEndpoint({ target }: { target: string }): Promise<Endpoint> {
   let mood: Mood | undefined;
+  let felt = 0;
   const hanging = new Set<IncomingMessage>();
 
   const ask = async ({ method, params }: Call): Promise<Answer> => {
@@ -38,6 +41,7 @@ export async function startEndpoint({ target }: { target: string }): Promise<End
     return error === undefined ? { result } : { error };
   };
   const answerOne = async (call: Call): Promise<Answer> => {
+    if (isFelt(mood, call)) felt += 1;
     if (mood === "lags 3 blocks") return askLagging(ask, call, behind);
     if (mood === "serves another chain" && call.method === "eth_chainId") return { result: "0x1" };
     if (mood === "forgets receipts" && call.method === "eth_getTransactionReceipt") return { result: null };
@@ -48,6 +52,7 @@ export async function startEndpoint({ target }: { target: string }): Promise<End
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { frames, isBatch } = await readFrames(request);
+    if (mood === "refuses" || mood === "hangs" || mood?.startsWith("says")) felt += 1;
     if (mood === "refuses") return cut(request);
     if (mood === "hangs") return void hanging.add(request);
     if (mood === "says 429") return void response.writeHead(429, { "retry-after": "1" }).end("slow down");
@@ -72,12 +77,22 @@ export async function startEndpoint({ target }: { target: string }): Promise<End
   });
   return {
     url: `http://127.0.0.1:${port}`,
+    felt: () => felt,
     setMood(next) {
       mood = next;
+      felt = 0;
       for (const request of hanging) cut(request);
       hanging.clear();
     },
   };
+}
+
+/** Whether a call that reaches the chain is answered otherwise than it should be. */
+function isFelt(mood: Mood | undefined, { method }: Call): boolean {
+  if (mood === "loses answers to sends" || mood === "delivers twice") return method === "eth_sendRawTransaction";
+  if (mood === "serves another chain") return method === "eth_chainId";
+  if (mood === "forgets receipts") return method === "eth_getTransactionReceipt";
+  return mood === "lags 3 blocks";
 }
 
 /** A reset, as a crashed node or a broken network gives it, and not an orderly end. */

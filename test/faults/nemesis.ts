@@ -14,6 +14,8 @@ type Fault = { name: string; run(): Promise<unknown> };
 /** Longest rest of each hand between two faults in a run of a minute or more: payments have to flow between them. */
 const restMs = { endpoints: 3_000, processes: 7_000, chain: 2_000 };
 const unhurriedMs = 60_000;
+/** A mood that nobody has felt lasts so much longer. */
+const patienceMs = 5_000;
 
 type Hand = { stage: Stage; miner: Miner; random: Random };
 
@@ -53,15 +55,19 @@ export async function breakThings(
   return injected;
 }
 
-/** Every mood of one endpoint or of both for a while. Whoever starts meanwhile meets it, too. */
+/** Every mood of one endpoint or of both for a while, until somebody has felt it. Whoever starts meanwhile meets it, too. */
 function endpointFaults({ stage, random }: Hand): Fault[] {
   const set = async (mood: Mood) => {
     const [first, second] = stage.endpoints;
-    const chosen = random.pick([[first], [second], [first, second]]);
+    // An answer that one endpoint loses, the other one gives.
+    const some = mood === "loses answers to sends" ? [[first, second]] : [[first], [second], [first, second]];
+    const chosen = random.pick(some);
     for (const endpoint of chosen) endpoint?.setMood(mood);
     // Which chain an endpoint serves is asked by a process that starts.
     if (mood === "serves another chain") kill(stage, random, "worker", "SIGKILL");
+    const isFelt = () => chosen.some((endpoint) => (endpoint?.felt() ?? 0) > 0);
     await pause(random.between(700, 2_500));
+    for (const until = Date.now() + patienceMs; !isFelt() && Date.now() < until; ) await pause(50);
     for (const endpoint of chosen) endpoint?.setMood(undefined);
   };
   return moods.map((mood) => ({ name: `an endpoint ${mood}`, run: () => set(mood) }));
