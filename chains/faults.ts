@@ -11,6 +11,8 @@ export const faults = {
   wrong_chain: { transient: false, message: "an RPC endpoint serves another chain" },
   wrong_contract: { transient: false, message: "a contract on the chain is not what the networks file says" },
   wrong_key: { transient: false, message: "a private key does not belong to the address in the networks file" },
+  signer_unavailable: { transient: true, message: "the service that holds a private key did not sign" },
+  signer_refused: { transient: false, message: "the service that holds a private key refuses to sign" },
   unknown_chain: { transient: false, message: "the chain is not in the networks file" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 

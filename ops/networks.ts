@@ -5,8 +5,26 @@ import { ConfigError, describeIssues } from "./config.ts";
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address");
 const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
 
-/** Where a private key comes from: the name of an environment variable, or a file. The key itself never stands here. */
-const keySource = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
+/** Where a secret comes from: the name of an environment variable, or a file. */
+const secretSource = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
+
+/** Where a private key is; the key itself never stands here. */
+const keySource = z.union([
+  secretSource,
+  /** An encrypted file (Web3 Secret Storage, version 3), and where its password is. */
+  z.strictObject({ keystore: z.string().min(1), password: secretSource }),
+  /** In AWS KMS: an id, an ARN or an alias. Credentials come from AWS' usual places. */
+  z.strictObject({
+    awsKms: z.strictObject({ keyId: z.string().min(1), region: z.string().optional(), endpoint: z.url().optional() }),
+  }),
+  /** In Google Cloud KMS: the whole name of a key version. Credentials come from Google's usual places. */
+  z.strictObject({
+    googleKms: z.strictObject({
+      name: z.string().regex(/^projects\/.+\/cryptoKeyVersions\/\d+$/),
+      endpoint: z.url().optional(),
+    }),
+  }),
+]);
 
 const domain = z.strictObject({ name: z.string(), version: z.string() });
 
@@ -107,6 +125,7 @@ export type Networks = Readonly<z.infer<typeof Networks>>;
 export type EvmNetwork = Networks["chains"][number];
 export type EvmAsset = EvmNetwork["assets"][number];
 export type KeySource = z.infer<typeof keySource>;
+export type SecretSource = z.infer<typeof secretSource>;
 
 /** Checks a parsed networks document. Throws ConfigError, naming the member and never its value. */
 export function parseNetworks(document: unknown, where = "the networks document"): Networks {
@@ -135,17 +154,30 @@ export function readNetworks(file: string): Networks {
   return parseNetworks(document, "the networks file (NETWORKS_FILE)");
 }
 
-/** Fetches a private key from where the networks file says. Throws ConfigError that names the place, never the key. */
-export function readKey(source: KeySource, env: NodeJS.ProcessEnv = process.env): `0x${string}` {
-  const place = "env" in source ? `environment variable ${source.env}` : `file ${source.file}`;
-  let text: string | undefined;
-  try {
-    text = "env" in source ? env[source.env] : readFileSync(source.file, "utf8");
-  } catch (cause) {
-    throw new ConfigError(`the private key in ${place} cannot be read`, { cause });
-  }
-  const key = text?.trim();
+/** Fetches a secret from where the networks file says. Throws ConfigError that names the place, never the secret. */
+export function readSecret(source: SecretSource, env: NodeJS.ProcessEnv = process.env): string {
+  const text = ("env" in source ? env[source.env] : readText(source.file))?.trim();
+  if (!text) throw new ConfigError(`the ${placeOf(source)} that the networks file names is missing or empty`);
+  return text;
+}
+
+/** The same for a private key. */
+export function readKey(source: SecretSource, env: NodeJS.ProcessEnv = process.env): `0x${string}` {
+  const key = ("env" in source ? env[source.env] : readText(source.file))?.trim();
   if (key === undefined || !/^0x[0-9a-fA-F]{64}$/.test(key))
-    throw new ConfigError(`the private key in ${place} is missing or is not 0x and 64 hex digits`);
+    throw new ConfigError(`the private key in ${placeOf(source)} is missing or is not 0x and 64 hex digits`);
   return key as `0x${string}`;
+}
+
+/** A file that the networks file names. Throws ConfigError. */
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new ConfigError(`file ${file}, which the networks file names, cannot be read`, { cause });
+  }
+}
+
+function placeOf(source: SecretSource): string {
+  return "env" in source ? `environment variable ${source.env}` : `file ${source.file}`;
 }

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
 import { parseAccountId, parseAssetId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
-import type { EvmKeys } from "../chains/evm/open.ts";
+import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import { getChain } from "../chains/open.ts";
 import { findReachedHead } from "../db/cursors.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
@@ -112,7 +112,7 @@ async function signPayout(deps: Deps, settlement: SettlementWithDestination): Pr
   };
   if (token.kind !== "eip3009") return { ...row, kind: "push" };
   const kind = "eip3009" as const;
-  const signature: Hex = await signer.signDigest(hashRow(chain, { ...row, kind }));
+  const signature: Hex = await signer.sign({ hash: hashRow(chain, { ...row, kind }) });
   return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
 }
 

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { EvmKeys } from "../chains/evm/open.ts";
+import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import type { Chains } from "../chains/open.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../ops/metrics.ts";

@@ -1,5 +1,5 @@
 import type { EvmChain } from "../chains/evm/open.ts";
-import type { Signer } from "../chains/evm/signer.ts";
+import type { Signer } from "../chains/evm/signers/signer.ts";
 import type { TransferDeps } from "./deps.ts";
 
 /** Whose transactions a chain's lanes sign: the relayers', and the treasury's own where it has to send something itself. */

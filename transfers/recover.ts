@@ -125,6 +125,7 @@ async function replaceIfStuck(
   const { to, data } = parseTransaction(`0x${row.bytes.toString("hex")}`);
   if (!to || !data) throw new Error(`transaction ${row.hash} has no receiver or no data`);
   const bytes = await signer.signTransaction({
+    type: "eip1559",
     chainId: chain.chainId,
     nonce: row.nonce,
     to,

@@ -2,7 +2,7 @@ import { type Hex, hexToBytes, keccak256 } from "viem";
 import { type CallOutcome, type Member, simulateEach, simulateOwn } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
-import type { Signer } from "../chains/evm/signer.ts";
+import type { Signer } from "../chains/evm/signers/signer.ts";
 import { getChain } from "../chains/open.ts";
 import { findBaseFee } from "../db/cursors.ts";
 import {
@@ -120,7 +120,7 @@ async function carryBatch(deps: TransferDeps, chain: EvmChain, lane: Lane): Prom
 
   const payload = buildPayload(chain.multicall, good);
   const nonce = lease.nextNonce;
-  const bytes = await signer.signTransaction({ chainId: chain.chainId, nonce, ...payload, ...fees });
+  const bytes = await signer.signTransaction({ type: "eip1559", chainId: chain.chainId, nonce, ...payload, ...fees });
   const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };
   if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good.map(({ row }) => row) })))
     return "blocked";

@@ -1,4 +1,4 @@
-import type { EvmKeys } from "../chains/evm/open.ts";
+import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import { cleanUp } from "../payments/clean.ts";
 import { deliverDue } from "../payments/deliver.ts";
 import type { PaymentDeps } from "../payments/deps.ts";

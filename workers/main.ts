@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Registry } from "prom-client";
-import { openEvmKeys } from "../chains/evm/open.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
+import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../chains/faults.ts";
 import { checkChain, openChains } from "../chains/open.ts";
 import { isMigrated } from "../db/migrate.ts";
@@ -11,7 +11,7 @@ import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.
 import { createLog } from "../ops/log.ts";
 import { readLogFields, withLogFields, withoutLogFields } from "../ops/log-context.ts";
 import { createMetrics } from "../ops/metrics.ts";
-import { readKey, readNetworks } from "../ops/networks.ts";
+import { readKey, readNetworks, readSecret, readText } from "../ops/networks.ts";
 import { createOutward } from "../ops/outward.ts";
 import { samplePool, watchStatements } from "../ops/pool-metrics.ts";
 import { startProbes } from "../ops/probes.ts";
@@ -42,7 +42,6 @@ async function work(config: WorkerConfig): Promise<void> {
       `WORKER_QUEUES names no queue of ours: ${unknown.join(", ")}; there are ${queueNames.join(", ")}`,
     );
   const networks = readNetworks(config.NETWORKS_FILE);
-  const keys = new Map(networks.chains.map((network) => [network.chain, openEvmKeys(network, readKey)]));
 
   const log = createLog({ level: config.LOG_LEVEL, role: "worker", context: readLogFields });
   const shutdown = createShutdown({ log });
@@ -89,6 +88,11 @@ async function work(config: WorkerConfig): Promise<void> {
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
   const verifier = createVerifier({ db, chains });
   const isTransient = createJudge(isTransientChainError);
+  const keys = new Map<string, EvmKeys>();
+  await retryStart({ log, isTransient, signal: shutdown.signal }, async () => {
+    for (const network of networks.chains)
+      keys.set(network.chain, await openEvmKeys(network, { readKey, readSecret, readText }));
+  });
   const deps = {
     db,
     chains,

@@ -1,11 +1,10 @@
 import { getAddress, type Hex } from "viem";
 import type { Metrics } from "../../ops/metrics.ts";
-import type { EvmAsset, EvmNetwork, KeySource } from "../../ops/networks.ts";
+import type { EvmAsset, EvmNetwork } from "../../ops/networks.ts";
 import { parseAssetId } from "../caip.ts";
 import { collectorAddress } from "./collector.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
 import { openRpc, type Rpc } from "./rpc.ts";
-import { createLocalSigner, type Signer } from "./signer.ts";
 
 /**
  * A token as we use it: its networks file entry and its address in lower case; where signatures are made under a domain
@@ -27,9 +26,6 @@ export type EvmChain = {
   /** By CAIP-19, in lower case. */
   tokens: ReadonlyMap<string, EvmToken>;
 };
-
-/** The keys of a network; only worker processes hold them. */
-export type EvmKeys = { treasury: Signer; lanes: readonly Signer[] };
 
 /** Opens a network without asking it anything yet. */
 export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
@@ -66,10 +62,4 @@ export function getToken(chain: EvmChain, asset: string): EvmToken {
   const token = chain.tokens.get(asset);
   if (!token) throw new Error(`${asset} is no longer in the networks file, and a row names it`);
   return token;
-}
-
-/** Fetches the keys the networks file points at. Throws ConfigError (a place without a key) or ChainFault `wrong_key`. */
-export function openEvmKeys(network: EvmNetwork, readKey: (source: KeySource) => Hex): EvmKeys {
-  const open = ({ address, key }: { address: string; key: KeySource }) => createLocalSigner(address, readKey(key));
-  return { treasury: open(network.treasury), lanes: network.lanes.map(open) };
 }

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { Registry } from "prom-client";
-import { openEvmKeys } from "../../chains/evm/open.ts";
+import { type EvmKeys, openEvmKeys } from "../../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../../chains/faults.ts";
 import { getChain, openChains } from "../../chains/open.ts";
 import { openDb } from "../../db/open.ts";
 import { createLog } from "../../ops/log.ts";
 import { createMetrics } from "../../ops/metrics.ts";
-import { readKey } from "../../ops/networks.ts";
+import { readKey, readSecret, readText, type SecretSource } from "../../ops/networks.ts";
 import { createOutward } from "../../ops/outward.ts";
 import { createSealer, type Sealer } from "../../ops/sealer.ts";
 import type { Bell, Ring } from "../../queues/ring.ts";
@@ -63,12 +63,14 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   atEnd(() => db.destroy());
   const networks = await networksFor(chain, options);
   const chains = openChains(networks, metrics);
-  const keys = new Map(
-    networks.chains.map((network) => [
-      network.chain,
-      openEvmKeys(network, (source) => readKey(source, keysOf(chain, options))),
-    ]),
-  );
+  const keys = new Map<string, EvmKeys>();
+  const env = keysOf(chain, options);
+  const readers = {
+    readKey: (source: SecretSource) => readKey(source, env),
+    readSecret: (source: SecretSource) => readSecret(source, env),
+    readText,
+  };
+  for (const network of networks.chains) keys.set(network.chain, await openEvmKeys(network, readers));
   const clock = options.clock ?? makeClock();
   const { ring, rung } = recordRings();
   const announced: string[] = [];

@@ -1,0 +1,93 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  pbkdf2,
+  randomBytes,
+  randomUUID,
+  scrypt,
+  timingSafeEqual,
+} from "node:crypto";
+import { promisify } from "node:util";
+import { type Hex, keccak256 } from "viem";
+import { z } from "zod";
+import { ChainFault } from "../../faults.ts";
+import { addressOfKey } from "../signature.ts";
+
+const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
+const count = z.number().int().min(1);
+
+/** Web3 Secret Storage, version 3: what Geth, Foundry and most wallets write. */
+const Keystore = z.object({
+  version: z.literal(3),
+  crypto: z
+    .object({ cipher: z.literal("aes-128-ctr"), ciphertext: hex, cipherparams: z.object({ iv: hex }), mac: hex })
+    .and(
+      z.discriminatedUnion("kdf", [
+        z.object({
+          kdf: z.literal("scrypt"),
+          kdfparams: z.object({ dklen: count, n: count.max(2 ** 22), r: count.max(64), p: count.max(64), salt: hex }),
+        }),
+        z.object({
+          kdf: z.literal("pbkdf2"),
+          kdfparams: z.object({ dklen: count, c: count.max(10_000_000), prf: z.literal("hmac-sha256"), salt: hex }),
+        }),
+      ]),
+    ),
+});
+type Crypto = z.infer<typeof Keystore>["crypto"];
+
+/**
+ * The private key in a keystore file's text. Throws ChainFault `wrong_key` when the text is no keystore or the password
+ * does not open it; the error shows neither.
+ */
+export async function openKeystore(text: string, password: string): Promise<Hex> {
+  const parsed = Keystore.safeParse(parse(text));
+  if (!parsed.success)
+    throw new ChainFault("wrong_key", { detail: "the keystore is not of version 3 (Web3 Secret Storage)" });
+  const { crypto } = parsed.data;
+  const derived = await derive(crypto, password);
+  const sealed = Buffer.from(crypto.ciphertext, "hex");
+  if (!timingSafeEqual(macOf(derived, sealed), Buffer.from(crypto.mac.padStart(64, "0"), "hex")))
+    throw new ChainFault("wrong_key", { detail: "the password does not open the keystore" });
+  const decipher = createDecipheriv("aes-128-ctr", derived.subarray(0, 16), Buffer.from(crypto.cipherparams.iv, "hex"));
+  return `0x${Buffer.concat([decipher.update(sealed), decipher.final()]).toString("hex")}`;
+}
+
+/** Cost of making a key out of a password; what Geth uses: about a second. */
+const SCRYPT = { n: 2 ** 18, r: 8, p: 1, dklen: 32 };
+
+/** A private key as the text of a keystore file. `n` is scrypt's cost. */
+export async function sealKeystore(key: Hex, password: string, n: number = SCRYPT.n): Promise<string> {
+  const [salt, iv] = [randomBytes(32), randomBytes(16)];
+  const kdfparams = { ...SCRYPT, n, salt: salt.toString("hex") };
+  const derived = await derive({ kdf: "scrypt", kdfparams }, password);
+  const cipher = createCipheriv("aes-128-ctr", derived.subarray(0, 16), iv);
+  const sealed = Buffer.concat([cipher.update(Buffer.from(key.slice(2), "hex")), cipher.final()]);
+  const crypto = {
+    ...{ cipher: "aes-128-ctr", ciphertext: sealed.toString("hex"), cipherparams: { iv: iv.toString("hex") } },
+    ...{ kdf: "scrypt", kdfparams, mac: macOf(derived, sealed).toString("hex") },
+  };
+  return `${JSON.stringify({ version: 3, id: randomUUID(), address: addressOfKey(key).slice(2), crypto }, null, 2)}\n`;
+}
+
+async function derive(crypto: Pick<Crypto, "kdf" | "kdfparams">, password: string): Promise<Buffer> {
+  const { kdfparams } = crypto;
+  const salt = Buffer.from(kdfparams.salt, "hex");
+  if ("c" in kdfparams) return promisify(pbkdf2)(password, salt, kdfparams.c, kdfparams.dklen, "sha256");
+  const { n: N, r, p, dklen } = kdfparams;
+  const run = promisify<string, Buffer, number, { N: number; r: number; p: number; maxmem: number }, Buffer>(scrypt);
+  return run(password, salt, dklen, { N, r, p, maxmem: 256 * N * r });
+}
+
+/** Keccak-256 over the second half of the derived key and the ciphertext. */
+function macOf(derived: Buffer, sealed: Buffer): Buffer {
+  return Buffer.from(keccak256(Buffer.concat([derived.subarray(16, 32), sealed])).slice(2), "hex");
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,11 @@
+import type { Hex } from "viem";
+import { ChainFault } from "../../faults.ts";
+import { addressOfKey, signWithKey } from "../signature.ts";
+import { createSigner, type Signer } from "./signer.ts";
+
+/** A signer over a private key in memory. Throws ChainFault `wrong_key` when it is another address's key. */
+export function createLocalSigner(address: string, key: Hex): Signer {
+  if (addressOfKey(key) !== address.toLowerCase())
+    throw new ChainFault("wrong_key", { detail: `expected the key of ${address}` });
+  return createSigner(address, async (digest) => signWithKey(digest, key));
+}

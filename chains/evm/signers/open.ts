@@ -1,0 +1,43 @@
+import type { Hex } from "viem";
+import type { EvmNetwork, KeySource } from "../../../ops/networks.ts";
+import { openKeystore } from "./keystore.ts";
+import { createLocalSigner } from "./local.ts";
+import { createRemoteSigner } from "./remote.ts";
+import type { Signer } from "./signer.ts";
+
+/** The keys of a network; only worker processes hold them. */
+export type EvmKeys = { treasury: Signer; lanes: readonly Signer[] };
+
+/** How the places that a networks file names are read: a plain key, any secret, a file. Each throws ConfigError. */
+export type Readers = {
+  readKey: (source: { env: string } | { file: string }) => Hex;
+  readSecret: (source: { env: string } | { file: string }) => string;
+  readText: (file: string) => string;
+};
+
+/**
+ * Opens the keys that a networks file points at. Throws ConfigError (a place without a key), ChainFault `wrong_key`, and
+ * for keys that a service holds `signer_unavailable` or `signer_refused`.
+ */
+export async function openEvmKeys(network: EvmNetwork, readers: Readers): Promise<EvmKeys> {
+  const open = ({ address, key }: { address: string; key: KeySource }) => openSigner(address, key, readers);
+  const [treasury, ...lanes] = await Promise.all([open(network.treasury), ...network.lanes.map(open)]);
+  return { treasury, lanes };
+}
+
+/** The clients of cloud services are loaded only where a key is in one. */
+async function openSigner(address: string, key: KeySource, readers: Readers): Promise<Signer> {
+  if ("awsKms" in key) {
+    const { openAwsKmsKey } = await import("./aws-kms.ts");
+    return createRemoteSigner(address, openAwsKmsKey(key.awsKms));
+  }
+  if ("googleKms" in key) {
+    const { openGoogleKmsKey } = await import("./google-kms.ts");
+    return createRemoteSigner(address, openGoogleKmsKey(key.googleKms));
+  }
+  if ("keystore" in key) {
+    const opened = await openKeystore(readers.readText(key.keystore), readers.readSecret(key.password));
+    return createLocalSigner(address, opened);
+  }
+  return createLocalSigner(address, readers.readKey(key));
+}
