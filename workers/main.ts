@@ -4,7 +4,7 @@ import { Registry } from "prom-client";
 import { signatureEngine } from "../chains/evm/signature.ts";
 import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../chains/faults.ts";
-import { checkChain, openChains } from "../chains/open.ts";
+import { checkChain, getChain, openChains } from "../chains/open.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.ts";
@@ -89,10 +89,6 @@ async function work(config: WorkerConfig): Promise<void> {
   const verifier = createVerifier({ db, chains });
   const isTransient = createJudge(isTransientChainError);
   const keys = new Map<string, EvmKeys>();
-  await retryStart({ log, isTransient, signal: shutdown.signal }, async () => {
-    for (const network of networks.chains)
-      keys.set(network.chain, await openEvmKeys(network, { readKey, readSecret, readText }));
-  });
   const deps = {
     db,
     chains,
@@ -113,6 +109,8 @@ async function work(config: WorkerConfig): Promise<void> {
   };
   const startDeps = { log, isTransient, signal: shutdown.signal, onFault: stop };
   const startedChains = await startChains(startDeps, chains.keys(), async (chain) => {
+    const { network } = getChain(chains, chain);
+    keys.set(chain, await openEvmKeys(network, { readKey, readSecret, readText }));
     await checkChain(chains, chain);
     await startTransfers(deps, chain);
   });
