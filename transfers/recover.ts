@@ -25,6 +25,8 @@ const UNANSWERED_PATIENCE_MS = 1_500;
 /** What was accepted is offered again after so many block times, and this at least, milliseconds. */
 const ACCEPTED_PATIENCE_BLOCKS = 3;
 const ACCEPTED_PATIENCE_MS = 2_000;
+/** What today's base fee has priced out is replaced after so many block times: no waiting brings it into a block. */
+const PRICED_OUT_PATIENCE_BLOCKS = 1;
 /** Accepted and in no block after so many block times: the tip is too low, whatever the base fee. */
 const TIP_PATIENCE_BLOCKS = 20;
 /** Nonces looked at in one turn, and bytes offered again per lane. */
@@ -33,27 +35,32 @@ const MOST = 20;
 
 /**
  * Looks after transactions that are in no block: offers the same bytes again (a dead process, a node that lost them, a
- * reorg that dropped them), and replaces the lowest nonce of a lane under a higher fee when it is stuck.
+ * reorg that dropped them), and replaces under a higher fee what the base fee has priced out, and the lowest nonce of a
+ * lane when its tip is too low.
  */
 export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise<void> {
   const rows = await listUnincluded(deps.db, { chain: chain.chain, limit: LOOKED_AT });
+  const baseFee = rows.length === 0 ? undefined : await findBaseFee(deps.db, chain.chain);
+  if (baseFee === undefined) return;
   const lanes = Map.groupBy(rows, (row) => row.lane_id);
   for (const [lane, waiting] of lanes) {
     const address = addressOfLane(lane);
     const lowest = waiting[0];
-    const due = waiting.filter((row) => isDue(deps, chain, row)).slice(0, MOST);
+    const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MOST);
     if (due.length === 0) continue;
     if (await freeUsedNonces(deps, chain, address, due)) continue;
     for (const row of due) {
-      const bytes = row === lowest ? ((await replaceIfStuck(deps, chain, row)) ?? row) : row;
+      const isStuck = isPricedOut(row, baseFee) || (row === lowest && isIgnored(deps, chain, row));
+      const bytes = (isStuck && (await replace(deps, chain, row, baseFee))) || row;
       await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
     }
   }
 }
 
-function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee: bigint): boolean {
   const age = ageMs(deps, row.offered_at ?? row.created_at);
   if (row.state !== "accepted") return age >= UNANSWERED_PATIENCE_MS;
+  if (isPricedOut(row, baseFee)) return age >= PRICED_OUT_PATIENCE_BLOCKS * chain.network.blockMs;
   return age >= Math.max(ACCEPTED_PATIENCE_MS, ACCEPTED_PATIENCE_BLOCKS * chain.network.blockMs);
 }
 
@@ -101,23 +108,27 @@ async function isPassedForGood(chain: EvmChain, address: Hex, nonce: number): Pr
   return Number(count) > nonce;
 }
 
-/** Signs the same content again under a higher fee; undefined when the fee is not what is wrong, or may not rise. */
-async function replaceIfStuck(
+/** What pays today's base fee was dropped, or its answer lost, and the same bytes will do. */
+function isPricedOut(row: TransactionRow, baseFee: bigint): boolean {
+  return row.max_fee_per_gas < baseFee + row.max_priority_fee_per_gas;
+}
+
+/** Accepted for long, and nobody wants its tip. (A reorg clears the time of the last offer: then the same bytes come first.) */
+function isIgnored(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+  const patience = TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
+  return row.state === "accepted" && row.offered_at !== null && ageMs(deps, row.created_at) >= patience;
+}
+
+/** Signs the same content again under a higher fee; undefined when the ceiling forbids it. */
+async function replace(
   deps: TransferDeps,
   chain: EvmChain,
   row: TransactionRow,
+  baseFee: bigint,
 ): Promise<TransactionRow | undefined> {
   const { relayers, own } = listLaneSigners(deps, chain);
   const signer = [...relayers, ...own].find(({ address }) => address === addressOfLane(row.lane_id));
-  const baseFee = await findBaseFee(deps.db, chain.chain);
-  if (!signer || baseFee === undefined) return undefined;
-  // What pays today's base fee was dropped, or its answer lost, and the same bytes will do; unless it has been there
-  // for long, and nobody wants its tip. (A reorg clears the time of the last offer: then the same bytes come first.)
-  const ignored =
-    row.offered_at !== null &&
-    ageMs(deps, row.created_at) >= TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
-  const pays = row.max_fee_per_gas >= baseFee + row.max_priority_fee_per_gas;
-  if (pays && !(ignored && row.state === "accepted")) return undefined;
+  if (!signer) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
   const fees = chooseReplacementFees(before, baseFee, chain.network.fees);
   if (!fees) return undefined;

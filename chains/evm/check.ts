@@ -8,12 +8,13 @@ import type { EvmChain, EvmToken } from "./open.ts";
 import { throwFault } from "./rpc-errors.ts";
 
 /**
- * Compares what the networks file says with the chain: multicall; each token's decimals, and what its kind needs; the
+ * Compares what the networks file says with the chain: each endpoint's chain id; multicall; each token's decimals, and what its kind needs; the
  * Collector's code, and the Permit2 it works with.
  * Throws ChainFault `wrong_chain` or `wrong_contract`, which must stop the process: signatures asked for with a wrong
  * domain, or amounts with wrong decimals, would be worthless or worse.
  */
 export async function checkEvmChain(chain: EvmChain): Promise<void> {
+  await chain.checkEndpoints();
   const tokens = [...chain.tokens.values()];
   for (const token of tokens) await checkToken(chain, token);
   if (tokens.some(({ kind }) => kind === "permit2")) await checkCollector(chain);

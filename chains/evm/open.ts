@@ -4,7 +4,7 @@ import type { EvmAsset, EvmNetwork } from "../../ops/networks.ts";
 import { parseAssetId } from "../caip.ts";
 import { collectorAddress } from "./collector.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
-import { openRpc, type Rpc } from "./rpc.ts";
+import { openEndpoints, type Rpc } from "./rpc.ts";
 
 /**
  * A token as we use it: its networks file entry and its address in lower case; where signatures are made under a domain
@@ -18,6 +18,8 @@ export type EvmChain = {
   chainId: number;
   network: EvmNetwork;
   rpc: Rpc;
+  /** Makes sure that every endpoint serves this chain. Throws ChainFault `wrong_chain`. */
+  checkEndpoints: () => Promise<void>;
   multicall: Hex;
   permit2: Hex;
   /** Where the treasury's Collector stands, whether an asset needs it or not. */
@@ -32,11 +34,12 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
   const treasury = network.treasury.address.toLowerCase() as Hex;
   const permit2 = network.permit2.toLowerCase() as Hex;
+  const { rpc, check } = openEndpoints(network, metrics);
   return {
     chain: network.chain,
     chainId,
     network,
-    rpc: openRpc(network, metrics),
+    ...{ rpc, checkEndpoints: check },
     multicall: network.multicall.toLowerCase() as Hex,
     permit2,
     collector: collectorAddress({ permit2, treasury }),

@@ -20,13 +20,21 @@ const SET_ASIDE_MS = 5_000;
 
 type Endpoint = { name: string; request: Rpc; setAsideUntil: number; isRightChain: boolean };
 
-/**
- * Opens the endpoints of a network as one. An endpoint that does not answer is set aside and the next one asked; a read
- * is tried three times, a send once (the caller decides what an unknown outcome means).
- * Throws ChainFault `rpc_unreachable` when nobody answered and `wrong_chain` when an endpoint serves another chain; an
- * error that an endpoint answered with is thrown as viem's.
- */
-export function openRpc(network: EvmNetwork, metrics: Metrics, now: () => number = Date.now): Rpc {
+/** The endpoints of a network. */
+export type Endpoints = {
+  /**
+   * Asks them as one. An endpoint that does not answer is set aside and the next one asked; a read is tried three times,
+   * a send once (the caller decides what an unknown outcome means).
+   * Throws ChainFault `rpc_unreachable` when nobody answered, and `wrong_chain` when besides an endpoint serves another
+   * chain; an error that an endpoint answered with is thrown as viem's.
+   */
+  rpc: Rpc;
+  /** Asks each for its chain. Throws ChainFault `wrong_chain`, naming the endpoint; one that is away is asked later. */
+  check: () => Promise<void>;
+};
+
+/** Opens the endpoints of a network; nothing is asked of them yet. */
+export function openEndpoints(network: EvmNetwork, metrics: Metrics, now: () => number = Date.now): Endpoints {
   const endpoints: Endpoint[] = network.rpc.map(({ name, url }) => ({
     name,
     request: http(url, { retryCount: 0, timeout: network.rpcTimeoutMs })({}).request as Rpc,
@@ -61,16 +69,19 @@ export function openRpc(network: EvmNetwork, metrics: Metrics, now: () => number
   const askAll = async (call: { method: string; params?: unknown }): Promise<unknown> => {
     const inOrder = endpoints.toSorted((a, b) => Number(a.setAsideUntil > now()) - Number(b.setAsideUntil > now()));
     let silence: unknown;
+    let stranger: ChainFault | undefined;
     for (const endpoint of inOrder) {
       try {
         if (!endpoint.isRightChain) await identify(endpoint);
         return await askOne(endpoint, call);
       } catch (error) {
-        if (!isSilence(error)) throw error;
-        silence = error;
+        if (error instanceof ChainFault) stranger = error;
+        else if (isSilence(error)) silence = error;
+        else throw error;
         endpoint.setAsideUntil = now() + SET_ASIDE_MS;
       }
     }
+    if (stranger) throw stranger;
     throw new ChainFault("rpc_unreachable", { cause: silence, detail: `${network.chain} ${call.method}` });
   };
 
@@ -81,7 +92,11 @@ export function openRpc(network: EvmNetwork, metrics: Metrics, now: () => number
       randomize: true,
       shouldRetry: ({ error }) => error instanceof ChainFault && error.transient,
     });
-  return request as Rpc;
+  const check = async (): Promise<void> => {
+    const found = await Promise.allSettled(endpoints.map(identify));
+    for (const one of found) if (one.status === "rejected" && one.reason instanceof ChainFault) throw one.reason;
+  };
+  return { rpc: request as Rpc, check };
 }
 
 /** True when no JSON-RPC answer came: refused, reset, timed out, or an HTTP error (429 and 5xx among them). */

@@ -1,0 +1,72 @@
+import { parseGwei } from "viem";
+import { expect, test } from "vitest";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { makeCarrier } from "../../support/carry.ts";
+import { fundBuyers, mine, startChain, transfersTo } from "../../support/chain.ts";
+
+const BLOCK_MS = 2_000;
+const CEILING = parseGwei("200");
+
+test("the base fee rises fifty times over after a row of broadcasts: within two block times all are replaced, and land below the ceiling", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: { blockMs: BLOCK_MS, batchGas: 200_000 } });
+  const nextBaseFee = (gwei: string) => chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei(gwei) });
+  const signed = await carrier.signAll(await fundBuyers(chain, 5));
+  await nextBaseFee("1");
+  await mine(chain);
+  await carrier.watch();
+  await chain.client.setAutomine(false);
+  await carrier.relay();
+  expect((await carrier.transactions()).map(({ nonce, state }) => [nonce, state])).toEqual(
+    [0, 1, 2, 3, 4].map((nonce) => [nonce, "accepted"]),
+  );
+
+  for (let blocks = 0; blocks < 2; blocks += 1) {
+    await nextBaseFee("50");
+    await mine(chain);
+    carrier.clock.advance(BLOCK_MS);
+    await carrier.watch();
+  }
+  const replacements = (await carrier.transactions()).filter(({ replacement }) => replacement === 1);
+  expect(replacements.map(({ nonce }) => nonce)).toEqual([0, 1, 2, 3, 4]);
+  for (const row of await carrier.transactions()) expect(row.max_fee_per_gas).toBeLessThanOrEqual(CEILING);
+
+  await nextBaseFee("50");
+  await mine(chain);
+  await carrier.watch();
+  expect(new Set(await carrier.statesOf(signed.map(({ id }) => id)))).toEqual(new Set(["confirmed"]));
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(5);
+  const spent = (await carrier.transactions()).filter(({ state }) => state === "final");
+  for (const { gas_price } of spent) expect(gas_price).toBeLessThanOrEqual(CEILING);
+});
+
+test("an endpoint that says a thousand times the base fee: nothing is sent, replaced or signed until it talks sense again", async () => {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { blockMs: BLOCK_MS } });
+  const [first, second] = await carrier.signAll(await fundBuyers(chain, 2));
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("1") });
+  await chain.client.setAutomine(false);
+  await mine(chain);
+  const lie = (_method: string, _params: unknown[], result: unknown) =>
+    typeof result === "object" && result !== null && "baseFeePerGas" in result
+      ? { ...result, baseFeePerGas: `0x${parseGwei("1000").toString(16)}` }
+      : result;
+  proxy.alter(lie);
+  await carrier.watch();
+  for (let turn = 0; turn < 4; turn += 1) {
+    await carrier.relay();
+    carrier.clock.advance(20_000);
+    await carrier.watch();
+  }
+  expect(await carrier.transactions()).toEqual([]);
+  expect(await carrier.statesOf([first?.id ?? "", second?.id ?? ""])).toEqual(["ready", "ready"]);
+
+  proxy.alter(undefined);
+  await mine(chain);
+  await carrier.watch();
+  await carrier.relay();
+  await mine(chain);
+  await carrier.watch();
+  expect(await carrier.statesOf([first?.id ?? "", second?.id ?? ""])).toEqual(["confirmed", "confirmed"]);
+});

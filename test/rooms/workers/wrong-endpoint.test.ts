@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { checkChain } from "../../../chains/open.ts";
+import { launchProcess } from "../../../ops/local/process.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { fundBuyer, keysOf, networksFileFor, startChain } from "../../support/chain.ts";
+import { createDatabase } from "../../support/database.ts";
+import { testDataKeys } from "../../support/deps.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { redisPrefix } from "../../support/redis.ts";
+import { makeTill } from "../../support/till.ts";
+
+const chain = await startChain();
+const stranger = await startChain({ chainId: 31_338 });
+
+test.each(["worker", "api"] as const)(
+  "a second endpoint that serves another chain keeps the %s from running, and is named without its URL",
+  async (role) => {
+    const redis = redisPrefix();
+    const started = await launchProcess({
+      role,
+      env: {
+        DATABASE_URL: await createDatabase(),
+        REDIS_URL: redis.url,
+        REDIS_PREFIX: redis.prefix,
+        NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [chain.url, stranger.url] }),
+        PUBLIC_URL: "http://127.0.0.1:8080",
+        DATA_KEYS: testDataKeys,
+        ...(role === "worker" ? keysOf(chain, {}) : {}),
+      },
+    });
+    atEnd(() => started.kill("SIGKILL"));
+    expect(await started.gone).toMatchObject({ code: 1 });
+    expect(started.tail()).toContain("endpoint local-1 of Local serves chain id 31338");
+    expect(started.tail()).not.toContain(stranger.url);
+  },
+);
+
+test("an endpoint that is away at the start and comes back as another chain is passed over, and no payment fails", async () => {
+  const [away, strange] = await Promise.all([
+    startFaultProxy({ target: chain.url }),
+    startFaultProxy({ target: stranger.url }),
+  ]);
+  strange.refuse(true);
+  const till = await makeTill(chain, { rpcUrls: [away.url, strange.url, chain.url] });
+  await checkChain(till.deps.chains, chain.id);
+  strange.refuse(false);
+  away.refuse(true);
+  const paymentId = await till.pay(await fundBuyer(chain));
+  expect(await till.status(paymentId)).toMatchObject({ state: "succeeded" });
+  expect(Object.keys(strange.calls), "it is asked who it is, and nothing else").toEqual(["eth_chainId"]);
+});
