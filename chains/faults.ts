@@ -13,6 +13,7 @@ export const faults = {
   wrong_key: { transient: false, message: "a private key does not belong to the address in the networks file" },
   signer_unavailable: { transient: true, message: "the service that holds a private key did not sign" },
   signer_refused: { transient: false, message: "the service that holds a private key refuses to sign" },
+  screening_down: { transient: true, message: "it cannot be said whether an account may be served" },
   unknown_chain: { transient: false, message: "the chain is not in the networks file" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 

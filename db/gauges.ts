@@ -7,7 +7,7 @@ export type OwedTable = "payment" | "attempt" | "transfer" | "settlement" | "cha
 /**
  * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
  * so the wait is counted from what does not move: a payment's deadline, the making of the others, and for a transfer in
- * trouble the end of its hold. A chain's own wait is in `listChainLooks`; here it only tells that no sweep has run.
+ * trouble the end of its hold. A settlement waits until its payout has arrived, whoever keeps it. A chain's own wait is in `listChainLooks`; here it only tells that no sweep has run.
  */
 export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTable; since: Date | null }[]> {
   // Longer than the sweep's longest push: no row that is overdue lies beyond it in the index.
@@ -17,7 +17,10 @@ export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTa
     union all select 'attempt', min(created_at) from attempt where due_at <= ${pushed} and created_at <= ${now}
     union all select 'transfer', min(greatest(created_at, hold_until)) from transfer
       where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now}
-    union all select 'settlement', min(created_at) from settlement where due_at <= ${pushed} and created_at <= ${now}
+    union all select 'settlement', least(
+      (select min(created_at) from settlement where due_at <= ${pushed} and created_at <= ${now} and state = 'due'),
+      (select min(due_at) from settlement where due_at <= ${now} and state = 'gathering'),
+      (select min(created_at) from settlement where created_at <= ${now} and state = 'paying'))
     union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
     union all select 'webhook_delivery', min(first.due_at) from webhook_endpoint e cross join lateral (
       select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1

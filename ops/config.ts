@@ -47,10 +47,14 @@ const outward = {
   ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
 };
 
+/** A file of accounts that are not served. */
+const screeningList = z.string().min(1).optional();
+
 const Api = z.object({
   ...common,
   ...outward,
   NETWORKS_FILE: z.string().min(1),
+  SCREENING_LIST: screeningList,
   PORT: port.default(8080),
   /** Where buyers and wallets reach us; becomes part of every payment link. */
   PUBLIC_URL: z.url({ protocol: /^https?$/ }),
@@ -67,6 +71,7 @@ const Worker = z.object({
   ...common,
   ...outward,
   NETWORKS_FILE: z.string().min(1),
+  SCREENING_LIST: screeningList,
   /** Queues this process serves; all of them when unset. */
   WORKER_QUEUES: list.default([]),
   /** How long SIGTERM waits for running jobs. */

@@ -126,6 +126,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "1 while a lane has something to send and the fee ceiling forbids it (whole system: read with max by)",
       ["chain", "lane"],
     ),
+    screeningFailures: counter(
+      "pay_screening_failures_total",
+      "Times that a provider of screening could not say who may be served",
+      ["chain", "provider"],
+    ),
     transactions: counter("pay_transactions_total", "Transactions by what became of them", ["chain", "state"]),
     headBlock: gauge("pay_chain_head_block", "Newest block an endpoint has told us of", ["chain"]),
     cursorBlock: gauge("pay_chain_cursor_block", "Newest block the watcher has read (whole system: read with max by)", [

@@ -101,6 +101,8 @@ const evmNetwork = z.strictObject({
   walletFactories: z.array(address).default([]),
   /** Gas that one transfer of a smart wallet may take, its deployment included; it goes alone. */
   walletGas: z.number().int().min(100_000).max(5_000_000).default(1_000_000),
+  /** A contract that knows sanctioned accounts: `isSanctioned(address)`, as Chainalysis' oracle has it. */
+  screening: z.strictObject({ oracle: address }).optional(),
   fees: z.strictObject({
     /** No transaction of ours ever offers more than this per gas. */
     maxFeePerGas: wei,

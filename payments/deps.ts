@@ -7,6 +7,7 @@ import type { Outward } from "../ops/outward.ts";
 import type { Sealer } from "../ops/sealer.ts";
 import type { Announce } from "../queues/announce.ts";
 import type { Ring } from "../queues/ring.ts";
+import type { ScreeningList } from "../transfers/screening.ts";
 
 /** What the steps of this room work with. Made once by a main.ts; a test makes its own. */
 export type PaymentDeps = {
@@ -17,6 +18,8 @@ export type PaymentDeps = {
   ring: Ring;
   /** Wakes long polls; called after the commit. */
   announce: Announce;
+  /** Accounts that the operator does not serve. */
+  screeningList: ScreeningList;
   log: Logger;
   metrics: Metrics;
   /** Encrypts what rests in the database. */

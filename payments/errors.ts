@@ -1,7 +1,6 @@
 /**
  * Every code an answer may carry (specification, part 7, and `settlement_asset_conflict`). The last five have no
- * producer yet and are reserved, and so is `sanctioned_user` until payers are screened; `api_key_not_found` is the
- * command line's. HTTP statuses are the ingress's business: api/errors.ts, total over this list.
+ * producer yet and are reserved; `api_key_not_found` is the command line's. HTTP statuses are the ingress's business: api/errors.ts, total over this list.
  */
 export const errorCodes = [
   "rate_limited",

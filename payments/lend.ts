@@ -3,7 +3,7 @@ import { hexToBytes } from "viem";
 import { moveRows } from "../db/moves.ts";
 import type { OptionRow } from "../db/options.ts";
 import type { Db } from "../db/tables.ts";
-import { createVerifier } from "../transfers/verify.ts";
+import { checkSignature } from "../transfers/verify.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { ringRelays } from "./relay.ts";
 import { readResults } from "./results.ts";
@@ -16,13 +16,13 @@ export type Signatures = { signature: Buffer; permit: Buffer | null };
  * which only the chain can judge.
  */
 export function readSignatures(
-  deps: Pick<PaymentDeps, "db" | "chains">,
+  deps: Pick<PaymentDeps, "chains">,
   option: OptionRow,
   results: unknown,
 ): Signatures | undefined {
   if (option.kind === "push") return undefined;
   const { proof, permit } = readResults(results);
-  if (!createVerifier(deps).checkSignature({ ...option, proof, permit }).ok) return undefined;
+  if (!checkSignature(deps.chains, { ...option, proof, permit }).ok) return undefined;
   return { signature: Buffer.from(hexToBytes(proof)), permit: permit && Buffer.from(hexToBytes(permit)) };
 }
 

@@ -10,6 +10,7 @@ import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import type { Allowance, Mode } from "../db/tables.ts";
 import type { EvmNetwork } from "../ops/networks.ts";
+import { screenAccounts } from "../transfers/screening.ts";
 import { listWalletActions } from "./actions.ts";
 import { chooseAllowance } from "./allowances.ts";
 import { payerOf } from "./collect.ts";
@@ -39,7 +40,8 @@ type Offer = Candidate & { allowance: Allowance | null };
 /**
  * Every way in which the accounts (CAIP-10, at most 50) can pay: one option per asset that the merchant settles and the
  * account holds enough of. Accounts on chains we do not know are skipped, whatever their addresses look like.
- * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, and `invalid_params` naming a bad account.
+ * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` naming a bad account, and
+ * `sanctioned_user` when screening refuses every account that could pay.
  */
 export async function listOptions(
   deps: PaymentDeps,
@@ -54,7 +56,9 @@ export async function listOptions(
 
   const terms = await readTerms(deps.db, payment);
   const candidates = listCandidates(deps, payment, args.accounts, terms.settled);
-  const affordable = payment.mode === "test" ? listTestOffers(candidates) : await listOffers(deps, candidates);
+  const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
+  if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
+  const affordable = payment.mode === "test" ? listTestOffers(served) : await listOffers(deps, served);
   const rows = await upsertOptions(
     deps.db,
     affordable.map((candidate) => toRow(deps, payment, candidate, terms.policies)),
@@ -118,6 +122,24 @@ function listCandidates(
       return amount === undefined || amount >= TOO_MUCH ? [] : [{ account, payer, chain, token, amount }];
     });
   });
+}
+
+/**
+ * Without those accounts that screening refuses. Where it cannot say, all of them are shown their options: nothing is
+ * carried for anybody until it can.
+ */
+async function keepServed(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
+  const kept: Candidate[] = [];
+  for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
+    const payers = [...new Set(here.map(({ payer }) => payer))];
+    const screened = within(BALANCES_WITHIN_MS, screenAccounts(deps, chain, payers), chain);
+    const refused = await screened.catch((err: unknown) => {
+      deps.log.warn({ err, chain: chain.chain }, "accounts could not be screened for their options");
+      return new Set<string>();
+    });
+    kept.push(...here.filter(({ payer }) => !refused.has(payer)));
+  }
+  return kept;
 }
 
 /** In test mode no balance is asked, and nothing is offered that a wallet would send. */

@@ -1,3 +1,6 @@
+import { moveRows } from "../db/moves.ts";
+import type { Db } from "../db/tables.ts";
+import type { TransferRow } from "../db/transfers.ts";
 import { coalesce } from "../transfers/coalesce.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
 import { relayReady } from "../transfers/relay.ts";
@@ -7,8 +10,19 @@ import type { PaymentDeps } from "./deps.ts";
  * Makes what carries everything that is ready on a chain; calls made during a run share the next one. `more` says that
  * there is work left for another call.
  */
-export function createRelay(deps: TransferDeps): (chain: string) => Promise<"idle" | "more"> {
-  return coalesce((chain) => relayReady(deps, chain));
+export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
+  return coalesce((chain) => relayReady(deps, chain, (db, declined) => bookDeclined(deps, db, declined)));
+}
+
+/** The payments of payers who are not served have failed (specification, part 3: `declined_user`). */
+export async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly TransferRow[]): Promise<() => void> {
+  const ids = declined.flatMap((transfer) => transfer.payment_id ?? []);
+  const set = { failure_code: "declined_user" };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), set });
+  return () => {
+    deps.metrics.paymentMoves.inc({ mode: "live", from: "processing", to: "failed" }, moved.length);
+    void deps.announce(moved);
+  };
 }
 
 /** Rings for new transfers, once per chain: whoever answers carries everything that is ready there. */

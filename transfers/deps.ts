@@ -3,6 +3,7 @@ import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import type { Chains } from "../chains/open.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../ops/metrics.ts";
+import type { ScreeningList } from "./screening.ts";
 
 /** What the steps of this room work with. */
 export type TransferDeps = {
@@ -12,6 +13,8 @@ export type TransferDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
   /** Names this process in leases. */
   owner: string;
+  /** Accounts that the operator does not serve. */
+  screeningList: ScreeningList;
   log: Logger;
   metrics: Metrics;
   now: () => Date;

@@ -1,5 +1,6 @@
+import { sql } from "kysely";
 import { type Hex, hexToBytes, keccak256 } from "viem";
-import { type CallOutcome, type Member, simulateEach, simulateOwn } from "../chains/evm/multicall.ts";
+import { type Member, simulateOwn } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
@@ -17,7 +18,7 @@ import {
 } from "../db/lanes.ts";
 import { moveRows } from "../db/moves.ts";
 import { claimSighting } from "../db/sightings.ts";
-import type { Kind } from "../db/tables.ts";
+import type { Db, Kind } from "../db/tables.ts";
 import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
 import { carryTransfers, claimReady, holdTransfer, type TransferRow } from "../db/transfers.ts";
 import { listCalls } from "./authorization.ts";
@@ -25,6 +26,7 @@ import { buildPayload, pickBatch } from "./batch.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseFees } from "./fees.ts";
 import { listLaneSigners } from "./lane-signers.ts";
+import { SCREENED_OUT, simulateScreened } from "./screening.ts";
 import { gasOf } from "./verify.ts";
 
 /** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
@@ -33,13 +35,23 @@ const LEASE_MS = 5_000;
 const RUN_LENGTH = 20;
 
 /** Lanes that carry the same transfers: any of them may take any. */
-type Pool = { signers: readonly Signer[]; kinds: readonly Kind[] };
+type Pool = { signers: readonly Signer[]; kinds: readonly Kind[]; declined: DeclinedBook };
+
+/**
+ * Books transfers whose payers were found to be not served before anything was sent, in the transaction that ends them.
+ * Gives what is to be done after the commit.
+ */
+export type DeclinedBook = (db: Db, declined: readonly TransferRow[]) => Promise<() => void>;
 
 /**
  * Carries what is ready on a chain: what anybody may submit goes through the relayers' lanes, what the treasury has to
  * send itself through its own. `more` says that this run has been long enough and another one should follow.
  */
-export async function relayReady(deps: TransferDeps, chainId: string): Promise<"idle" | "more"> {
+export async function relayReady(
+  deps: TransferDeps,
+  chainId: string,
+  declined: DeclinedBook,
+): Promise<"idle" | "more"> {
   const chain = getChain(deps.chains, chainId);
   const { relayers, own } = listLaneSigners(deps, chain);
   let end: "idle" | "more" = "idle";
@@ -47,7 +59,7 @@ export async function relayReady(deps: TransferDeps, chainId: string): Promise<"
     { signers: relayers, kinds: ["eip3009", "permit2"] as const },
     { signers: own, kinds: ["push"] as const },
   ])
-    if (pool.signers.length > 0 && (await drivePool(deps, chain, pool)) === "more") end = "more";
+    if (pool.signers.length > 0 && (await drivePool(deps, chain, { ...pool, declined })) === "more") end = "more";
   return end;
 }
 
@@ -65,7 +77,7 @@ async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promi
     const lease = await takeLane(deps.db, { chain: chain.chain, addresses: untried, owner: deps.owner, now, until });
     const signer = lease && signers.get(lease.address);
     if (lease && signer) {
-      const end = await driveLane(deps, chain, { lease, signer, kinds: pool.kinds });
+      const end = await driveLane(deps, chain, { lease, signer, ...pool });
       if (end !== "blocked") return end;
       signers.delete(lease.address);
     } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chain.chain, addresses: all, now })))
@@ -76,7 +88,7 @@ async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promi
 }
 
 /** A lane in our hands, who signs for it, and what it carries. */
-type Lane = { lease: LaneLease; signer: Signer; kinds: readonly Kind[] };
+type Lane = Pool & { lease: LaneLease; signer: Signer };
 
 /** `blocked`: there may be work, and this lane can send nothing now. */
 async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"idle" | "blocked" | "more"> {
@@ -114,7 +126,7 @@ async function carryBatch(deps: TransferDeps, chain: EvmChain, lane: Lane): Prom
     const alone = row.alone || row.smart_wallet || row.kind === "push";
     return { row, alone, gas: gasOf(chain, row), calls: listCalls(chain, row) };
   });
-  const good = await dropFailing(deps, chain, signer, pickBatch(members, chain.network.batchGas));
+  const good = await dropFailing(deps, chain, lane, pickBatch(members, chain.network.batchGas));
   // What failed is on hold now, so the next look finds something else, or nothing.
   if (good.length === 0) return "sent";
 
@@ -134,20 +146,27 @@ async function carryBatch(deps: TransferDeps, chain: EvmChain, lane: Lane): Prom
 /** A transfer that may go into a batch, with the calls that make it. */
 type RowMember = Member & { row: TransferRow };
 
-/** Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now. */
+/**
+ * Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now, and
+ * nothing is sent for a payer who is not served.
+ */
 async function dropFailing(
   deps: TransferDeps,
   chain: EvmChain,
-  signer: Signer,
+  { signer, declined }: Lane,
   members: readonly RowMember[],
 ): Promise<RowMember[]> {
   const good: RowMember[] = [];
-  const outcomes = await simulate(chain, signer, members);
+  const { outcomes, refused } = await simulate(deps, chain, signer, members);
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
+    if (row.purpose === "payment" && refused.has(row.payer)) {
+      // Somebody else may have made it already: then the money is here.
+      if (!(await claimEarlier(deps, row))) await decline(deps, row, declined);
+    }
     // The chain does not refuse a push that was made before: whatever is on record of it comes first.
-    if (outcome?.ok && (row.kind !== "push" || !(await claimEarlier(deps, row)))) good.push(member);
+    else if (outcome?.ok && (row.kind !== "push" || !(await claimEarlier(deps, row)))) good.push(member);
     else if (!outcome?.ok && !(await claimEarlier(deps, row))) {
       const trouble = outcome?.reason ?? "the simulation gave no answer";
       deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
@@ -157,12 +176,31 @@ async function dropFailing(
   return good;
 }
 
-async function simulate(chain: EvmChain, signer: Signer, members: readonly RowMember[]): Promise<CallOutcome[]> {
+async function simulate(deps: TransferDeps, chain: EvmChain, signer: Signer, members: readonly RowMember[]) {
   const [first] = members;
-  if (first?.row.kind !== "push")
-    return simulateEach(chain.rpc, { multicall: chain.multicall, from: signer.address }, members);
+  if (first?.row.kind !== "push") {
+    const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
+    return simulateScreened(deps, chain, { from: signer.address, members, payers });
+  }
   const [call] = first.calls;
-  return call ? [await simulateOwn(chain.rpc, { from: signer.address, gas: BigInt(first.gas) }, call)] : [];
+  const from = { from: signer.address, gas: BigInt(first.gas) };
+  return { outcomes: call ? [await simulateOwn(chain.rpc, from, call)] : [], refused: new Set<string>() };
+}
+
+/** Nothing of it was ever sent, so it cannot happen any more. */
+async function decline(deps: TransferDeps, row: TransferRow, book: DeclinedBook): Promise<void> {
+  const afterCommit = await deps.db.transaction().execute(async (db) => {
+    const set = { due_at: null, last_trouble: SCREENED_OUT };
+    const move = { ids: [row.id], from: "ready" as const, to: "ended" as const, at: deps.now(), set };
+    // One that was carried and came back (a reorg, a batch that left it out) may still be somewhere: it is not ended.
+    const where = sql<boolean>`not exists (
+      select from event where subject = transfer.id and machine = 'transfer' and to_state in ('carried', 'included'))`;
+    return (await moveRows(db, "transfer", { ...move, where })).length > 0 ? await book(db, [row]) : undefined;
+  });
+  if (!afterCommit) return void (await holdTransfer(deps.db, { id: row.id, trouble: SCREENED_OUT, now: deps.now() }));
+  deps.log.warn({ transfer: row.id, chain: row.chain }, "a payer is not served: nothing is sent");
+  deps.metrics.transferMoves.inc({ chain: row.chain, purpose: row.purpose, from: "ready", to: "ended" });
+  afterCommit();
 }
 
 /** An authorization may be used up because somebody else has relayed it: then its transfer is made, and found here. */

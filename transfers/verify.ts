@@ -1,13 +1,14 @@
 import { type Hex, size } from "viem";
-import { type Member, simulateEach } from "../chains/evm/multicall.ts";
+import type { Member } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { findSignatureFault, recoverSigner } from "../chains/evm/signature.ts";
 import { type AccountKind, readAccountKinds, unwrapSignature } from "../chains/evm/wallets.ts";
-import { getChain } from "../chains/open.ts";
+import { type Chains, getChain } from "../chains/open.ts";
 import { isSighted } from "../db/sightings.ts";
 import { type AuthorizationRow, hashRow, isAllowedFactory, listCalls } from "./authorization.ts";
 import type { TransferDeps } from "./deps.ts";
 import { judgePush } from "./push.ts";
+import { SCREENED_OUT, simulateScreened } from "./screening.ts";
 
 /**
  * What a buyer's wallet handed over for a row. `proof` is its signature, or for a push the hash of its transaction;
@@ -30,7 +31,7 @@ export type Verifier = {
   verify(signed: readonly Signed[]): Promise<Verdict[]>;
 };
 
-type Deps = Pick<TransferDeps, "db" | "chains">;
+type Deps = Pick<TransferDeps, "db" | "chains" | "screeningList" | "metrics">;
 
 /** Transfers in one simulation; more are simulated in several. */
 const SIMULATED = 50;
@@ -38,7 +39,7 @@ const SIMULATED = 50;
 /** Makes a verifier over open chains. */
 export function createVerifier(deps: Deps): Verifier {
   return {
-    checkSignature: (signed) => checkKey(getChain(deps.chains, signed.chain), signed),
+    checkSignature: (signed) => checkSignature(deps.chains, signed),
     verify: async (signed) => {
       const verdicts = new Map<Signed, Verdict>();
       for (const [id, all] of Map.groupBy(signed, (one) => one.chain)) {
@@ -52,6 +53,11 @@ export function createVerifier(deps: Deps): Verifier {
       return signed.map((one) => verdicts.get(one) ?? { ok: false, reason: "not judged" });
     },
   };
+}
+
+/** By a plain key's signature alone; asks nobody. */
+export function checkSignature(chains: Chains, signed: Signed): Verdict {
+  return checkKey(getChain(chains, signed.chain), signed);
 }
 
 /** A plain key's signature: well formed, and the payer's over exactly this transfer. */
@@ -71,11 +77,13 @@ async function judge(deps: Deps, chain: EvmChain, all: readonly Signed[]): Promi
   const formal = all.map((one): [Signed, Verdict] => [one, judgeForm(chain, one, kindOf.get(one.payer) ?? "key")]);
   const good = formal.flatMap(([one, verdict]) => (verdict.ok ? [{ one, smartWallet: verdict.smartWallet }] : []));
   const members = good.map(({ one, smartWallet }) => toMember(chain, one, smartWallet));
-  const outcomes = await simulateEach(chain.rpc, { multicall: chain.multicall, from: chain.treasury }, members);
+  const asked = [...new Set(good.map(({ one }) => one.payer))];
+  const { outcomes, refused } = await simulateScreened(deps, chain, { from: chain.treasury, members, payers: asked });
   const simulated = await Promise.all(
     good.map(async ({ one, smartWallet }, index): Promise<[Signed, Verdict]> => {
       const outcome = outcomes[index];
       if (!outcome) throw new Error("a simulation gave fewer answers than it was asked");
+      if (refused.has(one.payer)) return [one, { ok: false, reason: SCREENED_OUT }];
       // Somebody else may have relayed the very same authorization: then the money is here, and that is what we want.
       if (outcome.ok || (await isSighted(deps.db, one))) return [one, { ok: true, smartWallet }];
       return [one, { ok: false, reason: `the transfer would fail: ${outcome.reason}` }];

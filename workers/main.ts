@@ -16,6 +16,7 @@ import { createOutward } from "../ops/outward.ts";
 import { samplePool, watchStatements } from "../ops/pool-metrics.ts";
 import { startProbes } from "../ops/probes.ts";
 import { describeBriefly } from "../ops/redaction.ts";
+import { openScreeningList } from "../ops/screening-list.ts";
 import { createSealer } from "../ops/sealer.ts";
 import { createShutdown, installSignals } from "../ops/shutdown.ts";
 import { createAnnounce } from "../queues/announce.ts";
@@ -86,7 +87,9 @@ async function work(config: WorkerConfig): Promise<void> {
 
   const owner = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
-  const verifier = createVerifier({ db, chains });
+  const list = config.SCREENING_LIST;
+  const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
+  const verifier = createVerifier({ db, chains, screeningList, metrics });
   const isTransient = createJudge(isTransientChainError);
   const keys = new Map<string, EvmKeys>();
   const deps = {
@@ -96,6 +99,7 @@ async function work(config: WorkerConfig): Promise<void> {
     keys,
     owner,
     verifier,
+    screeningList,
     ring,
     announce,
     sealer: createSealer(config.DATA_KEYS),

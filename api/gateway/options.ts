@@ -17,7 +17,7 @@ export const gatewayOptions = defineOperation({
   access: "gateway",
   success: 200,
   answer: optionsAnswer,
-  refusals: ["payment_not_found", "payment_expired", "invalid_state"],
+  refusals: ["payment_not_found", "payment_expired", "invalid_state", "sanctioned_user"],
   params: z.object({ id: paymentId }),
   query: z.object({ includePaymentInfo: flag.default(false) }),
   body: z.object({

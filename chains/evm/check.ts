@@ -6,6 +6,7 @@ import { encodeBytesTransfer, encodeTransfer } from "./eip3009.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open.ts";
 import { throwFault } from "./rpc-errors.ts";
+import { askOracle } from "./sanctions.ts";
 
 /**
  * Compares what the networks file says with the chain: each endpoint's chain id; multicall; each token's decimals, and what its kind needs; the
@@ -18,6 +19,7 @@ export async function checkEvmChain(chain: EvmChain): Promise<void> {
   const tokens = [...chain.tokens.values()];
   for (const token of tokens) await checkToken(chain, token);
   if (tokens.some(({ kind }) => kind === "permit2")) await checkCollector(chain);
+  await checkOracle(chain);
 }
 
 async function checkToken(chain: EvmChain, token: EvmToken): Promise<void> {
@@ -90,6 +92,16 @@ async function checkCollector(chain: EvmChain): Promise<void> {
     });
   if (code.toLowerCase() !== collectorCode({ permit2, treasury }))
     throw new ChainFault("wrong_contract", { detail: `the code at ${collector} of ${chain.chain} is no Collector` });
+}
+
+async function checkOracle(chain: EvmChain): Promise<void> {
+  const oracle = chain.network.screening?.oracle as Hex | undefined;
+  if (!oracle) return;
+  const [answer] = await simulateCalls(chain.rpc, chain, [askOracle(oracle, chain.treasury)]);
+  if (!answer || !word(answer))
+    throw new ChainFault("wrong_contract", {
+      detail: `the sanctions oracle of ${chain.chain} does not answer isSanctioned`,
+    });
 }
 
 /** Permit2's EIP-712 domain has no version. */

@@ -20,6 +20,7 @@ const statements = [
     add column gather_ms integer check (gather_ms > 0),
     add column gather_amount numeric(78,0) check (gather_amount > 0),
     add check (gather_amount is null or gather_ms is not null)`,
+  "create index settlement_paying on settlement (created_at) where state = 'paying'",
   "create unique index settlement_gathering on settlement (merchant_id, asset) where state = 'gathering'",
 
   // Money that nobody asked for, until it is in the books

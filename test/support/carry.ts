@@ -27,6 +27,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const confirmed: ConfirmedTransfer[] = [];
   const ended: TransferRow[] = [];
   const stray: StraySighting[] = [];
+  const declined: TransferRow[] = [];
   let bookingFails = false;
   const books: Books = {
     confirmed: async (_db, found) => {
@@ -73,13 +74,14 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     confirmed,
     ended,
     stray,
+    declined,
     failBooking(on: boolean) {
       bookingFails = on;
     },
     sign,
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
       Promise.all(buyers.map((buyer) => sign(buyer, amount))),
-    relay: () => relayReady(deps, chain.id),
+    relay: () => relayReady(deps, chain.id, async (_db, found) => () => void declined.push(...found)),
     watch,
     rowsOf,
     statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),

@@ -6,7 +6,10 @@ import type { ChainClient } from "../../ops/local/chain-client.ts";
 const compiled = new Map<string, Record<string, Compiled>>();
 
 /** A contract of test/support/contracts, compiled once per process. */
-export function testContract(file: "Permit2" | "Tokens" | "Wallets", name: string): { abi: Abi; bytecode: Hex } {
+export function testContract(
+  file: "Permit2" | "Tokens" | "Wallets" | "Oracle",
+  name: string,
+): { abi: Abi; bytecode: Hex } {
   const all = compiled.get(file) ?? compile(new URL(`./contracts/${file}.sol`, import.meta.url));
   compiled.set(file, all);
   const found = all[name];
@@ -17,7 +20,7 @@ export function testContract(file: "Permit2" | "Tokens" | "Wallets", name: strin
 /** Deploys a test contract without constructor arguments; gives its address in lower case. */
 export async function deployTestContract(
   client: ChainClient,
-  file: "Permit2" | "Tokens" | "Wallets",
+  file: "Permit2" | "Tokens" | "Wallets" | "Oracle",
   name: string,
 ): Promise<Hex> {
   const hash = await client.deployContract({ ...testContract(file, name), args: [] });

@@ -76,13 +76,30 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const announced: string[] = [];
   const announce = async (ids: readonly string[]) => void announced.push(...ids);
   const owner = randomUUID();
-  const verifier = createVerifier({ db, chains });
+  const screened = new Set<string>();
+  const brokenList = { on: false };
+  const screeningList = (_chain: string, accounts: readonly string[]) => {
+    if (brokenList.on) throw new Error("the list is broken");
+    return new Set(accounts).intersection(screened);
+  };
+  const verifier = createVerifier({ db, chains, screeningList, metrics });
   const { now } = clock;
   const outOfContext = <T>(work: () => T) => work();
   const forJobs = { verifier, outOfContext, isTransient: isTransientChainError, startedChains: new Set(chains.keys()) };
   const said = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
-  const deps = { db, chains, networks, keys, owner, ...said, ...forJobs, now, startedAt: now() };
-  return { deps, db, databaseUrl, clock, rung, announced, lines, evm: getChain(chains, chain.id) };
+  const deps = { db, chains, networks, keys, owner, screeningList, ...said, ...forJobs, now, startedAt: now() };
+  return {
+    deps,
+    screened,
+    brokenList,
+    db,
+    databaseUrl,
+    clock,
+    rung,
+    announced,
+    lines,
+    evm: getChain(chains, chain.id),
+  };
 }
 
 export type TestDeps = Awaited<ReturnType<typeof makeDeps>>;

@@ -10,6 +10,7 @@ import type { Result } from "../../payments/errors.ts";
 import { createMerchant } from "../../payments/merchants.ts";
 import { listOptions } from "../../payments/options.ts";
 import { findStatus } from "../../payments/read.ts";
+import { bookDeclined } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
@@ -99,7 +100,7 @@ export async function makeTill(
   };
   const verifyOne = createVerify(deps);
   const verify = async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne)));
-  const relay = () => relayReady(deps, chain.id);
+  const relay = () => relayReady(deps, chain.id, (db, declined) => bookDeclined(deps, db, declined));
   const watch = async () => {
     await whenMined(chain);
     return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books });

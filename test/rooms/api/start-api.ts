@@ -105,7 +105,10 @@ export async function startApi(options: StartOptions = {}) {
   const networks = parseNetworks(networksDocument);
   const chains = openChains(networks, metrics);
   const kept = { sealer: testSealer(), outward: options.outward ?? createOutward({ allowPrivate: true }) };
-  const deps = { db, chains, networks, ring, announce, ...kept, log, metrics, now: () => new Date() };
+  const screened = new Set<string>();
+  const screeningList = (_chain: string, accounts: readonly string[]) => new Set(accounts).intersection(screened);
+  const said = { ring, announce, screeningList, log, metrics };
+  const deps = { db, chains, networks, ...said, ...kept, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
   const limits = createLimits({ redis, prefix: place.prefix, metrics }, options.limits ?? { perAddress: 0, perKey: 0 });
   const inContext = withLogFields;
@@ -143,6 +146,7 @@ export async function startApi(options: StartOptions = {}) {
     waiters,
     lines,
     statements,
+    screened,
     ...createClient(url),
   };
 }

@@ -38,7 +38,10 @@ test("a sweep that rings again does not make what waits look young", async () =>
     expect((await takeOwed({ db, chains, now: () => after(seconds) })).settlements).toHaveLength(1);
     expect((await look(seconds)).owed).toContainEqual({ table: "settlement", seconds });
   }
+  // A payout that does not arrive (a blocked destination) is waited for as well.
   await execute(url, "update settlement set state = 'paying', due_at = null");
+  expect((await look(3_600)).owed).toContainEqual({ table: "settlement", seconds: 3_600 });
+  await execute(url, "update settlement set state = 'paid'");
   expect((await look(3_600)).owed).toContainEqual({ table: "settlement", seconds: 0 });
 });
 

@@ -125,6 +125,7 @@ test("payments that nobody pays are ended by their own jobs; the sweep finds not
 const onlyInTrouble = [
   "pay_rate_limited_total",
   "pay_ring_failures_total",
+  "pay_screening_failures_total",
   "pay_chain_reorgs_total",
   "pay_chain_reorg_depth_blocks",
 ];

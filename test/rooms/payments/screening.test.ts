@@ -1,0 +1,96 @@
+import type { Hex } from "viem";
+import { beforeEach, describe, expect, test } from "vitest";
+import { checkEvmChain } from "../../../chains/evm/check.ts";
+import { listOptions } from "../../../payments/options.ts";
+import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../support/chain.ts";
+import { deployTestContract, testContract } from "../../support/collector.ts";
+import { makeTill } from "../../support/till.ts";
+
+const chain = await startChain();
+const oracle = await deployTestContract(chain.client, "Oracle", "Oracle");
+const { abi } = testContract("Oracle", "Oracle");
+const tell = async (functionName: "name_" | "silence", args: unknown[]) => {
+  const hash = await chain.client.writeContract({ address: oracle, abi, functionName, args });
+  await chain.client.waitForTransactionReceipt({ hash });
+};
+const till = await makeTill(chain, { change: { screening: { oracle } } });
+
+/** Both providers; each can name an account, and be unable to say anything. */
+const providers = {
+  "the sanctions oracle": {
+    name: (address: Hex) => tell("name_", [address, true]),
+    silence: (on: boolean) => tell("silence", [on]),
+  },
+  "the operator's list": {
+    name: async (address: Hex) => void till.screened.add(address.toLowerCase()),
+    silence: async (on: boolean) => {
+      till.brokenList.on = on;
+    },
+  },
+};
+const ask = (paymentId: string, ...accounts: { address: string }[]) =>
+  listOptions(till.deps, { paymentId, mode: "live", accounts: accounts.map((account) => till.accountOf(account)) });
+
+describe.each(Object.entries(providers))("an account that %s names", (_what, provider) => {
+  beforeEach(() => provider.silence(false));
+
+  test("is refused at options, and left out beside others", async () => {
+    const [bad, good] = await fundBuyers(chain, 2);
+    if (!bad || !good) throw new Error("no buyers");
+    await provider.name(bad.address);
+    const paymentId = await till.create();
+    expect(await ask(paymentId, bad)).toMatchObject({ ok: false, code: "sanctioned_user" });
+    const both = await ask(paymentId, bad, good);
+    expect(both.ok && both.value.options.map(({ account }) => account)).toEqual([till.accountOf(good)]);
+  });
+
+  test("after its options is refused at its confirm, and the payment waits for somebody else", async () => {
+    const bad = await fundBuyer(chain);
+    const paymentId = await till.create();
+    const attemptId = await till.attempt(paymentId, bad);
+    await provider.name(bad.address);
+    await till.verify(attemptId);
+    expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("not served") });
+    expect((await till.status(paymentId)).state).toBe("requires_action");
+  });
+
+  test("after its confirm is declined: the payment fails, nothing is sent, and others of its batch arrive", async () => {
+    const [bad, good] = await fundBuyers(chain, 2);
+    if (!bad || !good) throw new Error("no buyers");
+    const payments = [await till.create(), await till.create()] as const;
+    await till.verify(await till.attempt(payments[0], bad), await till.attempt(payments[1], good));
+    await provider.name(bad.address);
+    const before = await transfersTo(chain, chain.keys.treasury.address);
+    await till.relay();
+    await till.watch();
+    expect(await till.status(payments[0])).toMatchObject({ state: "failed", failureCode: "declined_user" });
+    expect((await till.status(payments[1])).state).toBe("succeeded");
+    expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(before.length + 1);
+  });
+
+  test("cannot be told from others while the provider is down: nobody passes, nobody is refused, and then all go on", async () => {
+    const buyer = await fundBuyer(chain);
+    const [first, second] = [await till.create(), await till.create()];
+    const ready = await till.attempt(first, buyer);
+    await till.verify(ready);
+    const waiting = await till.attempt(second, await fundBuyer(chain));
+    await provider.silence(true);
+    await expect(till.verify(waiting)).rejects.toMatchObject({ code: "screening_down", transient: true });
+    expect(await till.verdict(waiting)).toBe("waiting");
+    await expect(till.relay()).rejects.toMatchObject({ code: "screening_down" });
+    expect((await till.status(first)).state).toBe("processing");
+    await provider.silence(false);
+    await till.verify(waiting);
+    await till.relay();
+    await till.watch();
+    for (const paymentId of [first, second]) expect((await till.status(paymentId)).state).toBe("succeeded");
+  });
+});
+
+test("an oracle that is none stops the process", async () => {
+  const broken = await makeTill(chain, { change: { screening: { oracle: `0x${"0e".repeat(20)}` } } });
+  await expect(checkEvmChain(broken.evm)).rejects.toMatchObject({
+    code: "wrong_contract",
+    message: expect.stringContaining("oracle"),
+  });
+});

@@ -1,0 +1,76 @@
+import type { Hex } from "viem";
+import { type CallOutcome, type Member, simulateCalls, simulateEach } from "../chains/evm/multicall.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { askOracle, ORACLE_GAS, readOracle } from "../chains/evm/sanctions.ts";
+import { ChainFault } from "../chains/faults.ts";
+import type { Metrics } from "../ops/metrics.ts";
+
+/** Which of these accounts (lower case) the operator's list names on a chain. Throws when the list cannot say. */
+export type ScreeningList = (chain: string, accounts: readonly string[]) => ReadonlySet<string>;
+export type ScreeningDeps = { screeningList: ScreeningList; metrics: Pick<Metrics, "screeningFailures"> };
+
+/** Why a payer is not served; the same words for both providers. */
+export const SCREENED_OUT = "the account is not served (screening)";
+
+/**
+ * Which of these accounts are refused, by the operator's list or the chain's sanctions oracle; one call where there is
+ * an oracle. Throws ChainFault `screening_down`, or what the chain throws: then nobody passes.
+ */
+export async function screenAccounts(
+  deps: ScreeningDeps,
+  chain: EvmChain,
+  accounts: readonly string[],
+): Promise<Set<string>> {
+  const calls = listChecks(chain, accounts).flatMap(({ calls }) => calls);
+  const outcomes = await simulateCalls(chain.rpc, chain, calls);
+  return readRefused(deps, chain, accounts, outcomes);
+}
+
+/** The same along with a simulation: the oracle is asked in the same call. Outcomes are the members', in order. */
+export async function simulateScreened(
+  deps: ScreeningDeps,
+  chain: EvmChain,
+  args: { from: Hex; members: readonly Member[]; payers: readonly string[] },
+): Promise<{ outcomes: CallOutcome[]; refused: Set<string> }> {
+  const { members, payers } = args;
+  const checks = listChecks(chain, payers);
+  const at = { multicall: chain.multicall, from: args.from };
+  const outcomes = await simulateEach(chain.rpc, at, [...members, ...checks]);
+  return {
+    outcomes: outcomes.slice(0, members.length),
+    refused: readRefused(deps, chain, payers, outcomes.slice(members.length)),
+  };
+}
+
+function listChecks({ network }: EvmChain, accounts: readonly string[]): Member[] {
+  const { screening } = network;
+  if (!screening) return [];
+  const oracle = screening.oracle as Hex;
+  return accounts.map((account) => ({ calls: [askOracle(oracle, account as Hex)], gas: ORACLE_GAS, alone: false }));
+}
+
+function readRefused(
+  deps: ScreeningDeps,
+  chain: EvmChain,
+  accounts: readonly string[],
+  outcomes: readonly CallOutcome[],
+): Set<string> {
+  const refused = new Set(
+    say(deps, { chain: chain.chain, provider: "list" }, () => deps.screeningList(chain.chain, accounts)),
+  );
+  if (!chain.network.screening) return refused;
+  const named = say(deps, { chain: chain.chain, provider: "oracle" }, () =>
+    accounts.filter((_account, index) => readOracle(outcomes[index])),
+  );
+  for (const account of named) refused.add(account);
+  return refused;
+}
+
+function say<T>(deps: ScreeningDeps, who: { chain: string; provider: "list" | "oracle" }, ask: () => T): T {
+  try {
+    return ask();
+  } catch (cause) {
+    deps.metrics.screeningFailures.inc(who);
+    throw cause instanceof ChainFault ? cause : new ChainFault("screening_down", { cause, detail: "the list" });
+  }
+}
