@@ -146,6 +146,21 @@ export async function findBlock(
     .executeTakeFirst();
 }
 
+/** The highest remembered block below a height. (A long gap leaves few of its blocks.) */
+export async function findBlockBelow(
+  db: Db,
+  args: { chain: string; number: number },
+): Promise<{ number: number; hash: string } | undefined> {
+  return db
+    .selectFrom("chain_block")
+    .select(["number", "hash"])
+    .where("chain", "=", args.chain)
+    .where("number", "<", args.number)
+    .orderBy("number", "desc")
+    .limit(1)
+    .executeTakeFirst();
+}
+
 /** Base fee of the newest block read, wei per gas. */
 export async function findBaseFee(db: Db, chain: string): Promise<bigint | undefined> {
   const row = await db

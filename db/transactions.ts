@@ -43,6 +43,16 @@ export async function listByHashes(
     .execute();
 }
 
+/** Every set of bytes that may land yet, replaced ones too: as many as the windows of the lanes let there be. */
+export async function listInFlight(db: Db, chain: string): Promise<TransactionRow[]> {
+  return db
+    .selectFrom("transaction")
+    .selectAll()
+    .where("chain", "=", chain)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .execute();
+}
+
 /** All bytes ever signed for one nonce. */
 export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<TransactionRow[]> {
   return db

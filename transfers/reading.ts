@@ -94,7 +94,7 @@ async function readLanded(chain: EvmChain, blocks: readonly Block[], row: Transa
 }
 
 /** What our receipts show must be among the logs that were read: an answer without it was not the whole answer. */
-function requireLogs(chain: EvmChain, landed: readonly Landed[], seen: readonly SeenTransfer[]): void {
+export function requireLogs(chain: EvmChain, landed: readonly Landed[], seen: readonly SeenTransfer[]): void {
   const tokens = new Set<string>(listSources(chain).tokens);
   const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));
   for (const { receipt } of landed)

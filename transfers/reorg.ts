@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { readBlock } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
-import { advanceCursor, type Cursor, findBlock, forgetBlocks } from "../db/cursors.ts";
+import { advanceCursor, type Cursor, findBlockBelow, forgetBlocks } from "../db/cursors.ts";
 import { moveRows } from "../db/moves.ts";
 import { orphanSightings } from "../db/sightings.ts";
 import { unmarkIncluded } from "../db/transactions.ts";
@@ -15,16 +15,14 @@ import { WATCH_LEASE_MS } from "./lease.ts";
  * stays as it was told. Gives the cursor on the shared block.
  */
 export async function followReorg(deps: TransferDeps, chain: EvmChain, cursor: Cursor): Promise<Cursor> {
-  let number = cursor.number - 1;
-  let shared = await findBlock(deps.db, { chain: chain.chain, number });
-  while (shared && (await readBlock(chain.rpc, number)).hash !== shared.hash) {
-    number -= 1;
-    shared = await findBlock(deps.db, { chain: chain.chain, number });
-  }
+  let shared = await findBlockBelow(deps.db, cursor);
+  while (shared && (await readBlock(chain.rpc, shared.number)).hash !== shared.hash)
+    shared = await findBlockBelow(deps.db, { chain: chain.chain, number: shared.number });
   if (!shared)
     throw new ChainFault("wrong_chain", {
       detail: `${chain.chain} shares no remembered block with what was read before`,
     });
+  const { number } = shared;
   const back = { ...cursor, number, hash: shared.hash, finalNumber: Math.min(cursor.finalNumber, number) };
   await takeBack(deps, chain, cursor, back);
   const depth = cursor.number - number;

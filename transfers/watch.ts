@@ -17,6 +17,7 @@ import type { Db } from "../db/tables.ts";
 import { findWaiting } from "../db/transfers.ts";
 import { type Book, confirmFinal, type StrayBook } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
+import { readGap } from "./gap.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./lease.ts";
 import { type EndedBook, endOutlived } from "./outlive.ts";
 import { readBlocks } from "./reading.ts";
@@ -85,12 +86,16 @@ async function runTurn(
   const head = await waitForBlock(chain, readBefore + 1, signal);
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
   if (head <= readBefore) watched.cursor = await checkStanding(deps, chain, watched.cursor);
-  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore, books });
+  let again = readBefore;
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: again, books });
   const troubles: unknown[] = [];
   // What cannot be confirmed or ended now must not keep new blocks from being read, nor stuck transactions from help.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
   for (let reads = 0; watched.cursor.number < head && reads < TURN_LENGTH; reads += 1) {
+    const { number } = watched.cursor;
     watched.cursor = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
+    // More than are read one by one: a range, which is read again before anything in it is confirmed.
+    if (watched.cursor.number > number + READ_AHEAD) again = watched.cursor.number;
     await attempt(confirm);
   }
   if (watched.cursor.number >= head) watched.reachedHeadAt = deps.now();
@@ -138,7 +143,9 @@ async function readOn(
   chain: EvmChain,
   { cursor, head, bound }: { cursor: Cursor; head: number; bound: BoundBook },
 ): Promise<Cursor> {
-  const reading = await readBlocks(deps, chain, { from: cursor, to: Math.min(head, cursor.number + READ_AHEAD) });
+  const reading =
+    (await readGap(deps, chain, { from: cursor, head })) ??
+    (await readBlocks(deps, chain, { from: cursor, to: Math.min(head, cursor.number + READ_AHEAD) }));
   const last = reading?.blocks.at(-1);
   if (!reading || !last) return followReorg(deps, chain, cursor);
   const count = await deps.db.transaction().execute(async (db) => {

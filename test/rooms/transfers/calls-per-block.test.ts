@@ -1,0 +1,115 @@
+import { expect, test } from "vitest";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { makeCarrier, relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, fundBuyers, mine, startChain, transfersTo } from "../../support/chain.ts";
+import type { DepsOptions } from "../../support/deps.ts";
+import { type FaultProxy, startFaultProxy } from "../../support/fault-proxy.ts";
+import { remember } from "../../support/remember.ts";
+
+const sum = ({ calls }: FaultProxy) => Object.values(calls).reduce((all, count) => all + count, 0);
+
+/** A chain whose calls are counted. */
+async function counted(change: Record<string, unknown> = {}, more: DepsOptions = {}) {
+  // `finalized` is six blocks below the newest.
+  const chain = await startChain({ slotsInAnEpoch: 3 });
+  const proxy = await startFaultProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change, ...more });
+  const count = async (step: () => Promise<unknown>) => {
+    const before = sum(proxy);
+    await step();
+    return sum(proxy) - before;
+  };
+  return { chain, proxy, carrier, count };
+}
+
+test("a block costs the same calls with five payments in flight and with a hundred", async () => {
+  // On a clock that stands still nothing is offered again.
+  const at = new Date();
+  const clock = { now: () => at, advance: () => undefined };
+  const { chain, carrier, count } = await counted({ batchGas: 1_000_000 }, { clock });
+  const buyers = await fundBuyers(chain, 100);
+  await carrier.watch();
+  await chain.client.setAutomine(false);
+  const costs: number[] = [];
+  for (const more of [buyers.slice(0, 5), buyers.slice(5)]) {
+    await carrier.signAll(more);
+    await carrier.relay();
+    // The pool keeps them: blocks go by without them.
+    for (let block = 0; block < 3; block += 1) {
+      const txs = await chain.client.getTxpoolContent();
+      for (const { hash } of Object.values(Object.values(txs.pending)[0] ?? {}))
+        await chain.client.dropTransaction({ hash });
+      await mine(chain);
+      costs.push(await count(() => carrier.watch()));
+    }
+  }
+  const flying = (await carrier.transactions()).filter(({ state }) => state === "accepted");
+  expect(flying.length).toBeGreaterThan(10);
+  expect(new Set(costs)).toEqual(new Set([3]));
+});
+
+test.each([{ blocks: 1 }, { blocks: 12 }, "finalized"])(
+  "three hundred blocks that nobody watched (finality %j) are walked in ranges, and what is in them is found once",
+  async (finality) => {
+    const { chain, carrier, count } = await counted({ finality });
+    const signed = await carrier.signAll(await fundBuyers(chain, 4));
+    await mine(chain, 20);
+    await carrier.watch();
+    await carrier.watch();
+    await carrier.relay();
+    await mine(chain, 120);
+    const [late] = await carrier.signAll(await fundBuyers(chain, 1));
+    await relayByStranger(chain, late?.call ?? "0x");
+    await mine(chain, 180);
+    const turns = async () => {
+      for (let turn = 0; turn < 3; turn += 1) await carrier.watch();
+    };
+    // Two a block, as near the head, would be six hundred.
+    expect(await count(turns)).toBeLessThan(100);
+    await mine(chain, 70);
+    await turns();
+    const ids = [...signed, late].map((one) => one?.id ?? "");
+    expect(await carrier.statesOf(ids)).toEqual(ids.map(() => "confirmed"));
+    expect(carrier.confirmed).toHaveLength(ids.length);
+    expect((await carrier.transactions()).map(({ state }) => state)).toEqual(["final"]);
+    expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(ids.length);
+  },
+);
+
+test("logs that a range left out are found when it is read again, before anything in it is confirmed", async () => {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.watch();
+  await relayByStranger(chain, one.call);
+  await mine(chain, 120);
+  let leftOut = 0;
+  proxy.alter((method, params, result) => {
+    const isRange = method === "eth_getLogs" && "fromBlock" in (params[0] as object);
+    if (!isRange || leftOut > 0) return result;
+    leftOut = (result as unknown[]).length;
+    return [];
+  });
+  await carrier.watch();
+  await mine(chain);
+  await carrier.watch();
+  expect(leftOut).toBeGreaterThan(0);
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+});
+
+test("a reorg that takes the head after a gap goes back no further than to what was read", async () => {
+  const { chain, carrier } = await counted({ finality: { blocks: 3 } });
+  await carrier.watch();
+  await mine(chain, 130);
+  const one = await carrier.sign(await fundBuyer(chain));
+  const takeBack = await remember(chain);
+  await carrier.relay();
+  await mine(chain, 1);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+  await takeBack();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+  expect(carrier.lines.join("")).toContain('"depth":2');
+});
