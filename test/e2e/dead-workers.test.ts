@@ -1,0 +1,100 @@
+import { expect, test } from "vitest";
+import { createPayment, pay, waitFinal } from "../../ops/local/wallet.ts";
+import { fundBuyer, fundBuyers, startChain, transfersTo } from "../support/chain.ts";
+import { type Call, startFaultProxy } from "../support/fault-proxy.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { execute } from "../support/sql.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const isSend = ({ method }: Call) => method === "eth_sendRawTransaction";
+
+/** Which worker holds the chain's lane, by the process id in the name of its owner. */
+async function findHolder(fleet: Fleet): Promise<number | undefined> {
+  const [lane] = (await execute(fleet.databaseUrl, "select owner from lane where owner is not null")) as {
+    owner: string;
+  }[];
+  return fleet.workers.find(({ pid }) => lane?.owner.includes(`-${pid}-`))?.pid;
+}
+
+test("a worker frozen in the middle of a send loses its lane within seconds, and writes nothing late when it wakes up", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const fleet = await startFleet({ chain, rpcUrls: [proxy.url], workers: 2 });
+  const [first, second] = await fundBuyers(chain, 2);
+  if (!first || !second) throw new Error("there are no buyers");
+  // Its bytes are stored, and on their way for longer than this test takes.
+  let held = false;
+  proxy.delay(20_000, (call) => {
+    if (!isSend(call) || held) return false;
+    held = true;
+    return true;
+  });
+  const one = await createPayment(fleet.shop, { referenceId: "one", cents: "1250" });
+  await pay(fleet.shop, one, first, chain.id);
+  await waitFor(() => held, { within: 20_000, what: "a send that hangs" });
+  const pid = await findHolder(fleet);
+  if (pid === undefined) throw new Error("nobody holds the lane");
+  process.kill(pid, "SIGSTOP");
+  const frozenAt = Date.now();
+  const two = await createPayment(fleet.shop, { referenceId: "two", cents: "1250" });
+  await pay(fleet.shop, two, second, chain.id);
+  for (const id of [one, two]) expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+  expect(Date.now() - frozenAt).toBeLessThan(20_000);
+
+  const rows = () => execute(fleet.databaseUrl, "select * from transaction order by nonce, replacement");
+  await waitQuiet(fleet);
+  const before = await rows();
+  const { next_nonce: next } =
+    ((await execute(fleet.databaseUrl, "select next_nonce from lane")) as { next_nonce: string }[])[0] ?? {};
+  process.kill(pid, "SIGCONT");
+  const third = await createPayment(fleet.shop, { referenceId: "three", cents: "1250" });
+  await pay(fleet.shop, third, await fundBuyer(chain), chain.id);
+  expect(await waitFinal(fleet.shop, third, 30_000)).toMatchObject({ status: "succeeded" });
+  await waitQuiet(fleet);
+  expect((await rows()).slice(0, before.length)).toEqual(before);
+  expect(before).toHaveLength(Number(next));
+  await expectSound(fleet, chain, { succeeded: 3 });
+});
+
+test("the one worker is killed before its send arrives, after the chain has taken it, and again before it hears of that: every payment is made once and succeeds", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const fleet = await startFleet({ chain, rpcUrls: [proxy.url], workers: 1 });
+  const ids: string[] = [];
+  for (const moment of ["before", "after", "unheard"] as const) {
+    const worker = fleet.workers.at(-1);
+    let killed = false;
+    const kill = () => {
+      if (killed) return;
+      killed = true;
+      void worker?.kill("SIGKILL");
+    };
+    // The bytes are stored and never reach the chain; or they did, and nobody wrote that down; or nobody even heard.
+    proxy.fail((call) => {
+      if (!isSend(call) || moment !== "before" || killed) return undefined;
+      kill();
+      return { code: -32_000, message: "too late" };
+    });
+    proxy.onAnswer((method) => {
+      if (method === "eth_sendRawTransaction" && moment === "after") kill();
+    });
+    proxy.dropAnswers((call) => {
+      if (!isSend(call) || moment !== "unheard" || killed) return false;
+      kill();
+      return true;
+    });
+    const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });
+    await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
+    ids.push(id);
+    await waitFor(() => worker?.isGone(), { within: 30_000, what: "the worker is killed" });
+    await fleet.addWorker();
+    expect(await waitFinal(fleet.shop, id, 60_000)).toMatchObject({ status: "succeeded" });
+  }
+  proxy.onAnswer(undefined);
+  proxy.fail(undefined);
+  proxy.dropAnswers(undefined);
+  await waitQuiet(fleet);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(ids.length);
+  await expectSound(fleet, chain, { succeeded: ids.length });
+});

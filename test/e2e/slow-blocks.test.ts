@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { createPayment, getStatus, pay } from "../../ops/local/wallet.ts";
+import { fundBuyer, startChain, transfersTo } from "../support/chain.ts";
+import { startFleet } from "../support/fleet.ts";
+
+const BLOCK_MS = 3_000;
+
+test("blocks are slower than anybody polls: the payment is processing, again and again, and then succeeded, and never anything else", async () => {
+  const chain = await startChain({ blockTime: BLOCK_MS / 1_000 });
+  const fleet = await startFleet({ chain, change: { blockMs: BLOCK_MS } });
+  const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });
+  const seen = [(await pay(fleet.shop, id, await fundBuyer(chain), chain.id)).status];
+  for (let polls = 0; polls < 30 && seen.at(-1) !== "succeeded"; polls += 1)
+    seen.push((await getStatus(fleet.shop, id, 500)).status);
+  expect(seen.at(-1)).toBe("succeeded");
+  expect(new Set(seen)).toEqual(new Set(["processing", "succeeded"]));
+  expect(seen.filter((status) => status === "processing").length).toBeGreaterThan(1);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
