@@ -15,7 +15,7 @@ const keySource = z.union([
   z.strictObject({ keystore: z.string().min(1), password: secretSource }),
   /** In AWS KMS: an id, an ARN or an alias. Credentials come from AWS' usual places. */
   z.strictObject({
-    awsKms: z.strictObject({ keyId: z.string().min(1), region: z.string().optional(), endpoint: z.url().optional() }),
+    awsKms: z.strictObject({ keyId: z.string().min(1), region: z.string().min(1), endpoint: z.url().optional() }),
   }),
   /** In Google Cloud KMS: the whole name of a key version. Credentials come from Google's usual places. */
   z.strictObject({
@@ -158,7 +158,8 @@ export function readNetworks(file: string): Networks {
 
 /** Fetches a secret from where the networks file says. Throws ConfigError that names the place, never the secret. */
 export function readSecret(source: SecretSource, env: NodeJS.ProcessEnv = process.env): string {
-  const text = ("env" in source ? env[source.env] : readText(source.file))?.trim();
+  // A file ends with a line feed that is not the secret's; blanks may be.
+  const text = ("env" in source ? env[source.env] : readText(source.file))?.replace(/\r?\n$/, "");
   if (!text) throw new ConfigError(`the ${placeOf(source)} that the networks file names is missing or empty`);
   return text;
 }

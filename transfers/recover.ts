@@ -2,6 +2,7 @@ import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
 import { readBlock } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { offerBytes, readNextNonce, readReceipt } from "../chains/evm/send.ts";
+import { ChainFault } from "../chains/faults.ts";
 import { findBaseFee } from "../db/cursors.ts";
 import { addressOfLane } from "../db/lanes.ts";
 import {
@@ -51,7 +52,7 @@ export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise
     if (await freeUsedNonces(deps, chain, address, due)) continue;
     for (const row of due) {
       const isStuck = isPricedOut(row, baseFee) || (row === lowest && isIgnored(deps, chain, row));
-      const bytes = (isStuck && (await replace(deps, chain, row, baseFee))) || row;
+      const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
       await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
     }
   }
@@ -117,6 +118,23 @@ function isPricedOut(row: TransactionRow, baseFee: bigint): boolean {
 function isIgnored(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
   const patience = TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
   return row.state === "accepted" && row.offered_at !== null && ageMs(deps, row.created_at) >= patience;
+}
+
+/** A service that does not sign today must not keep what is signed already, here and in other lanes, from being offered. */
+async function replaceOrKeep(
+  deps: TransferDeps,
+  chain: EvmChain,
+  row: TransactionRow,
+  baseFee: bigint,
+): Promise<TransactionRow | undefined> {
+  return replace(deps, chain, row, baseFee).catch((err: unknown) => {
+    if (!(err instanceof ChainFault)) throw err;
+    deps.log.error(
+      { err, chain: chain.chain, lane: row.lane_id, nonce: row.nonce },
+      "a stuck transaction is not replaced",
+    );
+    return undefined;
+  });
 }
 
 /** Signs the same content again under a higher fee; undefined when the ceiling forbids it. */

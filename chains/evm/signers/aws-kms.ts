@@ -2,18 +2,19 @@ import { GetPublicKeyCommand, KMSClient, SignCommand } from "@aws-sdk/client-kms
 import type { RemoteKey } from "./remote.ts";
 
 /** A key in AWS KMS (ECC_SECG_P256K1, SIGN_VERIFY). Credentials come from AWS' usual chain (environment, role, profile). */
-export type AwsKmsKey = { keyId: string; region?: string | undefined; endpoint?: string | undefined };
+export type AwsKmsKey = { keyId: string; region: string; endpoint?: string | undefined };
 
-/** One call may take this long, milliseconds; the client tries three times. */
-const TIMEOUT_MS = 5_000;
+/** One try may take this long, milliseconds; the client makes two. Both together are shorter than a lane's lease. */
+const TIMEOUT_MS = 2_000;
 
 /** Opens it; nothing is asked yet. */
 export function openAwsKmsKey({ keyId: KeyId, region, endpoint }: AwsKmsKey): RemoteKey {
   const client = new KMSClient({
-    ...(region ? { region } : {}),
+    region,
     ...(endpoint ? { endpoint } : {}),
-    maxAttempts: 3,
-    requestHandler: { requestTimeout: TIMEOUT_MS, connectionTimeout: TIMEOUT_MS },
+    maxAttempts: 2,
+    // Without the last member the client only warns.
+    requestHandler: { requestTimeout: TIMEOUT_MS, connectionTimeout: TIMEOUT_MS, throwOnRequestTimeout: true },
   });
   return {
     async readPublicKey() {
@@ -31,9 +32,10 @@ export function openAwsKmsKey({ keyId: KeyId, region, endpoint }: AwsKmsKey): Re
 
 type AwsError = { name?: string; $metadata?: { httpStatusCode?: number } };
 
-/** Throttling comes as 400 with a name; any other 4xx says that the key or the permission is not there. */
+/** Throttling comes as 400 with a name; any other 4xx, and no credentials, say that somebody has to set it up. */
 function isPassing(error: unknown): boolean {
   const { name = "", $metadata } = error as AwsError;
+  if (name === "CredentialsProviderError") return false;
   const status = $metadata?.httpStatusCode ?? 0;
   return (
     /throttl|limitexceeded|timeout/i.test(name) || status === 408 || status === 429 || status < 400 || status >= 500

@@ -15,21 +15,32 @@ import { addressOfKey } from "../signature.ts";
 
 const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
 const count = z.number().int().min(1);
+const powerOfTwo = count.max(2 ** 22).refine((n) => Number.isInteger(Math.log2(n)));
 
 /** Web3 Secret Storage, version 3: what Geth, Foundry and most wallets write. */
 const Keystore = z.object({
   version: z.literal(3),
   crypto: z
-    .object({ cipher: z.literal("aes-128-ctr"), ciphertext: hex, cipherparams: z.object({ iv: hex }), mac: hex })
+    .object({
+      cipher: z.literal("aes-128-ctr"),
+      ciphertext: hex,
+      cipherparams: z.object({ iv: hex }),
+      mac: hex.length(64),
+    })
     .and(
       z.discriminatedUnion("kdf", [
         z.object({
           kdf: z.literal("scrypt"),
-          kdfparams: z.object({ dklen: count, n: count.max(2 ** 22), r: count.max(64), p: count.max(64), salt: hex }),
+          kdfparams: z.object({ dklen: z.literal(32), n: powerOfTwo, r: count.max(64), p: count.max(64), salt: hex }),
         }),
         z.object({
           kdf: z.literal("pbkdf2"),
-          kdfparams: z.object({ dklen: count, c: count.max(10_000_000), prf: z.literal("hmac-sha256"), salt: hex }),
+          kdfparams: z.object({
+            dklen: z.literal(32),
+            c: count.max(10_000_000),
+            prf: z.literal("hmac-sha256"),
+            salt: hex,
+          }),
         }),
       ]),
     ),
@@ -47,14 +58,14 @@ export async function openKeystore(text: string, password: string): Promise<Hex>
   const { crypto } = parsed.data;
   const derived = await derive(crypto, password);
   const sealed = Buffer.from(crypto.ciphertext, "hex");
-  if (!timingSafeEqual(macOf(derived, sealed), Buffer.from(crypto.mac.padStart(64, "0"), "hex")))
+  if (!timingSafeEqual(macOf(derived, sealed), Buffer.from(crypto.mac, "hex")))
     throw new ChainFault("wrong_key", { detail: "the password does not open the keystore" });
   const decipher = createDecipheriv("aes-128-ctr", derived.subarray(0, 16), Buffer.from(crypto.cipherparams.iv, "hex"));
   return `0x${Buffer.concat([decipher.update(sealed), decipher.final()]).toString("hex")}`;
 }
 
 /** Cost of making a key out of a password; what Geth uses: about a second. */
-const SCRYPT = { n: 2 ** 18, r: 8, p: 1, dklen: 32 };
+const SCRYPT = { n: 2 ** 18, r: 8, p: 1, dklen: 32 } as const;
 
 /** A private key as the text of a keystore file. `n` is scrypt's cost. */
 export async function sealKeystore(key: Hex, password: string, n: number = SCRYPT.n): Promise<string> {

@@ -41,21 +41,34 @@ async function ask<T>(key: RemoteKey, call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The address of a public key, in lower case. Throws ChainFault `wrong_key` for one of another curve. */
+/** The address of a public key, in lower case. Throws ChainFault `wrong_key` for anything but a key on secp256k1. */
 export function addressOfPublicKey(given: Buffer | string): Hex {
-  const key = createPublicKey(typeof given === "string" ? given : { key: given, format: "der", type: "spki" });
-  const { crv, x, y } = key.export({ format: "jwk" });
+  const { crv, x, y } = readPublicKey(given);
   if (crv !== "secp256k1" || !x || !y) throw new ChainFault("wrong_key", { detail: "the key is not on secp256k1" });
   return `0x${keccak256(Buffer.concat([x, y].map((part) => Buffer.from(part, "base64url")))).slice(-40)}`;
 }
 
-/** DER: a sequence of the integers r and s (SEC 1, C.8). Throws for anything else. */
+function readPublicKey(given: Buffer | string) {
+  try {
+    const key = createPublicKey(typeof given === "string" ? given : { key: given, format: "der", type: "spki" });
+    return key.export({ format: "jwk" });
+  } catch (cause) {
+    throw new ChainFault("wrong_key", { cause, detail: "the service gives no public key that can be read" });
+  }
+}
+
+/** DER: a sequence of the integers r and s (SEC 1, C.8), each of 1 to n - 1 in its shortest form. Throws for anything else. */
 export function readDer(der: Buffer): { r: bigint; s: bigint } {
   const readInteger = (at: number): { value: bigint; end: number } => {
     const length = der[at + 1] ?? 0;
     const end = at + 2 + length;
     if (der[at] !== 0x02 || length === 0 || length > 33 || end > der.length) throw malformed();
-    return { value: BigInt(`0x${der.subarray(at + 2, end).toString("hex")}`), end };
+    const [first = 0, second = 0] = der.subarray(at + 2, end);
+    // A set first bit is a negative number; a zero before anything else is one byte too many.
+    if (first > 127 || (first === 0 && length > 1 && second < 128)) throw malformed();
+    const value = BigInt(`0x${der.subarray(at + 2, end).toString("hex")}`);
+    if (value === 0n || value >= N) throw malformed();
+    return { value, end };
   };
   if (der[0] !== 0x30 || der[1] !== der.length - 2) throw malformed();
   const r = readInteger(2);

@@ -34,7 +34,7 @@ const open = async (source: KeySource, address: string = key.address) => {
   return (await openEvmKeys(network, readers)).treasury;
 };
 const name = "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1";
-const aws: KeySource = { awsKms: { keyId: "alias/lane", endpoint: kms.url } };
+const aws: KeySource = { awsKms: { keyId: "alias/lane", region: "eu-central-1", endpoint: kms.url } };
 const google: KeySource = { googleKms: { name, endpoint: kms.url } };
 const sources: [string, KeySource][] = [
   ["a local key", { env: "SIGNER_KEY" }],
@@ -105,6 +105,13 @@ describe.each([
     expect(await recoverAddress({ ...digest, signature: await signer.sign(digest) })).toBe(key.address);
   });
 
+  test("that takes a call and says nothing is passing trouble within seconds", async () => {
+    const signer = await open(source);
+    kms.trouble(many({ status: 0, name: "silent" }));
+    await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_unavailable", transient: true });
+    kms.trouble([]);
+  }, 15_000);
+
   test("that denies wants a person", async () => {
     const signer = await open(source);
     kms.trouble(many({ status: 403, name: "AccessDeniedException" }));
@@ -115,7 +122,7 @@ describe.each([
 
 test("a keystore with another password is refused without showing either", async () => {
   const error = await open({ keystore, password: { env: "WRONG_PASSWORD" } }).catch((cause: Error) => cause);
-  expect(error).toMatchObject({ code: "wrong_key" });
+  expect(error).toMatchObject({ code: "wrong_key", message: expect.stringContaining("does not open") });
   expect(String(error)).not.toMatch(/horse|battery/);
 });
 
@@ -144,11 +151,15 @@ test.each([
   ["trailing bytes", "3006020101020102ff"],
   ["a wrong length", "3007020101020102"],
   ["no integer", "3006030101020102"],
+  ["a negative integer", "3006020181020102"],
+  ["a zero too many", "300702020001020102"],
+  ["an r of zero", "3006020100020102"],
   ["nothing", ""],
 ])("a signature with %s is no DER", (_what, hex) => {
   expect(() => readDer(Buffer.from(hex, "hex"))).toThrow(expect.objectContaining({ code: "signer_refused" }));
 });
 
-test("a public key on another curve is refused", () => {
-  expect(() => addressOfPublicKey(otherCurve())).toThrow(expect.objectContaining({ code: "wrong_key" }));
+test("a public key on another curve, and none at all, are refused", () => {
+  for (const given of [otherCurve(), Buffer.alloc(0), "no key"])
+    expect(() => addressOfPublicKey(given)).toThrow(expect.objectContaining({ code: "wrong_key" }));
 });

@@ -9,7 +9,7 @@ test("a lane whose key service does not sign stores and sends nothing, keeps no 
   if (!lane) throw new Error("the chain has no lane");
   const kms = await startKms(lane.privateKey);
   await setCloudCredentials(kms.url);
-  const key = { awsKms: { keyId: "lane", endpoint: kms.url } };
+  const key = { awsKms: { keyId: "lane", region: "eu-central-1", endpoint: kms.url } };
   const carrier = await makeCarrier(chain, { change: { lanes: [{ address: lane.address, key }] } });
   const signed = await carrier.signAll(await fundBuyers(chain, 3));
   const ids = signed.map(({ id }) => id);
