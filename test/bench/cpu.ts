@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { cpus } from "node:os";
 import type { StackFile } from "../../ops/local/stack-file.ts";
 
 /** Clock ticks a second in /proc (sysconf _SC_CLK_TCK), 100 on every Linux that Node runs on. */
@@ -25,6 +26,14 @@ export function readCpu(stack: StackFile): Record<string, number> {
     return used;
   }
   return used;
+}
+
+/** What all cores together have done so far, seconds: whatever ran on them, and idle. */
+export function readMachine(): { busy: number; idle: number } {
+  const times = cpus().map((core) => core.times);
+  const idle = times.reduce((sum, time) => sum + time.idle, 0) / 1_000;
+  const busy = times.reduce((sum, time) => sum + time.user + time.nice + time.sys + time.irq, 0) / 1_000;
+  return { busy, idle };
 }
 
 function readProcesses(): { pid: number; parent: number; seconds: number }[] {

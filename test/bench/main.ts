@@ -22,7 +22,9 @@ Uses the stack that runs (npm start), or brings up one of its own.
   --seconds N       how long each part of --http and --polls takes (default 15)
   --help            this text
 
-ANVIL_BLOCK_TIME, WORKERS and LANES change the stack that it brings up.`;
+ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) change the stack that it brings up. The two settings that are told of:
+  npm run bench                                               a block per transaction, 32 in flight
+  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000`;
 
 const { values } = parseArgs({
   options: {
@@ -54,14 +56,13 @@ for (const [name, count] of Object.entries(counts))
   }
 
 const progress = createProgress();
-const settings = readSettings(process.env);
+const settings = readSettings({ LANES: "1", ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);
+const dir = running ? settings.STACK_DIR : join(settings.STACK_DIR, "bench");
+const networksFile = join(dir, "networks.json");
 const own = running
   ? undefined
-  : await startStack(
-      await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "bench"), LOG_LEVEL: "warn" }),
-      progress.say,
-    );
+  : await startStack(await withFreePorts({ ...settings, STACK_DIR: dir, LOG_LEVEL: "warn" }), progress.say);
 const stack = running ?? own?.file();
 let failure: unknown;
 try {
@@ -69,7 +70,8 @@ try {
   const args = { ...counts, say: progress.say };
   if (values.http) await benchHttp(stack, args);
   if (values.polls) await benchPolls(stack, args);
-  if (!values.http && !values.polls) await benchPayments(stack, args);
+  if (!values.http && !values.polls)
+    await benchPayments(stack, { ...args, blockTime: settings.ANVIL_BLOCK_TIME, networksFile });
 } catch (error) {
   failure = error;
 }

@@ -1,0 +1,52 @@
+import { Registry } from "prom-client";
+import type { Hex } from "viem";
+import { openChains } from "../../chains/open.ts";
+import { openDb } from "../../db/open.ts";
+import { listOptionsById } from "../../db/options.ts";
+import { createMetrics } from "../../ops/metrics.ts";
+import { readNetworks } from "../../ops/networks.ts";
+import { createVerifier, type Signed } from "../../transfers/verify.ts";
+import type { Prepared } from "./payments.ts";
+
+/** How long signatures are checked, milliseconds. */
+const FOR_MS = 1_500;
+
+/** Signatures a second that one core checks: what buyers really signed, option by option, each time from the start. */
+export async function benchVerify(
+  postgresUrl: string,
+  networksFile: string,
+  prepared: readonly Prepared[],
+): Promise<number> {
+  const db = openDb(postgresUrl, { max: 1, applicationName: "pay-bench" });
+  try {
+    const verifier = createVerifier({
+      db,
+      chains: openChains(readNetworks(networksFile), createMetrics(new Registry(), "worker")),
+    });
+    const options = new Map(
+      (
+        await listOptionsById(
+          db,
+          prepared.map(({ optionId }) => optionId),
+        )
+      ).map((row) => [row.id, row]),
+    );
+    const signed = prepared.flatMap(({ optionId, results }): Signed[] => {
+      const option = options.get(optionId);
+      return option ? [{ ...option, proof: results[0]?.data[0] as Hex, permit: null }] : [];
+    });
+    const check = (one: Signed) => {
+      if (!verifier.checkSignature(one).ok) throw new Error("a signature that a buyer made was refused");
+    };
+    signed.forEach(check);
+    const begun = performance.now();
+    let checked = 0;
+    while (performance.now() - begun < FOR_MS) {
+      signed.forEach(check);
+      checked += signed.length;
+    }
+    return checked / ((performance.now() - begun) / 1_000);
+  } finally {
+    await db.destroy();
+  }
+}
