@@ -2,12 +2,14 @@
  * Turns a step over many into one over a single item. What is asked for while a run is under way shares the next one:
  * alone, an item waits for nobody; under load, many share a statement, a commit, a call. Runs never overlap.
  * @param options.most items in one run
+ * @param options.everyMs a run begins so long after the one before it at the earliest, milliseconds, so that under load it
+ * has company; 0 when unset
  * @param options.isOnes true for an error that one item alone may have caused: then each is run by itself, and fails by
  * itself
  */
 export function together<I, O>(
   many: (items: I[]) => Promise<readonly O[]>,
-  options: { most: number; isOnes?: (cause: unknown) => boolean },
+  options: { most: number; everyMs?: number; isOnes?: (cause: unknown) => boolean },
 ): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
   let waiting: Waiting[] = [];
@@ -28,7 +30,10 @@ export function together<I, O>(
     while (waiting.length > 0) {
       const batch = waiting.slice(0, options.most);
       waiting = waiting.slice(options.most);
+      const began = performance.now();
       await runOnce(batch);
+      const early = (options.everyMs ?? 0) - (performance.now() - began);
+      if (early > 0 && waiting.length < options.most) await new Promise((resolve) => setTimeout(resolve, early));
     }
     running = false;
   };

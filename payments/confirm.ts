@@ -75,7 +75,7 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     const twin = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
     return done({ attemptId: twin?.id ?? null });
   }
-  await deps.ring("verify-signature", [{ data: { attemptId: id } }]);
+  await deps.ring("verify-signature", [{ data: { attemptIds: [id] } }]);
   return done({ attemptId: id });
 }
 
@@ -120,7 +120,7 @@ async function resume(deps: PaymentDeps, attempt: AttemptRow): Promise<string> {
     }),
   );
   if (moved.length > 0)
-    await deps.ring("verify-signature", [{ data: { attemptId: attempt.id }, again: attempt.due_try + 1 }]);
+    await deps.ring("verify-signature", [{ data: { attemptIds: [attempt.id] }, again: attempt.due_try + 1 }]);
   return attempt.id;
 }
 

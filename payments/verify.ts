@@ -16,8 +16,9 @@ type Deps = PaymentDeps & { verifier: Verifier };
 /** So long a transaction that a wallet says to have sent may be unknown to the network, milliseconds. */
 const UNKNOWN_FOR_MS = 30_000;
 
-/** Attempts judged in one go. */
+/** Attempts judged in one go, and how often those of a place are, milliseconds: under load they share calls and commits. */
 const JUDGED = 100;
+const JUDGE_EVERY_MS = 50;
 
 /**
  * Makes what judges an attempt, once: a good one moves its payment to `processing` and makes its transfer, a bad one is
@@ -36,12 +37,15 @@ export function createVerify(
   }, shared);
   const judges = new Map<string, (whole: WholeAttempt) => Promise<unknown>>();
   const makeJudge = () =>
-    together(async (group: WholeAttempt[]) => {
-      // Two jobs of one attempt may have met: the sweep's and the first one.
-      const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-      await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
-      return group;
-    }, shared);
+    together(
+      async (group: WholeAttempt[]) => {
+        // Two jobs of one attempt may have met: the sweep's and the first one.
+        const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
+        await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
+        return group;
+      },
+      { ...shared, everyMs: JUDGE_EVERY_MS },
+    );
   return async (attemptId) => {
     const whole = await find(attemptId);
     if (!whole) return;

@@ -14,12 +14,19 @@ type JobSpec<D> = {
   backoffMs: number;
   /** Jobs one process runs side by side. */
   concurrency: number;
+  /** Makes one job of several that are rung for at the same moment, where a handler takes several at once. */
+  merge?: (all: readonly D[]) => D;
 };
 
 /** The request that caused the job, where one did; for log lines alone. */
 const caused = { requestId: z.string().max(128).optional() };
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
-const attemptRef = z.strictObject({ attemptId: id("att"), ...caused });
+/** Confirms taken at the same moment, and the requests that they came with; the job's id is the first one's. */
+const attemptRefs = z.strictObject({
+  attemptIds: z.tuple([id("att")], id("att")),
+  requestIds: z.array(caused.requestId.unwrap()).optional(),
+  ...caused,
+});
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
 /** `transferId` is the one that the ring was for; whoever answers carries everything that is ready on the chain. */
 const transferRef = z.strictObject({ chain: chainId, transferId: id("trf"), ...caused });
@@ -33,16 +40,20 @@ const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
 /** `at` is a second of Unix time, so that all worker processes together ring one sweep a second. */
 const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
-const job = <D>(spec: JobSpec<D>) => spec;
+const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
 
 /** Every job this service runs. A line added here does not compile until workers/handlers.ts handles it. */
 export const catalog = {
   "verify-signature": job({
-    data: attemptRef,
-    subject: (d) => d.attemptId,
+    data: attemptRefs,
+    subject: (d) => d.attemptIds[0],
     attempts: 8,
     backoffMs: 500,
     concurrency: 64,
+    merge: (all) => ({
+      attemptIds: all.flatMap(({ attemptIds }) => attemptIds) as [string, ...string[]],
+      requestIds: all.flatMap(({ requestId }) => requestId ?? []),
+    }),
   }),
   "relay-permit": job({
     data: transferRef,

@@ -39,7 +39,7 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   const { metrics, log } = options;
   const spec = catalog[name];
 
-  const told = (job: Job) => ({ queue: name, job: job.id, requestId: (job.data as { requestId?: string }).requestId });
+  const told = (job: Job) => ({ queue: name, job: job.id, requestId: listCauses(job).join(",") || undefined });
 
   /**
    * Passing trouble is thrown for BullMQ to try again, until the tries are used up; anything else is a bug. What is
@@ -63,12 +63,11 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     const end = (outcome: "done" | "again" | "retried" | "gave_up" | "failed") => {
       metrics.jobs.inc({ queue: name, outcome });
       const seconds = stop({ outcome });
-      const { requestId } = job.data as { requestId?: string };
-      // A line for each job that somebody's request has caused; the others are counted.
-      log[requestId === undefined ? "debug" : "info"](
-        { ...told(job), outcome, ms: Math.round(seconds * 1_000) },
-        "job ended",
-      );
+      const ended = { ...told(job), outcome, ms: Math.round(seconds * 1_000) };
+      // A line for each request that has caused the job; what nobody has asked for is counted.
+      const causes = listCauses(job);
+      for (const requestId of causes) log.info({ ...ended, requestId }, "job ended");
+      if (causes.length === 0) log.debug(ended, "job ended");
     };
     const parsed = spec.data.safeParse(job.data);
     if (!parsed.success) {
@@ -79,9 +78,10 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     }
     let outcome: Outcome | "gave_up";
     try {
-      const { requestId } = parsed.data;
+      const [requestId, ...others] = listCauses(job);
       const work = () => handle(parsed.data as JobData<N>, options.signal);
-      outcome = await options.inContext({ requestId, job: job.id }, work).catch((cause: unknown) => judge(job, cause));
+      const context = { requestId: others.length > 0 ? undefined : requestId, job: job.id };
+      outcome = await options.inContext(context, work).catch((cause: unknown) => judge(job, cause));
     } catch (error) {
       end(error instanceof UnrecoverableError ? "failed" : "retried");
       throw error;
@@ -107,4 +107,10 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   worker.on("error", (error) => log.debug({ queue: name, err: error }, "worker connection"));
   worker.on("stalled", (job) => log.warn({ queue: name, job }, "a job's worker had died; it runs again"));
   return worker;
+}
+
+/** The requests that have caused a job. */
+function listCauses({ data }: Job): string[] {
+  const { requestId, requestIds } = data as { requestId?: string; requestIds?: string[] };
+  return requestIds ?? (requestId === undefined ? [] : [requestId]);
 }

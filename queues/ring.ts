@@ -50,11 +50,34 @@ export function openRing({ redis, prefix, log, metrics, requestId }: RingDeps): 
   );
   const ring: Ring = async (name, bells) => {
     if (bells.length === 0) return;
-    const queue = queues.get(name);
     const cause = requestId?.();
+    const caused = bells.map((bell) =>
+      cause === undefined ? bell : { ...bell, data: { ...bell.data, requestId: cause } },
+    );
+    // The sweep's rings have their own ids.
+    const isFirst = bells.every(({ again, delayMs }) => again === undefined && delayMs === undefined);
+    if (catalog[name].merge && isFirst) await ringMerged(name, caused);
+    else await add(name, caused);
+  };
+  /** Rings of one turn of the event loop become one job. */
+  const waiting = new Map<QueueName, { bells: Bell[]; rung: Promise<void> }>();
+  const ringMerged = <N extends QueueName>(name: N, bells: readonly Bell<N>[]): Promise<void> => {
+    const open = waiting.get(name);
+    open?.bells.push(...bells);
+    if (open) return open.rung;
+    const all: Bell[] = [...bells];
+    const rung = new Promise((resolve) => setImmediate(resolve)).then(() => {
+      waiting.delete(name);
+      return add(name, mergeBells(name, all as Bell<N>[]));
+    });
+    waiting.set(name, { bells: all, rung });
+    return rung;
+  };
+  const add = async <N extends QueueName>(name: N, bells: readonly Bell<N>[]): Promise<void> => {
+    const queue = queues.get(name);
     const jobs = bells.map(({ data, again, delayMs }) => ({
       name,
-      data: cause === undefined ? data : { ...data, requestId: cause },
+      data,
       opts: { jobId: jobId(name, data, again ?? 0), ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
     }));
     try {
@@ -76,4 +99,16 @@ export function openRing({ redis, prefix, log, metrics, requestId }: RingDeps): 
       await Promise.all([...queues.values()].map((queue) => queue.close()));
     },
   };
+}
+
+/** Jobs that one handler call may take. */
+const MERGED = 100;
+
+function mergeBells<N extends QueueName>(name: N, bells: readonly Bell<N>[]): Bell<N>[] {
+  const merge = catalog[name].merge as ((all: readonly JobData<N>[]) => JobData<N>) | undefined;
+  if (!merge || bells.length === 1) return [...bells];
+  const merged: Bell<N>[] = [];
+  for (let from = 0; from < bells.length; from += MERGED)
+    merged.push({ data: merge(bells.slice(from, from + MERGED).map(({ data }) => data)) });
+  return merged;
 }

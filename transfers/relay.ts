@@ -31,6 +31,11 @@ import { gasOf } from "./verify.ts";
 
 /** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
 const LEASE_MS = 5_000;
+/**
+ * After a transaction that took all that was ready, a lane waits so long for company before its next one, milliseconds:
+ * under load, transfers share gas, blocks and calls instead of going two by two. The first one never waits.
+ */
+const COMPANY_MS = 100;
 /** Transactions one run sends before it lets go of the lane, so that jobs end and other work of the process goes on. */
 const RUN_LENGTH = 20;
 
@@ -96,7 +101,8 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
   try {
     for (let sent = 0; sent < RUN_LENGTH; ) {
       const went = await carryBatch(deps, chain, lane);
-      if (went === "sent") sent += 1;
+      if (went === "sent all") await new Promise((resolve) => setTimeout(resolve, COMPANY_MS));
+      if (went === "sent" || went === "sent all") sent += 1;
       else if ((await releaseLane(deps.db, lease)) !== "rung") return went;
     }
   } catch (error) {
@@ -108,8 +114,12 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
   return "more";
 }
 
-/** One transaction of a lane: pick, simulate, sign, store, send. */
-async function carryBatch(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"sent" | "idle" | "blocked"> {
+/** One transaction of a lane: pick, simulate, sign, store, send. `sent all`: nothing that was ready is left. */
+async function carryBatch(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lane: Lane,
+): Promise<"sent" | "sent all" | "idle" | "blocked"> {
   const { lease, signer, kinds } = lane;
   const flying = await countUnincluded(deps.db, lease.id);
   // Nobody knows whether an unanswered offer is on its way: piling more on top of it would not make it arrive.
@@ -140,7 +150,8 @@ async function carryBatch(deps: TransferDeps, chain: EvmChain, lane: Lane): Prom
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
   const offer = await offerBytes(chain.rpc, bytes);
   await noteAnswer(deps, chain, key, offer);
-  return offer.outcome === "accepted" ? "sent" : "blocked";
+  if (offer.outcome !== "accepted") return "blocked";
+  return good.length === ready.length ? "sent all" : "sent";
 }
 
 /** A transfer that may go into a batch, with the calls that make it. */

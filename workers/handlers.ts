@@ -41,8 +41,9 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
 
   return {
-    "verify-signature": async ({ attemptId }) => {
-      await verify(attemptId);
+    "verify-signature": async ({ attemptIds }) => {
+      const ends = await Promise.allSettled(attemptIds.map(verify));
+      for (const end of ends) if (end.status === "rejected") throw end.reason;
       return done;
     },
     "relay-permit": async ({ chain }) => {

@@ -13,7 +13,7 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
   );
   await deps.ring(
     "verify-signature",
-    attempts.map(({ id, again }) => ({ data: { attemptId: id }, again })),
+    attempts.map(({ id, again }) => ({ data: { attemptIds: [id] as [string] }, again })),
   );
   await deps.ring(
     "relay-permit",

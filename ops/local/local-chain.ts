@@ -25,6 +25,9 @@ export type LocalChain = {
 /** A million dollars each: a bench must not run dry. */
 const buyerUsdc = 1_000_000_000_000n;
 
+/** Gas of one batch: a hundred transfers, and far below what Anvil lets into a block. */
+const BATCH_GAS = 15_000_000;
+
 /** Gives Anvil the contracts, funded relayers and buyers, and writes the networks file that describes it. */
 export async function setUpChain(anvil: Service, settings: StackSettings, say: Say): Promise<LocalChain> {
   const client = openChain(anvil.url);
@@ -61,7 +64,8 @@ async function writeNetworks(
   { ANVIL_BLOCK_TIME, STACK_DIR }: StackSettings,
 ): Promise<string> {
   const blockMs = (ANVIL_BLOCK_TIME ?? 1) * 1_000;
-  const document = await networksDocument("local", [{ chain, contracts, keys, rpcUrls: [url], blockMs }]);
+  const network = { chain, contracts, keys, rpcUrls: [url], blockMs, change: { batchGas: BATCH_GAS } };
+  const document = await networksDocument("local", [network]);
   await mkdir(STACK_DIR, { recursive: true });
   const file = join(STACK_DIR, "networks.json");
   await writeFile(file, `${JSON.stringify(document, null, 2)}\n`);

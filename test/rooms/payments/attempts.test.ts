@@ -19,7 +19,7 @@ describe("an attempt to pay", () => {
     const attempt = await till.attempt(id, buyer);
     expect(await till.verdict(attempt)).toBe("waiting");
     expect(till.rung.filter(({ queue }) => queue === "verify-signature").at(-1)?.bell.data).toEqual({
-      attemptId: attempt,
+      attemptIds: [attempt],
     });
     await till.verify(attempt);
     expect(await till.verdict(attempt)).toBe("verified");

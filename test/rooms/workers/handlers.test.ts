@@ -26,7 +26,7 @@ const everything = async () => {
 test("every job of a payment that is over, run again by hand in any order, changes nothing and moves no money", async () => {
   const paymentId = await till.create();
   const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
-  await run("verify-signature", { attemptId });
+  await run("verify-signature", { attemptIds: [attemptId] });
   const [transfer] = await till.transfers();
   const relay = { chain: chain.id, transferId: transfer?.id ?? "" };
   await run("relay-permit", relay);
@@ -43,7 +43,7 @@ test("every job of a payment that is over, run again by hand in any order, chang
   const jobs: [keyof typeof handlers, unknown][] = [
     ["settle", { settlementIds }],
     ["expire-payment", { paymentId }],
-    ["verify-signature", { attemptId }],
+    ["verify-signature", { attemptIds: [attemptId] }],
     ["relay-permit", relay],
     ["watch-chain", { chain: chain.id, block: 1 }],
     ["sweep", { at: 1 }],
@@ -56,7 +56,7 @@ test("every job of a payment that is over, run again by hand in any order, chang
 
 test("jobs about rows that are not there end quietly", async () => {
   const id = "0".repeat(32);
-  expect(await run("verify-signature", { attemptId: `att_${id}` })).toEqual({ done: true });
+  expect(await run("verify-signature", { attemptIds: [`att_${id}`] })).toEqual({ done: true });
   expect(await run("expire-payment", { paymentId: `pay_${id}` })).toEqual({ done: true });
   expect(await run("settle", { settlementIds: [`stl_${id}`] })).toEqual({ done: true });
   expect(await run("relay-permit", { chain: chain.id, transferId: `trf_${id}` })).toEqual({ done: true });

@@ -28,7 +28,7 @@ async function makeHouse() {
   const attempt = async () => {
     const paymentId = await till.create();
     const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
-    await queues.ring("verify-signature", [{ data: { attemptId } }]);
+    await queues.ring("verify-signature", [{ data: { attemptIds: [attemptId] } }]);
     return { paymentId, attemptId };
   };
   /** Holds verification, and nothing else, at the chain. */

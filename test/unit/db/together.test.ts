@@ -39,6 +39,23 @@ describe("what is asked for at about the same time", () => {
     expect(asked).toEqual([[1], [2, 3]]);
   });
 
+  test("waits for company when runs may not follow each other at once, but never the first", async () => {
+    const asked: number[][] = [];
+    const one = together(
+      async (items: number[]) => {
+        asked.push(items);
+        return items;
+      },
+      { most: 50, everyMs: 200 },
+    );
+    await one(1);
+    const second = one(2);
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+    expect(asked).toEqual([[1]]);
+    await Promise.all([second, one(3)]);
+    expect(asked).toEqual([[1], [2, 3]]);
+  });
+
   test("never shares a run with more than the most", async () => {
     const asked: number[][] = [];
     const one = together(

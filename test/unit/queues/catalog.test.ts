@@ -3,7 +3,7 @@ import { catalog, isQueueName, jobId, type QueueName, queueNames } from "../../.
 
 const hex = "0123456789abcdef".repeat(2);
 const good: Record<QueueName, object> = {
-  "verify-signature": { attemptId: `att_${hex}` },
+  "verify-signature": { attemptIds: [`att_${hex}`] },
   "relay-permit": { chain: "eip155:1", transferId: `trf_${hex}` },
   "submit-solana": { chain: "eip155:1", transferId: `trf_${hex}` },
   "watch-chain": { chain: "eip155:8453", block: 7 },
@@ -48,14 +48,22 @@ test("ids of different work never meet, the number of the ring included", () => 
 });
 
 test.each([
-  { attemptId: `att_${hex}0` },
-  { attemptId: `trf_${hex}` },
-  { attemptId: "att_" },
-  { attemptId: hex },
-  { attemptId: `att_${hex}\n` },
-  { attemptId: 7 },
+  { attemptIds: [`att_${hex}0`] },
+  { attemptIds: [`trf_${hex}`] },
+  { attemptIds: ["att_"] },
+  { attemptIds: [hex] },
+  { attemptIds: [`att_${hex}\n`] },
+  { attemptIds: [7] },
+  { attemptIds: [] },
 ])("%o is no verify-signature job", (data) => {
   expect(catalog["verify-signature"].data.safeParse(data).success).toBe(false);
+});
+
+test("jobs of confirms taken at the same moment become one, which knows all their requests", () => {
+  const [one, two] = [`att_${hex}`, `att_${"f".repeat(32)}`] as const;
+  expect(
+    catalog["verify-signature"].merge?.([{ attemptIds: [one], requestId: "a" }, { attemptIds: [two] }]),
+  ).toEqual({ attemptIds: [one, two], requestIds: ["a"] });
 });
 
 test("names of queues are known, and what every object has is not one", () => {
