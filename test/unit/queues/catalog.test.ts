@@ -61,9 +61,10 @@ test.each([
 
 test("jobs of confirms taken at the same moment become one, which knows all their requests", () => {
   const [one, two] = [`att_${hex}`, `att_${"f".repeat(32)}`] as const;
-  expect(
-    catalog["verify-signature"].merge?.([{ attemptIds: [one], requestId: "a" }, { attemptIds: [two] }]),
-  ).toEqual({ attemptIds: [one, two], requestIds: ["a"] });
+  expect(catalog["verify-signature"].merge?.([{ attemptIds: [one], requestId: "a" }, { attemptIds: [two] }])).toEqual({
+    attemptIds: [one, two],
+    requestIds: ["a"],
+  });
 });
 
 test("names of queues are known, and what every object has is not one", () => {
