@@ -89,6 +89,7 @@ const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
 
 /** The command line; the keys only where something is sealed or opened. */
 const Admin = Migrate.extend({
+  NETWORKS_FILE: z.string().min(1).optional(),
   DATA_KEYS: dataKeys.optional(),
   ALLOW_PRIVATE_ADDRESSES: outward.ALLOW_PRIVATE_ADDRESSES,
   /** Who is written down beside what was done. */

@@ -2,6 +2,8 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../config.ts";
 import { describeBriefly } from "../redaction.ts";
 import { addAccountCommands } from "./accounts.ts";
+import { addCollectorCommands } from "./collector.ts";
+import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
 import { addPaymentCommands } from "./payments.ts";
 import { RefusedError, UsageError } from "./tool.ts";
@@ -18,6 +20,8 @@ addAccountCommands(program);
 addMerchantCommands(program);
 addWebhookCommands(program);
 addPaymentCommands(program);
+addCollectorCommands(program);
+addKeystoreCommands(program);
 
 // Settings of a command are not handed down to those that were added before.
 const everywhere = (command: Command): void => {

@@ -22,6 +22,8 @@ export type Tool = {
   now: () => Date;
   /** Needs DATA_KEYS; asked for by those commands alone that seal or open something. */
   sealer: () => Sealer;
+  /** Path of the networks file; asked for by those commands alone that read it. */
+  networksFile: () => string;
   findUrlFault: (url: string) => string | undefined;
   /** Writes down that somebody did this by hand. */
   record: (action: string, subject: string) => Promise<void>;
@@ -53,6 +55,10 @@ async function withTool<T>(work: (tool: Tool) => Promise<T>): Promise<T> {
       sealer() {
         if (!config.DATA_KEYS) throw new ConfigError("DATA_KEYS is missing: what is sealed in the database needs it");
         return createSealer(config.DATA_KEYS);
+      },
+      networksFile() {
+        if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");
+        return config.NETWORKS_FILE;
       },
       findUrlFault: (url) => findUrlFault({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
       record: (action, subject) => recordAction({ db, now }, { who: config.OPERATOR, action, subject }),

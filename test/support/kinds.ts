@@ -1,4 +1,5 @@
 import type { Hex, PrivateKeyAccount } from "viem";
+import { collectorAddress } from "../../chains/evm/collector.ts";
 import type { EvmAsset } from "../../ops/networks.ts";
 import { networksFor, startChain, type TestChain, type TestChainOptions } from "./chain.ts";
 import { deployCollector, deployTestContract, testContract } from "./collector.ts";
@@ -16,14 +17,15 @@ export type Kinds = {
 
 /**
  * A chain with USDC, a token with EIP-2612 and one like USDT for Permit2, and a token that is pushed; with a Permit2 of
- * our own making (Uniswap publishes no code to deploy) and a Collector.
+ * our own making (Uniswap publishes no code to deploy) and a Collector, unless that is left to be deployed.
  */
-export async function startKinds(options: TestChainOptions = {}): Promise<Kinds> {
+export async function startKinds(options: TestChainOptions & { collector?: false } = {}): Promise<Kinds> {
   const chain = await startChain(options);
   const { client } = chain;
   const permit2 = await deployTestContract(client, "Permit2", "Permit2");
   const treasury = chain.keys.treasury.address.toLowerCase() as Hex;
-  const collector = await deployCollector(client, { permit2, treasury });
+  const parts = { permit2, treasury };
+  const collector = options.collector === false ? collectorAddress(parts) : await deployCollector(client, parts);
   const [usdc] = (await networksFor(chain)).chains[0]?.assets ?? [];
   if (!usdc) throw new Error("the chain has no USDC");
   const deploy = async (contract: string) =>

@@ -1,0 +1,114 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Hex } from "viem";
+import { afterAll, expect, test } from "vitest";
+import { checkEvmChain } from "../../../chains/evm/check.ts";
+import { openKeystore } from "../../../chains/evm/signers/keystore.ts";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { networksFileFor, networksFor } from "../../support/chain.ts";
+import { createDatabase } from "../../support/database.ts";
+import { makeDeps } from "../../support/deps.ts";
+import { startKinds, tokenOf } from "../../support/kinds.ts";
+
+const kinds = await startKinds({ collector: false });
+const { chain, change } = kinds;
+const deployer = newKey();
+await chain.client.setBalance({ address: deployer.address, value: 10n ** 18n });
+const folder = await mkdtemp(join(tmpdir(), "admin-"));
+afterAll(() => rm(folder, { recursive: true, force: true }));
+const environment = {
+  DATABASE_URL: await createDatabase(),
+  NETWORKS_FILE: await networksFileFor(chain, { change }),
+  DEPLOYER_KEY: deployer.privateKey,
+  ...chain.keys.env,
+};
+type Run = { code: number; stdout: string; stderr: string };
+const admin = (args: string[], more: Record<string, string> = {}): Promise<Run> =>
+  promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env: { ...environment, ...more } }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }: Run) => ({ code, stdout, stderr }),
+  );
+
+test("a chain that needs a Collector says the command that deploys it; once run, the check passes and finds its code", async () => {
+  const { evm } = await makeDeps(chain, { change });
+  const { detail } = { detail: expect.stringContaining(`collector deploy ${chain.id}`) };
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({ code: "wrong_contract", message: detail });
+  expect((await admin(["collector", "show", chain.id])).stdout).toContain("not deployed");
+  const lane = await admin(["collector", "deploy", chain.id, "--key", "LANE_KEY_0"]);
+  expect(lane).toMatchObject({ code: 2, stderr: expect.stringContaining("take another account") });
+  expect(await admin(["collector", "deploy", chain.id])).toMatchObject({ code: 0 });
+  expect((await admin(["collector", "deploy", chain.id])).stdout).toContain("deployed before");
+  await checkEvmChain(evm);
+  expect((await admin(["collector", "show", chain.id])).stdout).toContain(evm.collector);
+
+  await chain.client.setCode({ address: evm.collector, bytecode: "0xfe" });
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Collector") });
+});
+
+test("a chain that the networks file lacks is named", async () => {
+  const { code, stderr } = await admin(["collector", "show", "eip155:5"]);
+  expect([code, stderr]).toEqual([2, "the networks file has no chain eip155:5\n"]);
+});
+
+/** What the networks file says of a token, and what the chain says to it. */
+test.each<[string, keyof typeof kinds.assets, Record<string, unknown>, string]>([
+  [
+    "EIP-3009, and has none",
+    "push",
+    { kind: "eip3009", domain: { name: "Permit Token", version: "1" } },
+    "authorizationState",
+  ],
+  [
+    "EIP-2612, and has none",
+    "zeroFirst",
+    { kind: "permit2", allowance: { by: "permit", domain: { name: "Zero First", version: "1" } } },
+    "the domain",
+  ],
+  [
+    "EIP-2612 under another name",
+    "permit",
+    { kind: "permit2", allowance: { by: "permit", domain: { name: "Other", version: "1" } } },
+    "the domain",
+  ],
+  ["other decimals", "push", { kind: "push", decimals: 18 }, "18 decimals"],
+])("a token that is said to have %s stops the process", async (_what, name, said, message) => {
+  const [usdc] = (await networksFor(chain)).chains[0]?.assets ?? [];
+  const entry = { asset: kinds.assets[name], symbol: "T", name: "T", decimals: 6, peg: "iso4217/USD", ...said };
+  const { evm } = await makeDeps(chain, { change: { ...change, assets: [usdc, entry] } });
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({
+    code: "wrong_contract",
+    message: expect.stringContaining(message),
+  });
+});
+
+test("an address without a contract is no token", async () => {
+  const entry = {
+    asset: `${chain.id}/erc20:0x${"0e".repeat(20)}`,
+    symbol: "T",
+    name: "T",
+    decimals: 6,
+    peg: "iso4217/USD",
+    kind: "push",
+  };
+  const { evm } = await makeDeps(chain, { change: { assets: [entry] } });
+  expect(tokenOf(entry.asset)).toBe(`0x${"0e".repeat(20)}`);
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({ code: "wrong_contract" });
+});
+
+test("a keystore is written once, for its owner alone, and opens with its password", async () => {
+  const file = join(folder, "lane.json");
+  const key = newKey();
+  const args = ["keystores", "new", file, "--password", "SECRET", "--key", "OLD_KEY"];
+  const more = { SECRET: " with blanks ", OLD_KEY: key.privateKey };
+  const made = await admin(args, more);
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(key.address) });
+  expect(made.stdout + made.stderr).not.toContain(key.privateKey.slice(4, 30));
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await openKeystore(await readFile(file, "utf8"), " with blanks ")).toBe(key.privateKey as Hex);
+  await writeFile(file, "kept");
+  expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
+  expect(await readFile(file, "utf8")).toBe("kept");
+}, 30_000);
