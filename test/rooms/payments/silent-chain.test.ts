@@ -43,7 +43,9 @@ test("a chain that hangs costs a buyer neither the options on another chain nor 
 test("a chain that hangs in the middle of verification keeps no payment of another chain waiting", async () => {
   const there = await startChain({ chainId: 31_338 });
   const proxy = await startFaultProxy({ target: there.url });
-  const two = await makeTill(chain, { also: [{ chain: there, rpcUrls: [proxy.url] }] });
+  // It is waited for longer than this test may take.
+  const change = { rpcTimeoutMs: 600_000 };
+  const two = await makeTill(chain, { also: [{ chain: there, rpcUrls: [proxy.url], change }] });
   const held = await two.attempt(await two.create(), await fundBuyer(there), there);
   proxy.delay(600_000);
   const hanging = two.verify(held).catch(() => undefined);
