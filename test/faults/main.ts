@@ -38,8 +38,12 @@ for (const [name, text] of Object.entries(numbers))
     console.error(`--${name} takes a whole number\n\n${help}`);
     process.exit(2);
   }
+let interrupted = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.once(signal, () => void endAll().finally(() => process.exit(130)));
+  process.once(signal, () => {
+    interrupted = true;
+    void endAll().finally(() => process.exit(130));
+  });
 
 const progress = createProgress();
 const [first, payments, workers] = [Number(values.seed), Number(values.payments), Number(values.workers)];
@@ -52,10 +56,13 @@ for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
     print(outcome);
     if (outcome.violations.length > 0) failed.push(seed);
   } catch (error) {
+    // What breaks off because somebody stops us says nothing about the seed; the handler above ends the process.
+    if (interrupted) break;
     progress.print(`seed ${seed}: the run broke off: ${error instanceof Error ? error.stack : error}`);
     failed.push(seed);
   }
 }
+if (interrupted) await new Promise(() => undefined);
 const all = Number(values.seeds);
 progress.print(
   `${all - failed.length} of ${all} seeds kept every invariant${failed.length ? `; not ${failed.join(", ")}` : ""}`,
