@@ -18,7 +18,7 @@ const UNKNOWN_FOR_MS = 30_000;
 
 /** Attempts judged in one go, and how often those of a place are, milliseconds: under load they share calls and commits. */
 const JUDGED = 100;
-const JUDGE_EVERY_MS = 50;
+const JUDGE_EVERY_MS = 100;
 
 /**
  * Makes what judges an attempt, once: a good one moves its payment to `processing` and makes its transfer, a bad one is

@@ -34,7 +34,7 @@ export type Verifier = {
 type Deps = Pick<TransferDeps, "db" | "chains" | "screeningList" | "metrics">;
 
 /** Transfers in one simulation; more are simulated in several. */
-const SIMULATED = 50;
+const SIMULATED = 100;
 
 /** Makes a verifier over open chains. */
 export function createVerifier(deps: Deps): Verifier {
