@@ -22,9 +22,10 @@ Uses the stack that runs (npm start), or brings up one of its own.
   --seconds N       how long each part of --http and --polls takes (default 15)
   --help            this text
 
-ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) change the stack that it brings up. The two settings that are told of:
-  npm run bench                                               a block per transaction, 32 in flight
-  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000`;
+ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) change the stack that it brings up. The settings that are told of:
+  npm run bench                                                           32 in flight: every payment is paid
+  npm run bench -- --concurrency 256 --payments 3000                      speed with a block per transaction
+  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000   speed with a block a second`;
 
 const { values } = parseArgs({
   options: {

@@ -149,3 +149,19 @@ test("work that is rung for later is not run before its time", async () => {
   await waitFor(() => ranAt > 0, within);
   expect(ranAt - begun).toBeGreaterThanOrEqual(395);
 });
+
+test("confirms that are rung for at the same moment are one job, and the sweep's rings are their own", async () => {
+  const { queues } = await opened();
+  const [one, two, three] = [newId("att"), newId("att"), newId("att")];
+  await Promise.all([one, two].map((id) => queues.ring("verify-signature", [{ data: { attemptIds: [id] } }])));
+  await queues.ring("verify-signature", [{ data: { attemptIds: [three] } }]);
+  await queues.ring("verify-signature", [{ data: { attemptIds: [two] }, again: 1 }]);
+  const served: string[][] = [];
+  queues.serve("verify-signature", async ({ attemptIds }) => {
+    served.push([...attemptIds]);
+    return done;
+  });
+  await waitFor(() => served.length === 3, within);
+  expect(served.toSorted((a, b) => b.length - a.length)[0]).toEqual([one, two]);
+  expect(served).toEqual(expect.arrayContaining([[three], [two]]));
+});
