@@ -13,6 +13,10 @@ import { benchVerify } from "./verify.ts";
 /** One payout pays what has succeeded within so long, milliseconds. */
 const GATHER_MS = 2_000;
 
+/** In flight at once: from here on speed and shared calls are asked of the service. */
+const FULL_LOAD = 128;
+const LITTLE = `asked with ${FULL_LOAD} and more in flight`;
+
 export type PayArgs = {
   payments: number;
   concurrency: number;
@@ -88,15 +92,24 @@ function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[]
   const rpc = cost.rpcCalls / args.payments;
   const gas = chain.gas / args.payments;
   const most = 0.7 * raw.gas;
+  // With few in flight a payment's own way through the service is the bound, not what the service can bear.
+  const full = args.concurrency >= FULL_LOAD;
   const beside = (value: string, holds: boolean, bound: string) =>
     `${value.padEnd(14)}${bound}${holds ? "" : ": MISSED"}`;
   return [
     ["paid", beside(`${run.paid} of ${args.payments}`, run.paid === args.payments, "all")],
-    ["paid per second", beside(run.perSecond.toFixed(0), run.perSecond >= asked, `at least ${asked}, aiming at 500`)],
+    [
+      "paid per second",
+      beside(
+        run.perSecond.toFixed(0),
+        !full || run.perSecond >= asked,
+        full ? `at least ${asked}, aiming at 500` : LITTLE,
+      ),
+    ],
     ["raw loop, relays per second", raw.perSecond.toFixed(0)],
     ["ratio to the raw loop", (run.perSecond / raw.perSecond).toFixed(2)],
     ["confirm to succeeded", `p50 ${run.p50.toFixed(0)} ms, p95 ${run.p95.toFixed(0)} ms`],
-    ["RPC calls per payment", beside(rpc.toFixed(2), rpc <= 0.5, "at most 0.5")],
+    ["RPC calls per payment", beside(rpc.toFixed(2), !full || rpc <= 0.5, full ? "at most 0.5" : LITTLE)],
     ["gas of a single relay", raw.gas.toFixed(0)],
     ["gas per payment, payout included", beside(gas.toFixed(0), gas <= most, `at most ${most.toFixed(0)} (70 %)`)],
     ["transactions", `${chain.transactions}, ${(args.payments / chain.transactions).toFixed(1)} payments each`],
