@@ -96,6 +96,18 @@ export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promi
   });
 }
 
+/** Locks the attempts of payments that wait, for the rest of the transaction, in the order of their ids. */
+export async function lockWaitingOf(db: Db, paymentIds: readonly string[]): Promise<void> {
+  await db
+    .selectFrom("attempt")
+    .select("id")
+    .where(sql<boolean>`payment_id = any(${paymentIds})`)
+    .where("state", "=", "waiting")
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+}
+
 /** Locks those of these attempts that still wait, for the rest of the transaction. */
 export async function lockWaiting(db: Db, ids: readonly string[]): Promise<string[]> {
   const rows = await db

@@ -46,6 +46,11 @@ export async function findPayout(db: Db, settlementId: string): Promise<{ txHash
   return rows[0];
 }
 
+/** Locks payments for the rest of the transaction, in the order of their ids. */
+export async function lockPayments(db: Db, ids: readonly string[]): Promise<void> {
+  await db.selectFrom("payment").select("id").where(sql<boolean>`id = any(${ids})`).orderBy("id").forUpdate().execute();
+}
+
 /** Payments by id, for those who wait for a change. */
 export async function listPayments(db: Db, ids: readonly string[]): Promise<PaymentRow[]> {
   if (ids.length === 0) return [];

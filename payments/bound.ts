@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import type { SeenTransfer } from "../chains/evm/movements.ts";
-import { insertAttempt } from "../db/attempts.ts";
+import { insertAttempt, lockWaitingOf } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import type { OptionRow } from "../db/options.ts";
 import type { Db } from "../db/tables.ts";
@@ -27,6 +27,11 @@ export async function openBound(
   bound: readonly SeenTransfer[],
 ): Promise<() => void> {
   const options = (await lockOptions(db, chain, bound)).filter((option) => bound.some((seen) => isFor(seen, option)));
+  // All attempts at once and in one order, before any of them is touched: others take several as well.
+  await lockWaitingOf(
+    db,
+    options.map(({ payment_id }) => payment_id),
+  );
   const at = deps.now();
   const opened: OptionRow[] = [];
   for (const option of new Map(options.map((one) => [one.payment_id, one])).values()) {
@@ -81,6 +86,7 @@ async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Pro
   const attempts = await db
     .selectFrom("attempt")
     .select("results")
+    .where("payment_id", "=", option.payment_id)
     .where("option_id", "=", option.id)
     .orderBy("created_at", "desc")
     .limit(ATTEMPTS_READ)
@@ -97,6 +103,7 @@ async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
   const waiting = await db
     .selectFrom("attempt")
     .select("id")
+    .where("payment_id", "=", option.payment_id)
     .where("option_id", "=", option.id)
     .where("state", "=", "waiting")
     .orderBy("created_at")

@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { hexToBytes } from "viem";
 import { listWaitingAttempts, lockWaiting, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
+import { lockPayments } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
 import { together } from "../db/together.ts";
 import { insertTransfers } from "../db/transfers.ts";
@@ -139,6 +140,11 @@ async function accept(
   if (good.length === 0) return new Map();
   return deps.db.transaction().execute(async (db) => {
     const at = deps.now();
+    // Payments before attempts, as whoever else takes both: then nobody waits in a circle.
+    await lockPayments(
+      db,
+      good.map(({ payment }) => payment.id),
+    );
     // Another job may have judged some of them meanwhile; the lock keeps the rest ours.
     const ours = new Set(
       await lockWaiting(
