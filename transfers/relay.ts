@@ -1,6 +1,4 @@
-import { sql } from "kysely";
 import { type Hex, hexToBytes, keccak256 } from "viem";
-import { type Member, simulateOwn } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
@@ -16,17 +14,15 @@ import {
   takeLane,
   useNonce,
 } from "../db/lanes.ts";
-import { moveRows } from "../db/moves.ts";
-import { claimSighting } from "../db/sightings.ts";
-import type { Db, Kind } from "../db/tables.ts";
+import type { Kind } from "../db/tables.ts";
 import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
-import { carryTransfers, claimReady, holdTransfer, type TransferRow } from "../db/transfers.ts";
+import { carryTransfers, claimReady, type TransferRow } from "../db/transfers.ts";
 import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
 import type { TransferDeps } from "./deps.ts";
+import { type DeclinedBook, dropFailing, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
 import { listLaneSigners } from "./lane-signers.ts";
-import { SCREENED_OUT, simulateScreened } from "./screening.ts";
 import { gasOf } from "./verify.ts";
 
 /** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
@@ -41,12 +37,6 @@ const RUN_LENGTH = 20;
 
 /** Lanes that carry the same transfers: any of them may take any. */
 type Pool = { signers: readonly Signer[]; kinds: readonly Kind[]; declined: DeclinedBook };
-
-/**
- * Books transfers whose payers were found to be not served before anything was sent, in the transaction that ends them.
- * Gives what is to be done after the commit.
- */
-export type DeclinedBook = (db: Db, declined: readonly TransferRow[]) => Promise<() => void>;
 
 /**
  * Carries what is ready on a chain: what anybody may submit goes through the relayers' lanes, what the treasury has to
@@ -152,83 +142,6 @@ async function carryBatch(
   await noteAnswer(deps, chain, key, offer);
   if (offer.outcome !== "accepted") return "blocked";
   return good.length === ready.length ? "sent all" : "sent";
-}
-
-/** A transfer that may go into a batch, with the calls that make it. */
-type RowMember = Member & { row: TransferRow };
-
-/**
- * Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now, and
- * nothing is sent for a payer who is not served.
- */
-async function dropFailing(
-  deps: TransferDeps,
-  chain: EvmChain,
-  { signer, declined }: Lane,
-  members: readonly RowMember[],
-): Promise<RowMember[]> {
-  const good: RowMember[] = [];
-  const { outcomes, refused } = await simulate(deps, chain, signer, members);
-  for (const [index, member] of members.entries()) {
-    const outcome = outcomes[index];
-    const { row } = member;
-    if (row.purpose === "payment" && refused.has(row.payer)) {
-      // Somebody else may have made it already: then the money is here.
-      if (!(await claimEarlier(deps, row))) await decline(deps, row, declined);
-    }
-    // The chain does not refuse a push that was made before: whatever is on record of it comes first.
-    else if (outcome?.ok && (row.kind !== "push" || !(await claimEarlier(deps, row)))) good.push(member);
-    else if (!outcome?.ok && !(await claimEarlier(deps, row))) {
-      const trouble = outcome?.reason ?? "the simulation gave no answer";
-      deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
-      await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
-    }
-  }
-  return good;
-}
-
-async function simulate(deps: TransferDeps, chain: EvmChain, signer: Signer, members: readonly RowMember[]) {
-  const [first] = members;
-  if (first?.row.kind !== "push") {
-    const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
-    return simulateScreened(deps, chain, { from: signer.address, members, payers });
-  }
-  const [call] = first.calls;
-  const from = { from: signer.address, gas: BigInt(first.gas) };
-  return { outcomes: call ? [await simulateOwn(chain.rpc, from, call)] : [], refused: new Set<string>() };
-}
-
-/** Nothing of it was ever sent, so it cannot happen any more. */
-async function decline(deps: TransferDeps, row: TransferRow, book: DeclinedBook): Promise<void> {
-  const afterCommit = await deps.db.transaction().execute(async (db) => {
-    const set = { due_at: null, last_trouble: SCREENED_OUT };
-    const move = { ids: [row.id], from: "ready" as const, to: "ended" as const, at: deps.now(), set };
-    // One that was carried and came back (a reorg, a batch that left it out) may still be somewhere: it is not ended.
-    const where = sql<boolean>`not exists (
-      select from event where subject = transfer.id and machine = 'transfer' and to_state in ('carried', 'included'))`;
-    return (await moveRows(db, "transfer", { ...move, where })).length > 0 ? await book(db, [row]) : undefined;
-  });
-  if (!afterCommit) return void (await holdTransfer(deps.db, { id: row.id, trouble: SCREENED_OUT, now: deps.now() }));
-  deps.log.warn({ transfer: row.id, chain: row.chain }, "a payer is not served: nothing is sent");
-  deps.metrics.transferMoves.inc({ chain: row.chain, purpose: row.purpose, from: "ready", to: "ended" });
-  afterCommit();
-}
-
-/** An authorization may be used up because somebody else has relayed it: then its transfer is made, and found here. */
-async function claimEarlier(deps: TransferDeps, row: TransferRow): Promise<boolean> {
-  return deps.db.transaction().execute(async (db) => {
-    if (!(await claimSighting(db, row))) return false;
-    const detail = { relayedBy: "somebody else" };
-    await moveRows(db, "transfer", {
-      ids: [row.id],
-      from: "ready",
-      to: "included",
-      at: deps.now(),
-      detail,
-      set: { due_at: null, hold_until: null },
-    });
-    return true;
-  });
 }
 
 type Signing = {
