@@ -8,7 +8,7 @@ import {
   parseAbi,
 } from "viem";
 import { ChainFault } from "../faults.ts";
-import { multicallAbi } from "./abi.ts";
+import { multicallAbi, multicallReadAbi } from "./abi.ts";
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, isOutOfGas, throwFault } from "./rpc-errors.ts";
 
@@ -102,13 +102,15 @@ export async function simulateEach(
     return outcomes.at(-1) ?? { ok: false, reason: "the simulation gave no answer" };
   };
   const aloneOrReason = (member: Member) =>
-    alone(member).catch((error: unknown): CallOutcome => {
-      if (error instanceof ChainFault && error.code === "rpc_answer") return { ok: false, reason: error.message };
-      throw error;
+    alone(member).catch(async (error: unknown): Promise<CallOutcome> => {
+      if (!(error instanceof ChainFault && error.code === "rpc_answer")) throw error;
+      // An endpoint that answers anything else has refused this call; one that does not says nothing about it.
+      await simulateCalls(rpc, { multicall: at.multicall }, [askNumber(at.multicall)]);
+      return { ok: false, reason: error.message };
     });
-  if (members.length === 1) return Promise.all(members.map(alone));
   const social = members.filter((member) => !member.alone);
-  const together = await simulateTogether(rpc, at, social);
+  // One that has no company is asked by itself right away.
+  const together = members.length > 1 ? await simulateTogether(rpc, at, social) : new Map<Member, CallOutcome>();
   const outcomes: CallOutcome[] = [];
   for (const member of members) {
     const outcome = together.get(member);
@@ -116,6 +118,12 @@ export async function simulateEach(
   }
   return outcomes;
 }
+
+/** A call that nobody's code takes part in. */
+const askNumber = (multicall: Hex): Call => ({
+  target: multicall,
+  data: encodeFunctionData({ abi: multicallReadAbi, functionName: "getBlockNumber" }),
+});
 
 /** What each came to among the others; nothing when they could not be asked together. */
 async function simulateTogether(

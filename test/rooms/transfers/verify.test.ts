@@ -137,6 +137,8 @@ test("nothing is refused while the chain cannot be asked: the verdict stays open
   proxy.refuse(false);
   proxy.fail(({ method }) => (method === "eth_call" ? { code: -32_005, message: "limit exceeded" } : undefined));
   await expect(verify(signed)).rejects.toMatchObject({ transient: true });
+  const several = [signed, await authorize(await fundBuyer(chain))];
+  await expect(verifier.verify(several)).rejects.toMatchObject({ transient: true });
   proxy.fail(undefined);
   expect(await verify(signed)).toMatchObject({ ok: true });
 });
