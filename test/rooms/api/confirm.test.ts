@@ -132,6 +132,15 @@ describe("a confirm", () => {
     expect(await asked).toMatchObject(paid());
   });
 
+  test("with another authorization while the first one is on its way is refused, and changes nothing", async () => {
+    const second = await sign(other);
+    await send(confirm, "?maxPollMs=0");
+    await movePayment(api, id, "requires_action", "processing");
+    expect(await send(second)).toMatchObject({ status: 400, body: { code: "invalid_state" } });
+    expect(await listAttempts()).toHaveLength(1);
+    expect(await send(confirm)).toMatchObject({ status: 200, body: { status: "processing" } });
+  });
+
   test("of a payment that is over is refused when it was never taken before", async () => {
     await movePayment(api, id, "requires_action", "expired");
     expect(await send(confirm)).toMatchObject({ status: 410, body: { code: "payment_expired" } });
