@@ -25,3 +25,13 @@ export function parseAssetId(text: string): AssetId | undefined {
   const [, chain, namespace, token] = match ?? [];
   return chain && namespace && token ? { chain, namespace, token } : undefined;
 }
+
+/** Native assets by CAIP-2 namespace: the coin types of SLIP-44 that stand for them in CAIP-19. */
+const nativeCoins: Readonly<Record<string, number>> = { eip155: 60, solana: 501 };
+
+/** CAIP-19 of a chain's native asset, in which fees are paid. Throws for a namespace that is not known here. */
+export function nativeAsset(chain: string): string {
+  const coin = nativeCoins[chain.split(":")[0] ?? ""];
+  if (coin === undefined) throw new Error(`the native asset of ${chain} is not known`);
+  return `${chain}/slip44:${coin}`;
+}

@@ -11,12 +11,30 @@ export type Group = {
   kind: string;
   subject: string;
   entries: readonly Entry[];
-  onChain?: { chain: string; block_number: number; block_hash: string; tx_hash: string; log_index: number };
+  onChain?: { chain: string; block_number: number; block_hash: string; tx_hash: string; log_index: number | null };
 };
+
+/** Groups written by one statement: what Postgres takes of parameters is bounded. */
+const CHUNK = 1_000;
 
 /** Appends groups. Throws when one of them was booked before or does not sum to zero (the latter at commit). */
 export async function insertGroups(db: Db, groups: readonly Group[], at: Date): Promise<void> {
-  if (groups.length === 0) return;
+  for (let from = 0; from < groups.length; from += CHUNK) await insertChunk(db, groups.slice(from, from + CHUNK), at);
+}
+
+/** Those of some groups that are not in the books yet, by their natural keys. */
+export async function keepNewGroups(db: Db, groups: readonly Group[]): Promise<Group[]> {
+  if (groups.length === 0) return [];
+  const { rows } = await sql<{ kind: string; subject: string }>`
+    select kind, subject from ledger_group where (kind, subject) in (
+      select * from unnest(${groups.map(({ kind }) => kind)}::text[], ${groups.map(({ subject }) => subject)}::text[]))`.execute(
+    db,
+  );
+  const known = new Set(rows.map(({ kind, subject }) => `${kind} ${subject}`));
+  return groups.filter(({ kind, subject }) => !known.has(`${kind} ${subject}`));
+}
+
+async function insertChunk(db: Db, groups: readonly Group[], at: Date): Promise<void> {
   const rows = await db
     .insertInto("ledger_group")
     .values(

@@ -139,6 +139,15 @@ create table lane (
   UNIQUE (chain, address)
 );
 
+create table ledger_day (
+  account text not null,
+  asset text not null,
+  day date not null,
+  slot smallint not null,
+  amount numeric(78,0) not null,
+  PRIMARY KEY (account, asset, day, slot) INCLUDE (amount)
+);
+
 create table ledger_entry (
   id bigint generated always as identity not null,
   group_id bigint not null,
@@ -354,6 +363,8 @@ create table transaction (
   gas_used numeric(78,0),
   gas_price numeric(78,0),
   reverted boolean,
+  fee numeric(78,0),
+  CHECK ((fee >= (0)::numeric)),
   FOREIGN KEY (lane_id) REFERENCES lane(id),
   PRIMARY KEY (lane_id, nonce, replacement),
   UNIQUE (chain, hash)
@@ -452,6 +463,7 @@ CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
+CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
@@ -481,6 +493,28 @@ CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
 CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree (account_id, mode) WHERE (deleted_at IS NULL);
+
+CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    insert into ledger_day as d (account, asset, day, slot, amount)
+    select e.account, e.asset, ledger_day_of(g.at), pg_backend_pid() % 16, sum(e.amount)
+    from booked e join ledger_group g on g.id = e.group_id
+    group by e.account, e.asset, ledger_day_of(g.at)
+    order by 1, 2, 3
+    on conflict (account, asset, day, slot) do update set amount = d.amount + excluded.amount;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.ledger_day_of(at timestamp with time zone)
+ RETURNS date
+ LANGUAGE sql
+ IMMUTABLE
+RETURN ((at AT TIME ZONE 'UTC'::text))::date
+;
 
 CREATE OR REPLACE FUNCTION public.ledger_group_sums_to_zero()
  RETURNS trigger
@@ -563,7 +597,9 @@ AS $function$
 CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger_group_sums_to_zero();
 CREATE TRIGGER attempt_birth AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER ledger_day_by_entries BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER ledger_entry_day AFTER INSERT ON public.ledger_entry REFERENCING NEW TABLE AS booked FOR EACH STATEMENT EXECUTE FUNCTION add_to_ledger_day();
 CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_group FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER payment_birth AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER payment_born_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION owe_webhook();

@@ -216,6 +216,8 @@ export type Tables = {
     block_hash: string | null;
     gas_used: bigint | null;
     gas_price: bigint | null;
+    /** What it cost the lane in all, the smallest unit of the native asset; null until it is in a block. */
+    fee: bigint | null;
     reverted: boolean | null;
   };
   transfer: {
@@ -298,6 +300,8 @@ export type Tables = {
     log_index: number | null;
     at: Date;
   };
+  /** Sums of entries by UTC day, kept by a trigger; the slots of one day belong together. `day` is YYYY-MM-DD. */
+  ledger_day: { account: string; asset: string; day: string; slot: number; amount: bigint };
   ledger_entry: { id: Generated<number>; group_id: number; account: string; asset: string; amount: bigint };
   merchant_balance: { merchant_id: string; asset: string; amount: bigint; next_settlement: Generated<number> };
   operator_action: {

@@ -105,6 +105,7 @@ type Landing = TransactionKey & {
   blockHash: string;
   gasUsed: bigint;
   gasPrice: bigint;
+  fee: bigint;
   reverted: boolean;
 };
 
@@ -115,12 +116,13 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
   await sql`
     update transaction t
     set state = 'included', block_number = f.block_number, block_hash = f.block_hash,
-      gas_used = f.gas_used, gas_price = f.gas_price, reverted = f.reverted
+      gas_used = f.gas_used, gas_price = f.gas_price, fee = f.fee, reverted = f.reverted
     from unnest(
       ${column("lane_id")}::text[], ${column("nonce")}::bigint[], ${column("replacement")}::integer[],
       ${column("blockNumber")}::bigint[], ${column("blockHash")}::text[],
-      ${column("gasUsed")}::numeric[], ${column("gasPrice")}::numeric[], ${column("reverted")}::boolean[]
-    ) as f (lane_id, nonce, replacement, block_number, block_hash, gas_used, gas_price, reverted)
+      ${column("gasUsed")}::numeric[], ${column("gasPrice")}::numeric[], ${column("fee")}::numeric[],
+      ${column("reverted")}::boolean[]
+    ) as f (lane_id, nonce, replacement, block_number, block_hash, gas_used, gas_price, fee, reverted)
     where t.lane_id = f.lane_id and t.nonce = f.nonce and t.replacement = f.replacement
       and t.state in ('signed', 'offered', 'accepted')`.execute(db);
 }
@@ -133,7 +135,7 @@ export async function unmarkIncluded(db: Db, args: { chain: string; above: numbe
   await sql`
     with lost as (
       update transaction set state = 'accepted', block_number = null, block_hash = null, gas_used = null,
-        gas_price = null, reverted = null, offered_at = null
+        gas_price = null, fee = null, reverted = null, offered_at = null
       where chain = ${args.chain} and state in ('included', 'final') and block_number > ${args.above}
       returning lane_id, nonce
     )
@@ -141,16 +143,34 @@ export async function unmarkIncluded(db: Db, args: { chain: string; above: numbe
     where t.lane_id = lost.lane_id and t.nonce = lost.nonce and t.state = 'replaced'`.execute(db);
 }
 
-/** What is in blocks up to a height is final, and every other set of bytes with the same nonce replaced. */
-export async function finishTransactions(db: Db, args: { chain: string; upTo: number }): Promise<void> {
-  await sql`
+/** A transaction that is final: what it cost which lane, and where it stands. */
+export type SpentTransaction = {
+  chain: string;
+  /** The lane's account. */
+  address: string;
+  hash: string;
+  block_number: number;
+  block_hash: string;
+  fee: bigint;
+};
+
+/**
+ * What is in blocks up to a height is final, and every other set of bytes with the same nonce replaced. Gives those that
+ * have become final.
+ */
+export async function finishTransactions(db: Db, args: { chain: string; upTo: number }): Promise<SpentTransaction[]> {
+  const { rows } = await sql<SpentTransaction>`
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and state = 'included' and block_number <= ${args.upTo}
-      returning lane_id, nonce
+      returning lane_id, nonce, chain, hash, block_number, block_hash, coalesce(fee, gas_used * gas_price, 0) as fee
+    ), replaced as (
+      update transaction t set state = 'replaced' from finished f
+      where t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'offered', 'accepted')
     )
-    update transaction t set state = 'replaced' from finished f
-    where t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'offered', 'accepted')`.execute(db);
+    select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
+    order by f.block_number, f.hash`.execute(db);
+  return rows;
 }
 
 /** The nonce was used by a transaction that is not ours and final: none of these bytes can ever land. */

@@ -1,12 +1,13 @@
-import { insertGroups } from "../db/ledger.ts";
+import { insertGroups, keepNewGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
+import type { SpentTransaction } from "../db/transactions.ts";
 import type { ConfirmedTransfer, TransferRow } from "../db/transfers.ts";
 import type { Books } from "../transfers/watch.ts";
 import { openBound } from "./bound.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { settlementPaidGroup, strayGroup } from "./ledger.ts";
+import { gasGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
 import { succeedPayments } from "./succeed.ts";
 
 /** What the watcher's findings mean for payments and settlements. */
@@ -16,6 +17,7 @@ export function createBooks(deps: PaymentDeps): Books {
     ended: (db, ended) => bookEnded(deps, db, ended),
     bound: (db, chain, bound) => openBound(deps, db, chain, bound),
     stray: (db, stray) => bookStray(deps, db, stray),
+    gas: (db, spent) => bookGas(deps, db, spent),
   };
 }
 
@@ -62,6 +64,12 @@ async function bookStray(deps: PaymentDeps, db: Db, stray: readonly StraySightin
     return chain ? (strayGroup(chain, sighting) ?? []) : [];
   });
   await insertGroups(db, groups, deps.now());
+}
+
+/** What our transactions cost. One that a deep reorg had taken away and that is final again is in the books already. */
+async function bookGas(deps: PaymentDeps, db: Db, spent: readonly SpentTransaction[]): Promise<void> {
+  const groups = spent.filter(({ fee }) => fee > 0n).map(gasGroup);
+  await insertGroups(db, await keepNewGroups(db, groups), deps.now());
 }
 
 /** Money that can no longer come: its payment has expired. Payouts never run out (payments/settle.ts). */

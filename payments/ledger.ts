@@ -1,6 +1,8 @@
+import { nativeAsset } from "../chains/caip.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import type { Group } from "../db/ledger.ts";
 import type { StraySighting } from "../db/sightings.ts";
+import type { SpentTransaction } from "../db/transactions.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 
 /** The accounts of the ledger. Assets we hold are debits, what we owe is a credit. */
@@ -13,6 +15,12 @@ export const accounts = {
   inTransit: "in_transit",
   /** Money that arrived and belongs to nobody yet. */
   exceptions: "exceptions",
+  /** What one of our lanes has of its chain's native asset; `address` is the lane's. */
+  lane: (address: string) => `lane:${address}`,
+  /** What our transactions have cost. */
+  gasSpent: "gas_spent",
+  /** What the operator has put in, and not taken out again. */
+  capital: "operator_capital",
 } as const;
 
 type Movement = Pick<
@@ -66,6 +74,21 @@ export function strayGroup(chain: EvmChain, sighting: StraySighting): Group | un
     entries: [
       { account: accounts.treasury, asset, amount },
       { account: accounts.exceptions, asset, amount: -amount },
+    ],
+  };
+}
+
+/** A transaction of ours is final: its lane has paid for it. */
+export function gasGroup(spent: SpentTransaction): Group {
+  const { chain, hash, block_number, block_hash, fee } = spent;
+  const asset = nativeAsset(chain);
+  return {
+    kind: "gas",
+    subject: `${chain}/${hash}`,
+    onChain: { chain, block_number, block_hash, tx_hash: hash, log_index: null },
+    entries: [
+      { account: accounts.gasSpent, asset, amount: fee },
+      { account: accounts.lane(spent.address), asset, amount: -fee },
     ],
   };
 }

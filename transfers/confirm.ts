@@ -5,7 +5,7 @@ import { ChainFault } from "../chains/faults.ts";
 import { type Cursor, raiseFinal } from "../db/cursors.ts";
 import { listKnownLogs, type StraySighting, takeStray } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
-import { finishTransactions } from "../db/transactions.ts";
+import { finishTransactions, type SpentTransaction } from "../db/transactions.ts";
 import {
   type ConfirmedTransfer,
   confirmTransfers,
@@ -27,6 +27,9 @@ export type Book = (db: Db, confirmed: readonly ConfirmedTransfer[]) => Promise<
 /** Books movements of the treasury's that belong to no transfer, in the transaction that marks them as booked. */
 export type StrayBook = (db: Db, stray: readonly StraySighting[]) => Promise<void>;
 
+/** Books what our transactions cost, in the transaction that calls them final. */
+export type GasBook = (db: Db, spent: readonly SpentTransaction[]) => Promise<void>;
+
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
@@ -38,7 +41,11 @@ const CHUNK = 100;
 export async function confirmFinal(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; books: { confirmed: Book; bound: BoundBook; stray: StrayBook } },
+  args: {
+    cursor: Cursor;
+    readBefore: number;
+    books: { confirmed: Book; bound: BoundBook; stray: StrayBook; gas: GasBook };
+  },
 ): Promise<void> {
   const { cursor } = args;
   const final = Math.min(await readFinalNumber(chain, cursor), cursor.number);
@@ -53,7 +60,8 @@ export async function confirmFinal(
   await bookStray(deps, chain, { final, book: args.books.stray });
   if (final <= cursor.finalNumber) return;
   await deps.db.transaction().execute(async (db) => {
-    await finishTransactions(db, { chain: chain.chain, upTo: final });
+    const spent = await finishTransactions(db, { chain: chain.chain, upTo: final });
+    if (spent.length > 0) await args.books.gas(db, spent);
     if (needsOwnLane(chain)) await giveUpFailedPushes(deps, db, chain);
     await raiseFinal(db, { chain: chain.chain, finalNumber: final });
   });

@@ -185,6 +185,7 @@ async function store(
         block_hash: null,
         gas_used: null,
         gas_price: null,
+        fee: null,
         reverted: null,
       });
       const carried = await carryTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });

@@ -15,7 +15,7 @@ import {
 } from "../db/cursors.ts";
 import type { Db } from "../db/tables.ts";
 import { findWaiting } from "../db/transfers.ts";
-import { type Book, confirmFinal, type StrayBook } from "./confirm.ts";
+import { type Book, confirmFinal, type GasBook, type StrayBook } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readGap } from "./gap.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./lease.ts";
@@ -43,7 +43,7 @@ const REMEMBERED = 512;
 export type Turn = { mine: false } | { mine: true; next: number; moved: boolean; waiting: string | undefined };
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
-export type Books = { confirmed: Book; ended: EndedBook; bound: BoundBook; stray: StrayBook };
+export type Books = { confirmed: Book; ended: EndedBook; bound: BoundBook; stray: StrayBook; gas: GasBook };
 
 /**
  * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has

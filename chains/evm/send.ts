@@ -42,7 +42,7 @@ export async function offerBytes(rpc: Rpc, bytes: Hex): Promise<Offer> {
   }
 }
 
-/** What became of a transaction that is in a block. `gasPrice` in wei per gas. */
+/** What became of a transaction that is in a block. `gasPrice` in wei per gas, `fee` in wei: all that its sender paid. */
 export type Receipt = {
   hash: Hex;
   blockHash: Hex;
@@ -50,6 +50,7 @@ export type Receipt = {
   reverted: boolean;
   gasUsed: bigint;
   gasPrice: bigint;
+  fee: bigint;
   logs: readonly RpcLog[];
 };
 
@@ -57,13 +58,18 @@ export type Receipt = {
 export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefined> {
   const receipt = await rpc({ method: "eth_getTransactionReceipt", params: [hash] });
   if (!receipt?.blockHash || !receipt.blockNumber) return undefined;
+  const gasUsed = hexToBigInt(receipt.gasUsed);
+  const gasPrice = hexToBigInt(receipt.effectiveGasPrice);
+  // Rollups of the OP stack charge for their data apart from the gas, and say so in a member of their own.
+  const { l1Fee = "0x0" } = receipt as { l1Fee?: Hex | null };
   return {
     hash,
     blockHash: receipt.blockHash,
     blockNumber: hexToNumber(receipt.blockNumber),
     reverted: receipt.status === "0x0",
-    gasUsed: hexToBigInt(receipt.gasUsed),
-    gasPrice: hexToBigInt(receipt.effectiveGasPrice),
+    gasUsed,
+    gasPrice,
+    fee: gasUsed * gasPrice + hexToBigInt(l1Fee ?? "0x0"),
     logs: receipt.logs,
   };
 }

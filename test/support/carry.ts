@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Hex, hexToBytes, type PrivateKeyAccount, toHex } from "viem";
 import { encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
 import type { StraySighting } from "../../db/sightings.ts";
+import type { SpentTransaction } from "../../db/transactions.ts";
 import type { ConfirmedTransfer, TransferRow } from "../../db/transfers.ts";
 import { toAuthorization } from "../../transfers/authorization.ts";
 import { relayReady } from "../../transfers/relay.ts";
@@ -27,6 +28,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const confirmed: ConfirmedTransfer[] = [];
   const ended: TransferRow[] = [];
   const stray: StraySighting[] = [];
+  const spent: SpentTransaction[] = [];
   const declined: TransferRow[] = [];
   let bookingFails = false;
   const books: Books = {
@@ -37,6 +39,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     ended: async (_db, found) => () => void ended.push(...found),
     bound: async () => () => undefined,
     stray: async (_db, found) => void stray.push(...found),
+    gas: async (_db, found) => void spent.push(...found),
   };
   const [token] = made.evm.tokens.values();
   if (!token) throw new Error("the chain has no token");
@@ -74,6 +77,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     confirmed,
     ended,
     stray,
+    spent,
     declined,
     failBooking(on: boolean) {
       bookingFails = on;

@@ -1,4 +1,6 @@
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { listBalances } from "../../../db/balances.ts";
 import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../../db/ledger.ts";
 import { openTestDb } from "../../support/open-db.ts";
 import { insertMerchant, someAsset } from "../../support/rows.ts";
@@ -7,8 +9,8 @@ const { db } = await openTestDb(24);
 const asset = someAsset;
 const at = new Date();
 let subject = 0;
-const book = (entries: Entry[], key = `s${++subject}`) =>
-  db.transaction().execute((trx) => insertGroups(trx, [{ kind: "test", subject: key, entries }], at));
+const book = (entries: Entry[], key = `s${++subject}`, when = at) =>
+  db.transaction().execute((trx) => insertGroups(trx, [{ kind: "test", subject: key, entries }], when));
 const entry = (account: string, amount: bigint, of = asset): Entry => ({ account, asset: of, amount });
 const balanceOf = async (merchantId: string) =>
   db.selectFrom("merchant_balance").selectAll().where("merchant_id", "=", merchantId).executeTakeFirst();
@@ -51,6 +53,64 @@ describe("a booking", () => {
 
   test("without an amount is refused", async () => {
     await expect(book([entry("a", 0n)])).rejects.toMatchObject({ code: "23514" });
+  });
+});
+
+describe("the books", () => {
+  test.each([
+    "update ledger_entry set amount = amount * 2",
+    "delete from ledger_entry",
+    "truncate ledger_entry",
+    "update ledger_group set at = now()",
+    "delete from ledger_group",
+    "truncate ledger_group cascade",
+    "update ledger_day set amount = 0",
+    "delete from ledger_day",
+    "truncate ledger_day",
+    "insert into ledger_day values ('a', 'b', '2026-01-01', 0, 1)",
+  ])("refuse whoever tries: %s", async (statement) => {
+    await book([entry("a", 5n), entry("b", -5n)]);
+    await expect(sql.raw(statement).execute(db)).rejects.toThrow(/append only/);
+  });
+});
+
+describe("a balance", () => {
+  const own = "dated";
+  const balance = async (account: string, day?: string) =>
+    (await listBalances(db, { account, asset: own, day }))[0]?.amount ?? 0n;
+
+  test("is what was booked up to the end of a day, in UTC, however many book at once", async () => {
+    const days = ["2026-03-01T00:00:00Z", "2026-03-01T23:59:59.999Z", "2026-03-02T00:00:00Z"].map(
+      (one) => new Date(one),
+    );
+    await Promise.all(
+      Array.from({ length: 60 }, (_, index) => {
+        const [big, small] = [`big${index % 2}`, `small${index % 7}`];
+        const sides = [entry(big, 3n, own), entry(small, -3n, own)];
+        return book(index % 3 ? sides : sides.toReversed(), `dated${index}`, days[index % 3]);
+      }),
+    );
+    expect(await balance("big0", "2026-02-28")).toBe(0n);
+    expect(await balance("big0", "2026-03-01")).toBe(60n);
+    expect(await balance("big0", "2026-03-02")).toBe(90n);
+    expect((await balance("big0")) + (await balance("big1"))).toBe(180n);
+    const all = await listBalances(db, { asset: own });
+    const entries = await db.selectFrom("ledger_entry").selectAll().where("asset", "=", own).execute();
+    for (const { account, amount } of all)
+      expect(amount).toBe(entries.filter((one) => one.account === account).reduce((sum, one) => sum + one.amount, 0n));
+    expect(all.map(({ account }) => account)).toHaveLength(9);
+  });
+
+  test("of a booking that is undone is as it was", async () => {
+    const before = await balance("big0");
+    await expect(book([entry("big0", 5n, own), entry("small0", -4n, own)])).rejects.toThrow();
+    expect(await balance("big0")).toBe(before);
+  });
+
+  test("that comes back to zero is left out", async () => {
+    await book([entry("there", 5n, own), entry("back", -5n, own)]);
+    await book([entry("there", -5n, own), entry("back", 5n, own)]);
+    expect(await listBalances(db, { account: "there" })).toEqual([]);
   });
 });
 

@@ -73,6 +73,6 @@ test.each([1, 2, 3, 4, DEEPEST])(
 
 test("after all of them the ledger knows of nothing but these payments and payouts", async () => {
   const groups = await till.db.selectFrom("ledger_group").select("kind").execute();
-  expect(groups).toHaveLength(3 * 5);
+  expect(groups.filter(({ kind }) => kind !== "gas")).toHaveLength(3 * 5);
   expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(0n);
 });

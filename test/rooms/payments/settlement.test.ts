@@ -195,11 +195,11 @@ test("the ledger of whole lives sums to zero and is what the chain says, payment
 
   // Every booking of a movement names a log that is there.
   const groups = await one.db.selectFrom("ledger_group").selectAll().where("tx_hash", "is not", null).execute();
-  expect(groups).toHaveLength(11);
+  expect(groups.filter(({ kind }) => kind !== "gas")).toHaveLength(11);
   for (const group of groups) {
     const receipt = await own.client.getTransactionReceipt({ hash: group.tx_hash as `0x${string}` });
     expect(receipt.blockHash).toBe(group.block_hash);
-    expect(receipt.logs.map((log) => log.logIndex)).toContain(group.log_index);
+    if (group.kind !== "gas") expect(receipt.logs.map((log) => log.logIndex)).toContain(group.log_index);
   }
   for (const [index, id] of ids.entries()) {
     const { state, info } = await one.status(id);

@@ -1,0 +1,55 @@
+import { type Kysely, sql } from "kysely";
+
+/** The whole of money: gas in the books, balances by day, refunds that move, fees, prices, statements. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}
+
+const statements = [
+  // What a transaction cost its lane in all, the smallest unit of the native asset: a rollup adds its L1 fee
+  "alter table transaction add column fee numeric(78,0) check (fee >= 0)",
+  "update transaction set fee = gas_used * gas_price where gas_used is not null",
+
+  // Balances by account and date without adding up what was ever booked. Several slots, so that those who book at the
+  // same moment do not wait for each other's row.
+  `create table ledger_day (
+    account text not null,
+    asset text not null,
+    day date not null,
+    slot smallint not null,
+    amount numeric(78,0) not null,
+    primary key (account, asset, day, slot) include (amount)
+  )`,
+  `create function ledger_day_of(at timestamptz) returns date language sql immutable
+    return (at at time zone 'UTC')::date`,
+  `insert into ledger_day (account, asset, day, slot, amount)
+    select e.account, e.asset, ledger_day_of(g.at), 0, sum(e.amount)
+    from ledger_entry e join ledger_group g on g.id = e.group_id group by e.account, e.asset, ledger_day_of(g.at)`,
+  `create function add_to_ledger_day() returns trigger language plpgsql as $$
+  begin
+    insert into ledger_day as d (account, asset, day, slot, amount)
+    select e.account, e.asset, ledger_day_of(g.at), pg_backend_pid() % 16, sum(e.amount)
+    from booked e join ledger_group g on g.id = e.group_id
+    group by e.account, e.asset, ledger_day_of(g.at)
+    order by 1, 2, 3
+    on conflict (account, asset, day, slot) do update set amount = d.amount + excluded.amount;
+    return null;
+  end $$`,
+  `create trigger ledger_entry_day after insert on ledger_entry referencing new table as booked
+    for each statement execute function add_to_ledger_day()`,
+  // Nobody but that trigger writes there.
+  `create trigger ledger_day_by_entries before insert or update or delete or truncate on ledger_day
+    for each statement when (pg_trigger_depth() = 0) execute function refuse_change()`,
+  "create index ledger_group_block on ledger_group (chain, block_number) where block_number is not null",
+
+  // The gas of what was final before
+  `insert into ledger_group (kind, subject, chain, block_number, block_hash, tx_hash, at)
+    select 'gas', chain || '/' || hash, chain, block_number, block_hash, hash, now()
+    from transaction where state = 'final' and fee > 0`,
+  `insert into ledger_entry (group_id, account, asset, amount)
+    select g.id, side.account, t.chain || '/slip44:60', side.sign * t.fee
+    from transaction t join lane l on l.id = t.lane_id
+    join ledger_group g on g.kind = 'gas' and g.subject = t.chain || '/' || t.hash
+    cross join lateral (values ('gas_spent', 1), ('lane:' || l.address, -1)) as side (account, sign)
+    where t.state = 'final' and t.fee > 0`,
+];
