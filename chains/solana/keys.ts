@@ -1,0 +1,101 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
+import { base58 } from "@scure/base";
+import { PublicKey } from "@solana/web3.js";
+
+/** A key we hold. `sign` gives the 64 bytes of an ed25519 signature over the message itself, which is not hashed. */
+export type SolanaSigner = { address: string; sign(message: Uint8Array): Uint8Array };
+
+/** What stands before the 32 bytes of an ed25519 key in PKCS #8 and in SubjectPublicKeyInfo (RFC 8410). */
+const PRIVATE_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
+const PUBLIC_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
+
+/**
+ * The points of small order, by their y as it is written (the sign bit aside), non-canonical ones included: against such
+ * a key anybody can make signatures that pass. The validators refuse them (verify_strict), OpenSSL does not.
+ */
+const SMALL_ORDER = new Set([
+  "0000000000000000000000000000000000000000000000000000000000000000",
+  "0100000000000000000000000000000000000000000000000000000000000000",
+  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+  "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+  "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+  "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+]);
+
+/**
+ * Opens a key pair of 64 bytes (seed, then public key), as `parseSecret` gives it. The key stays a KeyObject of OpenSSL:
+ * signing takes a tenth of what it takes in JavaScript.
+ */
+export function openKeypair(secret: Uint8Array): SolanaSigner {
+  const key = openSeed(secret.subarray(0, 32));
+  const address = base58.encode(publicHalf(key));
+  return { address, sign: (message) => new Uint8Array(sign(null, message, key)) };
+}
+
+/**
+ * Reads a secret key: base58 of 64 bytes, or the JSON array of 64 numbers that solana-keygen writes. Undefined when it is
+ * neither, or when the public half does not belong to the private half.
+ */
+export function parseSecret(text: string): Uint8Array | undefined {
+  const secret = text.trimStart().startsWith("[") ? readNumbers(text) : decode(text.trim());
+  if (secret?.length !== 64) return undefined;
+  const belongs = publicHalf(openSeed(secret.subarray(0, 32))).equals(secret.subarray(32));
+  return belongs ? secret : undefined;
+}
+
+/** Whether the signature is what the address's key gives for the message, as the validators judge it. Never throws. */
+export function verifySignature(address: string, message: Uint8Array, signature: Uint8Array): boolean {
+  const point = decode(address);
+  if (point?.length !== 32 || signature.length !== 64) return false;
+  if (isSmallOrder(point) || isSmallOrder(signature.subarray(0, 32))) return false;
+  try {
+    const key = createPublicKey({ key: Buffer.concat([PUBLIC_PREFIX, point]), format: "der", type: "spki" });
+    return verify(null, message, key, signature);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether the text is base58 of exactly 32 bytes. */
+export function isAddress(text: string): boolean {
+  // 32 bytes take 32 to 44 digits; the bound keeps a long text away from a decoder that takes time by the square.
+  return text.length >= 32 && text.length <= 44 && decode(text)?.length === 32;
+}
+
+/** Whether a key can belong to the address: program-derived addresses lie off the curve. */
+export function isOnCurve(address: string): boolean {
+  return isAddress(address) && PublicKey.isOnCurve(address);
+}
+
+function decode(text: string): Uint8Array | undefined {
+  try {
+    return base58.decode(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function readNumbers(text: string): Uint8Array | undefined {
+  try {
+    const numbers: unknown = JSON.parse(text);
+    const isByte = (one: unknown) => Number.isInteger(one) && Number(one) >= 0 && Number(one) <= 255;
+    return Array.isArray(numbers) && numbers.every(isByte) ? Uint8Array.from(numbers) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function openSeed(seed: Uint8Array): KeyObject {
+  return createPrivateKey({ key: Buffer.concat([PRIVATE_PREFIX, seed]), format: "der", type: "pkcs8" });
+}
+
+function publicHalf(key: KeyObject): Buffer {
+  return createPublicKey(key).export({ format: "der", type: "spki" }).subarray(PUBLIC_PREFIX.length);
+}
+
+function isSmallOrder(point: Uint8Array): boolean {
+  const y = Buffer.from(point);
+  y[31] = (y[31] ?? 0) & 0x7f;
+  return SMALL_ORDER.has(y.toString("hex"));
+}

@@ -1,0 +1,134 @@
+import { ed25519 } from "@noble/curves/ed25519";
+import { base58 } from "@scure/base";
+import { Keypair, PublicKey, SystemProgram } from "@solana/web3.js";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isAddress, isOnCurve, openKeypair, parseSecret, verifySignature } from "../../../../chains/solana/keys.ts";
+import { findTokenAccount } from "../../../../chains/solana/payment.ts";
+import { makeSecret, makeSigner, mint, treasury } from "./made.ts";
+
+const message = Buffer.from("a message");
+
+describe("a secret key", () => {
+  const secret = makeSecret();
+  const pair = Keypair.fromSecretKey(secret);
+
+  test("is read from base58 and from the file of solana-keygen, and opens the same address", () => {
+    for (const text of [
+      base58.encode(secret),
+      ` ${base58.encode(secret)}\n`,
+      JSON.stringify([...secret]),
+      `${JSON.stringify([...secret])}\n`,
+    ]) {
+      const read = parseSecret(text);
+      expect(read && openKeypair(read).address).toBe(pair.publicKey.toBase58());
+    }
+  });
+
+  test("signs as any other ed25519 signs, byte for byte", () => {
+    expect(Buffer.from(openKeypair(secret).sign(message))).toEqual(
+      Buffer.from(ed25519.sign(message, secret.subarray(0, 32))),
+    );
+  });
+
+  const turned = Uint8Array.from(secret);
+  turned[40] = (turned[40] ?? 0) ^ 1;
+  test.each([
+    ["nothing", ""],
+    ["no base58", "0OIl"],
+    ["the seed alone", base58.encode(secret.subarray(0, 32))],
+    ["65 bytes", base58.encode(Buffer.concat([secret, Buffer.from([1])]))],
+    ["another public half", base58.encode(turned)],
+    ["another public half as numbers", JSON.stringify([...turned])],
+    ["numbers that are no bytes", JSON.stringify([...secret.subarray(0, 63), 256])],
+    ["numbers that are no integers", JSON.stringify([...secret.subarray(0, 63), 1.5])],
+    ["texts", JSON.stringify([...secret].map(String))],
+    ["half an array", JSON.stringify([...secret]).slice(0, -1)],
+    ["hex", Buffer.from(secret).toString("hex")],
+  ])("%s is none", (_, text) => {
+    expect(parseSecret(text)).toBeUndefined();
+  });
+
+  test("no text makes the reader throw", () => {
+    fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => parseSecret(text) === undefined));
+  });
+});
+
+describe("a signature", () => {
+  const signer = makeSigner();
+  const signature = signer.sign(message);
+
+  test("of the address over the message is good", () => {
+    expect(verifySignature(signer.address, message, signature)).toBe(true);
+  });
+
+  test("of another address, over another message, or with a bit turned is not", () => {
+    expect(verifySignature(makeSigner().address, message, signature)).toBe(false);
+    expect(verifySignature(signer.address, Buffer.from("another"), signature)).toBe(false);
+    for (const at of [0, 31, 32, 63]) {
+      const turned = Uint8Array.from(signature);
+      turned[at] = (turned[at] ?? 0) ^ 1;
+      expect(verifySignature(signer.address, message, turned)).toBe(false);
+    }
+  });
+
+  test("of a wrong length, or for what is no address, is not good, and nothing throws", () => {
+    for (const length of [0, 1, 63, 65]) {
+      expect(verifySignature(signer.address, message, new Uint8Array(length))).toBe(false);
+    }
+    for (const address of ["", "0", signer.address.slice(1), `${signer.address}1`, "é"]) {
+      expect(verifySignature(address, message, signature)).toBe(false);
+    }
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ minLength: 32, maxLength: 32 }),
+        fc.uint8Array({ minLength: 64, maxLength: 64 }),
+        (key, made) => {
+          expect(verifySignature(base58.encode(key), message, made)).toBe(false);
+        },
+      ),
+    );
+  });
+
+  test("for the System program's address, which anybody could make, is not good", () => {
+    // The key of zeros is a point of order four, so with R = the neutral point and s = 0 one message in four passes.
+    const forged = new Uint8Array(64);
+    forged[0] = 1;
+    const messages = Array.from({ length: 64 }, (_, index) => Buffer.from(`message ${index}`));
+    expect(messages.filter((one) => verifySignature(SystemProgram.programId.toBase58(), one, forged))).toEqual([]);
+  });
+
+  test("against each point of small order is refused, whatever the sign", () => {
+    const torsion = ed25519.ExtendedPoint.fromHex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05");
+    let point = torsion;
+    const forged = new Uint8Array(64);
+    forged[0] = 1;
+    for (let order = 0; order < 8; order++, point = point.add(torsion)) {
+      expect(point.isSmallOrder()).toBe(true);
+      const key = base58.encode(point.toRawBytes());
+      const messages = Array.from({ length: 64 }, (_, index) => Buffer.from(`message ${index}`));
+      expect(messages.some((one) => verifySignature(key, one, forged))).toBe(false);
+    }
+  });
+});
+
+describe("an address", () => {
+  test("is base58 of exactly 32 bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 30, maxLength: 34 }), (bytes) => {
+        expect(isAddress(base58.encode(bytes))).toBe(bytes.length === 32);
+      }),
+    );
+    expect(isAddress(SystemProgram.programId.toBase58())).toBe(true);
+    expect(isAddress("1".repeat(33))).toBe(false);
+    expect(isAddress("1".repeat(100_000))).toBe(false);
+    expect(isAddress(`${treasury.slice(0, -1)}0`)).toBe(false);
+  });
+
+  test("of a key lies on the curve, one that a program derives does not", () => {
+    expect(isOnCurve(treasury)).toBe(true);
+    expect(isOnCurve(findTokenAccount(treasury, mint, "token"))).toBe(false);
+    expect(isOnCurve("no address")).toBe(false);
+    expect(PublicKey.isOnCurve(treasury)).toBe(true);
+  });
+});
