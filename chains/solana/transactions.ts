@@ -19,7 +19,7 @@ export type ParsedTransaction = {
 
 export type ParsedAccount = { address: string; signer: boolean; writable: boolean };
 
-const SIGNATURE_BYTES = 64;
+export const SIGNATURE_BYTES = 64;
 
 /**
  * Reads the wire form of a transaction, legacy or version 0, of at most 1232 bytes. What does not come out as the same

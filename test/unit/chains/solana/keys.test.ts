@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519";
 import { base58 } from "@scure/base";
 import { Keypair, PublicKey, SystemProgram } from "@solana/web3.js";
@@ -96,6 +97,19 @@ describe("a signature", () => {
     forged[0] = 1;
     const messages = Array.from({ length: 64 }, (_, index) => Buffer.from(`message ${index}`));
     expect(messages.filter((one) => verifySignature(SystemProgram.programId.toBase58(), one, forged))).toEqual([]);
+  });
+
+  test("whose first half is a point of small order is not good, though the equation holds", () => {
+    const { scalar, pointBytes } = ed25519.utils.getExtendedPublicKey(makeSecret().subarray(0, 32));
+    const neutral = ed25519.ExtendedPoint.ZERO.toRawBytes();
+    const digest = createHash("sha512")
+      .update(Buffer.concat([neutral, pointBytes, message]))
+      .digest();
+    const challenge = BigInt(`0x${digest.reverse().toString("hex")}`);
+    const s = Buffer.from(((challenge * scalar) % ed25519.CURVE.n).toString(16).padStart(64, "0"), "hex").reverse();
+    const made = Buffer.concat([neutral, s]);
+    expect(ed25519.verify(made, message, pointBytes, { zip215: true })).toBe(true);
+    expect(verifySignature(base58.encode(pointBytes), message, made)).toBe(false);
   });
 
   test("against each point of small order is refused, whatever the sign", () => {

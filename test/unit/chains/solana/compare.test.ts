@@ -1,0 +1,763 @@
+import { base58 } from "@scure/base";
+import {
+  AuthorityType,
+  createApproveInstruction,
+  createAssociatedTokenAccountIdempotentInstruction,
+  createAssociatedTokenAccountInstruction,
+  createBurnInstruction,
+  createCloseAccountInstruction,
+  createMintToInstruction,
+  createRecoverNestedInstruction,
+  createRevokeInstruction,
+  createSetAuthorityInstruction,
+  createSyncNativeInstruction,
+  createTransferCheckedInstruction,
+  createTransferCheckedWithFeeInstruction,
+  createTransferInstruction,
+} from "@solana/spl-token";
+import {
+  AddressLookupTableAccount,
+  AddressLookupTableProgram,
+  ComputeBudgetProgram,
+  Message,
+  PublicKey,
+  StakeProgram,
+  SystemProgram,
+  Transaction,
+  TransactionInstruction,
+  TransactionMessage,
+} from "@solana/web3.js";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  describeWrongForm,
+  findDifferences,
+  findSignatureFault,
+  type Limits,
+} from "../../../../chains/solana/compare.ts";
+import {
+  buildPayment,
+  buildTransaction,
+  buildTransfer,
+  findTokenAccount,
+  limitBudget,
+  MEMO_PROGRAM,
+  type SplTransfer,
+  tokenPrograms,
+} from "../../../../chains/solana/payment.ts";
+import {
+  encodeUnsigned,
+  type ParsedTransaction,
+  parseTransaction,
+  withSignature,
+} from "../../../../chains/solana/transactions.ts";
+import { GUARD_PROGRAM } from "../../../../chains/solana/wallet-extras.ts";
+import { blockhash, budget, buyer, makeAddress, makeSigner, makeTransfer, mint, relayer, treasury } from "./made.ts";
+
+const key = (address: string) => new PublicKey(address);
+const account = (owner: string, program: "token" | "token-2022" = "token") => findTokenAccount(owner, mint, program);
+const secondRelayer = makeAddress();
+const limits: Limits = {
+  maxFee: 1_000n,
+  ours: new Set([treasury, account(treasury), account(treasury, "token-2022"), relayer.address, secondRelayer]),
+};
+const transfer = makeTransfer();
+const making = makeTransfer({ makeReceiverAccount: true });
+const stranger = makeAddress();
+
+function parse(bytes: Uint8Array): ParsedTransaction {
+  const parsed = parseTransaction(bytes);
+  if ("fault" in parsed) throw new Error(parsed.fault);
+  return parsed;
+}
+
+/** What is said of a transaction of these instructions, when `expected` was built. */
+function reasonsOf(instructions: TransactionInstruction[], expected: SplTransfer = transfer): string[] {
+  return findDifferences(parse(buildTransaction(relayer.address, instructions, blockhash)), expected, limits);
+}
+
+const built = (expected: SplTransfer = transfer) => [...limitBudget(budget), ...buildTransfer(expected)];
+const memo = (text: string) =>
+  new TransactionInstruction({ programId: key(MEMO_PROGRAM), keys: [], data: Buffer.from(text) });
+const guard = (data: number[], ...accounts: string[]) =>
+  new TransactionInstruction({
+    programId: key(GUARD_PROGRAM),
+    keys: accounts.map((one) => ({ pubkey: key(one), isSigner: false, isWritable: false })),
+    data: Buffer.from(data),
+  });
+/** Kind 9, several assertions about a token account, as wallets add. */
+const usualGuard = () => guard([9, 0, 1, 0, 0], account(buyer.address));
+
+describe("what we built", () => {
+  test.each([
+    ["on the Token program", transfer],
+    ["with the receiver's account made", making],
+    ["on Token-2022", makeTransfer({ program: "token-2022", makeReceiverAccount: true })],
+    ["of nothing", makeTransfer({ amount: 0n, memo: "" })],
+    ["of the largest amount", makeTransfer({ amount: 2n ** 64n - 1n })],
+    ["to a merchant of his own", makeTransfer({ receiver: stranger })],
+    ["to an address off the curve", makeTransfer({ receiver: account(stranger) })],
+  ])("%s is taken back, whatever the blockhash", (_, expected) => {
+    for (const hash of [blockhash, makeAddress()]) {
+      expect(findDifferences(parse(buildPayment(expected, budget, hash)), expected, limits)).toEqual([]);
+    }
+  });
+
+  test("is taken back as a legacy transaction", () => {
+    const legacy = new Transaction({ feePayer: key(relayer.address), recentBlockhash: blockhash });
+    const bytes = legacy.add(...built(making)).serialize({ requireAllSignatures: false, verifySignatures: false });
+    expect(parse(bytes).bytes[129]).toBeLessThan(0x80);
+    expect(findDifferences(parse(bytes), making, limits)).toEqual([]);
+  });
+
+  test("is taken back when the wallet marks its own account writable", () => {
+    const parsed = parse(buildPayment(transfer, budget, blockhash));
+    const message = Uint8Array.from(parsed.message);
+    message[2] = 0;
+    const changed = parse(encodeUnsigned(message, 2));
+    expect(changed.accounts[1]).toEqual({ address: buyer.address, signer: true, writable: true });
+    expect(findDifferences(changed, transfer, limits)).toEqual([]);
+  });
+});
+
+describe("the compute budget of the wallet", () => {
+  const [unitLimit, unitPrice] = [ComputeBudgetProgram.setComputeUnitLimit, ComputeBudgetProgram.setComputeUnitPrice];
+  const withBudget = (...budgets: TransactionInstruction[]) => reasonsOf([...budgets, ...buildTransfer(transfer)]);
+  const units = (count: number) => unitLimit.call(ComputeBudgetProgram, { units: count });
+  const price = (each: bigint) => unitPrice.call(ComputeBudgetProgram, { microLamports: each });
+
+  test.each([
+    ["none at all", []],
+    ["a limit alone", [units(1_400_000)]],
+    ["a fee of exactly the cap", [units(100_000), price(10_000n)]],
+    ["a fee that comes to the cap by rounding up", [units(99_999), price(10_000n)]],
+    ["the price before the limit", [price(1n), units(200_000)]],
+    ["no limit, and a price that fits two instructions' default", [price(2_500n)]],
+    ["more units than the runtime gives, which it cuts", [units(2 ** 32 - 1), price(714n)]],
+    ["the highest price on no units", [units(0), price(2n ** 64n - 1n)]],
+  ])("%s is let through", (_, budgets) => {
+    expect(withBudget(...budgets)).toEqual([]);
+  });
+
+  test.each([
+    ["a fee one lamport above the cap", [units(100_000), price(10_001n)], "1001 lamports is above the 1000"],
+    ["no limit, and a price too high for the default", [price(2_501n)], "1001 lamports"],
+    ["the largest of everything", [units(2 ** 32 - 1), price(2n ** 64n - 1n)], "above the 1000"],
+    ["one unit of an enormous price", [units(1), price(2n ** 64n - 1n)], "above the 1000"],
+    ["two limits", [units(1), units(1)], "limit is set more than once"],
+    ["two prices", [price(1n), price(1n)], "price is set more than once"],
+    ["two prices, the later one high", [units(1_000), price(0n), price(2n ** 40n)], "above the 1000"],
+    ["a heap frame", [ComputeBudgetProgram.requestHeapFrame({ bytes: 32_768 })], "neither"],
+    [
+      "a limit of the data loaded",
+      [
+        new TransactionInstruction({
+          programId: ComputeBudgetProgram.programId,
+          keys: [],
+          data: Buffer.from([4, 0, 1, 0, 0]),
+        }),
+      ],
+      "neither",
+    ],
+    [
+      "a price with a byte behind it, which the runtime would read",
+      [
+        new TransactionInstruction({
+          programId: ComputeBudgetProgram.programId,
+          keys: [],
+          data: Buffer.concat([price(2n ** 63n).data, Buffer.from([0])]),
+        }),
+      ],
+      "neither",
+    ],
+    [
+      "a limit that names an account",
+      [
+        new TransactionInstruction({
+          ...units(1),
+          keys: [{ pubkey: key(buyer.address), isSigner: true, isWritable: true }],
+        }),
+      ],
+      "neither",
+    ],
+    ["empty data", [new TransactionInstruction({ programId: ComputeBudgetProgram.programId, keys: [] })], "neither"],
+  ])("%s is refused", (_, budgets, reason) => {
+    expect(withBudget(...budgets).join("\n")).toContain(reason);
+  });
+});
+
+describe("guards of the wallet", () => {
+  test("up to four are let through, in front, between and behind", () => {
+    for (const count of [1, 2, 3, 4]) {
+      const guards = Array.from({ length: count }, usualGuard);
+      const [limit, price, ...body] = built();
+      if (!limit || !price) throw new Error("no budget");
+      expect(reasonsOf([...guards, ...built()])).toEqual([]);
+      expect(reasonsOf([limit, price, ...guards.slice(1), ...body, ...guards.slice(0, 1)])).toEqual([]);
+      expect(reasonsOf([...built(), ...guards])).toEqual([]);
+    }
+  });
+
+  test("of what phones were seen to send, three before the transfer and one behind the memo, are let through", () => {
+    const [limit, price, ...body] = built();
+    if (!limit || !price) throw new Error("no budget");
+    const own = [buyer.address, account(buyer.address)] as const;
+    const sent = [limit, price, guard([5, 0, 1], own[0]), guard([9, 0, 1], own[1]), guard([4, 0, 0], own[0])];
+    expect(reasonsOf([...sent, ...body, guard([8, 0, 0], own[1])])).toEqual([]);
+  });
+
+  test("five are refused", () => {
+    expect(reasonsOf([...built(), ...Array.from({ length: 5 }, usualGuard)])).toEqual([
+      "there are 5 Lighthouse guards, 4 are allowed",
+    ]);
+  });
+
+  test("of every kind that only reads are let through, every other number is refused", () => {
+    for (let kind = 0; kind < 256; kind++) {
+      const reasons = reasonsOf([...built(), guard([kind, 0, 0], account(buyer.address))]);
+      if (kind >= 2 && kind <= 14) expect(reasons).toEqual([]);
+      else expect(reasons).toEqual(["instruction 5 of Lighthouse does more than assert what an account holds"]);
+    }
+    expect(reasonsOf([...built(), guard([], account(buyer.address))]).join()).toContain("does more than assert");
+  });
+
+  test.each([
+    ["the fee payer", relayer.address],
+    ["another relayer", secondRelayer],
+    ["the treasury", treasury],
+    ["the treasury's token account", account(treasury)],
+  ])("that name %s are refused", (_, address) => {
+    expect(reasonsOf([...built(), guard([4, 0, 0], address)]).join("\n")).toContain(
+      `instruction 5 of Lighthouse names ${address}`,
+    );
+  });
+
+  test("that write an account of their own, paid by us, are refused for both", () => {
+    const write = new TransactionInstruction({
+      programId: key(GUARD_PROGRAM),
+      keys: [
+        { pubkey: key(GUARD_PROGRAM), isSigner: false, isWritable: false },
+        { pubkey: SystemProgram.programId, isSigner: false, isWritable: false },
+        { pubkey: key(relayer.address), isSigner: true, isWritable: true },
+        { pubkey: key(stranger), isSigner: false, isWritable: true },
+      ],
+      data: Buffer.from([0, 0, 255, 0, 0]),
+    });
+    const reasons = reasonsOf([...built(), write]).join("\n");
+    expect(reasons).toContain("does more than assert");
+    expect(reasons).toContain(`names ${relayer.address}`);
+    expect(reasons).toContain(`${stranger} must not be writable`);
+  });
+
+  test("that ask for a further signature are refused", () => {
+    const signed = new TransactionInstruction({
+      ...usualGuard(),
+      keys: [{ pubkey: key(stranger), isSigner: true, isWritable: false }],
+    });
+    expect(reasonsOf([...built(), signed])).toEqual([`${stranger} must not sign`]);
+  });
+});
+
+describe("an instruction more", () => {
+  const [us, him] = [key(relayer.address), key(buyer.address)];
+  const ours = key(account(treasury));
+  const his = key(account(buyer.address));
+  const other = key(stranger);
+  const nonce = key(makeAddress());
+  const attacks: [string, TransactionInstruction, string][] = [
+    [
+      "a transfer of our SOL",
+      SystemProgram.transfer({ fromPubkey: us, toPubkey: him, lamports: 1 }),
+      "Transfer of the System program",
+    ],
+    [
+      "a transfer of the payer's own SOL",
+      SystemProgram.transfer({ fromPubkey: him, toPubkey: other, lamports: 1 }),
+      "Transfer of the System program",
+    ],
+    [
+      "an account made with our SOL",
+      SystemProgram.createAccount({ fromPubkey: us, newAccountPubkey: him, lamports: 1, space: 0, programId: other }),
+      "CreateAccount of the System program",
+    ],
+    [
+      "an account made from a seed with our SOL",
+      SystemProgram.createAccountWithSeed({
+        fromPubkey: us,
+        basePubkey: us,
+        seed: "x",
+        newAccountPubkey: other,
+        lamports: 1,
+        space: 0,
+        programId: other,
+      }),
+      "CreateAccountWithSeed of the System program",
+    ],
+    [
+      "our account given to another program",
+      SystemProgram.assign({ accountPubkey: us, programId: other }),
+      "Assign of the System program",
+    ],
+    [
+      "space in our account",
+      SystemProgram.allocate({ accountPubkey: us, space: 10 }),
+      "Allocate of the System program",
+    ],
+    [
+      "an advance of a nonce of ours",
+      SystemProgram.nonceAdvance({ noncePubkey: nonce, authorizedPubkey: us }),
+      "AdvanceNonceAccount of the System program",
+    ],
+    [
+      "a withdrawal from a nonce account of ours",
+      SystemProgram.nonceWithdraw({ noncePubkey: nonce, authorizedPubkey: us, toPubkey: him, lamports: 1 }),
+      "WithdrawNonceAccount of the System program",
+    ],
+    [
+      "a nonce account of ours handed over",
+      SystemProgram.nonceAuthorize({ noncePubkey: nonce, authorizedPubkey: us, newAuthorizedPubkey: him }),
+      "AuthorizeNonceAccount of the System program",
+    ],
+    ["an approval for our tokens", createApproveInstruction(ours, him, us, 1n), "Approve of the Token program"],
+    ["a revocation", createRevokeInstruction(his, him), "Revoke of the Token program"],
+    [
+      "an account closed towards the payer",
+      createCloseAccountInstruction(ours, him, us),
+      "CloseAccount of the Token program",
+    ],
+    [
+      "the payer's account closed towards us",
+      createCloseAccountInstruction(his, us, him),
+      "CloseAccount of the Token program",
+    ],
+    [
+      "a new authority",
+      createSetAuthorityInstruction(ours, us, AuthorityType.AccountOwner, him),
+      "SetAuthority of the Token program",
+    ],
+    [
+      "an unchecked transfer out of our account",
+      createTransferInstruction(ours, his, us, 1n),
+      "Transfer of the Token program",
+    ],
+    ["a burn of our tokens", createBurnInstruction(ours, key(mint), us, 1n), "Burn of the Token program"],
+    ["a minting to us", createMintToInstruction(key(mint), ours, us, 1n), "MintTo of the Token program"],
+    ["a sync", createSyncNativeInstruction(his), "SyncNative of the Token program"],
+    [
+      "a transfer with a fee",
+      createTransferCheckedWithFeeInstruction(his, key(mint), ours, him, 1n, 6, 0n, [], tokenPrograms["token-2022"]),
+      "TransferFeeExtension of Token-2022",
+    ],
+    [
+      "a stake account",
+      StakeProgram.deactivate({ stakePubkey: other, authorizedPubkey: us }).instructions[0] ?? memo(""),
+      "a call of Stake",
+    ],
+    [
+      "a lookup table",
+      AddressLookupTableProgram.createLookupTable({ authority: us, payer: us, recentSlot: 1 })[0],
+      "a call of AddressLookupTab1e",
+    ],
+    ["a program nobody knows", new TransactionInstruction({ programId: other, keys: [] }), `a call of ${stranger}`],
+  ];
+
+  test.each(attacks)("%s is refused by name", (_, attack, name) => {
+    for (const instructions of [
+      [...built(), attack],
+      [attack, ...built()],
+    ]) {
+      const reasons = reasonsOf(instructions);
+      expect(reasons.join("\n")).toContain(`is ${name}`);
+      expect(reasons.join("\n")).toContain("which we did not build");
+    }
+  });
+
+  test.each(attacks.filter(([, attack]) => attack.keys.some((one) => one.pubkey.equals(us))))(
+    "%s that uses our relayer is refused for that as well",
+    (_, attack) => {
+      expect(reasonsOf([...built(), attack])).toContainEqual(
+        `instruction 5 names ${relayer.address}, which is the fee payer or an account of ours`,
+      );
+    },
+  );
+
+  test("everything at once gives every reason", () => {
+    const all = attacks.slice(0, 8).map(([, attack]) => attack);
+    const reasons = reasonsOf([...built(), ...all]);
+    expect(reasons.filter((reason) => reason.includes("which we did not build"))).toHaveLength(8);
+  });
+
+  test("a second transfer, to us or out of our treasury, is refused", () => {
+    const [move] = buildTransfer(transfer);
+    if (!move) throw new Error("nothing built");
+    expect(reasonsOf([...built(), move])).toEqual(['there are 2 of "TransferChecked instruction", we built 1']);
+    const out = createTransferCheckedInstruction(ours, key(mint), his, us, 1n, 6);
+    const reasons = reasonsOf([...built(), out]).join("\n");
+    expect(reasons).toContain("there are 2");
+    expect(reasons).toContain(`has ${relayer.address} as its authority`);
+    expect(reasons).toContain(`has ${account(treasury)} as its source token account`);
+  });
+
+  test("a second memo is refused, be it the same, another one, or of the older program", () => {
+    const older = new TransactionInstruction({
+      ...memo("x"),
+      programId: key("Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"),
+    });
+    for (const more of [memo(transfer.memo), memo("x"), older]) {
+      expect(reasonsOf([...built(), more])).toContain('there are 2 of "memo", we built 1');
+    }
+  });
+});
+
+describe("what we built, otherwise", () => {
+  const other = makeTransfer({ payer: stranger });
+  test.each<[string, Partial<SplTransfer>, string]>([
+    [
+      "another amount",
+      { amount: 12_499_999n },
+      "moves 12499999 with 6 decimals, we built it with 12500000 with 6 decimals",
+    ],
+    ["nothing", { amount: 0n }, "moves 0 with 6"],
+    ["the largest amount", { amount: 2n ** 64n - 1n }, "moves 18446744073709551615 with 6"],
+    ["an amount that is the same in its lower 32 bits", { amount: 12_500_000n + 2n ** 32n }, "moves 4307467296 with 6"],
+    ["other decimals", { decimals: 9 }, "with 9 decimals"],
+    ["another mint", { mint: stranger }, `has ${stranger} as its mint`],
+    ["another receiver", { receiver: stranger }, `has ${account(stranger)} as its destination token account`],
+    ["another payer", { payer: stranger }, `has ${account(stranger)} as its source token account`],
+    [
+      "Token-2022 for Token",
+      { program: "token-2022" },
+      `calls ${tokenPrograms["token-2022"].toBase58()}, we built it for`,
+    ],
+    ["another memo", { memo: "pay_other" }, `says "pay_other", we built it with "${transfer.memo}"`],
+    ["a memo cut short", { memo: transfer.memo.slice(0, -1) }, "the memo, says"],
+    ["no memo text", { memo: "" }, 'says ""'],
+  ])("%s is refused", (_, change, reason) => {
+    expect(reasonsOf(built({ ...transfer, ...change })).join("\n")).toContain(reason);
+  });
+
+  test("Token for Token-2022 is refused", () => {
+    const expected = makeTransfer({ program: "token-2022" });
+    expect(reasonsOf(built(transfer), expected).join("\n")).toContain("we built it for Tokenz");
+  });
+
+  test("a token account of the payer that is not his associated one is refused", () => {
+    const [, , move, note] = built();
+    if (!move || !note) throw new Error("nothing built");
+    move.keys[0] = { pubkey: key(stranger), isSigner: false, isWritable: true };
+    expect(reasonsOf([move, note]).join("\n")).toContain(`has ${stranger} as its source token account`);
+  });
+
+  test("no memo, no transfer, or neither is refused", () => {
+    const [limit, price, move, note] = built();
+    if (!limit || !price || !move || !note) throw new Error("nothing built");
+    expect(reasonsOf([limit, price, move])).toContain('there are 0 of "memo", we built 1');
+    expect(reasonsOf([limit, price, note])).toContain('there are 0 of "TransferChecked instruction", we built 1');
+    expect(reasonsOf([])).toHaveLength(3);
+  });
+
+  test("a memo that asks somebody to sign, or stands before the transfer, is refused", () => {
+    const [, , move, note] = built();
+    if (!move || !note) throw new Error("nothing built");
+    expect(reasonsOf([note, move])).toEqual(["our instructions are in another order"]);
+    const signed = new TransactionInstruction({
+      ...note,
+      keys: [{ pubkey: key(relayer.address), isSigner: true, isWritable: false }],
+    });
+    expect(reasonsOf([move, signed])).toContain("instruction 2, the memo, names 1 accounts, we built it with 0");
+  });
+
+  test("a transfer with an account or a byte more is refused", () => {
+    const [, , move, note] = built();
+    if (!move || !note) throw new Error("nothing built");
+    const longer = new TransactionInstruction({ ...move, data: Buffer.concat([move.data, Buffer.from([0])]) });
+    expect(reasonsOf([longer, note]).join()).toContain("has 11 bytes of data, we built it with 10");
+    const shorter = new TransactionInstruction({ ...move, data: move.data.subarray(0, 9) });
+    expect(reasonsOf([shorter, note]).join()).toContain("has 9 bytes of data");
+    const wider = new TransactionInstruction({
+      ...move,
+      keys: [...move.keys, { pubkey: key(stranger), isSigner: false, isWritable: false }],
+    });
+    expect(reasonsOf([wider, note]).join()).toContain("names 5 accounts");
+  });
+
+  test("a payment of another buyer is refused, and so is one that an account of ours would pay", () => {
+    expect(reasonsOf(built(other)).join("\n")).toContain(`${stranger} must not sign`);
+    expect(reasonsOf(built(other)).join("\n")).toContain(`the payer ${buyer.address} does not sign`);
+    for (const payer of [relayer.address, treasury, secondRelayer]) {
+      const expected = makeTransfer({ payer, receiver: stranger });
+      expect(reasonsOf(built(expected), expected)).toContain(`the payer ${payer} is an account of ours`);
+    }
+  });
+});
+
+describe("the receiver's account", () => {
+  const [us, owner, mintKey] = [key(relayer.address), key(treasury), key(mint)];
+  const ata = key(account(treasury));
+
+  test("dropped by the wallet, or made when it should not be, is refused", () => {
+    expect(reasonsOf(built(transfer), making)).toContain(
+      'there are 0 of "instruction that makes a token account", we built 1',
+    );
+    expect(reasonsOf(built(making), transfer)).toContain(
+      'there are 1 of "instruction that makes a token account", we built 0',
+    );
+  });
+
+  test.each<[string, TransactionInstruction, string]>([
+    ["made twice", createAssociatedTokenAccountIdempotentInstruction(us, ata, owner, mintKey), "there are 2"],
+    [
+      "of a stranger made at our cost",
+      createAssociatedTokenAccountIdempotentInstruction(us, key(account(stranger)), key(stranger), mintKey),
+      `has ${stranger} as its owner`,
+    ],
+    [
+      "nested, recovered",
+      createRecoverNestedInstruction(ata, owner, mintKey, ata, us, mintKey),
+      "is not CreateIdempotent",
+    ],
+  ])("%s is refused", (_, more, reason) => {
+    expect(reasonsOf([...built(making), more], making).join("\n")).toContain(reason);
+  });
+
+  test("made for somebody else, by another payer, or not idempotently, instead of ours, is refused", () => {
+    const [limit, price, , ...rest] = built(making);
+    if (!limit || !price) throw new Error("nothing built");
+    const instead = (one: TransactionInstruction) => reasonsOf([limit, price, one, ...rest], making).join("\n");
+    const make = createAssociatedTokenAccountIdempotentInstruction;
+    expect(instead(make(us, key(account(stranger)), key(stranger), mintKey))).toContain(`has ${stranger} as its owner`);
+    expect(instead(make(key(secondRelayer), ata, owner, mintKey))).toContain(`${secondRelayer} must not sign`);
+    expect(instead(make(key(buyer.address), ata, owner, mintKey))).toContain(`has ${buyer.address} as its payer`);
+    expect(instead(make(us, ata, owner, mintKey, tokenPrograms["token-2022"]))).toContain("as its token program");
+    expect(instead(createAssociatedTokenAccountInstruction(us, ata, owner, mintKey))).toContain(
+      "is not CreateIdempotent",
+    );
+  });
+});
+
+describe("who pays and who signs", () => {
+  const compileFor = (feePayer: string, instructions: TransactionInstruction[]) =>
+    findDifferences(parse(buildTransaction(feePayer, instructions, blockhash)), transfer, limits);
+
+  test("a fee payer swapped with the payer, a stranger or another relayer of ours is refused", () => {
+    for (const feePayer of [buyer.address, stranger, secondRelayer]) {
+      expect(compileFor(feePayer, built())).toContain(
+        `the fee payer is ${feePayer}, we built it with ${relayer.address}`,
+      );
+    }
+  });
+
+  test("a signer more is refused", () => {
+    const [limit, price, move, note] = built();
+    if (!limit || !price || !move || !note) throw new Error("nothing built");
+    move.keys[1] = { pubkey: key(mint), isSigner: true, isWritable: false };
+    expect(reasonsOf([limit, price, move, note])).toEqual([`${mint} must not sign`]);
+  });
+
+  test("an account of ours listed without use, or anybody's, is refused", () => {
+    for (const address of [treasury, secondRelayer, stranger]) {
+      const { header, staticAccountKeys, compiledInstructions } = new TransactionMessage({
+        payerKey: key(relayer.address),
+        recentBlockhash: blockhash,
+        instructions: built(),
+      }).compileToV0Message();
+      const message = new Message({
+        header: { ...header, numReadonlyUnsignedAccounts: header.numReadonlyUnsignedAccounts + 1 },
+        accountKeys: [...staticAccountKeys, key(address)],
+        recentBlockhash: blockhash,
+        instructions: compiledInstructions.map((one) => ({
+          programIdIndex: one.programIdIndex,
+          accounts: one.accountKeyIndexes,
+          data: base58.encode(one.data),
+        })),
+      });
+      const reasons = findDifferences(parse(encodeUnsigned(message.serialize(), 2)), transfer, limits);
+      expect(reasons).toContain(`${address} is listed and no instruction uses it`);
+      expect(reasons.includes(`${address} is ours and has no place here`)).toBe(address !== stranger);
+    }
+  });
+
+  test("lookup tables are refused, whatever stands in them", () => {
+    const table = new AddressLookupTableAccount({
+      key: key(stranger),
+      state: {
+        deactivationSlot: 0n,
+        lastExtendedSlot: 0,
+        lastExtendedSlotStartIndex: 0,
+        addresses: [key(account(treasury)), key(mint)],
+      },
+    });
+    const message = new TransactionMessage({
+      payerKey: key(relayer.address),
+      recentBlockhash: blockhash,
+      instructions: built(),
+    }).compileToV0Message([table]);
+    const reasons = findDifferences(parse(encodeUnsigned(message.serialize(), 2)), transfer, limits);
+    expect(reasons).toContain("the transaction uses address lookup tables");
+    expect(reasons.join("\n")).toContain("entry");
+  });
+
+  test("accounts that cannot be written though they must, or can though they need not, are refused", () => {
+    const parsed = parse(buildPayment(transfer, budget, blockhash));
+    const withReadonly = (change: number) => {
+      const message = Uint8Array.from(parsed.message);
+      message[3] = (message[3] ?? 0) + change;
+      return findDifferences(parse(encodeUnsigned(message, 2)), transfer, limits);
+    };
+    expect(withReadonly(1).join()).toContain("has to be writable");
+    expect(withReadonly(-1).join()).toContain("must not be writable");
+  });
+});
+
+describe("nothing but blockhash, budget, signatures and the payer's own flag may change", () => {
+  const original = parse(buildPayment(making, budget, blockhash));
+
+  /** What an accepted transaction shares with the original, whatever the wallet set anew. */
+  const essence = (parsed: ParsedTransaction) => ({
+    accounts: parsed.accounts.map((one) => (one.address === buyer.address ? { ...one, writable: true } : one)),
+    instructions: parsed.instructions.filter((one) => one.program !== ComputeBudgetProgram.programId.toBase58()),
+    budget: parsed.instructions.filter((one) => one.program === ComputeBudgetProgram.programId.toBase58()).length,
+    lookupTables: parsed.lookupTables,
+  });
+
+  test("for every byte of a payment and every value of it", () => {
+    let accepted = 0;
+    for (let at = 0; at < original.bytes.length; at++) {
+      for (const value of [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        12,
+        127,
+        128,
+        255,
+        (original.bytes[at] ?? 0) ^ 1,
+        (original.bytes[at] ?? 0) ^ 128,
+      ]) {
+        const bytes = Uint8Array.from(original.bytes);
+        bytes[at] = value;
+        const parsed = parseTransaction(bytes);
+        if ("fault" in parsed || findDifferences(parsed, making, limits).length > 0) continue;
+        accepted++;
+        expect(essence(parsed)).toEqual(essence(original));
+      }
+    }
+    // The signatures' 128 bytes and the blockhash's 32 can be anything.
+    expect(accepted).toBeGreaterThan(160 * 8);
+  });
+
+  test("for several bytes at once", () => {
+    const change = fc.tuple(fc.integer({ min: 129, max: original.bytes.length - 1 }), fc.nat(255));
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 5 }), (changes) => {
+        const bytes = Uint8Array.from(original.bytes);
+        for (const [at, value] of changes) bytes[at] = value;
+        const parsed = parseTransaction(bytes);
+        if ("fault" in parsed || findDifferences(parsed, making, limits).length > 0) return;
+        expect(essence(parsed)).toEqual(essence(original));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("for instructions dropped, doubled, put in another order or changed in an account", () => {
+    const steps = built(making);
+    const arbitrary = fc.tuple(
+      fc.array(fc.nat(steps.length - 1), { maxLength: 7 }),
+      fc.option(fc.tuple(fc.nat(6), fc.nat(6), fc.constantFrom(relayer.address, treasury, stranger, buyer.address))),
+    );
+    fc.assert(
+      fc.property(arbitrary, ([picked, swap]) => {
+        const copy = picked.flatMap((at) => {
+          const one = steps[at];
+          return one ? [new TransactionInstruction({ ...one, keys: [...one.keys] })] : [];
+        });
+        const meta = swap && copy[swap[0]]?.keys[swap[1]];
+        if (swap && meta) copy[swap[0]]?.keys.splice(swap[1], 1, { ...meta, pubkey: key(swap[2]) });
+        const parsed = parse(buildTransaction(relayer.address, copy, blockhash));
+        if (findDifferences(parsed, making, limits).length > 0) return;
+        const names = (one: ParsedTransaction) =>
+          one.instructions
+            .filter((it) => it.program !== ComputeBudgetProgram.programId.toBase58())
+            .map((it) => ({
+              program: it.program,
+              data: it.data,
+              accounts: it.accounts.map((index) => one.accounts[index]?.address),
+            }));
+        expect(names(parsed)).toEqual(names(original));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("and whatever parses gives reasons without a throw", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.nat(original.bytes.length), fc.nat(255)), { maxLength: 30 }), (changes) => {
+        const bytes = Uint8Array.from(original.bytes);
+        for (const [at, value] of changes) bytes[at] = value;
+        const parsed = parseTransaction(bytes);
+        if ("fault" in parsed) return;
+        for (const reason of findDifferences(parsed, transfer, limits)) expect(reason).toMatch(/^[^\n]+$/);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+describe("the signatures", () => {
+  const unsigned = parse(buildPayment(transfer, budget, blockhash));
+  const signedBy = (signature: Uint8Array) => parse(withSignature(unsigned, buyer.address, signature));
+  const good = signedBy(buyer.sign(unsigned.message));
+
+  test("of the payer alone, or of both, are good", () => {
+    expect(findSignatureFault(good, buyer.address)).toBeUndefined();
+    const both = parse(withSignature(good, relayer.address, relayer.sign(good.message)));
+    expect(findSignatureFault(both, buyer.address)).toBeUndefined();
+  });
+
+  test("that are missing, of another message, of another key, or somebody else's in our place, are not", () => {
+    expect(findSignatureFault(unsigned, buyer.address)).toContain("is missing");
+    expect(findSignatureFault(signedBy(buyer.sign(Buffer.from("x"))), buyer.address)).toContain("is not good");
+    expect(findSignatureFault(signedBy(makeSigner().sign(unsigned.message)), buyer.address)).toContain("is not good");
+    const spoilt = parse(withSignature(good, relayer.address, buyer.sign(good.message)));
+    expect(findSignatureFault(spoilt, buyer.address)).toBe(`the signature of ${relayer.address} is not good`);
+    expect(findSignatureFault(good, stranger)).toContain("not among the signers");
+  });
+});
+
+describe("the form of a result", () => {
+  const whole = Buffer.from(parse(buildPayment(transfer, budget, blockhash)).bytes);
+  const signature = buyer.sign(Buffer.from("x"));
+
+  test("base64 of a transaction is good, also of one that will be refused for another reason", () => {
+    expect(describeWrongForm(whole.toString("base64"))).toBeUndefined();
+    expect(describeWrongForm(Buffer.concat([whole, Buffer.alloc(3)]).toString("base64"))).toBeUndefined();
+  });
+
+  test.each([
+    ["", "is empty"],
+    [" \n", "is empty"],
+    [base58.encode(signature), "a signature in base58"],
+    [base58.encode(whole), "is base58, it must be base64"],
+    [Buffer.from(signature).toString("base64"), "a signature alone"],
+    [whole.toString("hex"), "is hex"],
+    [`0x${whole.toString("hex")}`, "is hex"],
+    [Buffer.from(signature).toString("hex"), "is hex"],
+    [`${whole.toString("base64")}\n`, "is not base64"],
+    [whole.toString("base64").replace(/.$/, ""), "is not base64"],
+    [`${whole.toString("base64").slice(0, -4)}-_-_`, "is not base64"],
+    ["not a transaction", "is not base64"],
+    [Buffer.alloc(1300).toString("base64"), "longer than 1644"],
+    ["A".repeat(1_000_000), "longer than 1644"],
+    ["{}", "is not base64"],
+  ])("%j is told apart", (text, reason) => {
+    expect(describeWrongForm(text)).toContain(reason);
+  });
+
+  test("no text makes it throw", () => {
+    fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => describeWrongForm(text) !== null));
+  });
+});
