@@ -1,0 +1,104 @@
+import { fileURLToPath } from "node:url";
+import { type Child, startChild } from "./child.ts";
+import { freePort, isFree } from "./ports.ts";
+import type { Say, Service } from "./service.ts";
+import { waitUntil } from "./wait.ts";
+
+export type SolanaOptions = {
+  /** JSON-RPC is answered here, WebSockets one above: where Connection looks for them. Any free pair when unset. */
+  port?: number;
+  /** Milliseconds between slots; 400 as on mainnet when unset. */
+  slotMs?: number;
+  /** Slots on top of a transaction's slot until it is final; 32 when unset. */
+  finalAfter?: number;
+  /** The genesis hash, for a second chain in the same test. */
+  genesis?: string;
+  say?: Say;
+};
+
+const program = fileURLToPath(new URL("solana/main.ts", import.meta.url));
+
+/** A local Solana with the real programs, in a process of its own. What it knew is gone when it stops. */
+export async function startSolana({ say, ...options }: SolanaOptions = {}): Promise<Service> {
+  const port = options.port ?? (await freePair());
+  const url = `http://127.0.0.1:${port}`;
+  const flags = { port, "slot-ms": options.slotMs, "final-after": options.finalAfter, genesis: options.genesis };
+  const line = Object.entries(flags).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, String(value)],
+  );
+  let child: Child | undefined;
+
+  async function start(): Promise<void> {
+    say?.("starting Solana");
+    const running = await startChild(process.execPath, [program, ...line], {
+      orphanSignal: "SIGKILL",
+      onLine: console.error,
+    });
+    child = running;
+    await waitUntil("Solana answers", () => answers(url, running), { withinMs: 20_000 });
+  }
+  await start();
+  const end = async (signal: NodeJS.Signals): Promise<void> => child?.end(signal);
+  const stop = () => end("SIGTERM");
+  return { url, pid: () => (child?.isGone() === false ? child.pid : undefined), stop, kill: end, start, close: stop };
+}
+
+async function answers(url: string, child: Child): Promise<boolean> {
+  if (child.isGone()) throw new Error(`Solana left at once: ${child.tail()}`);
+  return (await callSolana(url, "getHealth")) === "ok";
+}
+
+async function freePair(): Promise<number> {
+  for (;;) {
+    const port = await freePort();
+    if (await isFree(port + 1)) return port;
+  }
+}
+
+/** One call of JSON-RPC; an error answer is thrown with its code. */
+export async function callSolana(url: string, method: string, params: readonly unknown[] = []): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, { method: "POST", headers, body });
+  const answer = (await response.json()) as { result?: unknown; error?: { code: number; message: string } };
+  const { error } = answer;
+  if (error !== undefined) throw Object.assign(new Error(`${method}: ${error.message} (${error.code})`), error);
+  return answer.result;
+}
+
+/** What only the local Solana can do. */
+export type SolanaKnobs = {
+  setSlotMs(ms: number): Promise<void>;
+  /** No more slots until `resume`; whatever is sent still lands in the newest one. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** So many slots at once. 151 of them and every blockhash known before has died. */
+  jump(slots: number): Promise<void>;
+  /** The next so many transactions are answered with their signature and forgotten; 0 takes that back. */
+  drop(count: number | "all"): Promise<void>;
+  /** Transactions sent from now on land so many slots later; 0 is at once. */
+  hold(slots: number): Promise<void>;
+  /** Answers of these methods (`*` for all) come so much later. */
+  delay(methods: readonly string[], ms: number): Promise<void>;
+  /** The next calls of these methods (`*` for all) are answered by an error, or not at all. */
+  fail(methods: readonly string[], times: number, how: "error" | "hang"): Promise<void>;
+  /** The newest slots are undone, with all that landed in them; the signatures that are gone. Final slots stay. */
+  rollback(slots: number): Promise<string[]>;
+};
+
+export function openKnobs(url: string): SolanaKnobs {
+  const turn = async (name: string, ...params: unknown[]): Promise<void> => {
+    await callSolana(url, `local_${name}`, params);
+  };
+  return {
+    setSlotMs: (ms) => turn("setSlotMs", ms),
+    pause: () => turn("pause"),
+    resume: () => turn("resume"),
+    jump: (slots) => turn("jump", slots),
+    drop: (count) => turn("drop", count),
+    hold: (slots) => turn("hold", slots),
+    delay: (methods, ms) => turn("delay", methods, ms),
+    fail: (methods, times, how) => turn("fail", methods, times, how),
+    rollback: async (slots) => (await callSolana(url, "local_rollback", [slots])) as string[],
+  };
+}

@@ -1,0 +1,119 @@
+import { base58 } from "@scure/base";
+import { Account, type LiteSvm } from "litesvm/dist/internal.js";
+
+/** Everything about an account that a transaction can change. */
+export type AccountState = { lamports: bigint; owner: Uint8Array; data: Uint8Array; executable: boolean };
+
+/** 32 bytes of an address as a key of a Map: a byte is a character. Cheaper than base58. */
+export type Key = string;
+
+export const keyOf = (address: Uint8Array): Key =>
+  Buffer.from(address.buffer, address.byteOffset, address.byteLength).toString("latin1");
+export const bytesOf = (key: Key): Uint8Array => Buffer.from(key, "latin1");
+
+const known = (address: string): Key => keyOf(base58.decode(address));
+export const systemProgram = known("11111111111111111111111111111111");
+export const tokenProgram = known("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
+export const token2022Program = known("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
+export const memoPrograms = [
+  known("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr"),
+  known("Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"),
+];
+const sysvars = known("Sysvar1111111111111111111111111111111111111");
+
+export const isTokenProgram = (program: Key): boolean => program === tokenProgram || program === token2022Program;
+
+export type Accounts = {
+  /** The newest state; undefined when there is no such account. */
+  read(key: Key): AccountState | undefined;
+  /** Sets it from outside of any transaction; undefined takes it away. */
+  write(key: Key, state: AccountState | undefined): void;
+  /** Reads it again after a transaction may have changed it. */
+  refresh(key: Key): AccountState | undefined;
+  /** Token accounts that belong to an owner, or once did. */
+  tokenAccountsOf(owner: Key): Iterable<Key>;
+};
+
+const nobody = new Account(0n, new Uint8Array(), new Uint8Array(32), false, 0n);
+/** Accounts that are free of rent carry this epoch: the largest there is. */
+export const rentEpoch = 2n ** 64n - 1n;
+
+/** The accounts of a litesvm, each copied out of it once and not again until it changes. */
+export function openAccounts(svm: LiteSvm): Accounts {
+  const copies = new Map<Key, AccountState | undefined>();
+  const tokens = new Map<Key, Set<Key>>();
+
+  function refresh(key: Key): AccountState | undefined {
+    const account = svm.getAccount(bytesOf(key));
+    const state = account === null ? undefined : toState(account);
+    // Sysvars change by themselves.
+    if (state === undefined || keyOf(state.owner) !== sysvars) copies.set(key, state);
+    const token = state === undefined ? undefined : tokenIn(state);
+    if (token !== undefined) remember(token.owner, key);
+    return state;
+  }
+
+  function remember(owner: Key, key: Key): void {
+    const held = tokens.get(owner);
+    if (held === undefined) tokens.set(owner, new Set([key]));
+    else held.add(key);
+  }
+
+  return {
+    read: (key) => (copies.has(key) ? copies.get(key) : refresh(key)),
+    write(key, state) {
+      svm.setAccount(bytesOf(key), state === undefined ? nobody : toAccount(state));
+      refresh(key);
+    },
+    refresh,
+    tokenAccountsOf: (owner) => tokens.get(owner) ?? [],
+  };
+}
+
+/** Copies an account out of litesvm. */
+export function toState(account: Account): AccountState {
+  return {
+    lamports: account.lamports(),
+    owner: account.owner(),
+    data: account.data(),
+    executable: account.executable(),
+  };
+}
+
+const toAccount = ({ lamports, data, owner, executable }: AccountState): Account =>
+  new Account(lamports, data, owner, executable, rentEpoch);
+
+export function isSame(one: AccountState | undefined, other: AccountState | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return (
+    one.lamports === other.lamports &&
+    Buffer.compare(one.data, other.data) === 0 &&
+    Buffer.compare(one.owner, other.owner) === 0 &&
+    one.executable === other.executable
+  );
+}
+
+export type Token = { program: Key; mint: Key; owner: Key; amount: bigint };
+
+/** What an account holds, when it is a token account of Token or Token-2022 that is in use. */
+export function tokenIn({ owner, data }: AccountState): Token | undefined {
+  const program = keyOf(owner);
+  if (!isTokenProgram(program) || data.length < 165) return undefined;
+  // Behind the 165 bytes Token-2022 says what the account is; 2 stands for a token account.
+  if (data.length > 165 && data[165] !== 2) return undefined;
+  const state = data[108];
+  if (state !== 1 && state !== 2) return undefined;
+  return {
+    program,
+    mint: keyOf(data.subarray(0, 32)),
+    owner: keyOf(data.subarray(32, 64)),
+    amount: Buffer.from(data.buffer, data.byteOffset).readBigUInt64LE(64),
+  };
+}
+
+/** Decimals and supply of a mint; undefined when the account is none. */
+export function mintIn({ owner, data }: AccountState): { decimals: number; supply: bigint } | undefined {
+  if (!isTokenProgram(keyOf(owner)) || data.length < 82 || data[45] !== 1) return undefined;
+  if (data.length > 82 && (data.length < 166 || data[165] !== 1)) return undefined;
+  return { decimals: data[44] ?? 0, supply: Buffer.from(data.buffer, data.byteOffset).readBigUInt64LE(36) };
+}

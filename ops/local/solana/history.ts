@@ -1,0 +1,50 @@
+import { base58 } from "@scure/base";
+import { type Key, keyOf, memoPrograms } from "./accounts.ts";
+import type { Execution } from "./bank.ts";
+import type { Slot } from "./slots.ts";
+import type { WireTransaction } from "./wire.ts";
+
+/** A transaction that is part of a block. */
+export type Landed = { transaction: WireTransaction; slot: Slot; execution: Execution };
+
+export type History = {
+  find(signature: string): Landed | undefined;
+  /** Transactions that name this account, oldest first. */
+  of(account: Key): readonly Landed[];
+  count(): number;
+  add(landed: Landed): void;
+  /** Forgets the newest transactions; called with the newest first. */
+  remove(landed: Landed): void;
+};
+
+export function openHistory(): History {
+  const bySignature = new Map<string, Landed>();
+  const byAccount = new Map<Key, Landed[]>();
+  return {
+    find: (signature) => bySignature.get(signature),
+    of: (account) => byAccount.get(account) ?? [],
+    count: () => bySignature.size,
+    add(landed) {
+      bySignature.set(landed.transaction.signature, landed);
+      for (const key of landed.execution.keys.all) {
+        const list = byAccount.get(key);
+        if (list === undefined) byAccount.set(key, [landed]);
+        else list.push(landed);
+      }
+    },
+    remove(landed) {
+      bySignature.delete(landed.transaction.signature);
+      for (const key of landed.execution.keys.all) byAccount.get(key)?.pop();
+    },
+  };
+}
+
+/** The memos of a transaction as a validator lists them: `[5] hello; [3] you`. */
+export function memoOf({ transaction }: Landed): string | null {
+  const memos = transaction.instructions
+    .filter(({ program }) => memoPrograms.includes(keyOf(transaction.keys[program] ?? new Uint8Array(32))))
+    .map(({ data }) => `[${data.length}] ${Buffer.from(data).toString("utf8")}`);
+  return memos.length === 0 ? null : memos.join("; ");
+}
+
+export const encodeKey = (key: Key): string => base58.encode(Buffer.from(key, "latin1"));

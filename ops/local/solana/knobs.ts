@@ -1,0 +1,82 @@
+import type { Methods } from "./chain-methods.ts";
+import { invalidParams } from "./errors.ts";
+import type { Ledger } from "./ledger.ts";
+import { numberAt, type Params, textsAt } from "./params.ts";
+import type { Submit } from "./submit.ts";
+
+/** How a call is disturbed before it reaches its method. */
+export type Disturbance = { waitMs: number; fails: "error" | "hang" | undefined };
+
+export type Knobs = {
+  methods: Methods;
+  /** Called once for each call of a method. */
+  disturbance(method: string): Disturbance;
+  close(): void;
+};
+
+/** The methods named `local_*`: time and faults, as tests want them. */
+export function openKnobs(ledger: Ledger, submit: Submit, slotMs: number): Knobs {
+  const clock = openClock(() => ledger.advance(1), slotMs);
+  const delays = new Map<string, number>();
+  const failures = new Map<string, { left: number; how: "error" | "hang" }>();
+  return {
+    disturbance(method) {
+      const waitMs = delays.get(method) ?? delays.get("*") ?? 0;
+      const failure = failures.get(method) ?? failures.get("*");
+      if (failure === undefined || failure.left === 0) return { waitMs, fails: undefined };
+      failure.left -= 1;
+      return { waitMs, fails: failure.how };
+    },
+    close: clock.pause,
+    methods: {
+      local_setSlotMs: done((params) => clock.set(numberAt(params, 0))),
+      local_pause: done(clock.pause),
+      local_resume: done(clock.resume),
+      local_jump(params) {
+        ledger.advance(numberAt(params, 0));
+        return ledger.slots.tip().slot;
+      },
+      local_rollback: (params) => ledger.rollback(numberAt(params, 0)).map(({ transaction }) => transaction.signature),
+      local_drop: done((params) => submit.drop(params[0] === "all" ? Number.POSITIVE_INFINITY : numberAt(params, 0))),
+      local_hold: done((params) => submit.hold(numberAt(params, 0))),
+      local_delay: done((params) => {
+        for (const method of textsAt(params, 0, 100)) delays.set(method, numberAt(params, 1));
+      }),
+      local_fail: done((params) => {
+        const how = params[2];
+        if (how !== "error" && how !== "hang") throw invalidParams("local_fail: how is error or hang");
+        for (const method of textsAt(params, 0, 100)) failures.set(method, { left: numberAt(params, 1), how });
+      }),
+    },
+  };
+}
+
+/** A knob has nothing to answer. */
+const done =
+  (turn: (params: Params) => void) =>
+  (params: Params): null => {
+    turn(params);
+    return null;
+  };
+
+function openClock(tick: () => void, slotMs: number) {
+  let everyMs = slotMs;
+  let timer: NodeJS.Timeout | undefined;
+  const pause = (): void => {
+    clearInterval(timer);
+    timer = undefined;
+  };
+  const resume = (): void => {
+    pause();
+    timer = setInterval(tick, everyMs);
+  };
+  resume();
+  return {
+    pause,
+    resume,
+    set(ms: number) {
+      everyMs = Math.max(1, ms);
+      if (timer !== undefined) resume();
+    },
+  };
+}
