@@ -11,7 +11,10 @@ type Args = { now: Date; limit: number; graceMs?: number };
  * minute, so that several sweeps never find the same row and a row in trouble is not rung for ever more often.
  * @param graceMs how long past its due time a row is left to the job that was rung for it
  */
-export async function takeDue(db: Db, args: Args & { table: "payment" | "attempt" | "settlement" }): Promise<DueRow[]> {
+export async function takeDue(
+  db: Db,
+  args: Args & { table: "payment" | "attempt" | "settlement" | "refund" },
+): Promise<DueRow[]> {
   const { rows } = await sql<DueRow>`${pushDue(args.table, args)} returning id, due_try as again`.execute(db);
   return rows;
 }

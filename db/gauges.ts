@@ -2,7 +2,14 @@ import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
 /** What may owe a job. */
-export type OwedTable = "payment" | "attempt" | "transfer" | "settlement" | "chain_cursor" | "webhook_delivery";
+export type OwedTable =
+  | "payment"
+  | "attempt"
+  | "transfer"
+  | "settlement"
+  | "refund"
+  | "chain_cursor"
+  | "webhook_delivery";
 
 /**
  * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
@@ -21,6 +28,7 @@ export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTa
       (select min(created_at) from settlement where due_at <= ${pushed} and created_at <= ${now} and state = 'due'),
       (select min(due_at) from settlement where due_at <= ${now} and state = 'gathering'),
       (select min(created_at) from settlement where created_at <= ${now} and state = 'paying'))
+    union all select 'refund', min(created_at) from refund where due_at <= ${pushed} and created_at <= ${now} and state = 'due'
     union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
     union all select 'webhook_delivery', min(first.due_at) from webhook_endpoint e cross join lateral (
       select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1

@@ -282,11 +282,27 @@ create table payment_option (
 
 create table refund (
   id text not null,
-  payment_id text not null,
+  payment_id text,
   created_at timestamp with time zone not null,
+  number integer not null,
+  exception_id bigint,
+  merchant_id text,
+  asset text not null,
+  amount numeric(78,0) not null,
+  receiver text,
+  state text not null,
+  paid_at timestamp with time zone,
+  due_at timestamp with time zone,
+  due_try integer not null default 0,
+  CHECK (((payment_id IS NULL) <> (exception_id IS NULL))),
+  CHECK (((payment_id IS NULL) = (merchant_id IS NULL))),
+  CHECK ((amount > (0)::numeric)),
+  FOREIGN KEY (exception_id) REFERENCES ledger_group(id),
+  FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
-  UNIQUE (payment_id)
+  UNIQUE (exception_id),
+  UNIQUE (payment_id, number)
 );
 
 create table settlement (
@@ -302,7 +318,7 @@ create table settlement (
   paid_at timestamp with time zone,
   due_at timestamp with time zone,
   due_try integer not null default 0,
-  CHECK ((amount > (0)::numeric)),
+  CHECK (((amount > (0)::numeric) OR ((amount = (0)::numeric) AND (state = 'netted'::text)))),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id),
@@ -397,13 +413,16 @@ create table transfer (
   kind text not null default 'eip3009'::text,
   permit bytea,
   smart_wallet boolean not null default false,
+  refund_id text,
   CHECK (((purpose = 'payment'::text) = (payment_id IS NOT NULL))),
+  CHECK (((purpose = 'refund'::text) = (refund_id IS NOT NULL))),
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),
   CHECK ((amount > (0)::numeric)),
   CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text]))),
   CHECK ((purpose = ANY (ARRAY['payment'::text, 'settlement'::text, 'refund'::text]))),
   FOREIGN KEY (lane_id) REFERENCES lane(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
+  FOREIGN KEY (refund_id) REFERENCES refund(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id),
   UNIQUE (chain, token, payer, authorization_nonce)
@@ -471,8 +490,11 @@ CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS
 CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id DESC);
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id) WHERE (settlement_id IS NOT NULL);
+CREATE INDEX refund_due ON public.refund USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id, asset) WHERE (state = 'due'::text);
 CREATE INDEX settlement_due ON public.settlement USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
+CREATE INDEX settlement_unbegun ON public.settlement USING btree (merchant_id, asset) WHERE (state = ANY (ARRAY['due'::text, 'gathering'::text]));
 CREATE INDEX sighting_authorization ON public.sighting USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
 CREATE INDEX sighting_block ON public.sighting USING btree (chain, block_number);
 CREATE INDEX sighting_stray ON public.sighting USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
@@ -491,6 +513,7 @@ CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_
 CREATE UNIQUE INDEX settlement_gathering ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'gathering'::text);
 CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
+CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
 CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree (account_id, mode) WHERE (deleted_at IS NULL);
 
@@ -604,6 +627,7 @@ CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON p
 CREATE TRIGGER payment_birth AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER payment_born_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION owe_webhook();
 CREATE TRIGGER payment_moved_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION owe_webhook();
+CREATE TRIGGER refund_birth AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER settlement_birth AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER settlement_paid_webhook AFTER UPDATE OF state ON public.settlement FOR EACH ROW WHEN (((old.state <> 'paid'::text) AND (new.state = 'paid'::text))) EXECUTE FUNCTION owe_settled_webhook();
 CREATE TRIGGER transaction_move AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction();

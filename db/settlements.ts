@@ -84,8 +84,11 @@ export async function listGatherings(
   return rows;
 }
 
-/** A settlement with the destination that is registered for it now; null when there is none. */
-export type SettlementWithDestination = SettlementRow & { registered: string | null };
+/**
+ * A settlement with the destination that is registered for it now (null when there is none), and the refunds that wait
+ * for the same balance.
+ */
+export type SettlementWithDestination = SettlementRow & { registered: string | null; refunds: string[] };
 
 /** Those of these settlements that still have to be begun; in no particular order. */
 export async function listDueSettlements(db: Db, ids: readonly string[]): Promise<SettlementWithDestination[]> {
@@ -95,8 +98,38 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
       join.onRef("d.merchant_id", "=", "s.merchant_id").onRef("d.asset", "=", "s.asset"),
     )
     .selectAll("s")
-    .select("d.destination as registered")
+    .select([
+      "d.destination as registered",
+      sql<string[]>`array(select r.id from refund r
+        where r.merchant_id = s.merchant_id and r.asset = s.asset and r.state = 'due' order by r.id)`.as("refunds"),
+    ])
     .where(sql<boolean>`s.id = any(${ids})`)
     .where("s.state", "=", "due")
+    .execute();
+}
+
+/** A settlement that has not begun, as a refund finds it. */
+export type Unbegun = { id: string; state: "due" | "gathering"; number: number; amount: bigint };
+
+/** What of a merchant's balance is laid out in settlements that have not begun; they stay locked until the commit. */
+export async function lockUnbegun(db: Db, args: { merchantId: string; asset: string }): Promise<Unbegun[]> {
+  const rows = await db
+    .selectFrom("settlement")
+    .select(["id", "state", "number", "amount"])
+    .where("merchant_id", "=", args.merchantId)
+    .where("asset", "=", args.asset)
+    .where("state", "in", ["due", "gathering"])
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+  return rows as Unbegun[];
+}
+
+/** Takes from a settlement that is locked and has not begun; less than all of it. */
+export async function lessenSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
+  await db
+    .updateTable("settlement")
+    .set({ amount: sql`amount - ${args.by}` })
+    .where("id", "=", args.id)
     .execute();
 }

@@ -49,13 +49,29 @@ export const machines = {
     final: ["accepted"],
     replaced: ["accepted"],
   },
-  /** The payout of what a merchant is owed. `gathering`: more may still be added to it. */
+  /**
+   * The payout of what a merchant is owed. `gathering`: more may still be added to it. `netted`: refunds have taken all
+   * of it, and nothing is paid out.
+   */
   settlement: {
     new: ["due", "gathering"],
-    gathering: ["due"],
-    due: ["paying"],
+    gathering: ["due", "netted"],
+    due: ["paying", "netted"],
     paying: ["paid"],
     paid: [],
+    netted: [],
+  },
+  /**
+   * Money sent back. `due`: waits for its merchant's balance. `held`: its receiver is not served. `marked`: no money of
+   * ours is moved (test mode, and what was marked before refunds moved money).
+   */
+  refund: {
+    new: ["due", "marked"],
+    due: ["paying", "held"],
+    held: ["due"],
+    paying: ["paid"],
+    paid: [],
+    marked: [],
   },
 } as const satisfies Record<string, Record<string, readonly string[]>>;
 
@@ -72,6 +88,7 @@ export type AttemptState = StateOf<"attempt">;
 export type TransferState = StateOf<"transfer">;
 export type TransactionState = StateOf<"transaction">;
 export type SettlementState = StateOf<"settlement">;
+export type RefundState = StateOf<"refund">;
 
 /** True for the four states of a payment that never change again (specification, part 3). */
 export function isFinalPaymentState(state: PaymentState): boolean {

@@ -3,6 +3,7 @@ import type {
   AttemptState,
   Machine,
   PaymentState,
+  RefundState,
   SettlementState,
   TransactionState,
   TransferState,
@@ -104,7 +105,24 @@ export type Tables = {
     updated_at: Date;
     expires_at: Date;
   } & Due;
-  refund: { id: string; payment_id: string; created_at: Date };
+  /** Money sent back: to a payment's payer (`payment_id`), or where money that belongs to nobody came from (`exception_id`). */
+  refund: {
+    id: string;
+    payment_id: string | null;
+    /** The how-manieth of its payment; part of the natural key of its transfer. */
+    number: number;
+    /** The ledger group in which it was booked as nobody's. */
+    exception_id: number | null;
+    /** Whose balance it is drawn on; null for money that belongs to nobody. */
+    merchant_id: string | null;
+    asset: string;
+    amount: bigint;
+    /** An address on the asset's chain; null for a payment without a payer (test mode). */
+    receiver: string | null;
+    state: RefundState;
+    created_at: Date;
+    paid_at: Date | null;
+  } & Due;
   /** Null members do not narrow: any asset, any amount. */
   collection_policy: {
     id: string;
@@ -225,6 +243,7 @@ export type Tables = {
     purpose: Purpose;
     payment_id: string | null;
     settlement_id: string | null;
+    refund_id: string | null;
     chain: string;
     asset: string;
     token: string;

@@ -7,7 +7,7 @@ import type { ConfirmedTransfer, TransferRow } from "../db/transfers.ts";
 import type { Books } from "../transfers/watch.ts";
 import { openBound } from "./bound.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { gasGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
+import { gasGroup, refundPaidGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
 import { succeedPayments } from "./succeed.ts";
 
 /** What the watcher's findings mean for payments and settlements. */
@@ -30,7 +30,10 @@ async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly Conf
   );
   const payouts = confirmed.filter((transfer) => transfer.purpose === "settlement");
   const settled = await finishSettlements(deps, db, payouts);
-  await insertGroups(db, [...paid.groups, ...payouts.map(settlementPaidGroup)], deps.now());
+  const refunds = confirmed.filter((transfer) => transfer.purpose === "refund");
+  await finishRefunds(deps, db, refunds);
+  const groups = [...paid.groups, ...payouts.map(settlementPaidGroup), ...refunds.map(refundPaidGroup)];
+  await insertGroups(db, groups, deps.now());
   return () => {
     for (const { payment, confirmedAt, chain } of paid.succeeded) {
       deps.metrics.paymentMoves.inc({ mode: payment.mode, from: "processing", to: "succeeded" });
@@ -55,6 +58,13 @@ async function finishSettlements(deps: PaymentDeps, db: Db, payouts: readonly Co
   });
   if (moved.length !== payouts.length) throw new Error("a payout was confirmed whose settlement is not being paid");
   return moved.length;
+}
+
+async function finishRefunds(deps: PaymentDeps, db: Db, transfers: readonly ConfirmedTransfer[]): Promise<void> {
+  const at = deps.now();
+  const ids = transfers.flatMap((transfer) => transfer.refund_id ?? []);
+  const moved = await moveRows(db, "refund", { ids, from: "paying", to: "paid", at, set: { paid_at: at } });
+  if (moved.length !== transfers.length) throw new Error("a refund was confirmed that is not being paid");
 }
 
 /** Money that belongs to no payment or payout: late, wrong or double. A person decides whose it is. */

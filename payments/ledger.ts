@@ -11,7 +11,7 @@ export const accounts = {
   treasury: "treasury",
   /** What we owe a merchant. */
   payable: (merchantId: string) => `payable:${merchantId}`,
-  /** Payouts that have left a merchant's balance and not yet arrived. */
+  /** Payouts and refunds that have left a merchant's balance and not yet arrived. */
   inTransit: "in_transit",
   /** Money that arrived and belongs to nobody yet. */
   exceptions: "exceptions",
@@ -123,6 +123,24 @@ export function settlementPaidGroup(transfer: Movement): Group {
       { account: accounts.treasury, asset, amount: -amount },
     ],
   };
+}
+
+/** A refund of a payment was begun: its merchant is owed less, and the money is on its way. */
+export function refundBegunGroup(refund: { id: string; asset: string; amount: bigint; merchantId: string }): Group {
+  const { asset, amount } = refund;
+  return {
+    kind: "refund_begun",
+    subject: refund.id,
+    entries: [
+      { account: accounts.payable(refund.merchantId), asset, amount },
+      { account: accounts.inTransit, asset, amount: -amount },
+    ],
+  };
+}
+
+/** A refund has arrived: it is on its way no more, and the treasury holds less. */
+export function refundPaidGroup(transfer: Movement): Group {
+  return { ...settlementPaidGroup(transfer), kind: "refund_paid" };
 }
 
 function placeOf({ chain, block_number, block_hash, tx_hash, log_index }: Place) {

@@ -1,37 +1,20 @@
 import { sql } from "kysely";
-import { type Hex, hexToBytes } from "viem";
-import { parseAccountId, parseAssetId } from "../chains/caip.ts";
-import { deriveNonce } from "../chains/evm/eip3009.ts";
-import type { EvmKeys } from "../chains/evm/signers/open.ts";
-import { getChain } from "../chains/open.ts";
-import { findReachedHead } from "../db/cursors.ts";
+import { parseAccountId } from "../chains/caip.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { listDueSettlements, type SettlementWithDestination } from "../db/settlements.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
-import { hashRow } from "../transfers/authorization.ts";
-import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
-import { newId } from "./ids.ts";
+import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
-/**
- * Unix seconds, the year 2100. A payout's authorization does not run out: it can only ever do what is owed, once, and
- * so never has to be signed a second time.
- */
-const NEVER_OUT = 4_102_444_800;
-/** The treasury signs nothing while the watcher is further behind than this, milliseconds. */
-const WATCH_FRESH_MS = 60_000;
-
 /** What became of a settlement: begun now or before, or why it has to wait. */
-export type SettleOutcome = "begun" | "watcher_behind" | "no_destination" | "balance_short";
+export type SettleOutcome = "begun" | "watcher_behind" | "no_destination" | "balance_short" | "refund_waits";
 
-type Deps = PaymentDeps & {
-  keys: ReadonlyMap<string, EvmKeys>;
-  /** When this process began: what the watcher had reached before may be from before a restore. */
-  startedAt: Date;
-};
+type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
@@ -46,11 +29,14 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   const due = await listDueSettlements(deps.db, settlementIds);
   const outcomes = new Map<string, SettleOutcome>();
   const payouts: Payout[] = [];
-  const caughtUp = await listCaughtUp(deps, due);
+  const caughtUp = await listCaughtUp(
+    deps,
+    due.map(({ asset }) => chainOf(asset)),
+  );
   for (const settlement of due) {
     const blocked = findObstacle(settlement, caughtUp);
     if (blocked) outcomes.set(settlement.id, blocked);
-    else payouts.push({ settlement, transfer: await signPayout(deps, settlement) });
+    else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
   const { begun, short } = await begin(deps, payouts);
   for (const { settlement } of short) outcomes.set(settlement.id, "balance_short");
@@ -60,60 +46,28 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     begun.map(({ transfer }) => ({ chain: transfer.chain, transferId: transfer.id })),
   );
+  await ringRefunds(
+    deps,
+    due.flatMap(({ refunds }) => refunds),
+  );
   return settlementIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
 function findObstacle(
-  { asset, registered }: SettlementWithDestination,
+  { asset, registered, refunds }: SettlementWithDestination,
   caughtUp: ReadonlySet<string>,
 ): SettleOutcome | undefined {
+  // Its merchant's refunds come first: they are drawn on the same balance.
+  if (refunds.length > 0) return "refund_waits";
   if (!parseAccountId(registered ?? "")) return "no_destination";
   return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
 }
 
-/** Chains whose watcher stands at the head. After a restore the rows may know less than the chain: wait for it. */
-async function listCaughtUp(deps: Deps, due: readonly SettlementWithDestination[]): Promise<Set<string>> {
-  const caughtUp = new Set<string>();
-  for (const chain of new Set(due.map(({ asset }) => chainOf(asset)))) {
-    const reached = await findReachedHead(deps.db, chain);
-    if (reached && reached > deps.startedAt && deps.now().getTime() - reached.getTime() <= WATCH_FRESH_MS)
-      caughtUp.add(chain);
-  }
-  return caughtUp;
-}
-
-function chainOf(asset: string): string {
-  return parseAssetId(asset)?.chain ?? asset;
-}
-
-async function signPayout(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
-  const { id, asset, amount, number, merchant_id: merchantId } = settlement;
-  const chain = getChain(deps.chains, chainOf(asset));
-  const token = chain.tokens.get(asset);
-  const signer = deps.keys.get(chain.chain)?.treasury;
-  const destination = parseAccountId(settlement.registered ?? "");
-  if (!token || !signer || !destination)
-    throw new Error(`${asset} of settlement ${id} is not in the networks file, or its treasury has no key`);
-  const row = {
-    ...{ id: newId("trf"), purpose: "settlement" as const, payment_id: null, settlement_id: id },
-    ...{
-      chain: chain.chain,
-      asset,
-      token: token.token,
-      payer: chain.treasury,
-      receiver: destination.address.toLowerCase(),
-      amount,
-    },
-    authorization_nonce: deriveNonce(deps.networks.deployment, ["settlement", merchantId, asset, String(number)]),
-    valid_before: NEVER_OUT,
-    ...{ signature: null, permit: null },
-    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_trouble: null },
-    due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
-  };
-  if (token.kind !== "eip3009") return { ...row, kind: "push" };
-  const kind = "eip3009" as const;
-  const signature: Hex = await signer.sign({ hash: hashRow(chain, { ...row, kind }) });
-  return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
+function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
+  const { id, asset, amount, number, merchant_id: merchantId, registered } = settlement;
+  const receiver = parseAccountId(registered ?? "")?.address ?? "";
+  const key = ["settlement", merchantId, asset, String(number)];
+  return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }
 
 /** Undoes the transaction of payouts that a merchant's balance does not cover. */
@@ -142,9 +96,11 @@ async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Pr
   const destinations = payouts.map(({ settlement }) => settlement.registered);
   // What was signed is what is written down, though the merchant may change the destination at this moment.
   const destination = sql`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
-  const moved = new Set(
-    await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set: { destination, due_at: null } }),
-  );
+  // A refund may have taken some of it meanwhile: then it is signed anew, later.
+  const where = sql`(id, amount) in (
+    select * from unnest(${ids}::text[], ${payouts.map(({ transfer }) => transfer.amount)}::numeric[]))`;
+  const set = { destination, due_at: null };
+  const moved = new Set(await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where }));
   const ours = payouts.filter(({ settlement }) => moved.has(settlement.id));
   const byBalance = Map.groupBy(ours, ({ settlement }) => `${settlement.merchant_id} ${settlement.asset}`);
   for (const key of [...byBalance.keys()].sort()) {

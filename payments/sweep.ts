@@ -19,6 +19,7 @@ export type Owed = {
   attempts: DueRow[];
   transfers: (DueRow & { chain: string })[];
   settlements: DueRow[];
+  refunds: DueRow[];
   /** Chains that nobody watches, and the block to wait for. */
   chains: { chain: string; block: number; again: number }[];
   /** Endpoints that events are due for. `lost`: an earlier ring was not answered, or whoever answered has died. */
@@ -37,6 +38,7 @@ export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now">)
     attempts: await takeDue(db, { table: "attempt", now, limit: LIMIT }),
     transfers: await takeDueTransfers(db, { now, limit: LIMIT }),
     settlements: await takeDue(db, { table: "settlement", now, limit: LIMIT }),
+    refunds: await takeDue(db, { table: "refund", now, limit: LIMIT }),
     // A chain that has left the networks file keeps its cursor, and nobody can watch it.
     chains: await takeDueChains(db, { chains: [...deps.chains.keys()], now }),
     endpoints: await takeDueEndpoints(db, { now, againAt: new Date(now.getTime() + ENDPOINT_AGAIN_MS), limit: LIMIT }),

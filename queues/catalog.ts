@@ -33,6 +33,8 @@ const transferRef = z.strictObject({ chain: chainId, transferId: id("trf"), ...c
 const paymentRef = z.strictObject({ paymentId: id("pay"), ...caused });
 /** Payouts that became due together; the job's id is the first one's. */
 const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")), ...caused });
+/** Refunds that may be begun; the job's id is the first one's. */
+const refundRefs = z.strictObject({ refundIds: z.tuple([id("rfnd")], id("rfnd")), ...caused });
 /** `block` is the one that the watcher waits for. */
 const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...caused });
 /** Whoever answers sends the endpoint everything that is due for it. */
@@ -89,6 +91,13 @@ export const catalog = {
     attempts: 8,
     backoffMs: 1_000,
     concurrency: 32,
+  }),
+  refund: job({
+    data: refundRefs,
+    subject: (d) => d.refundIds[0],
+    attempts: 8,
+    backoffMs: 1_000,
+    concurrency: 8,
   }),
   "deliver-webhook": job({
     data: endpointRef,

@@ -13,6 +13,7 @@ const queueOf = {
   attempt: "verify-signature",
   transfer: "relay-permit",
   settlement: "settle",
+  refund: "refund",
   chain_cursor: "watch-chain",
   webhook_delivery: "deliver-webhook",
 } as const satisfies Record<string, QueueName>;

@@ -1,4 +1,5 @@
 import type { EvmKeys } from "../chains/evm/signers/open.ts";
+import { beginRefunds } from "../payments/begin-refunds.ts";
 import { cleanUp } from "../payments/clean.ts";
 import { deliverDue } from "../payments/deliver.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
@@ -68,6 +69,10 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     settle: async ({ settlementIds }) => {
       // Those that have to wait fall due again, and the sweep rings for them.
       await beginSettlements(deps, settlementIds);
+      return done;
+    },
+    refund: async ({ refundIds }) => {
+      await beginRefunds(deps, refundIds);
       return done;
     },
     "deliver-webhook": async ({ endpointId }, signal) =>

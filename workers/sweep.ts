@@ -5,7 +5,7 @@ import type { QueueName } from "../queues/catalog.ts";
 /** Rings again for every row that is owed a job. Safe to run anywhere and any number of times. */
 export async function sweep(deps: PaymentDeps): Promise<void> {
   const began = deps.now();
-  const { payments, attempts, transfers, settlements, chains, endpoints } = await takeOwed(deps);
+  const { payments, attempts, transfers, settlements, refunds, chains, endpoints } = await takeOwed(deps);
 
   await deps.ring(
     "expire-payment",
@@ -27,6 +27,10 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     settlements.map(({ id, again }) => ({ data: { settlementIds: [id] as [string] }, again })),
   );
   await deps.ring(
+    "refund",
+    refunds.map(({ id, again }) => ({ data: { refundIds: [id] as [string] }, again })),
+  );
+  await deps.ring(
     "watch-chain",
     chains.map(({ chain, block, again }) => ({ data: { chain, block }, again })),
   );
@@ -41,6 +45,7 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     ["verify-signature", attempts.length],
     ["relay-permit", transfers.length],
     ["settle", settlements.length],
+    ["refund", refunds.length],
     ["watch-chain", chains.length],
     ["deliver-webhook", endpoints.filter(({ lost }) => lost).length],
   ];

@@ -5,7 +5,7 @@ import { findPaymentDetail } from "../../payments/read.ts";
 import { refundPayment } from "../../payments/refund.ts";
 import { simulatePayment } from "../../payments/simulate.ts";
 import { toCancelledAnswer, toDetailAnswer, toStatusAnswer } from "../answers.ts";
-import { noBody, paymentId, text } from "../fields.ts";
+import { amount, noBody, optional, paymentId, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { cancelledAnswer, statusAnswer } from "../shapes.ts";
 import { paymentDetail } from "./shapes.ts";
@@ -70,18 +70,21 @@ const simulate = defineOperation({
   },
 });
 
-/** POST /v1/refunds: marks a full refund, once; it moves no money. */
+/** POST /v1/refunds: once in full; `amount` is an addition of ours. */
 const refund = defineOperation({
   method: "POST",
   path: "/v1/refunds",
   name: "createRefund",
-  summary: "Marks a payment as fully refunded, once. Moves no money.",
+  summary: "Sends a payment's money back to its payer: what is left of it, or a part. Nothing is moved in test mode.",
   access: "merchant",
   success: 200,
-  body: z.object({ paymentId: text(64).min(1, "expected a payment's id") }),
+  body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
   answer: z.object({ paymentId: z.string() }),
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
-  handle: (deps, { caller, merchant, body }) => refundPayment(deps, { ...body, mode: caller.mode, merchant }),
+  async handle(deps, { caller, merchant, body }) {
+    const refunded = await refundPayment(deps, { ...body, mode: caller.mode, merchant });
+    return refunded.ok ? done({ paymentId: refunded.value.paymentId }) : refunded;
+  },
 });
 
 /** What a merchant may do with one payment beside making it. */

@@ -52,4 +52,37 @@ const statements = [
     join ledger_group g on g.kind = 'gas' and g.subject = t.chain || '/' || t.hash
     cross join lateral (values ('gas_spent', 1), ('lane:' || l.address, -1)) as side (account, sign)
     where t.state = 'final' and t.fee > 0`,
+
+  // Refunds that move money: of a payment, several when they are partial, or of money that belongs to nobody. Those from
+  // before were marks, whose money others have sent.
+  "alter table refund drop constraint refund_payment_id_key",
+  `alter table refund
+    alter column payment_id drop not null,
+    add column number integer not null default 1,
+    add column exception_id bigint unique references ledger_group,
+    add column merchant_id text references merchant,
+    add column asset text,
+    add column amount numeric(78,0) check (amount > 0),
+    add column receiver text,
+    add column state text not null default 'marked',
+    add column paid_at timestamptz,
+    add column due_at timestamptz,
+    add column due_try integer not null default 0,
+    add unique (payment_id, number),
+    add check ((payment_id is null) <> (exception_id is null)),
+    add check ((payment_id is null) = (merchant_id is null))`,
+  `update refund r set merchant_id = p.merchant_id, asset = p.paid_asset, amount = p.paid_amount,
+    receiver = (select o.payer from payment_option o where o.id = p.option_id) from payment p where p.id = r.payment_id`,
+  "alter table refund alter column state drop default, alter column number drop default, alter column asset set not null, alter column amount set not null",
+  "create index refund_due on refund (due_at) where due_at is not null",
+  "create index refund_waiting on refund (merchant_id, asset) where state = 'due'",
+  `create trigger refund_birth after insert on refund for each row execute function record_birth()`,
+  `alter table transfer
+    add column refund_id text references refund,
+    add check ((purpose = 'refund') = (refund_id is not null))`,
+  "create unique index transfer_refund on transfer (refund_id) where purpose = 'refund'",
+  // A refund takes what is owed out of settlements that have not begun; one that it has taken whole is netted.
+  `alter table settlement drop constraint settlement_amount_check,
+    add check (amount > 0 or amount = 0 and state = 'netted')`,
+  "create index settlement_unbegun on settlement (merchant_id, asset) where state in ('due', 'gathering')",
 ];

@@ -29,3 +29,12 @@ export async function createDatabaseOn(serverUrl: string): Promise<string> {
   await migrateDatabase(namedDatabase(serverUrl, name));
   return namedDatabase(serverUrl, name);
 }
+
+/** A database with all that another one holds; nobody may be connected to that one. Gives its URL. */
+export async function copyDatabase(url: string): Promise<string> {
+  const { postgresUrl } = inject("services");
+  const name = `pay_${randomBytes(6).toString("hex")}`;
+  await execute(postgresUrl, `create database ${name} template ${new URL(url).pathname.slice(1)}`);
+  atEnd(() => execute(postgresUrl, `drop database if exists ${name} with (force)`));
+  return namedDatabase(postgresUrl, name);
+}

@@ -2,6 +2,7 @@ import type { Hex, PrivateKeyAccount, TypedDataDefinition } from "viem";
 import type { Mode } from "../../db/tables.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { createAccount } from "../../payments/accounts.ts";
+import { beginRefunds } from "../../payments/begin-refunds.ts";
 import { createBooks } from "../../payments/book.ts";
 import { acceptConfirm, findVerdict } from "../../payments/confirm.ts";
 import { createPayment, type NewPayment } from "../../payments/create.ts";
@@ -137,6 +138,7 @@ export async function makeTill(
       return paymentId;
     },
     settle: (...ids: string[]) => beginSettlements(deps, ids),
+    refund: (...ids: string[]) => beginRefunds(deps, ids),
     settlementOf,
     status: async (paymentId: string) => good(await findStatus(deps, { paymentId, mode })),
     transfers: () => db.selectFrom("transfer").selectAll().orderBy("created_at").execute(),

@@ -7,7 +7,8 @@ const rests = {
   attempt: ["verified"],
   transfer: ["confirmed", "ended"],
   transaction: ["final", "replaced"],
-  settlement: ["paid"],
+  settlement: ["paid", "netted"],
+  refund: ["paid", "marked"],
 };
 
 describe.each(Object.entries(machines) as [keyof typeof machines, Record<string, readonly string[]>][])(

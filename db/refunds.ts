@@ -1,0 +1,37 @@
+import { type Selectable, sql } from "kysely";
+import type { Db, Tables } from "./tables.ts";
+
+export type RefundRow = Selectable<Tables["refund"]>;
+export type NewRefund = Omit<RefundRow, "due_try" | "paid_at">;
+
+/** Writes a refund. False, and nothing written, when its exception is being sent back already. */
+export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
+  const result = await db
+    .insertInto("refund")
+    .values({ ...row, paid_at: null })
+    .onConflict((conflict) => conflict.column("exception_id").doNothing())
+    .executeTakeFirst();
+  return result.numInsertedOrUpdatedRows === 1n;
+}
+
+/** A payment's refunds, the first one first. */
+export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[]> {
+  return db.selectFrom("refund").selectAll().where("payment_id", "=", paymentId).orderBy("number").execute();
+}
+
+/** A refund that still has to be begun, with the settlement that pays its payment out. */
+export type DueRefund = RefundRow & { settlement_id: string | null };
+
+/** Those of these refunds that still have to be begun, oldest first. */
+export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<DueRefund[]> {
+  return db
+    .selectFrom("refund as r")
+    .leftJoin("payment as p", "p.id", "r.payment_id")
+    .selectAll("r")
+    .select("p.settlement_id")
+    .where(sql<boolean>`r.id = any(${ids})`)
+    .where("r.state", "=", "due")
+    .orderBy("r.created_at")
+    .orderBy("r.id")
+    .execute();
+}

@@ -1,0 +1,119 @@
+import { getChain } from "../chains/open.ts";
+import { debitMerchant, insertGroups } from "../db/ledger.ts";
+import { moveRows } from "../db/moves.ts";
+import { type DueRefund, listDueRefunds } from "../db/refunds.ts";
+import { lessenSettlement, lockUnbegun, type Unbegun } from "../db/settlements.ts";
+import type { Db } from "../db/tables.ts";
+import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
+import { screenAccounts } from "../transfers/screening.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { refundBegunGroup } from "./ledger.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { ringRelays } from "./relay.ts";
+
+/** What became of a refund: begun now or before, or why it has to wait. */
+export type RefundOutcome = "begun" | "watcher_behind" | "not_served" | "balance_short";
+type Deps = PaymentDeps & PayoutDeps;
+
+/**
+ * Sends money back: the treasury signs a transfer to where it came from, whose nonce names the refund, and what the
+ * merchant is owed moves to in transit, all in one transaction. The chain refuses a second one. A refund that its
+ * merchant's balance does not cover waits for more, and that merchant's settlements of the asset wait behind it; it
+ * never draws on anybody else's money. One whose receiver is not served any more is held until an operator lets it go.
+ * Outcomes in the order asked.
+ */
+export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
+  const due = await listDueRefunds(deps.db, refundIds);
+  const caughtUp = await listCaughtUp(
+    deps,
+    due.map(({ asset }) => chainOf(asset)),
+  );
+  const outcomes = new Map<string, RefundOutcome>();
+  const begun: NewTransfer[] = [];
+  // One after the other: several of one merchant are drawn on one balance, and the oldest comes first.
+  for (const refund of due) {
+    const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
+    const transfer = obstacle ? undefined : await begin(deps, refund);
+    if (transfer) begun.push(transfer);
+    else outcomes.set(refund.id, obstacle ?? "balance_short");
+  }
+  await ringRelays(
+    deps,
+    begun.map(({ id, chain }) => ({ chain, transferId: id })),
+  );
+  return refundIds.map((id) => outcomes.get(id) ?? "begun");
+}
+
+/** Money goes to nobody whom the operator does not serve: such a refund is held. */
+async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<RefundOutcome | undefined> {
+  const accounts = [receiver ?? ""];
+  const refused = await screenAccounts(deps, getChain(deps.chains, chainOf(asset)), accounts);
+  if (refused.size === 0) return undefined;
+  deps.log.error({ refund: id }, "a refund's receiver is not served any more (screening): it is held");
+  await moveRows(deps.db, "refund", { ids: [id], from: "due", to: "held", at: deps.now(), set: { due_at: null } });
+  return "not_served";
+}
+
+/** Undoes the transaction of a refund that its merchant's balance does not cover. */
+class BalanceShort extends Error {
+  override readonly name = "BalanceShort";
+}
+
+/** State, balance, ledger and transfer in one transaction; undefined when the balance is short. */
+async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undefined> {
+  const { id, asset, amount, receiver } = refund;
+  const of = { purpose: "refund" as const, refund_id: id };
+  const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: keyOf(refund) });
+  try {
+    await deps.db.transaction().execute(async (db) => {
+      const at = deps.now();
+      const moved = await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set: { due_at: null } });
+      if (moved.length === 0) return;
+      if (refund.merchant_id !== null) {
+        const drawn = { ...refund, merchant_id: refund.merchant_id };
+        await draw(db, drawn, at);
+        await insertGroups(db, [refundBegunGroup({ ...drawn, merchantId: drawn.merchant_id })], at);
+      }
+      await insertTransfers(db, [transfer], at);
+    });
+  } catch (error) {
+    if (error instanceof BalanceShort) return undefined;
+    throw error;
+  }
+  return transfer;
+}
+
+/** The words of a refund's natural key: its payment and which of its refunds, or the money that belonged to nobody. */
+function keyOf({ payment_id, number, exception_id }: DueRefund): string[] {
+  return payment_id === null
+    ? ["refund", "exception", String(exception_id)]
+    : ["refund", "payment", payment_id, String(number)];
+}
+
+/**
+ * Takes a refund out of what its merchant is owed: first from the settlement of its own payment, then from the oldest
+ * ones that have not begun, which are lessened or netted. What is owed and what they come to stay the same.
+ */
+async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Date): Promise<void> {
+  const { merchant_id: merchantId, asset, amount, settlement_id: own } = refund;
+  // Settlements before balances, as whoever else takes both: then nobody waits in a circle.
+  const unbegun = await lockUnbegun(db, { merchantId, asset });
+  const inTurn = unbegun.toSorted((a, b) => Number(b.id === own) - Number(a.id === own) || a.number - b.number);
+  if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
+  let left = amount;
+  for (const settlement of inTurn) left -= await take(db, settlement, left, at);
+  // Money that came at this very moment has a settlement that is not locked here: the next try finds it.
+  if (left > 0n) throw new BalanceShort();
+}
+
+/** Takes up to so much from a settlement; gives how much. */
+async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
+  if (atMost === 0n) return 0n;
+  if (amount > atMost) {
+    await lessenSettlement(db, { id, by: atMost });
+    return atMost;
+  }
+  const set = { amount: 0n, due_at: null };
+  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
+  return amount;
+}

@@ -1,0 +1,83 @@
+import { type Hex, hexToBytes } from "viem";
+import { parseAssetId } from "../chains/caip.ts";
+import { deriveNonce } from "../chains/evm/eip3009.ts";
+import type { EvmKeys } from "../chains/evm/signers/open.ts";
+import { getChain } from "../chains/open.ts";
+import { findReachedHead } from "../db/cursors.ts";
+import type { NewTransfer } from "../db/transfers.ts";
+import { hashRow } from "../transfers/authorization.ts";
+import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
+import { newId } from "./ids.ts";
+
+/**
+ * Unix seconds, the year 2100. A payout's authorization does not run out: it can only ever do what is owed, once, and
+ * so never has to be signed a second time.
+ */
+const NEVER_OUT = 4_102_444_800;
+/** The treasury signs nothing while the watcher is further behind than this, milliseconds. */
+const WATCH_FRESH_MS = 60_000;
+
+export type PayoutDeps = {
+  keys: ReadonlyMap<string, EvmKeys>;
+  /** When this process began: what the watcher had reached before may be from before a restore. */
+  startedAt: Date;
+};
+
+/**
+ * Money that leaves the treasury: what for, how much (minor units), to which account of the asset's chain, and the words
+ * of its natural key, which together with the deployment are the nonce that the chain takes once.
+ */
+export type Payout = {
+  of: { purpose: "settlement"; settlement_id: string } | { purpose: "refund"; refund_id: string };
+  asset: string;
+  amount: bigint;
+  receiver: string;
+  key: readonly string[];
+};
+
+/** Chains whose watcher stands at the head. After a restore the rows may know less than the chain: wait for it. */
+export async function listCaughtUp(
+  deps: Pick<PaymentDeps, "db" | "now"> & PayoutDeps,
+  chains: readonly string[],
+): Promise<Set<string>> {
+  const caughtUp = new Set<string>();
+  for (const chain of new Set(chains)) {
+    const reached = await findReachedHead(deps.db, chain);
+    if (reached && reached > deps.startedAt && deps.now().getTime() - reached.getTime() <= WATCH_FRESH_MS)
+      caughtUp.add(chain);
+  }
+  return caughtUp;
+}
+
+/** The chain of an asset (CAIP-19). */
+export function chainOf(asset: string): string {
+  return parseAssetId(asset)?.chain ?? asset;
+}
+
+/**
+ * The transfer of a payout: the treasury signs an EIP-3009 authorization, and the chain refuses a second one with its
+ * nonce. A token without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's
+ * nonce is what keeps it from happening twice.
+ */
+export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
+  const { of, asset, amount, receiver, key } = payout;
+  const chain = getChain(deps.chains, chainOf(asset));
+  const token = chain.tokens.get(asset);
+  const signer = deps.keys.get(chain.chain)?.treasury;
+  if (!token || !signer)
+    throw new Error(`${asset} of ${key.join(" ")} is not in the networks file, or its treasury has no key`);
+  const row = {
+    ...{ id: newId("trf"), payment_id: null, settlement_id: null, refund_id: null, ...of },
+    ...{ chain: chain.chain, asset, token: token.token, payer: chain.treasury, amount },
+    receiver: receiver.toLowerCase(),
+    authorization_nonce: deriveNonce(deps.networks.deployment, key),
+    valid_before: NEVER_OUT,
+    ...{ signature: null, permit: null },
+    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_trouble: null },
+    due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
+  };
+  if (token.kind !== "eip3009") return { ...row, kind: "push" };
+  const kind = "eip3009" as const;
+  const signature: Hex = await signer.sign({ hash: hashRow(chain, { ...row, kind }) });
+  return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
+}

@@ -1,0 +1,268 @@
+import { sql } from "kysely";
+import { privateKeyToAccount } from "viem/accounts";
+import { describe, expect, test } from "vitest";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { addDestinations } from "../../../payments/destinations.ts";
+import { createMerchant } from "../../../payments/merchants.ts";
+import { type RefundAmount, refundPayment } from "../../../payments/refund.ts";
+import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
+import { copyDatabase } from "../../support/database.ts";
+import { mintTestToken, startKinds, testTokenBalance } from "../../support/kinds.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+const UNIT = 1_000_000n;
+
+const ask = (of: Till, paymentId: string, amount?: RefundAmount) =>
+  refundPayment(of.deps, { paymentId, mode: of.mode, amount });
+/** Asked for, begun as far as it goes, carried and confirmed. */
+async function refund(of: Till, paymentId: string, amount?: RefundAmount) {
+  const { refundId } = good(await ask(of, paymentId, amount));
+  const [outcome] = await of.refund(refundId);
+  await of.relay();
+  await of.watch();
+  return { refundId, outcome };
+}
+const rowOf = (of: Till, id: string) =>
+  of.db.selectFrom("refund").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+const payoutsOf = (of: Till, refundId: string) =>
+  of.db.selectFrom("transfer").selectAll().where("refund_id", "=", refundId).execute();
+async function settle(of: Till, paymentId: string) {
+  const outcome = await of.settle((await of.settlementOf(paymentId)).id);
+  await of.relay();
+  await of.watch();
+  return outcome;
+}
+/** What the merchant is owed is what its settlements that have not begun come to, and what its ledger account says. */
+async function expectEvenBooks(of: Till) {
+  const { rows } = await sql<{ owed: bigint; laid: bigint; booked: bigint }>`
+    select b.amount as owed,
+      coalesce((select sum(amount) from settlement s
+        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as laid,
+      coalesce((select -sum(amount) from ledger_day d
+        where d.account = 'payable:' || b.merchant_id and d.asset = b.asset), 0) as booked
+    from merchant_balance b`.execute(of.db);
+  for (const { owed, laid, booked } of rows) expect([laid, booked]).toEqual([owed, owed]);
+}
+
+describe("a refund", () => {
+  test("of money that has not been paid out yet goes back to its payer, and nothing of it to the merchant", async () => {
+    const buyer = await fundBuyer(chain);
+    const before = await usdcBalance(chain, till.destination);
+    const paymentId = await till.pay(buyer, 250n);
+    const { refundId } = await refund(till, paymentId);
+    expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
+    expect(await rowOf(till, refundId)).toMatchObject({ state: "paid", amount: 2_500_000n, paid_at: expect.any(Date) });
+    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
+    await settle(till, paymentId);
+    expect(await usdcBalance(chain, till.destination)).toBe(before);
+    await expectEvenBooks(till);
+  });
+
+  test("of money that was paid out waits for its merchant's next, and that merchant's payouts wait behind it", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const [buyer, next, third] = await fundBuyers(chain, 3);
+    if (!buyer || !next || !third) throw new Error("no buyers");
+    const paid = await own.pay(buyer, 300n);
+    await settle(own, paid);
+    const { refundId, outcome } = await refund(own, paid);
+    expect(outcome).toBe("balance_short");
+
+    const small = await own.pay(next, 100n);
+    expect(await settle(own, small)).toEqual(["refund_waits"]);
+    expect(own.rung.at(-1)).toMatchObject({ queue: "refund", bell: { data: { refundIds: [refundId] } } });
+    expect(await own.refund(refundId)).toEqual(["balance_short"]);
+    expect((await own.settlementOf(small)).amount).toBe(UNIT);
+
+    const large = await own.pay(third, 500n);
+    expect(await own.refund(refundId)).toEqual(["begun"]);
+    expect(await own.settlementOf(small)).toMatchObject({ state: "netted" });
+    expect(await settle(own, large)).toEqual(["begun"]);
+    expect(await usdcBalance(chain, buyer.address)).toBe(1_000n * UNIT);
+    // Nine came in all, three went back.
+    expect(await usdcBalance(chain, own.destination)).toBe(3n * UNIT + 3n * UNIT);
+    await expectEvenBooks(own);
+  });
+
+  test("never draws on another merchant's money", async () => {
+    const rich = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const poor = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    await rich.pay(await fundBuyer(chain), 900n);
+    const paymentId = await poor.pay(await fundBuyer(chain), 100n);
+    await settle(poor, paymentId);
+    expect(await refund(poor, paymentId)).toMatchObject({ outcome: "balance_short" });
+    await expectEvenBooks(till);
+    expect(await usdcBalance(chain, chain.keys.treasury.address)).toBeGreaterThanOrEqual(9n * UNIT);
+  });
+
+  test("begun by several processes at once, and again later, makes one transfer", async () => {
+    const paymentId = await till.pay(await fundBuyer(chain));
+    const { refundId } = good(await ask(till, paymentId));
+    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    await other.watch();
+    await Promise.all([till, other, till, other, till].map((one) => one.refund(refundId)));
+    await till.relay();
+    await till.watch();
+    expect(await till.refund(refundId)).toEqual(["begun"]);
+    expect(await payoutsOf(till, refundId)).toHaveLength(1);
+    await expectEvenBooks(till);
+  });
+
+  test("races its payment's payout: one of the two gets the money", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const buyers = await fundBuyers(chain, 6);
+    const paymentIds = [];
+    for (const buyer of buyers) paymentIds.push(await own.pay(buyer));
+    const refundIds = await Promise.all(paymentIds.map(async (id) => good(await ask(own, id)).refundId));
+    const settlements = await Promise.all(paymentIds.map((id) => own.settlementOf(id)));
+    await own.db.updateTable("refund").set({ due_at: null }).where("id", "in", refundIds).execute();
+    await Promise.all([...refundIds.map((id) => own.refund(id)), ...settlements.map(({ id }) => own.settle(id))]);
+    await own.relay();
+    await own.watch();
+    await expectEvenBooks(own);
+    const back = await Promise.all(buyers.map(({ address }) => usdcBalance(chain, address)));
+    expect(back).toEqual(buyers.map(() => 1_000n * UNIT));
+    expect(await usdcBalance(chain, own.destination)).toBe(0n);
+  });
+
+  test("is refused when there is nothing to refund, or nothing left, also when many ask at once", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const waiting = await own.create();
+    expect(await ask(own, waiting)).toMatchObject({ code: "payment_not_succeeded" });
+    const paymentId = await own.pay(await fundBuyer(chain), 1_000n);
+    const cents = (value: bigint) => ({ unit: "iso4217/USD", value });
+    const asked = await Promise.all(Array.from({ length: 10 }, () => ask(own, paymentId, cents(300n))));
+    expect(asked.filter(({ ok }) => ok)).toHaveLength(3);
+    for (const one of asked) if (!one.ok) expect(one.code).toBe("params_validation");
+    expect(await ask(own, paymentId, { unit: "iso4217/EUR", value: 1n })).toMatchObject({ code: "params_validation" });
+    const last = good(await ask(own, paymentId));
+    expect((await rowOf(own, last.refundId)).amount).toBe(UNIT);
+    expect(await ask(own, paymentId)).toMatchObject({ code: "already_refunded" });
+    expect(await ask(own, paymentId, cents(1n))).toMatchObject({ code: "already_refunded" });
+  });
+
+  test("in parts goes back part by part, in the unit that was asked or the asset that was paid", async () => {
+    const buyer = await fundBuyer(chain);
+    const paymentId = await till.pay(buyer, 1_000n);
+    const had = await usdcBalance(chain, buyer.address);
+    await refund(till, paymentId, { unit: "iso4217/USD", value: 250n });
+    await refund(till, paymentId, { unit: `caip19/${chain.asset}`, value: 1n });
+    expect((await usdcBalance(chain, buyer.address)) - had).toBe(2_500_001n);
+    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 7_499_999n });
+    const before = await usdcBalance(chain, till.destination);
+    await settle(till, paymentId);
+    expect((await usdcBalance(chain, till.destination)) - before).toBe(7_499_999n);
+    await expectEvenBooks(till);
+  });
+
+  test("to an account that is not served any more is held, and keeps nobody waiting", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const [buyer, next] = await fundBuyers(chain, 2);
+    if (!buyer || !next) throw new Error("no buyers");
+    const paymentId = await own.pay(buyer);
+    own.screened.add(buyer.address.toLowerCase());
+    expect(await refund(own, paymentId)).toMatchObject({ outcome: "not_served" });
+    const other = await own.pay(next);
+    expect(await settle(own, other)).toEqual(["begun"]);
+    expect(await usdcBalance(chain, buyer.address)).toBe(999n * UNIT);
+  });
+
+  test("is not begun while the watcher does not stand at the head", async () => {
+    const paymentId = await till.pay(await fundBuyer(chain));
+    const { refundId } = good(await ask(till, paymentId));
+    till.clock.advance(120_000);
+    expect(await till.refund(refundId)).toEqual(["watcher_behind"]);
+    await till.watch();
+    expect(await till.refund(refundId)).toEqual(["begun"]);
+  });
+
+  test("of a test payment is marked and moves nothing", async () => {
+    const testing = await makeTill(chain, { mode: "test" });
+    const paymentId = await testing.create();
+    await testing.verify(await testing.attempt(paymentId, await fundBuyer(chain)));
+    const { refundId } = good(await ask(testing, paymentId));
+    expect(await rowOf(testing, refundId)).toMatchObject({ state: "marked", due_at: null });
+    expect(testing.rung.filter(({ queue }) => queue === "refund")).toEqual([]);
+    expect(await ask(testing, paymentId)).toMatchObject({ code: "already_refunded" });
+  });
+});
+
+test("a token without EIP-3009 is refunded by the treasury's own lane", async () => {
+  const kinds = await startKinds();
+  const own = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(kinds.chain, kinds.assets.permit, buyer.address);
+  const paymentId = await own.pay(buyer);
+  expect(await testTokenBalance(kinds.chain, kinds.assets.permit, buyer.address)).toBe(999n * UNIT);
+  const { refundId } = await refund(own, paymentId);
+  expect(await rowOf(own, refundId)).toMatchObject({ state: "paid" });
+  expect(await payoutsOf(own, refundId)).toMatchObject([{ kind: "push" }]);
+  expect(await testTokenBalance(kinds.chain, kinds.assets.permit, buyer.address)).toBe(1_000n * UNIT);
+});
+
+test("a merchant that pays itself, is paid out and refunds, over and over, ends with what it began with", async () => {
+  const own = await startChain();
+  const honest = await makeTill(own);
+  await honest.pay(await fundBuyer(own), 5_000n);
+  const purse = await fundBuyer(own, 100n * UNIT);
+  const { id: merchantId } = await createMerchant(honest.deps, {
+    ...{ accountId: honest.accountId, mode: "live", name: "Loop", email: "loop@example.test" },
+  });
+  const settlements = [{ asset: own.asset, destination: `${own.id}:${purse.address}` }];
+  good(await addDestinations(honest.deps, { accountId: honest.accountId, mode: "live", merchantId, settlements }));
+  const open: string[] = [];
+  for (let round = 0; round < 6; round += 1) {
+    const paymentId = await honest.create(1_000n, { merchantId });
+    await honest.verify(await honest.attempt(paymentId, purse));
+    await honest.relay();
+    await honest.watch();
+    const { id: settlementId } = await honest.settlementOf(paymentId);
+    if (round % 2) await honest.settle(settlementId);
+    open.push(good(await ask(honest, paymentId)).refundId);
+    await honest.refund(...open);
+    await honest.settle(settlementId);
+    await honest.relay();
+    await honest.watch();
+    // What it holds and what it is still owed, less what it still has to give back, was its own from the beginning.
+    const balance = await honest.db
+      .selectFrom("merchant_balance")
+      .select("amount")
+      .where("merchant_id", "=", merchantId)
+      .executeTakeFirst();
+    expect((await usdcBalance(own, purse.address)) + (balance?.amount ?? 0n)).toBe(100n * UNIT);
+  }
+  expect(await usdcBalance(own, own.keys.treasury.address)).toBe(
+    50n * UNIT + (100n * UNIT - (await usdcBalance(own, purse.address))),
+  );
+  await expectEvenBooks(honest);
+});
+
+test("a refund that was sent after a backup is not sent again by whoever starts from that backup", async () => {
+  const own = await startChain();
+  const change = { finality: { blocks: 3 } };
+  const first = await makeTill(own, { change });
+  const buyer = await fundBuyer(own);
+  const paymentId = await first.pay(buyer);
+  await own.client.mine({ blocks: 2 });
+  await first.watch();
+  const { refundId } = good(await ask(first, paymentId));
+  await first.db.destroy();
+  const backup = await copyDatabase(first.databaseUrl);
+
+  const lost = await makeTill(own, { change, databaseUrl: first.databaseUrl });
+  await lost.watch();
+  expect(await lost.refund(refundId)).toEqual(["begun"]);
+  await lost.relay();
+  expect(await usdcBalance(own, buyer.address)).toBe(1_000n * UNIT);
+
+  const restored = await makeTill(own, { change, databaseUrl: backup });
+  await restored.watch();
+  expect(await restored.refund(refundId)).toEqual(["begun"]);
+  await restored.relay();
+  await own.client.mine({ blocks: 2 });
+  await restored.watch();
+  expect(await rowOf(restored, refundId)).toMatchObject({ state: "paid" });
+  expect(await usdcBalance(own, buyer.address)).toBe(1_000n * UNIT);
+  await expectEvenBooks(restored);
+});
