@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "./child.ts";
 import { freePort, isFree } from "./ports.ts";
-import type { Say, Service } from "./service.ts";
+import { givenService, type Say, type Service } from "./service.ts";
 import { waitUntil } from "./wait.ts";
 
 export type SolanaOptions = {
@@ -13,13 +13,20 @@ export type SolanaOptions = {
   finalAfter?: number;
   /** The genesis hash, for a second chain in the same test. */
   genesis?: string;
+  /** Takes no notice of SOLANA_RPC_URL: for tests that stop and start it. */
+  own?: boolean;
   say?: Say;
 };
 
 const program = fileURLToPath(new URL("solana/main.ts", import.meta.url));
 
-/** A local Solana with the real programs, in a process of its own. What it knew is gone when it stops. */
+/**
+ * The Solana that SOLANA_RPC_URL names, such as a solana-test-validator; else a local one with the real programs, in a
+ * process of its own. What that one knew is gone when it stops.
+ */
 export async function startSolana({ say, ...options }: SolanaOptions = {}): Promise<Service> {
+  const given = process.env.SOLANA_RPC_URL;
+  if (options.own !== true && given !== undefined && given !== "") return givenService(given, "SOLANA_RPC_URL");
   const port = options.port ?? (await freePair());
   const url = `http://127.0.0.1:${port}`;
   const flags = { port, "slot-ms": options.slotMs, "final-after": options.finalAfter, genesis: options.genesis };
@@ -66,7 +73,7 @@ export async function callSolana(url: string, method: string, params: readonly u
   return answer.result;
 }
 
-/** What only the local Solana can do. */
+/** What only the local Solana can do. On another one every knob says that it is none. */
 export type SolanaKnobs = {
   setSlotMs(ms: number): Promise<void>;
   /** No more slots until `resume`; whatever is sent still lands in the newest one. */
@@ -87,18 +94,29 @@ export type SolanaKnobs = {
 };
 
 export function openKnobs(url: string): SolanaKnobs {
-  const turn = async (name: string, ...params: unknown[]): Promise<void> => {
-    await callSolana(url, `local_${name}`, params);
+  const turn = async (name: string, ...params: unknown[]): Promise<unknown> => {
+    try {
+      return await callSolana(url, `local_${name}`, params);
+    } catch (cause) {
+      if (!hasCode(cause, methodNotFound)) throw cause;
+      throw new Error(`${name} is a knob of the local Solana, which this one is not: unset SOLANA_RPC_URL`, { cause });
+    }
   };
+  const set = async (name: string, ...params: unknown[]): Promise<void> => void (await turn(name, ...params));
   return {
-    setSlotMs: (ms) => turn("setSlotMs", ms),
-    pause: () => turn("pause"),
-    resume: () => turn("resume"),
-    jump: (slots) => turn("jump", slots),
-    drop: (count) => turn("drop", count),
-    hold: (slots) => turn("hold", slots),
-    delay: (methods, ms) => turn("delay", methods, ms),
-    fail: (methods, times, how) => turn("fail", methods, times, how),
-    rollback: async (slots) => (await callSolana(url, "local_rollback", [slots])) as string[],
+    setSlotMs: (ms) => set("setSlotMs", ms),
+    pause: () => set("pause"),
+    resume: () => set("resume"),
+    jump: (slots) => set("jump", slots),
+    drop: (count) => set("drop", count),
+    hold: (slots) => set("hold", slots),
+    delay: (methods, ms) => set("delay", methods, ms),
+    fail: (methods, times, how) => set("fail", methods, times, how),
+    rollback: async (slots) => (await turn("rollback", slots)) as string[],
   };
 }
+
+const methodNotFound = -32601;
+
+const hasCode = (error: unknown, code: number): boolean =>
+  typeof error === "object" && error !== null && "code" in error && error.code === code;

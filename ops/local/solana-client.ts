@@ -1,0 +1,96 @@
+import { base58 } from "@scure/base";
+import {
+  Connection,
+  Keypair,
+  LAMPORTS_PER_SOL,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+  type TransactionInstruction,
+} from "@solana/web3.js";
+import { waitUntil } from "./wait.ts";
+
+/** A key pair as the stack file and the tests hand it around; the secret is base58 of 64 bytes, as wallets export it. */
+export type SolanaKey = { address: string; secretKey: string };
+
+/** A Solana, the local one or any other, and an account on it that pays for what is set up. */
+export type SolanaClient = {
+  url: string;
+  connection: Connection;
+  /** Pays fees and rent, and is every authority of the mints it makes. */
+  operator: Keypair;
+};
+
+/** SOL of the operator: rent and fees of some ten thousand token accounts. */
+const operatorSol = 100;
+
+/** Opens a Solana with a new operator, whose SOL comes from the network's faucet. */
+export async function openSolana(url: string): Promise<SolanaClient> {
+  const connection = new Connection(url, { commitment: "confirmed", disableRetryOnRateLimit: true });
+  const operator = Keypair.generate();
+  const signature = await connection.requestAirdrop(operator.publicKey, operatorSol * LAMPORTS_PER_SOL);
+  await waitLanded(connection, [signature]);
+  return { url, connection, operator };
+}
+
+export function newSolanaKey(): SolanaKey {
+  const pair = Keypair.generate();
+  return { address: pair.publicKey.toBase58(), secretKey: base58.encode(pair.secretKey) };
+}
+
+export const keypairOf = ({ secretKey }: SolanaKey): Keypair => Keypair.fromSecretKey(base58.decode(secretKey));
+
+/** One transaction of the operator's: what it does, and who signs besides. */
+export type Work = { instructions: TransactionInstruction[]; signers?: Keypair[] };
+
+/** Sends these transactions side by side and returns their signatures when all are confirmed. */
+export async function sendAll({ connection, operator }: SolanaClient, work: readonly Work[]): Promise<string[]> {
+  const recent = await connection.getLatestBlockhash();
+  const sending = work.map(({ instructions, signers = [] }) => {
+    const transaction = new Transaction({ feePayer: operator.publicKey, ...recent }).add(...instructions);
+    transaction.sign(operator, ...signers);
+    return connection.sendRawTransaction(transaction.serialize());
+  });
+  const signatures = await Promise.all(sending);
+  await waitLanded(connection, signatures);
+  return signatures;
+}
+
+/** Returns when all of them are confirmed, and throws when one has failed. */
+async function waitLanded(connection: Connection, signatures: readonly string[]): Promise<void> {
+  let open = [...signatures];
+  const look = async (): Promise<boolean> => {
+    const some = open.slice(0, 256);
+    const { value } = await connection.getSignatureStatuses(some);
+    const done = some.filter((signature, index) => {
+      const status = value[index];
+      if (status?.err) throw new Error(`${signature} failed: ${JSON.stringify(status.err)}`);
+      return status?.confirmationStatus === "confirmed" || status?.confirmationStatus === "finalized";
+    });
+    open = open.filter((signature) => !done.includes(signature));
+    return open.length === 0;
+  };
+  await waitUntil("transactions that set Solana up are confirmed", look, { withinMs: 60_000, everyMs: 50 });
+}
+
+/** Gives each account so much SOL of the operator's. Buyers need none: who pays for a payment is the relayer. */
+export async function fundSol(
+  client: SolanaClient,
+  owners: readonly string[],
+  lamports = 1_000_000_000n,
+): Promise<void> {
+  const fromPubkey = client.operator.publicKey;
+  const transfers = owners.map((owner) =>
+    SystemProgram.transfer({ fromPubkey, toPubkey: new PublicKey(owner), lamports }),
+  );
+  await sendAll(
+    client,
+    chunk(transfers, 15).map((instructions) => ({ instructions })),
+  );
+}
+
+/** Lists of at most so many. */
+export function chunk<T>(items: readonly T[], size: number): T[][] {
+  const count = Math.ceil(items.length / size);
+  return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size));
+}
