@@ -19,6 +19,11 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     reporters: ["default", "./test/support/last-line.ts"],
-    projects: [project("unit"), project("rooms", real), project("e2e", { ...real, testTimeout: 120_000 })],
+    projects: [
+      project("unit"),
+      project("rooms", real),
+      project("e2e", { ...real, testTimeout: 120_000 }),
+      project("browser", { ...real, testTimeout: 120_000 }),
+    ],
   },
 });

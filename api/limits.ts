@@ -6,13 +6,13 @@ import type { Metrics } from "../ops/metrics.ts";
 import { type Refusal, refuse } from "../payments/errors.ts";
 
 /** Whose requests are counted together. */
-export type LimitedBy = "address" | "key";
+export type LimitedBy = "address" | "key" | "payment";
 
 /** Counts a request; gives a refusal when there were too many, after putting the usual headers on the reply. */
 export type Limits = { [By in LimitedBy]: (who: string, reply: FastifyReply) => Promise<Refusal | undefined> };
 
 /** Requests a minute; 0 for no limit. */
-export type LimitSettings = { perAddress: number; perKey: number };
+export type LimitSettings = { perAddress: number; perKey: number; perPayment: number };
 
 const WINDOW_SECONDS = 60;
 /** A Redis that hangs must not hold a call: after this the process counts by itself, milliseconds. */
@@ -24,9 +24,13 @@ const REDIS_WITHIN_MS = 100;
  */
 export function createLimits(
   deps: { redis: Redis; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
-  { perAddress, perKey }: LimitSettings,
+  { perAddress, perKey, perPayment }: LimitSettings,
 ): Limits {
-  return { address: createLimit(deps, "address", perAddress), key: createLimit(deps, "key", perKey) };
+  return {
+    address: createLimit(deps, "address", perAddress),
+    key: createLimit(deps, "key", perKey),
+    payment: createLimit(deps, "payment", perPayment),
+  };
 }
 
 function createLimit(
@@ -67,7 +71,10 @@ function createLimit(
     if (!over) return undefined;
     metrics.rateLimited.inc({ by });
     reply.header("retry-after", seconds);
-    return refuse("rate_limited", `more than ${points} requests a minute from one ${by}; again in ${seconds} s`);
+    return refuse(
+      "rate_limited",
+      `more than ${points} requests a minute ${by === "payment" ? "for" : "from"} one ${by}; again in ${seconds} s`,
+    );
   };
 }
 

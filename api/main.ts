@@ -79,7 +79,11 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
 
   const limits = createLimits(
     { redis, prefix: config.REDIS_PREFIX, metrics },
-    { perAddress: config.RATE_LIMIT_PER_ADDRESS, perKey: config.RATE_LIMIT_PER_KEY },
+    {
+      perAddress: config.RATE_LIMIT_PER_ADDRESS,
+      perKey: config.RATE_LIMIT_PER_KEY,
+      perPayment: config.RATE_LIMIT_PER_PAYMENT,
+    },
   );
   const collectedDataMs = config.COLLECTED_DATA_DAYS * 24 * 60 * 60_000;
   const rules = { limits, collectedDataMs, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };

@@ -30,6 +30,18 @@ export async function pollStatus(
   });
 }
 
+/** Waits until a payment is past a version of its state, or `ms` are over; looks first, so that nothing is missed. */
+export async function waitForNews(
+  deps: ApiDeps,
+  query: PaymentQuery,
+  { after, ...hold }: Hold & { after: number; ms: number },
+): Promise<void> {
+  await watchPayment(deps, query.paymentId, hold, async (watch) => {
+    const first = await findStatus(deps, query);
+    if (first.ok && first.value.stateVersion <= after) await awaitChange(watch, first.value);
+  });
+}
+
 /**
  * Takes a confirm and waits for its verdict: `maxPollMs`, or two seconds. A refused one is `invalid_params` with the
  * reason; anything else is answered with the present status, also when there is no verdict yet.

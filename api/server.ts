@@ -1,4 +1,5 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
+import { serveCheckout } from "./checkout/serve.ts";
 import { closeUnusedConnections } from "./connections.ts";
 import { allowGatewayOrigins } from "./cors.ts";
 import type { ApiDeps } from "./deps.ts";
@@ -48,6 +49,7 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
   allowGatewayOrigins(app);
   serveOperations(app, deps);
   serveLogos(app, deps);
+  serveCheckout(app, deps);
   serveDocs(app, deps.publicUrl);
   return app;
 }

@@ -24,6 +24,11 @@ export async function findPayment(
   return isTheirs ? row : undefined;
 }
 
+/** A payment of either mode, for whoever knows its id. */
+export async function findPaymentOfAnyMode(db: Db, id: string): Promise<PaymentWithMerchant | undefined> {
+  return readWithMerchant(db, id);
+}
+
 /** Calls of the same moment share a statement: every poll and every confirm asks for a payment. */
 const readWithMerchant = statementTogether(async (db: Db, ids: readonly string[]) => {
   const rows: PaymentWithMerchant[] = await db

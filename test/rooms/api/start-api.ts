@@ -10,6 +10,7 @@ import { moveRows } from "../../../db/moves.ts";
 import { openDb } from "../../../db/open.ts";
 import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode } from "../../../db/tables.ts";
+import { freePort } from "../../../ops/local/ports.ts";
 import { createLog } from "../../../ops/log.ts";
 import { readLogFields, withLogFields } from "../../../ops/log-context.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
@@ -72,10 +73,12 @@ export type StartOptions = {
   /** A database that another api serves too; one of its own when unset. */
   databaseUrl?: string;
   /** Requests a minute; without limit when unset. */
-  limits?: LimitSettings;
+  limits?: Partial<LimitSettings>;
   trustedProxies?: string[];
   /** A prefix whose counts another api shares. */
   redisPrefix?: string;
+  /** Serves under the address that it listens on, for browsers; otherwise under `publicUrl`. */
+  ownUrl?: boolean;
   /** How servers that callers name are asked; any address when unset. */
   outward?: Outward;
 };
@@ -110,8 +113,12 @@ export async function startApi(options: StartOptions = {}) {
   const said = { ring, announce, screeningList, log, metrics };
   const deps = { db, chains, networks, ...said, ...kept, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
-  const limits = createLimits({ redis, prefix: place.prefix, metrics }, options.limits ?? { perAddress: 0, perKey: 0 });
+  const limits = createLimits(
+    { redis, prefix: place.prefix, metrics },
+    { perAddress: 0, perKey: 0, perPayment: 0, ...options.limits },
+  );
   const inContext = withLogFields;
+  const port = options.ownUrl ? await freePort() : 0;
   await listen(subscriber, place.prefix, waiters.wake);
   const app = buildServer({
     ...deps,
@@ -120,9 +127,9 @@ export async function startApi(options: StartOptions = {}) {
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
-    publicUrl,
+    publicUrl: options.ownUrl ? `http://127.0.0.1:${port}` : publicUrl,
   });
-  await app.listen({ host: "127.0.0.1", port: 0 });
+  await app.listen({ host: "127.0.0.1", port });
   atEnd(async () => {
     await app.close();
     waiters.close();

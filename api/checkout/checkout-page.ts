@@ -1,0 +1,219 @@
+import type { CheckoutView, Way } from "../../payments/checkout.ts";
+import { toLogoUrl, toPaymentLink } from "../answers.ts";
+import { testConsole } from "./console.ts";
+import { type Html, html } from "./html.ts";
+import { fill, type Language } from "./languages.ts";
+import { layout, type Theme } from "./layout.ts";
+import { endMark, waitMark } from "./marks.ts";
+import { toNews } from "./news.ts";
+import { qrCode } from "./qr.ts";
+import { type CheckoutData, scriptTexts } from "./script-data.ts";
+import type { Texts } from "./texts/en.ts";
+import { phrase, writeMoney, writeTime } from "./words.ts";
+
+/** How long a network may take before the buyer is told that he need not wait, milliseconds. */
+const PATIENCE_MS = 30_000;
+
+export type CheckoutPage = {
+  view: CheckoutView;
+  ways: readonly Way[];
+  language: Language;
+  publicUrl: string;
+  theme: Theme;
+  /** The buyer without script has asked for a page that loads itself again. */
+  refresh: boolean;
+  /** Where an app wants its buyer back: a scheme of its own, never the web. */
+  appUrl: string | undefined;
+};
+
+type Words = { t: Texts; shop: string; amount: string; ways: string };
+type Page = CheckoutPage & { words: Words; say: (text: string) => Html; link: string; base: string };
+
+/** The checkout page of a payment in its present state; its script turns it into the others. */
+export function checkoutPage(asked: CheckoutPage): Html {
+  const { view, language, publicUrl, ways } = asked;
+  const values = {
+    shop: view.merchant.name,
+    amount: writeMoney(view.amount, language),
+    ways: listWords(ways, language),
+  };
+  const words = { t: language.texts, ...values };
+  const base = new URL(publicUrl).pathname.replace(/\/$/, "");
+  const link = toPaymentLink(publicUrl, view.paymentId);
+  const page: Page = { ...asked, words, say: (text) => phrase(text, values), link, base };
+  return layout({
+    language,
+    base,
+    theme: asked.theme,
+    title: `${titles(words)[view.state]} – ${words.shop}`,
+    inLanguage: (tag) => addressOf(page, { lang: tag }),
+    head: refreshing(page) ? html`<noscript><meta http-equiv="refresh" content="10"></noscript>` : undefined,
+    script: { name: "checkout", data: toScript(page) },
+    body: html`
+      ${view.mode === "test" && html`<p class="banner">${words.t.testBanner}</p>`}
+      <main class="card">
+      ${shopLine(page)}
+      ${paySection(page)}
+      ${processingSection(page)}
+      ${endSection(page, "succeeded", words.t.succeededTitle, words.t.succeededText)}
+      ${endSection(page, "failed", words.t.failedTitle, words.t.failedText)}
+      ${endSection(page, "expired", words.t.expiredTitle, words.t.expiredText)}
+      ${endSection(page, "cancelled", words.t.cancelledTitle, words.t.cancelledText)}
+      ${wayBack(page)}
+      ${facts(page)}
+      <p id="said" class="unseen" role="status" aria-live="polite" aria-atomic="true"></p>
+      </main>
+      ${view.mode === "test" && testConsole(words.t, view.state)}`,
+  });
+}
+
+/** `USDC on Base or USDT on Ethereum`, in the buyer's language. */
+function listWords(ways: readonly Way[], { tag, texts }: Language): string {
+  const items = ways.map(({ symbol, network }) => fill(texts.optionOn, { amount: symbol, network }));
+  return new Intl.ListFormat(tag, { type: "disjunction" }).format([...new Set(items)]);
+}
+
+const titles = ({ t, amount }: Words) => ({
+  requires_action: fill(t.payTitle, { amount }),
+  processing: t.processingTitle,
+  succeeded: t.succeededTitle,
+  failed: t.failedTitle,
+  expired: t.expiredTitle,
+  cancelled: t.cancelledTitle,
+});
+
+function addressOf({ base, view, appUrl, theme, language }: Page, more: Record<string, string>): string {
+  const query = new URLSearchParams({ pid: view.paymentId, lang: language.tag });
+  if (appUrl) query.set("returnUrl", appUrl);
+  if (theme) query.set("theme", theme);
+  for (const [name, value] of Object.entries(more)) query.set(name, value);
+  return `${base}/?${query}`;
+}
+
+const refreshing = ({ refresh, view }: Page): boolean => refresh && !view.isFinal;
+const hiddenUnless = (shown: boolean): Html => (shown ? html`` : html` hidden`);
+
+function shopLine({ view, publicUrl, words }: Page): Html {
+  const { logoId } = view.merchant;
+  const logo =
+    logoId && html`<img src="${new URL(toLogoUrl(publicUrl, logoId)).pathname}" alt="" width="48" height="48">`;
+  const isAsking = view.state === "requires_action";
+  return html`<div class="shop">${logo}<p><bdi>${words.shop}</bdi></p><p id="sum"${hiddenUnless(!isAsking)}><bdi>${words.amount}</bdi></p></div>`;
+}
+
+function paySection(page: Page): Html {
+  const { view, words, say, link } = page;
+  const { t } = words;
+  return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(view.state === "requires_action")}>
+    <h1 id="pay-title" tabindex="-1">${say(t.payTo)}</h1>
+    <p>${say(t.payableWith)} ${t.nothingCharged}</p>
+    <p>${t.timeLeft}: <span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span></p>
+    ${withoutScript(page)}
+    ${openInWallets(page)}
+    <div class="script"><h2>${t.walletHere}</h2>
+    <div id="pay"><p id="searching" class="soft step">${t.searching}</p><ul id="wallets" class="stack wallets" hidden></ul>
+    <p id="step" class="step" hidden></p><div id="choices" class="stack" hidden></div><p id="problem" class="bad strong" role="alert" hidden></p></div></div>
+    <h2>${t.walletApp}</h2>
+    <p>${t.scan}</p>
+    ${qrCode(link, t.qrName)}
+    <label for="link">${t.linkLabel}</label>
+    <div class="link"><input id="link" dir="ltr" readonly value="${link}"><button type="button" id="copy" class="script">${t.copy}</button></div>
+    <details><summary>${t.newHere}</summary><p>${say(t.newHereText)}</p></details>
+  </section>`;
+}
+
+/** Phones' browsers know no wallets, but wallets have browsers: plain links, there before anybody taps. */
+function openInWallets({ words, link, ways }: Page): Html {
+  const { t } = words;
+  const { host, origin } = new URL(link);
+  const wallets = [
+    { wallet: "MetaMask", family: "eip155:", href: `https://link.metamask.io/dapp/${link.slice(link.indexOf(host))}` },
+    {
+      wallet: "Phantom",
+      family: "solana:",
+      href: `https://phantom.app/ul/browse/${encodeURIComponent(link)}?ref=${encodeURIComponent(origin)}`,
+    },
+  ].filter(({ family }) => ways.some(({ chain }) => chain.startsWith(family)));
+  if (wallets.length === 0) return html``;
+  return html`<div class="phone"><h2>${t.onThisPhone}</h2><ul class="stack">${wallets.map(
+    ({ wallet, href }) =>
+      html`<li><a class="button main wide" href="${href}" rel="noreferrer">${fill(t.openIn, { wallet })}</a></li>`,
+  )}</ul></div>`;
+}
+
+function withoutScript(page: Page): Html {
+  const { t } = page.words;
+  const always = refreshing(page)
+    ? html`<a class="plain" href="${addressOf(page, {})}">${t.checkOnce}</a>`
+    : html`<a class="plain" href="${addressOf(page, { refresh: "1" })}">${t.checkAlways}</a>`;
+  return html`<noscript><p>${t.noScript} <a class="plain" href="${addressOf(page, {})}">${t.checkAgain}</a> ${always}</p></noscript>`;
+}
+
+function processingSection(page: Page): Html {
+  const { view, words, say } = page;
+  const { t } = words;
+  const isLong = view.state === "processing" && view.sinceMs >= PATIENCE_MS;
+  return html`<section id="processing" aria-labelledby="processing-title"${hiddenUnless(view.state === "processing")}>
+    ${waitMark}<h1 id="processing-title" tabindex="-1">${t.processingTitle}</h1>
+    <p>${t.processingText}</p>
+    <p id="may-close"${hiddenUnless(isLong)}>${say(t.mayClose)}</p>
+    ${withoutScript(page)}
+  </section>`;
+}
+
+type End = "succeeded" | "failed" | "expired" | "cancelled";
+
+function endSection({ view, words, say }: Page, state: End, title: string, text: string): Html {
+  const { t } = words;
+  // Whether money moved comes first: it is what a buyer is afraid of.
+  const money =
+    state !== "succeeded" &&
+    html`<p class="strong" data-money="none"${hiddenUnless(view.money !== "unclear")}>${t.moneyNone}</p>
+    <p class="strong" data-money="unclear"${hiddenUnless(view.money === "unclear")}>${say(t.moneyUnclear)}</p>`;
+  return html`<section id="${state}" aria-labelledby="${state}-title"${hiddenUnless(view.state === state)}>
+    ${endMark(state)}<h1 id="${state}-title" tabindex="-1">${title}</h1>${money}
+    <p>${say(text)}</p>
+  </section>`;
+}
+
+/** How the buyer gets back to the shop: by himself, or after a countdown that can be switched off at any time. */
+function wayBack({ view, words, say, appUrl }: Page): Html {
+  const { t } = words;
+  const back = view.returnUrl
+    ? html`<a id="back" class="button main wide" href="${view.returnUrl}" rel="noreferrer"><span>${say(t.backToShop)}</span></a>`
+    : html`<a id="back" class="button main wide" hidden><span>${say(t.backToShop)}</span></a>`;
+  const app = appUrl && html`<a class="button wide" href="${appUrl}">${t.backToApp}</a>`;
+  return html`
+    ${view.returns && html`<label id="auto-label" class="check script"${hiddenUnless(!view.isFinal)}><input type="checkbox" id="auto" checked autocomplete="off"> <span>${say(t.goBackAuto)}</span></label>`}
+    <div id="end" class="stack"${hiddenUnless(view.isFinal)}>
+    <p id="leaving" hidden><span id="leaving-text"></span></p>
+    <button type="button" id="stay" class="wide" hidden>${t.stay}</button>
+    ${back}${app}
+    <p id="can-close"${hiddenUnless(view.returnUrl === null)}>${t.canClose}</p></div>`;
+}
+
+function facts({ view, words }: Page): Html {
+  const { t } = words;
+  const reference = view.referenceId && html`<dt>${t.reference}</dt><dd><bdi>${view.referenceId}</bdi></dd>`;
+  const transaction = html`<dt data-tx${hiddenUnless(view.info !== null)}>${t.transaction}</dt><dd data-tx${hiddenUnless(view.info !== null)}><bdi id="tx">${view.info?.txId}</bdi></dd>`;
+  return html`<details><summary>${t.details}</summary><dl>${reference}<dt>${t.paymentNumber}</dt><dd><bdi>${view.paymentId}</bdi></dd>${transaction}</dl></details>`;
+}
+
+/** What the script is told. */
+function toScript(page: Page): CheckoutData {
+  const { view, words, base, language, ways } = page;
+  const { t, ...values } = words;
+  const texts = Object.fromEntries(scriptTexts.map((name) => [name, t[name]]));
+  return {
+    ...toNews(view),
+    base: `${base}/checkout/${view.paymentId}`,
+    language: language.tag,
+    sinceMs: view.sinceMs,
+    patienceMs: PATIENCE_MS,
+    values,
+    titles: titles(words),
+    // Each network once, in the order of the operator's file.
+    networks: [...new Map(ways.map(({ chain, network }) => [chain, network]))],
+    texts: texts as CheckoutData["texts"],
+  };
+}

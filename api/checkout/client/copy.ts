@@ -1,0 +1,25 @@
+import { announce, byId, words } from "./page.ts";
+
+/** Copies the payment link; where the browser does not allow it, the link is selected for the buyer to copy. */
+export function offerCopy(): void {
+  const [link, copy] = [byId<HTMLInputElement>("link"), byId<HTMLButtonElement>("copy")];
+  const text = copy.textContent ?? "";
+  const say = (told: string): void => {
+    copy.textContent = told;
+    announce(told);
+    setTimeout(() => {
+      copy.textContent = text;
+    }, 3_000);
+  };
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(link.value);
+      say(words("copied"));
+    } catch {
+      link.focus();
+      link.select();
+      // The old way works where the new one is not allowed, such as in web views.
+      say(words(document.execCommand("copy") ? "copied" : "copyFailed"));
+    }
+  });
+}

@@ -1,0 +1,49 @@
+import { byId, show, words } from "./page.ts";
+
+/** As the specification has it, milliseconds. */
+const COUNTDOWN_MS = 3_000;
+
+/** Counts down and leaves for the shop, unless the buyer has switched that off before or stops it now. */
+export function leaveFor(url: string): void {
+  const back = byId<HTMLAnchorElement>("back");
+  back.href = url;
+  back.hidden = false;
+  byId("can-close").hidden = true;
+  const isWanted = (document.getElementById("auto") as HTMLInputElement | null)?.checked ?? false;
+  // Who came back on purpose is not sent away again.
+  const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+  if (!isWanted || navigation?.type === "back_forward") return;
+
+  const [leaving, stay] = [byId("leaving"), byId<HTMLButtonElement>("stay")];
+  const end = performance.now() + COUNTDOWN_MS;
+  const tick = (): void => {
+    const left = end - performance.now();
+    show(byId("leaving-text"), words("leaving", { seconds: Math.max(1, Math.ceil(left / 1_000)) }));
+    if (left > 0) return;
+    stop();
+    // The page gives its place in the history up: Back from the shop leads to before it.
+    location.replace(url);
+  };
+  const timer = setInterval(tick, 100);
+  const stop = (): void => {
+    clearInterval(timer);
+    removeEventListener("keydown", onKey);
+    removeEventListener("pagehide", stop);
+    stay.hidden = true;
+  };
+  const remain = (): void => {
+    const hadFocus = document.activeElement === stay;
+    stop();
+    show(byId("leaving-text"), words("staying"));
+    if (hadFocus) back.focus();
+  };
+  const onKey = ({ key }: KeyboardEvent): void => {
+    if (key === "Escape") remain();
+  };
+  addEventListener("keydown", onKey);
+  addEventListener("pagehide", stop);
+  stay.addEventListener("click", remain);
+  leaving.hidden = false;
+  stay.hidden = false;
+  tick();
+}

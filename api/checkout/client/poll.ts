@@ -1,0 +1,54 @@
+import type { News } from "../script-data.ts";
+import { ask } from "./page.ts";
+
+/** Longer than the server holds an answer: whatever has not come by then never will, milliseconds. */
+const GIVE_UP_MS = 32_000;
+/** Wait after a failure: soon enough to be right within two seconds, milliseconds. */
+const AGAIN_MS = 1_000;
+/** Browsers tell of one return in several events; they are one question, milliseconds. */
+const TOGETHER_MS = 250;
+
+/**
+ * Asks where the payment stands until it is final: the server answers when that changes. A page that comes back (from
+ * the background, from being frozen, from being offline) does not wait for a question that may be dead; it asks anew.
+ * @param version of what is shown
+ */
+export function follow(version: () => number, tell: (news: News) => void): { askNow: () => void } {
+  let controller = new AbortController();
+  let began = 0;
+  let wake: (() => void) | undefined;
+  let isFinal = false;
+
+  async function loop(): Promise<void> {
+    while (!isFinal) {
+      controller = new AbortController();
+      began = performance.now();
+      const { signal } = controller;
+      const timer = setTimeout(() => controller.abort(), GIVE_UP_MS);
+      try {
+        const news = await ask<News>(`/status?version=${version()}`, { signal });
+        isFinal = news.isFinal;
+        tell(news);
+      } catch {
+        // Away, busy or being restarted: what is shown stays, and was true when it was shown.
+        if (!signal.aborted) await pause();
+      }
+      clearTimeout(timer);
+    }
+  }
+  const pause = (): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
+      setTimeout(resolve, AGAIN_MS + Math.random() * 500);
+    });
+  const askNow = (): void => {
+    if (performance.now() - began < TOGETHER_MS) return;
+    wake?.();
+    controller.abort();
+  };
+  for (const event of ["pageshow", "focus", "online"]) addEventListener(event, askNow);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && askNow());
+  document.addEventListener("resume", askNow);
+  void loop();
+  return { askNow };
+}

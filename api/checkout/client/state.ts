@@ -1,0 +1,85 @@
+import type { News, ScriptText, Status } from "../script-data.ts";
+import { tellApp } from "./app.ts";
+import { startClock } from "./clock.ts";
+import { leaveFor } from "./leave.ts";
+import { announce, byId, data, words } from "./page.ts";
+
+const sections: readonly Status[] = ["requires_action", "processing", "succeeded", "failed", "expired", "cancelled"];
+const said: Record<Exclude<Status, "requires_action">, ScriptText[]> = {
+  processing: ["processingTitle", "processingText"],
+  succeeded: ["succeededTitle"],
+  failed: ["failedTitle"],
+  expired: ["expiredTitle"],
+  cancelled: ["cancelledTitle"],
+};
+
+let shown: News = data;
+const listeners: ((news: News) => void)[] = [];
+
+export const version = (): number => shown.version;
+export const status = (): Status => shown.status;
+
+/** Is called with every change of state. */
+export const onChange = (listener: (news: News) => void): void => void listeners.push(listener);
+
+/** Shows what is true at the first sight; the server has written it, so nothing moves. */
+export function begin(over: () => void): void {
+  clock = startClock(over);
+  const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+  if (data.status === "requires_action") clock.set(data.leftMs, navigation?.responseStart ?? 0);
+  if (data.status === "processing") calmDown(data.patienceMs - data.sinceMs);
+  if (data.isFinal) finish(data);
+}
+let clock: ReturnType<typeof startClock>;
+
+/** Shows news, if they are any: an answer may be older than what is shown. */
+export function apply(news: News): void {
+  if (news.version < shown.version) return;
+  if (news.status === "requires_action") clock.set(news.leftMs, performance.now());
+  if (news.version === shown.version) return;
+  const before = shown.status;
+  shown = news;
+  if (news.status === before) return;
+
+  if (news.status !== "requires_action") clock.stop();
+  for (const section of sections) byId(section).hidden = section !== news.status;
+  // What is to be paid stands in the title of the first section.
+  byId("sum").hidden = news.status === "requires_action";
+  for (const line of document.querySelectorAll<HTMLElement>("[data-money]"))
+    line.hidden = (line.dataset.money === "unclear") !== (news.money === "unclear");
+  document.title = `${data.titles[news.status]} – ${data.values.shop}`;
+  if (news.status === "processing") calmDown(data.patienceMs);
+  if (news.isFinal) finish(news);
+  tellNews(news);
+  for (const listener of listeners) listener(news);
+}
+
+/** The result takes the focus, so that keyboards and screen readers are where the news is. */
+function tellNews({ status, money }: News): void {
+  if (status === "requires_action") return;
+  const isLost = status === "failed" || status === "expired" || status === "cancelled";
+  const lines = isLost ? [...said[status], money === "unclear" ? "moneyUnclear" : "moneyNone"] : said[status];
+  announce(lines.map((line) => words(line as ScriptText)).join(" "));
+  byId(`${status}-title`).focus({ preventScroll: true });
+  scrollTo({ top: 0 });
+}
+
+function finish(news: News): void {
+  const label = document.getElementById("auto-label");
+  if (label) label.hidden = true;
+  byId("end").hidden = false;
+  byId("tx").textContent = news.txId;
+  for (const line of document.querySelectorAll<HTMLElement>("[data-tx]")) line.hidden = news.txId === null;
+  tellApp(news.status === "succeeded", data.titles[news.status]);
+  if (news.returnUrl) leaveFor(news.returnUrl);
+}
+
+/** A slow network is no reason to stay, nor to pay again. */
+function calmDown(afterMs: number): void {
+  setTimeout(
+    () => {
+      byId("may-close").hidden = false;
+    },
+    Math.max(0, afterMs),
+  );
+}

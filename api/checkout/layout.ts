@@ -1,0 +1,59 @@
+import { assets } from "./assets.ts";
+import { dataElement, type Html, html } from "./html.ts";
+import { type Language, languages } from "./languages.ts";
+import { styleElement } from "./style.ts";
+
+export type Theme = "light" | "dark" | undefined;
+
+type Layout = {
+  language: Language;
+  title: string;
+  /** The path before every path of ours; empty where the service has a host of its own. */
+  base: string;
+  theme?: Theme;
+  /** This page's address with another language. */
+  inLanguage: (tag: string) => string;
+  head?: Html | undefined;
+  /** The page's script and what it is told. */
+  script?: { name: keyof typeof assets; data: object } | undefined;
+  body: Html;
+};
+
+/** A whole document. It asks for nothing but itself, its one script and the shop's logo. */
+export function layout({ language, title, base, theme, inLanguage, head, script, body }: Layout): Html {
+  return html`<!doctype html>
+    <html lang="${language.tag}" dir="${language.dir}"${theme ? html` data-theme="${theme}"` : ""}>
+    <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>${title}</title>
+    ${styleElement}
+    ${script && html`<script type="module" src="${base}/assets/${assets[script.name].file}" integrity="${assets[script.name].integrity}"></script>`}
+    ${head}
+    </head>
+    <body>
+    <div class="page">
+    ${body}
+    ${languageList(language, inLanguage)}
+    </div>
+    ${script && dataElement("data", script.data)}
+    </body>
+    </html>`;
+}
+
+function languageList(present: Language, inLanguage: (tag: string) => string): Html {
+  const items = languages.map(({ tag, dir, texts }) => {
+    const current = tag === present.tag ? html` aria-current="true"` : "";
+    return html`<li><a href="${inLanguage(tag)}" lang="${tag}" dir="${dir}" hreflang="${tag}"${current}>${texts.languageName}</a></li>`;
+  });
+  return html`<footer><nav aria-label="${present.texts.language}"><details><summary>${present.texts.language}: ${present.texts.languageName}</summary><ul>${items}</ul></details></nav></footer>`;
+}
+
+/** A page that says one thing: a link that leads nowhere, too many requests, trouble of ours. */
+export function plainPage(
+  at: Pick<Layout, "language" | "base" | "inLanguage">,
+  words: { title: string; text: string },
+): Html {
+  const body = html`<main class="card"><h1>${words.title}</h1><p>${words.text}</p></main>`;
+  return layout({ ...at, title: words.title, body });
+}

@@ -1,0 +1,90 @@
+/** What pages tell their scripts. Types only: the scripts' own type check reads this file too. */
+
+export type Status = "requires_action" | "processing" | "succeeded" | "failed" | "expired" | "cancelled";
+
+/** Where a payment stands: told at first and with every change. Of this payment, and nothing else. */
+export type News = {
+  status: Status;
+  isFinal: boolean;
+  /** Grows with every change. */
+  version: number;
+  money: "none" | "underway" | "moved" | "unclear";
+  /** Until the deadline, milliseconds. */
+  leftMs: number;
+  /** Where the page leaves to; null while the payment goes on, and for who is sent nowhere. */
+  returnUrl: string | null;
+  txId: string | null;
+};
+
+/** Texts that appear only while the script runs. */
+export const scriptTexts = [
+  "searching",
+  "noWalletHere",
+  "copied",
+  "copyFailed",
+  "left120",
+  "left60",
+  "left20",
+  "connecting",
+  "loading",
+  "choose",
+  "optionOn",
+  "payNow",
+  "otherWallet",
+  "tryAgain",
+  "needsData",
+  "giveData",
+  "switching",
+  "approve",
+  "approveStep",
+  "waitingStep",
+  "handingIn",
+  "declined",
+  "answerOpen",
+  "wrongNetwork",
+  "noOption",
+  "notServed",
+  "walletFailed",
+  "refused",
+  "notReached",
+  "sentUnclear",
+  "alreadyPaying",
+  "processingTitle",
+  "processingText",
+  "mayClose",
+  "succeededTitle",
+  "failedTitle",
+  "expiredTitle",
+  "cancelledTitle",
+  "moneyNone",
+  "moneyUnclear",
+  "leaving",
+  "staying",
+] as const;
+
+export type ScriptText = (typeof scriptTexts)[number];
+
+export type CheckoutData = News & {
+  /** Path of the payment's own routes. */
+  base: string;
+  language: string;
+  /** Since the present state began, and how long it may take before the buyer is told that he need not wait. */
+  sinceMs: number;
+  patienceMs: number;
+  /** What stands in the texts' places. */
+  values: Record<string, string>;
+  titles: Record<Status, string>;
+  /** CAIP-2 and name of each network that can pay. */
+  networks: [string, string][];
+  texts: Record<ScriptText, string>;
+};
+
+export type CollectData = {
+  /** Where the form is sent. */
+  action: string;
+  optionId: string;
+  texts: Record<
+    "errorName" | "errorDob" | "errorCountry" | "errorAddress" | "errorTos" | "errorSave" | "dataDone" | "sendingData",
+    string
+  >;
+};

@@ -1,0 +1,34 @@
+import type { Money } from "../../payments/views.ts";
+import { Html, html } from "./html.ts";
+import type { Language } from "./languages.ts";
+
+/** A text with its places filled; each value keeps its own direction of writing, whatever stands around it. */
+export function phrase(text: string, values: Record<string, string>): Html {
+  const parts = text.split(/\{(\w+)\}/);
+  return new Html(
+    parts
+      .map((part, index) => (index % 2 === 0 ? html`${part}` : html`<bdi>${values[part] ?? ""}</bdi>`).markup)
+      .join(""),
+  );
+}
+
+/** An amount as people of a language write it. */
+export function writeMoney({ unit, value, display }: Money, { tag }: Language): string {
+  const digits = value.toString().padStart(display.decimals + 1, "0");
+  const cut = digits.length - display.decimals;
+  // As text: an amount may have more digits than a number can hold.
+  const decimal = `${digits.slice(0, cut)}.${digits.slice(cut)}` as Intl.StringNumericLiteral;
+  if (unit.startsWith("iso4217/"))
+    return new Intl.NumberFormat(tag, { style: "currency", currency: display.assetSymbol }).format(decimal);
+  const format = { minimumFractionDigits: Math.min(2, display.decimals), maximumFractionDigits: 20 };
+  return `${new Intl.NumberFormat(tag, format).format(decimal)} ${display.assetSymbol}`;
+}
+
+/** `4:07`: whole seconds, rounded down, so that nobody is promised one that is not there. */
+export function writeTime(ms: number): string {
+  const seconds = Math.floor(ms / 1_000);
+  const [minutes, hours] = [Math.floor(seconds / 60) % 60, Math.floor(seconds / 3_600)];
+  const two = (part: number): string => String(part).padStart(2, "0");
+  const rest = `${hours > 0 ? two(minutes) : minutes}:${two(seconds % 60)}`;
+  return hours > 0 ? `${hours}:${rest}` : rest;
+}

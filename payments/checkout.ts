@@ -1,0 +1,86 @@
+import { findPaymentOfAnyMode, type PaymentWithMerchant } from "../db/payments.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { toTokenAmount } from "./money.ts";
+import { toPaymentView } from "./read.ts";
+import { readTerms } from "./terms.ts";
+import type { PaymentView } from "./views.ts";
+
+/**
+ * What has become of the buyer's money. `none`: nothing was taken. `underway`: it may move at any moment. `moved`: it has
+ * arrived. `unclear`: the payment ended without it, but the buyer may have sent a transaction that we have not seen.
+ */
+export type BuyersMoney = "none" | "underway" | "moved" | "unclear";
+
+/** A payment as its buyer's page shows it. */
+export type CheckoutView = PaymentView & {
+  money: BuyersMoney;
+  /** Until the deadline, milliseconds; a duration, because a buyer's clock may be wrong. 0 when there is none any more. */
+  leftMs: number;
+  /** Since it came to its present state, milliseconds. */
+  sinceMs: number;
+  /** True when the page leaves for the shop at the end. */
+  returns: boolean;
+  /** Where it leaves to, once the payment is final: what the merchant stored, with `payment_id`. */
+  returnUrl: string | null;
+};
+
+/** One asset that can pay a payment. */
+export type Way = { chain: string; network: string; symbol: string };
+
+type Deps = Pick<PaymentDeps, "db" | "chains" | "now">;
+
+/**
+ * A payment for whoever has its link: 128 random bits that only merchant and buyer know stand for a key, and decide the
+ * mode too. Refuses with `payment_not_found`.
+ */
+export async function findCheckout(deps: Deps, paymentId: string): Promise<Result<CheckoutView>> {
+  const row = await findPaymentOfAnyMode(deps.db, paymentId);
+  if (!row) return refuse("payment_not_found", "no such payment");
+  const view = toPaymentView(deps, row);
+  const now = deps.now().getTime();
+  return done({
+    ...view,
+    money: await findMoney(deps, row),
+    leftMs: row.state === "requires_action" ? Math.max(0, row.expires_at.getTime() - now) : 0,
+    sinceMs: Math.max(0, now - row.updated_at.getTime()),
+    returns: row.checkout !== null,
+    returnUrl: view.isFinal ? toReturnUrl(row) : null,
+  });
+}
+
+async function findMoney({ db }: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
+  if (row.state === "succeeded") return "moved";
+  if (row.state === "processing") return "underway";
+  if (row.state === "requires_action" || row.mode === "test") return "none";
+  // What a buyer signed for us cannot move once a payment has ended; what he sends himself can.
+  const push = await db
+    .selectFrom("payment_option")
+    .select("id")
+    .where("payment_id", "=", row.id)
+    .where("kind", "=", "push")
+    .executeTakeFirst();
+  return push ? "unclear" : "none";
+}
+
+/** Never a success for one that failed, and a query that the merchant's URL has already survives. */
+function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | null {
+  const url = checkout && URL.parse(state === "succeeded" ? checkout.successUrl : checkout.errorUrl);
+  if (url?.protocol !== "https:") return null;
+  url.searchParams.set("payment_id", id);
+  return url.href;
+}
+
+/** With what a payment can be paid, whatever its buyer holds. Refuses with `payment_not_found`. */
+export async function listWays(deps: Deps, paymentId: string): Promise<Result<Way[]>> {
+  const payment = await findPaymentOfAnyMode(deps.db, paymentId);
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  const { settled } = await readTerms(deps.db, payment);
+  return done(
+    [...deps.chains.values()].flatMap(({ chain, network, tokens }) =>
+      [...tokens.values()]
+        .filter((token) => settled.has(token.asset) && toTokenAmount(payment, token) !== undefined)
+        .map(({ symbol }) => ({ chain, network: network.name, symbol })),
+    ),
+  );
+}

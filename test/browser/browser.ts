@@ -1,0 +1,53 @@
+import { existsSync } from "node:fs";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { atEnd } from "../support/at-end.ts";
+
+const places = [process.env.CHROMIUM ?? "", "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+let launched: Promise<Browser> | undefined;
+
+/** A browser for the file. Throws one sentence where there is none: a page that nobody has looked at is not tested. */
+export function openBrowser(): Promise<Browser> {
+  launched ??= launch();
+  return launched;
+}
+
+async function launch(): Promise<Browser> {
+  const executablePath = places.find((place) => place !== "" && existsSync(place));
+  if (!executablePath)
+    throw new Error("no browser was found: install Debian's package chromium, or name another one in CHROMIUM");
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  atEnd(() => browser.close());
+  return browser;
+}
+
+/** What a page did that it must not do: told by the browser itself. */
+export type Misdeeds = { console: string[]; foreign: string[]; reports: string[] };
+
+export type Opened = { page: Page; context: BrowserContext; misdeeds: Misdeeds };
+
+/** A page of a context of its own; everything it asks for and complains of is written down. */
+export async function openPage(origin: string, options: BrowserContextOptions = {}): Promise<Opened> {
+  const browser = await openBrowser();
+  const context = await browser.newContext({ locale: "en-US", viewport: { width: 390, height: 844 }, ...options });
+  atEnd(() => context.close());
+  const page = await context.newPage();
+  const misdeeds: Misdeeds = { console: [], foreign: [], reports: [] };
+  // A request that failed because we took the server away is no fault of the page.
+  const isNetwork = (text: string): boolean => /Failed to load resource|net::ERR/.test(text);
+  page.on("console", (message) => {
+    const text = message.text();
+    if (/Content Security Policy|Trusted ?Type|TrustedHTML/i.test(text)) misdeeds.reports.push(text);
+    else if (message.type() === "error" && !isNetwork(text)) misdeeds.console.push(text);
+  });
+  page.on("pageerror", (error) => misdeeds.console.push(String(error)));
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (url.protocol.startsWith("http") && url.origin !== origin && request.resourceType() !== "document")
+      misdeeds.foreign.push(request.url());
+  });
+  return { page, context, misdeeds };
+}
+
+/** Nothing that `misdeeds` are. */
+export const none: Misdeeds = { console: [], foreign: [], reports: [] };

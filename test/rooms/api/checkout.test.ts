@@ -1,0 +1,204 @@
+import { expect, test } from "vitest";
+import { bring } from "../../browser/shop.ts";
+import { makeMerchant, makePayment, publicUrl, startApi } from "./start-api.ts";
+
+const api = await startApi();
+const merchant = await makeMerchant(api);
+const shop = {
+  successUrl: "https://shop.example.test/thanks?order=17#top",
+  errorUrl: "https://shop.example.test/sorry",
+};
+
+/** A page as a browser gets it. */
+async function open(path: string, headers: Record<string, string> = {}) {
+  const response = await fetch(`${api.url}${path}`, { headers });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+async function news(id: string, query = "") {
+  const answer = await api.get(`/checkout/${id}/status?${query}`);
+  return answer.body;
+}
+
+test("the page opens under each form of a payment link, and says what is to be paid to whom", async () => {
+  const id = await makePayment(api, merchant, { referenceId: "order-17" });
+  for (const path of [`/?pid=${id}`, `/${id}`, `//${id}/`]) {
+    const { status, text, headers } = await open(path);
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(text).toContain('<h1 id="pay-title" tabindex="-1">Pay <bdi>$5.00</bdi> to <bdi>Shop</bdi></h1>');
+    for (const said of ["order-17", id, `value="${publicUrl}/?pid=${id}"`, "Nothing has been charged yet."])
+      expect(text).toContain(said);
+  }
+});
+
+test.each(["/?pid=pay_0", "/?pid=", "/", `/pay_${"0".repeat(32)}`, "/?pid=%00", "/?pid=a&pid=b"])(
+  "a link that leads nowhere (%s) says so and nothing else",
+  async (path) => {
+    const { status, text } = await open(path);
+    expect(status).toBe(404);
+    expect(text).toContain("There is no payment under this link.");
+    expect(text).not.toContain("Shop</bdi>");
+  },
+);
+
+test("whatever a browser says of its languages, it gets a page", async () => {
+  const id = await makePayment(api, merchant);
+  for (const accepted of ["", "xx", ";;;q=,", "*", "en-US;q=zero", `${"de,".repeat(5_000)}`, "日本語"])
+    expect((await open(`/?pid=${id}`, { "accept-language": encodeURI(accepted).slice(0, 8_000) })).status).toBe(200);
+});
+
+test("names and references are text, never markup", async () => {
+  const evil = `</script><img src=x onerror="alert('1')">`;
+  const hostile = await makeMerchant(api);
+  await api.db.updateTable("merchant").set({ name: evil }).where("id", "=", hostile.merchantId).execute();
+  const id = await makePayment(api, hostile);
+  await api.db.updateTable("payment").set({ reference_id: evil }).where("id", "=", id).execute();
+  const { text } = await open(`/?pid=${id}`);
+  expect(text).not.toContain("<img");
+  expect(text.match(/<\/script>/g)).toHaveLength(2);
+  expect(text).toContain("&lt;/script&gt;&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;");
+});
+
+test("the target is what the merchant stored, with the payment's number in it, and only at the end", async () => {
+  const id = await makePayment(api, merchant, { checkout: shop });
+  expect(await news(id)).toMatchObject({ status: "requires_action", returnUrl: null });
+  await bring(api, id, "succeeded");
+  expect(await news(id)).toMatchObject({ returnUrl: `https://shop.example.test/thanks?order=17&payment_id=${id}#top` });
+  for (const state of ["failed", "expired", "cancelled"] as const) {
+    const other = await makePayment(api, merchant, { checkout: shop });
+    await bring(api, other, state);
+    expect(await news(other)).toMatchObject({ returnUrl: `https://shop.example.test/sorry?payment_id=${other}` });
+    const { text } = await open(`/?pid=${other}&successUrl=https://evil.test&errorUrl=https://evil.test`);
+    expect(text).not.toContain("evil.test");
+  }
+});
+
+test("with one bad address of the two nobody is sent anywhere", async () => {
+  const id = await makePayment(api, merchant, { checkout: { ...shop, errorUrl: "http://shop.example.test/sorry" } });
+  await bring(api, id, "succeeded");
+  expect(await news(id)).toMatchObject({ status: "succeeded", returnUrl: null });
+  expect((await open(`/?pid=${id}`)).text).toContain("You can close this page.");
+});
+
+test("only an app's own scheme becomes a way back to an app", async () => {
+  const id = await makePayment(api, merchant);
+  const back = async (url: string) => (await open(`/?pid=${id}&returnUrl=${encodeURIComponent(url)}`)).text;
+  expect(await back("mywallet://done?x=1")).toContain(`href="mywallet://done?x=1"`);
+  for (const url of [
+    "https://evil.test",
+    "javascript:alert(1)",
+    "JAVASCRIPT:alert(1)",
+    "data:text/html,x",
+    "//evil.test",
+  ])
+    expect(await back(url)).not.toContain("Back to the app");
+});
+
+test("a status is of this payment alone, and waits for news", async () => {
+  const id = await makePayment(api, merchant);
+  const first = await news(id);
+  expect(Object.keys(first).toSorted()).toEqual(
+    ["isFinal", "leftMs", "money", "returnUrl", "status", "txId", "version"].toSorted(),
+  );
+  const waiting = news(id, `version=${first.version}`);
+  await bring(api, id, "cancelled");
+  expect(await waiting).toMatchObject({ status: "cancelled", isFinal: true, leftMs: 0, money: "none" });
+  expect(await news(id, `version=${first.version}&maxPollMs=1`)).toMatchObject({ status: "cancelled" });
+});
+
+test("a payment nobody has is answered like one that never was", async () => {
+  for (const path of ["status", "options", "fetch", "confirm", "simulate"]) {
+    const method = path.startsWith("status") ? "GET" : "POST";
+    const answer = await api.ask(
+      method,
+      `/checkout/pay_${"0".repeat(32)}/${path}`,
+      method === "POST" ? { json: {} } : {},
+    );
+    expect(answer).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+  }
+});
+
+test("no other origin can read a page's routes", async () => {
+  const id = await makePayment(api, merchant);
+  const { headers } = await api.get(`/checkout/${id}/status`, { origin: "https://evil.test" });
+  expect(headers.has("access-control-allow-origin")).toBe(false);
+  expect(headers.get("cross-origin-resource-policy")).toBe("same-origin");
+});
+
+test("a test payment is driven by hand; a live one is not there to be driven", async () => {
+  const id = await makePayment(api, merchant);
+  const to = (payment: string, status: string) => api.post(`/checkout/${payment}/simulate`, {}, { status });
+  expect(await to(id, "processing")).toMatchObject({ status: 200, body: { status: "processing" } });
+  expect(await to(id, "cancelled")).toMatchObject({ status: 400, body: { code: "invalid_state" } });
+  expect(await to(id, "succeeded")).toMatchObject({ status: 200, body: { status: "succeeded", money: "moved" } });
+  const live = await makeMerchant(api, { mode: "live" });
+  const real = await makePayment(api, live);
+  for (const status of ["processing", "succeeded", "failed", "expired", "cancelled"])
+    expect(await to(real, status)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+  expect(await news(real)).toMatchObject({ status: "requires_action" });
+  const { text } = await open(`/?pid=${real}`);
+  for (const word of ["console", "Test payment"]) expect(text).not.toContain(word);
+});
+
+test("an ended payment says what became of the money; unclear only where the buyer could have sent some himself", async () => {
+  const live = await makeMerchant(api, { mode: "live" });
+  const [signed, pushed] = [await makePayment(api, live), await makePayment(api, live)];
+  const option = {
+    account: "eip155:31337:0x1",
+    chain: "eip155:31337",
+    asset: "a",
+    token: "t",
+    payer: "p",
+    receiver: "r",
+    amount: 1n,
+    authorization_nonce: "n",
+    valid_before: 1,
+    created_at: new Date(),
+    expires_at: null,
+  };
+  for (const [payment_id, kind] of [
+    [signed, "eip3009"],
+    [pushed, "push"],
+  ] as const)
+    await api.db
+      .insertInto("payment_option")
+      .values({ ...option, id: `opt_${kind}`, payment_id, kind })
+      .execute();
+  for (const id of [signed, pushed]) await bring(api, id, "expired");
+  expect([await news(signed), await news(pushed)]).toMatchObject([{ money: "none" }, { money: "unclear" }]);
+});
+
+test("a payment's routes are limited for that payment, whoever asks", async () => {
+  const small = await startApi({ limits: { perPayment: 2 } });
+  const shopkeeper = await makeMerchant(small);
+  const [one, two] = [await makePayment(small, shopkeeper), await makePayment(small, shopkeeper)];
+  const ask = (id: string) => small.get(`/checkout/${id}/status`);
+  expect([(await ask(one)).status, (await ask(one)).status]).toEqual([200, 200]);
+  const refused = await ask(one);
+  expect(refused).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+  expect(refused.headers.get("retry-after")).toMatch(/^\d+$/);
+  expect((await ask(two)).status).toBe(200);
+});
+
+test("a page is limited by address, and says so in words", async () => {
+  const small = await startApi({ limits: { perAddress: 1 } });
+  const get = async () => fetch(`${small.url}/?pid=pay_0`);
+  expect((await get()).status).toBe(404);
+  const refused = await get();
+  expect(refused.status).toBe(429);
+  expect(await refused.text()).toContain("Nothing is lost.");
+});
+
+test("pages and scripts come packed, and scripts are kept for ever under a name that is their content", async () => {
+  const id = await makePayment(api, merchant);
+  const response = await fetch(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": "identity" } });
+  expect(response.headers.get("content-encoding")).toBeNull();
+  const packed = await fetch(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": "gzip, br" } });
+  expect(packed.headers.get("content-encoding")).toBe("br");
+  const [, src] = /src="([^"]+)" integrity="sha256-/.exec(await response.text()) ?? [];
+  const script = await fetch(`${api.url}${src}`, { headers: { "accept-encoding": "identity" } });
+  expect(script.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+  expect(script.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+  expect((await fetch(`${api.url}/assets/checkout.0000000000000000.js`)).status).toBe(404);
+});
