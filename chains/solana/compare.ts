@@ -240,8 +240,6 @@ export function describeWrongForm(text: string): string | undefined {
   const tooLong = `the result is longer than ${LONGEST_TEXT} characters`;
   if (text.trim() === "") return "the result is empty";
   if (text.length > LONGEST_HEX) return tooLong;
-  // Digits of hex and of base58 are digits of base64 as well: what reads as a transaction is one.
-  if (isBase64Transaction(text)) return undefined;
   if (/^(0x)?([0-9a-fA-F]{2})+$/.test(text)) return "the result is hex, it must be base64";
   const bytes = text.length <= LONGEST_BASE58 && isBase58(text) ? base58.decode(text) : undefined;
   if (bytes?.length === SIGNATURE_BYTES) {
@@ -256,10 +254,4 @@ export function describeWrongForm(text: string): string | undefined {
 
 function isBase58(text: string): boolean {
   return /^[1-9A-HJ-NP-Za-km-z]+$/.test(text);
-}
-
-function isBase64Transaction(text: string): boolean {
-  return (
-    text.length % 4 === 0 && text.length <= LONGEST_TEXT && !("fault" in parseTransaction(Buffer.from(text, "base64")))
-  );
 }

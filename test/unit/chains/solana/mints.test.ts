@@ -1,0 +1,273 @@
+import { AccountLayout, AccountState, ExtensionType, MintLayout } from "@solana/spl-token";
+import { PublicKey, SystemProgram } from "@solana/web3.js";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  findDestinationFault,
+  findMintFault,
+  findSourceFault,
+  readMint,
+  readTokenAccount,
+} from "../../../../chains/solana/mints.ts";
+import { tokenPrograms } from "../../../../chains/solana/payment.ts";
+import { buyer, makeAddress, mint, treasury } from "./made.ts";
+
+const TOKEN = tokenPrograms.token.toBase58();
+const TOKEN_2022 = tokenPrograms["token-2022"].toBase58();
+const freezer = makeAddress();
+
+/** A mint's or a token account's data, with extensions as the program writes them behind byte 165. */
+function withExtensions(base: Uint8Array, kind: number, extensions: [number, number[]][]): Buffer {
+  const head = Buffer.alloc(166);
+  head.set(base);
+  head[165] = kind;
+  const entries = extensions.map(([type, value]) => {
+    const entry = Buffer.alloc(4 + value.length);
+    entry.writeUInt16LE(type, 0);
+    entry.writeUInt16LE(value.length, 2);
+    entry.set(value, 4);
+    return entry;
+  });
+  return Buffer.concat([head, ...entries]);
+}
+
+function mintData(otherwise: object = {}): Buffer {
+  const data = Buffer.alloc(MintLayout.span);
+  MintLayout.encode(
+    {
+      mintAuthorityOption: 1,
+      mintAuthority: new PublicKey(freezer),
+      supply: 2n ** 64n - 1n,
+      decimals: 6,
+      isInitialized: true,
+      freezeAuthorityOption: 1,
+      freezeAuthority: new PublicKey(freezer),
+      ...otherwise,
+    },
+    data,
+  );
+  return data;
+}
+
+function accountData(otherwise: object = {}): Buffer {
+  const data = Buffer.alloc(AccountLayout.span);
+  AccountLayout.encode(
+    {
+      mint: new PublicKey(mint),
+      owner: new PublicKey(treasury),
+      amount: 5n,
+      delegateOption: 0,
+      delegate: PublicKey.default,
+      state: AccountState.Initialized,
+      isNativeOption: 0,
+      isNative: 0n,
+      delegatedAmount: 0n,
+      closeAuthorityOption: 0,
+      closeAuthority: PublicKey.default,
+      ...otherwise,
+    },
+    data,
+  );
+  return data;
+}
+
+const read2022 = (...extensions: [number, number[]][]) =>
+  readMint({ owner: TOKEN_2022, data: withExtensions(mintData(), 1, extensions) });
+
+/** Why a mint of Token-2022 with these extensions is not taken. */
+function faultOf(...extensions: [number, number[]][]): string | undefined {
+  const facts = read2022(...extensions);
+  return "fault" in facts ? facts.fault : findMintFault(facts, { program: "token-2022", decimals: 6 });
+}
+
+/** USDC's mint as the main network holds it, the supply aside. */
+const usdc = Buffer.from(
+  "0100000098fe86e88d9be2ea8bc1cca4878b2988c240f52b8424bfb40ed1a2ddcb5e199b" +
+    "0000000000000000060101000000" +
+    "6270aa8a59c59405b45286c86772e6cd126e9b8a5d3a38536d37f7b414e8b667",
+  "hex",
+);
+
+describe("a mint", () => {
+  test("of the Token program says its decimals, supply and who may freeze", () => {
+    expect(readMint({ owner: TOKEN, data: mintData() })).toEqual({
+      program: "token",
+      decimals: 6,
+      supply: 2n ** 64n - 1n,
+      freezeAuthority: freezer,
+      extensions: [],
+      startsFrozen: false,
+    });
+    expect(readMint({ owner: TOKEN, data: mintData({ freezeAuthorityOption: 0 }) })).toMatchObject({
+      freezeAuthority: undefined,
+    });
+  });
+
+  test("with a freezing authority, as USDC's, is taken", () => {
+    const facts = readMint({ owner: TOKEN, data: usdc });
+    if ("fault" in facts) throw new Error(facts.fault);
+    expect(facts.freezeAuthority).toBe("7dGbd2QZcCKcTndnHcTL8q7SMVXAkp688NTQYwrRCrar");
+    expect(findMintFault(facts, { program: "token", decimals: 6 })).toBeUndefined();
+  });
+
+  test("of another program or with other decimals than the networks file says is not taken", () => {
+    const facts = readMint({ owner: TOKEN, data: mintData() });
+    if ("fault" in facts) throw new Error(facts.fault);
+    expect(findMintFault(facts, { program: "token-2022", decimals: 6 })).toContain(
+      "belongs to token, not to token-2022",
+    );
+    expect(findMintFault(facts, { program: "token", decimals: 9 })).toContain("6 decimals, not 9");
+  });
+
+  test("of Token-2022 without extensions, short or long, is taken", () => {
+    expect(readMint({ owner: TOKEN_2022, data: mintData() })).toMatchObject({ program: "token-2022", extensions: [] });
+    expect(faultOf()).toBeUndefined();
+  });
+
+  const harmless: [string, number, number[]][] = [
+    ["MetadataPointer", ExtensionType.MetadataPointer, Array(64).fill(0)],
+    ["TokenMetadata", ExtensionType.TokenMetadata, Array(300).fill(65)],
+    ["GroupPointer", ExtensionType.GroupPointer, Array(64).fill(0)],
+    ["TokenGroup", ExtensionType.TokenGroup, Array(72).fill(0)],
+    ["GroupMemberPointer", ExtensionType.GroupMemberPointer, Array(64).fill(0)],
+    ["TokenGroupMember", ExtensionType.TokenGroupMember, Array(72).fill(0)],
+    ["MintCloseAuthority", ExtensionType.MintCloseAuthority, Array(32).fill(1)],
+    ["ConfidentialTransferMint", ExtensionType.ConfidentialTransferMint, Array(65).fill(1)],
+    ["DefaultAccountState", ExtensionType.DefaultAccountState, [1]],
+  ];
+
+  test.each(harmless)("with %s is taken", (name, type, value) => {
+    expect(read2022([type, value])).toMatchObject({ extensions: [name] });
+    expect(faultOf([type, value])).toBeUndefined();
+  });
+
+  test("with all of these is taken, and padding behind them is none", () => {
+    const all = harmless.map(([, type, value]): [number, number[]] => [type, value]);
+    expect(faultOf(...all)).toBeUndefined();
+    const padded = Buffer.concat([withExtensions(mintData(), 1, all), Buffer.alloc(2)]);
+    expect(readMint({ owner: TOKEN_2022, data: padded })).toMatchObject({ extensions: harmless.map(([name]) => name) });
+    const widely = Buffer.concat([withExtensions(mintData(), 1, all), Buffer.alloc(40)]);
+    expect(readMint({ owner: TOKEN_2022, data: widely })).toMatchObject({ extensions: harmless.map(([name]) => name) });
+  });
+
+  test("whose accounts start frozen is not taken", () => {
+    expect(faultOf([ExtensionType.DefaultAccountState, [2]])).toBe("the mint's token accounts start frozen");
+  });
+
+  test("with any extension that is not on the list is refused by its name or its number", () => {
+    const taken = new Set(harmless.map(([, type]) => type));
+    for (let type = 1; type < 64; type++) {
+      if (taken.has(type)) continue;
+      const name = ExtensionType[type] ?? `number ${type}`;
+      expect(faultOf([ExtensionType.MetadataPointer, []], [type, [0]])).toContain(`has the extension ${name}: `);
+    }
+  });
+
+  test.each([
+    ["TransferFeeConfig", "take a fee"],
+    ["TransferHook", "program run in every transfer"],
+    ["PermanentDelegate", "take tokens out of every account"],
+    ["NonTransferable", "cannot be transferred"],
+    ["InterestBearingConfig", "another amount"],
+    ["ScaledUiAmountConfig", "another amount"],
+    ["PausableConfig", "stop every transfer"],
+    ["PermissionedBurn", "not among those that we accept"],
+  ] as const)("with %s is refused with a reason", (name, reason) => {
+    expect(faultOf([ExtensionType[name], Array(40).fill(0)])).toContain(reason);
+  });
+
+  test.each<[string, string, Uint8Array]>([
+    ["of another program", SystemProgram.programId.toBase58(), mintData()],
+    ["that is not initialized", TOKEN, mintData({ isInitialized: false })],
+    ["cut short", TOKEN, mintData().subarray(0, 81)],
+    ["of nothing", TOKEN_2022, new Uint8Array()],
+    ["that is a token account", TOKEN_2022, withExtensions(accountData(), 2, [[8, [1]]])],
+    ["that is a short token account", TOKEN, accountData()],
+    ["of the Token program with extensions", TOKEN, withExtensions(mintData(), 1, [[18, [1]]])],
+    ["of a multisig's size", TOKEN_2022, withExtensions(mintData(), 1, [[19, Array(185).fill(1)]])],
+    ["whose extension ends behind the data", TOKEN_2022, withExtensions(mintData(), 1, [[19, [1, 2]]]).subarray(0, -1)],
+  ])("%s is none", (_, owner, data) => {
+    expect(readMint({ owner, data })).toHaveProperty("fault");
+  });
+
+  test("or a token account of any bytes never makes the reader throw", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 400 }), fc.constantFrom(0, 1, 2), (bytes, kind) => {
+        if (bytes.length > 165) bytes[165] = kind;
+        readMint({ owner: TOKEN_2022, data: bytes });
+        readTokenAccount(bytes);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+describe("a token account", () => {
+  const facts = (otherwise: object = {}) => {
+    const read = readTokenAccount(accountData(otherwise));
+    if (!read) throw new Error("no token account");
+    return read;
+  };
+
+  test("says its mint, owner, amount and delegate", () => {
+    expect(facts({ amount: 2n ** 64n - 1n, delegateOption: 1, delegate: new PublicKey(freezer) })).toEqual({
+      mint,
+      owner: treasury,
+      amount: 2n ** 64n - 1n,
+      frozen: false,
+      delegate: freezer,
+      extensions: [],
+      memoRequired: false,
+    });
+    expect(facts().delegate).toBeUndefined();
+  });
+
+  test("of Token-2022 says its extensions, and whether it asks for a memo", () => {
+    const data = withExtensions(accountData(), 2, [
+      [ExtensionType.ImmutableOwner, []],
+      [ExtensionType.MemoTransfer, [1]],
+    ]);
+    expect(readTokenAccount(data)).toMatchObject({
+      extensions: ["ImmutableOwner", "MemoTransfer"],
+      memoRequired: true,
+    });
+    const turnedOff = withExtensions(accountData(), 2, [[ExtensionType.MemoTransfer, [0]]]);
+    expect(readTokenAccount(turnedOff)).toMatchObject({ memoRequired: false });
+  });
+
+  test("that was never opened, is cut short, or is a mint or a multisig, is none", () => {
+    expect(readTokenAccount(accountData({ state: AccountState.Uninitialized }))).toBeUndefined();
+    expect(readTokenAccount(accountData({ state: 3 }))).toBeUndefined();
+    expect(readTokenAccount(accountData().subarray(0, 164))).toBeUndefined();
+    expect(readTokenAccount(mintData())).toBeUndefined();
+    expect(readTokenAccount(withExtensions(mintData(), 1, []))).toBeUndefined();
+    expect(readTokenAccount(Buffer.alloc(355, 2))).toBeUndefined();
+  });
+
+  const wanted = { mint, owner: treasury, amount: 5n };
+
+  test("with enough of the token can pay, and with one too little cannot", () => {
+    expect(findSourceFault(facts(), wanted)).toBeUndefined();
+    expect(findSourceFault(facts(), { ...wanted, amount: 6n })).toContain("holds too little");
+    expect(findSourceFault(undefined, wanted)).toContain("no account for the token");
+  });
+
+  test("that is frozen, of another mint, or of another owner can neither pay nor be paid", () => {
+    const cases: [object, string][] = [
+      [{ state: AccountState.Frozen }, "is frozen"],
+      [{ mint: new PublicKey(freezer) }, "of another mint"],
+      [{ owner: new PublicKey(buyer.address) }, "belongs to another owner"],
+    ];
+    for (const [otherwise, reason] of cases) {
+      expect(findSourceFault(facts(otherwise), wanted)).toContain(reason);
+      expect(findDestinationFault(facts(otherwise), wanted)).toContain(reason);
+    }
+  });
+
+  test("that asks for a memo before a transfer can pay but not be paid", () => {
+    const account = { ...facts(), memoRequired: true };
+    expect(findSourceFault(account, wanted)).toBeUndefined();
+    expect(findDestinationFault(account, wanted)).toContain("asks for a memo");
+    expect(findDestinationFault(facts(), wanted)).toBeUndefined();
+  });
+});
