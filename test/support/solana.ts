@@ -1,0 +1,67 @@
+import type { Service } from "../../ops/local/service.ts";
+import { openKnobs, type SolanaKnobs, startSolana } from "../../ops/local/solana.ts";
+import { newSolanaKey, openSolana, type SolanaClient, type SolanaKey } from "../../ops/local/solana-client.ts";
+import * as spl from "../../ops/local/spl.ts";
+import { atEnd } from "./at-end.ts";
+
+export type TestSolana = {
+  url: string;
+  /** `solana:` and the first 32 characters of the genesis hash. */
+  id: string;
+  /** CAIP-19 of `mint`. */
+  asset: string;
+  client: SolanaClient;
+  /** The token payments are made in: 6 decimals, Token. */
+  mint: spl.Mint;
+  /** Time and faults. They need the local Solana: under SOLANA_RPC_URL each of them says so. */
+  knobs: SolanaKnobs;
+  service: Service;
+};
+
+export type TestSolanaOptions = {
+  /** Milliseconds between slots; 20 when unset. */
+  slotMs?: number;
+  /** Slots until a transaction is final; 4 when unset. */
+  finalAfter?: number;
+  /** Another one than the local chain's, for a second chain in the same test. */
+  genesis?: string;
+  /** Another kind of mint than Token with 6 decimals. */
+  mint?: spl.MintOptions;
+  /** Takes no notice of SOLANA_RPC_URL: for tests that turn knobs, or stop and start it. */
+  own?: boolean;
+};
+
+/** A Solana of one's own (a process each) with a mint. */
+export async function startTestSolana({ mint: kind, ...options }: TestSolanaOptions = {}): Promise<TestSolana> {
+  const service = await startSolana({ slotMs: 20, finalAfter: 4, ...options });
+  atEnd(() => service.close());
+  const client = await openSolana(service.url);
+  const id = `solana:${(await client.connection.getGenesisHash()).slice(0, 32)}`;
+  const mint = await spl.makeMint(client, kind);
+  const asset = `${id}/token:${mint.address}`;
+  return { url: service.url, id, asset, client, mint, knobs: openKnobs(service.url), service };
+}
+
+/** A buyer with so many tokens (1000 when unset, in the smallest unit) and no SOL. */
+export async function fundSolanaBuyer(solana: TestSolana, amount = 1_000_000_000n): Promise<SolanaKey> {
+  const [buyer] = await fundSolanaBuyers(solana, 1, amount);
+  if (buyer === undefined) throw new Error("no buyer was made");
+  return buyer;
+}
+
+/** Many such buyers at once. */
+export async function fundSolanaBuyers(
+  { client, mint }: TestSolana,
+  count: number,
+  amount = 1_000_000_000n,
+): Promise<SolanaKey[]> {
+  const buyers = Array.from({ length: count }, newSolanaKey);
+  const owners = buyers.map(({ address }) => address);
+  await spl.fundTokens(client, mint, owners, amount);
+  return buyers;
+}
+
+/** Tokens in an owner's own account, in the smallest unit; 0 without an account. */
+export function tokenBalance({ client, mint }: TestSolana, owner: string, other: spl.Mint = mint): Promise<bigint> {
+  return spl.tokenBalance(client, other, owner);
+}
