@@ -11,6 +11,7 @@ export type Group = {
   kind: string;
   subject: string;
   entries: readonly Entry[];
+  note?: string | undefined;
   onChain?: { chain: string; block_number: number; block_hash: string; tx_hash: string; log_index: number | null };
 };
 
@@ -38,7 +39,7 @@ async function insertChunk(db: Db, groups: readonly Group[], at: Date): Promise<
   const rows = await db
     .insertInto("ledger_group")
     .values(
-      groups.map(({ kind, subject, onChain }) => ({
+      groups.map(({ kind, subject, onChain, note }) => ({
         kind,
         subject,
         chain: onChain?.chain ?? null,
@@ -46,6 +47,7 @@ async function insertChunk(db: Db, groups: readonly Group[], at: Date): Promise<
         block_hash: onChain?.block_hash ?? null,
         tx_hash: onChain?.tx_hash ?? null,
         log_index: onChain?.log_index ?? null,
+        note: note ?? null,
         at,
       })),
     )

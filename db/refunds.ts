@@ -19,16 +19,25 @@ export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[
   return db.selectFrom("refund").selectAll().where("payment_id", "=", paymentId).orderBy("number").execute();
 }
 
-/** A refund that still has to be begun, with the settlement that pays its payment out. */
-export type DueRefund = RefundRow & { settlement_id: string | null };
+/**
+ * A refund that still has to be begun, with the settlement that pays its payment out, and the place on chain of money
+ * that belonged to nobody.
+ */
+export type DueRefund = RefundRow & {
+  settlement_id: string | null;
+  chain: string | null;
+  block_hash: string | null;
+  log_index: number | null;
+};
 
 /** Those of these refunds that still have to be begun, oldest first. */
 export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<DueRefund[]> {
   return db
     .selectFrom("refund as r")
     .leftJoin("payment as p", "p.id", "r.payment_id")
+    .leftJoin("ledger_group as g", "g.id", "r.exception_id")
     .selectAll("r")
-    .select("p.settlement_id")
+    .select(["p.settlement_id", "g.chain", "g.block_hash", "g.log_index"])
     .where(sql<boolean>`r.id = any(${ids})`)
     .where("r.state", "=", "due")
     .orderBy("r.created_at")

@@ -169,6 +169,7 @@ create table ledger_group (
   tx_hash text,
   log_index integer,
   at timestamp with time zone not null,
+  note text,
   PRIMARY KEY (id),
   UNIQUE (kind, subject)
 );
@@ -483,12 +484,14 @@ CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
+CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['stray'::text, 'exception'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id DESC);
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
+CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX refund_due ON public.refund USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id, asset) WHERE (state = 'due'::text);

@@ -317,6 +317,8 @@ export type Tables = {
     block_hash: string | null;
     tx_hash: string | null;
     log_index: number | null;
+    /** What an operator said of a booking by hand. */
+    note: string | null;
     at: Date;
   };
   /** Sums of entries by UTC day, kept by a trigger; the slots of one day belong together. `day` is YYYY-MM-DD. */

@@ -11,6 +11,7 @@ export type IdPrefix =
   | "trf"
   | "stl"
   | "rfnd"
+  | "corr"
   | "cpol"
   | "cdat"
   | "whe";

@@ -19,6 +19,8 @@ export const accounts = {
   lane: (address: string) => `lane:${address}`,
   /** What our transactions have cost. */
   gasSpent: "gas_spent",
+  /** What was lost, or found and kept, by an operator's word. */
+  losses: "losses",
   /** What the operator has put in, and not taken out again. */
   capital: "operator_capital",
 } as const;

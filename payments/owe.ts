@@ -13,8 +13,11 @@ import type { Db } from "../db/tables.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 
-/** What one payment that has succeeded owes its merchant, minor units of the asset it was paid in. */
-export type Owed = { payment: PaymentRow; asset: string; amount: bigint };
+/**
+ * What a payment that has succeeded owes its merchant, minor units of the asset it was paid in; or, `extra`, other money
+ * that was found to be for it, and that says nothing of when the payment itself is paid out.
+ */
+export type Owed = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean };
 type Tie = { paymentId: string; settlementId: string };
 type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly Owed[] };
 
@@ -37,7 +40,8 @@ export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly
       ? await gather(deps, db, group, policy)
       : await settleEach(deps, db, group);
     due.push(...settlements);
-    for (const one of group.owed) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
+    for (const one of group.owed)
+      if (!one.extra) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
   }
   await tieSettlements(db, ties);
   return due;

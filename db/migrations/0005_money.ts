@@ -85,4 +85,9 @@ const statements = [
   `alter table settlement drop constraint settlement_amount_check,
     add check (amount > 0 or amount = 0 and state = 'netted')`,
   "create index settlement_unbegun on settlement (merchant_id, asset) where state in ('due', 'gathering')",
+
+  // Money that belongs to nobody until somebody says whose it is, and what an operator says of a booking by hand
+  "alter table ledger_group add column note text",
+  "create index ledger_group_exception on ledger_group (id) where kind in ('stray', 'exception')",
+  "create index payment_option_payer on payment_option (payer, created_at)",
 ];

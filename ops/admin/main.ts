@@ -5,6 +5,7 @@ import { addAccountCommands } from "./accounts.ts";
 import { addCollectorCommands } from "./collector.ts";
 import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
+import { addMoneyCommands } from "./money.ts";
 import { addPaymentCommands } from "./payments.ts";
 import { RefusedError, UsageError } from "./tool.ts";
 import { addWebhookCommands } from "./webhooks.ts";
@@ -20,6 +21,7 @@ addAccountCommands(program);
 addMerchantCommands(program);
 addWebhookCommands(program);
 addPaymentCommands(program);
+addMoneyCommands(program);
 addCollectorCommands(program);
 addKeystoreCommands(program);
 

@@ -1,25 +1,256 @@
-import { expect, test } from "vitest";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { privateKeyToAccount } from "viem/accounts";
+import { describe, expect, test } from "vitest";
+import { listBalances } from "../../../db/balances.ts";
 import { moveRows } from "../../../db/moves.ts";
-import { fundBuyer, startChain, usdcBalance } from "../../support/chain.ts";
-import { makeTill } from "../../support/till.ts";
+import {
+  adoptException,
+  assignException,
+  bookException,
+  listExceptions,
+  returnException,
+} from "../../../payments/exceptions.ts";
+import { refundPayment } from "../../../payments/refund.ts";
+import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../support/chain.ts";
+import { copyDatabase } from "../../support/database.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
 
-test("money that arrives for a payment that has ended is booked as nobody's, not lost, and ends nothing else", async () => {
-  const chain = await startChain();
-  const till = await makeTill(chain);
-  const [late, fine] = [await till.create(100n), await till.create(250n)];
-  await till.verify(await till.attempt(late, await fundBuyer(chain)), await till.attempt(fine, await fundBuyer(chain)));
-  // By an operator's hand, say.
+const chain = await startChain();
+const till = await makeTill(chain);
+const treasury = chain.keys.treasury.address;
+const list = (of: Till = till) => listExceptions(of.deps, 100);
+const newest = async (of: Till = till) => {
+  const one = (await list(of)).at(-1);
+  if (!one) throw new Error("there is no open exception");
+  return one;
+};
+const booked = async (account: string, of: Till = till) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
+
+/** Money that arrives for a payment that has ended: by an operator's hand, say. */
+async function payLate() {
+  const buyer = await fundBuyer(chain);
+  const late = await till.create(100n);
+  await till.verify(await till.attempt(late, buyer));
   await moveRows(till.db, "payment", { ids: [late], from: "processing", to: "failed", at: till.deps.now() });
   await till.relay();
   await till.watch();
+  return { buyer, late };
+}
+
+async function sendUnknown(amount = 3_000_000n) {
+  const buyer = await fundBuyer(chain);
+  await sendUsdc(chain, buyer, treasury, amount);
+  await till.watch();
+  return { buyer, amount };
+}
+
+async function expectEven(of: Till = till) {
+  expect(await booked("treasury", of)).toBe(await usdcBalance(chain, treasury));
+}
+
+test("money that arrives for a payment that has ended is booked as nobody's, not lost, and ends nothing else", async () => {
+  const fine = await till.create(250n);
+  await till.verify(await till.attempt(fine, await fundBuyer(chain)));
+  const { buyer, late } = await payLate();
   expect((await till.status(late)).state).toBe("failed");
   expect((await till.status(fine)).state).toBe("succeeded");
-  const entries = await till.db.selectFrom("ledger_entry").select(["account", "amount"]).orderBy("id").execute();
-  expect(entries).toContainEqual({ account: "exceptions", amount: -1_000_000n });
-  expect(entries).toContainEqual({ account: `payable:${till.merchantId}`, amount: -2_500_000n });
-  const treasury = entries
-    .filter(({ account }) => account === "treasury")
-    .reduce((sum, { amount }) => sum + amount, 0n);
-  expect(treasury).toBe(await usdcBalance(chain, chain.keys.treasury.address));
+  expect(await booked("exceptions")).toBe(-1_000_000n);
+  expect(await booked(`payable:${till.merchantId}`)).toBe(-2_500_000n);
+  await expectEven();
   expect(await till.db.selectFrom("settlement").select("amount").execute()).toEqual([{ amount: 2_500_000n }]);
+  expect(await list()).toMatchObject([
+    {
+      what: "late",
+      paymentId: late,
+      paymentState: "failed",
+      amount: 1_000_000n,
+      asset: chain.asset,
+      payer: buyer.address.toLowerCase(),
+    },
+  ]);
+});
+
+describe("money that belongs to nobody", () => {
+  test("goes one way, however many say so at once", async () => {
+    const { late } = await payLate();
+    const { id } = await newest();
+    const owed = await booked(`payable:${till.merchantId}`);
+    const said = await Promise.all(
+      Array.from({ length: 8 }, (_, index) =>
+        index % 2 ? assignException(till.deps, { id, paymentId: late }) : returnException(till.deps, { id }),
+      ),
+    );
+    expect(said.filter(({ ok }) => ok)).toHaveLength(1);
+    for (const one of said) if (!one.ok) expect(one).toMatchObject({ code: "invalid_state" });
+    const wasAssigned = said.findIndex(({ ok }) => ok) % 2 === 1;
+    expect(await booked(`payable:${till.merchantId}`)).toBe(owed - (wasAssigned ? 1_000_000n : 0n));
+    const sentBack = await till.db.selectFrom("refund").select("id").where("exception_id", "=", id).execute();
+    expect(sentBack).toHaveLength(wasAssigned ? 0 : 1);
+  });
+
+  test("assigned to a payment is owed to its merchant and paid out, and the payment stays as it is", async () => {
+    const { late } = await payLate();
+    const { id } = await newest();
+    expect(await assignException(till.deps, { id, paymentId: `pay_${"0".repeat(32)}` })).toMatchObject({
+      code: "payment_not_found",
+    });
+    good(await assignException(till.deps, { id, paymentId: late }));
+    const before = await usdcBalance(chain, till.destination);
+    const due = await till.db
+      .selectFrom("settlement")
+      .select("id")
+      .where("state", "=", "due")
+      .orderBy("created_at", "desc")
+      .executeTakeFirstOrThrow();
+    await till.settle(due.id);
+    await till.relay();
+    await till.watch();
+    expect((await usdcBalance(chain, till.destination)) - before).toBe(1_000_000n);
+    expect((await till.status(late)).state).toBe("failed");
+    expect(
+      (await till.db.selectFrom("payment").select("settlement_id").where("id", "=", late).executeTakeFirstOrThrow())
+        .settlement_id,
+    ).toBeNull();
+    await expectEven();
+  });
+
+  test("that nobody asked for is told as unknown, and goes back to where it came from, once", async () => {
+    const { buyer, amount } = await sendUnknown();
+    const one = await newest();
+    expect(one).toMatchObject({ what: "unknown", paymentId: null, perhaps: null, amount });
+    good(await returnException(till.deps, { id: one.id }));
+    expect(await returnException(till.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
+    const refund = await till.db
+      .selectFrom("refund")
+      .select("id")
+      .where("exception_id", "=", one.id)
+      .executeTakeFirstOrThrow();
+    await till.refund(refund.id);
+    await till.refund(refund.id);
+    await till.relay();
+    await till.watch();
+    expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
+    expect((await list()).map(({ id }) => id)).not.toContain(one.id);
+    await expectEven();
+  });
+
+  test("of a payer who had a payment once is told with that payment as a guess", async () => {
+    const buyer = await fundBuyer(chain);
+    const paymentId = await till.pay(buyer);
+    await sendUsdc(chain, buyer, treasury, 5n);
+    await till.watch();
+    expect(await newest()).toMatchObject({ what: "unknown", perhaps: paymentId });
+  });
+
+  test("of the operator's own is booked as capital, and what is lost as a loss", async () => {
+    const { amount } = await sendUnknown(7_000_000n);
+    const one = await newest();
+    good(await bookException(till.deps, { id: one.id, as: "capital", note: "stock" }));
+    expect(await booked("operator_capital")).toBe(-amount);
+    await sendUnknown(1n);
+    good(await bookException(till.deps, { id: (await newest()).id, as: "losses", note: "dust" }));
+    expect(await booked("losses")).toBe(-1n);
+    await expectEven();
+  });
+});
+
+test("money that leaves the treasury without us is told as such, and cannot be given to anybody", async () => {
+  const own = await startChain();
+  const robbed = await makeTill(own);
+  await robbed.pay(await fundBuyer(own), 500n);
+  const thief = (await fundBuyer(own)).address;
+  await sendUsdc(own, privateKeyToAccount(own.keys.treasury.privateKey), thief, 2_000_000n);
+  await robbed.watch();
+  const one = await newest(robbed);
+  expect(one).toMatchObject({ what: "left", amount: -2_000_000n, receiver: thief.toLowerCase() });
+  expect(await returnException(robbed.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
+  good(await bookException(robbed.deps, { id: one.id, as: "losses", note: "stolen" }));
+  expect(await booked("losses", robbed)).toBe(2_000_000n);
+  expect(await booked("treasury", robbed)).toBe(await usdcBalance(own, own.keys.treasury.address));
+});
+
+test("a payout that a restored database has forgotten is adopted, and not made again", async () => {
+  const own = await startChain();
+  const first = await makeTill(own);
+  const buyer = await fundBuyer(own);
+  const paymentId = await first.pay(buyer);
+  const { refundId } = good(await refundPayment(first.deps, { paymentId, mode: "live" }));
+  await first.db.destroy();
+  const backup = await copyDatabase(first.databaseUrl);
+  const lost = await makeTill(own, { databaseUrl: first.databaseUrl });
+  await lost.watch();
+  await lost.refund(refundId);
+  await lost.relay();
+
+  const restored = await makeTill(own, { databaseUrl: backup });
+  await restored.watch();
+  expect(await newest(restored)).toMatchObject({ what: "left" });
+  await restored.refund(refundId);
+  await restored.relay();
+  const one = await newest(restored);
+  expect(one).toMatchObject({ what: "forgotten", transferId: expect.stringMatching(/^trf_/) });
+  good(await adoptException(restored.deps, { id: one.id }));
+  await restored.watch();
+  expect(await list(restored)).toEqual([]);
+  expect(await restored.db.selectFrom("refund").select("state").executeTakeFirst()).toEqual({ state: "paid" });
+  expect(await usdcBalance(own, buyer.address)).toBe(1_000_000_000n);
+  expect(await listBalances(restored.db, { asset: own.asset })).toEqual([]);
+});
+
+test("an operator lists, assigns, returns and books by commands, and each is written down", async () => {
+  const admin = async (...args: string[]) =>
+    promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], {
+      env: { DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" },
+    }).then(
+      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+      ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
+    );
+  const ids = [];
+  for (let round = 0; round < 3; round += 1) {
+    await sendUnknown(11n);
+    ids.push(String((await newest()).id));
+  }
+  const [one = "", two = "", three = ""] = ids;
+  const paymentId = await till.pay(await fundBuyer(chain));
+  const listed = await admin("exceptions");
+  for (const part of [...ids, "unknown", chain.asset]) expect(listed.stdout).toContain(part);
+  expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({ code: 0 });
+  expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({
+    code: 1,
+    stderr: `there is no open exception ${one}\n`,
+  });
+  expect(await admin("exceptions", "return", two)).toMatchObject({ code: 0 });
+  expect(await admin("exceptions", "return", "x")).toMatchObject({ code: 2 });
+  const capital = await booked("operator_capital");
+  expect(await admin("ledger", "capital", three, "--note", "stock")).toMatchObject({ code: 0 });
+  expect(await booked("operator_capital")).toBe(capital - 11n);
+  const correct = [
+    "ledger",
+    "correct",
+    "--asset",
+    chain.asset,
+    "--amount",
+    "5",
+    "--note",
+    "a test",
+    "--credit",
+    "losses",
+  ];
+  expect(await admin(...correct, "--debit", "operator_capital")).toMatchObject({ code: 0 });
+  expect(await admin(...correct, "--debit", `payable:${till.merchantId}`)).toMatchObject({ code: 1 });
+  expect(await booked("operator_capital")).toBe(capital - 6n);
+  const { stdout } = await admin("ledger", "balances", "--account", "operator_capital", "--json");
+  expect(JSON.parse(stdout)).toEqual([
+    { account: "operator_capital", asset: chain.asset, amount: String(capital - 6n) },
+  ]);
+  expect(JSON.parse((await admin("ledger", "balances", "--day", "2020-01-01", "--json")).stdout)).toEqual([]);
+  const actions = await till.db.selectFrom("operator_action").select(["who", "action"]).orderBy("id").execute();
+  expect(actions.map(({ action }) => action)).toEqual([
+    `exceptions assign ${one}`,
+    "exceptions return",
+    "ledger capital",
+    "ledger correct",
+  ]);
+  await expectEven();
 });

@@ -1,0 +1,115 @@
+import { type ExceptionRow, listOpenExceptions, lockException, unbookSighting } from "../db/exceptions.ts";
+import { inTransaction } from "../db/in-transaction.ts";
+import { insertGroups } from "../db/ledger.ts";
+import { moveRows } from "../db/moves.ts";
+import { listPayments } from "../db/payments.ts";
+import { insertRefund } from "../db/refunds.ts";
+import type { Db } from "../db/tables.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { newId } from "./ids.ts";
+import { accounts } from "./ledger.ts";
+import { owe } from "./owe.ts";
+
+/**
+ * What happened, as far as it is known. `late`: the payment it names had ended. `double`: it had succeeded by other
+ * money. `wrong_amount`: it names a payment that asked for another amount. `unknown`: it names none. `forgotten`: a
+ * transfer of ours that the rows do not know to be made. `left`: it went out of the treasury, and not by us.
+ */
+export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "left";
+export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked">;
+
+type Deps = Pick<PaymentDeps, "now"> & { db: Db };
+type Resolved = { id: number; amount: bigint; asset: string };
+
+/** Money that belongs to nobody yet, oldest first. */
+export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
+  const rows = await listOpenExceptions(db, { limit });
+  return rows.map(({ asked, ...row }) => ({ what: tellKind({ asked, ...row }), ...row }));
+}
+
+/** Pure: which kind an exception is. */
+export function tellKind(
+  row: Pick<ExceptionRow, "amount" | "asked" | "paymentId" | "paymentState" | "transferId">,
+): ExceptionKind {
+  if (row.amount < 0n) return row.transferId === null ? "left" : "forgotten";
+  if (row.paymentId === null) return "unknown";
+  if (row.asked !== null && row.asked !== row.amount) return "wrong_amount";
+  return row.paymentState === "succeeded" ? "double" : "late";
+}
+
+/**
+ * Gives money to the merchant of a payment that it was found to be for: it is owed, and paid out like any other. The
+ * payment stays as it is. Refuses with `payment_not_found` and `invalid_state`.
+ */
+export function assignException(deps: Deps, args: { id: number; paymentId: string }): Promise<Result<Resolved>> {
+  return resolve(deps, args.id, async (db, exception) => {
+    const [payment] = await listPayments(db, [args.paymentId]);
+    if (payment?.mode !== "live") return refuse("payment_not_found", `there is no live payment ${args.paymentId}`);
+    const { asset, amount } = exception;
+    await owe(deps, db, [{ payment, asset, amount, extra: true }]);
+    return done({ account: accounts.payable(payment.merchant_id), note: `for ${payment.id}` });
+  });
+}
+
+/** Sends money back to the account it came from, as a refund; the same refusals. */
+export function returnException(deps: Deps, args: { id: number }): Promise<Result<Resolved>> {
+  return resolve(deps, args.id, async (db, { id, asset, amount, payer }) => {
+    if (payer === null) return refuse("invalid_state", "it is not on record where it came from");
+    const at = deps.now();
+    const row = { id: newId("rfnd"), payment_id: null, exception_id: id, merchant_id: null, number: 1 };
+    await insertRefund(db, { ...row, asset, amount, receiver: payer, state: "due", created_at: at, due_at: at });
+    return done({ account: accounts.inTransit, note: `sent back by ${row.id}` });
+  });
+}
+
+/**
+ * Gives a movement to the transfer of ours that it is: one that was made before the database was restored from a backup
+ * of an earlier time. The watcher then confirms and books it as what it is. `invalid_state`.
+ */
+export function adoptException(deps: Deps, args: { id: number }): Promise<Result<Resolved>> {
+  const work = async (db: Db, { transferId }: ExceptionRow) => {
+    if (transferId === null || !(await unbookSighting(db, { groupId: args.id, transferId })))
+      return refuse("invalid_state", "no transfer of ours waits to be made by it");
+    const set = { due_at: null, hold_until: null, last_trouble: null };
+    const move = { ids: [transferId], from: "ready" as const, to: "included" as const, at: deps.now(), set };
+    const moved = await moveRows(db, "transfer", { ...move, detail: { adopted: args.id } });
+    if (moved.length === 0) throw new Error(`transfer ${transferId} was taken by a lane at this moment`);
+    return done({ account: accounts.treasury, note: `is ${transferId}` });
+  };
+  return resolve(deps, args.id, work, { outward: true });
+}
+
+/** Says that it was the operator's own: capital put in, or taken out; or that it is lost, or found. */
+export function bookException(
+  deps: Deps,
+  args: { id: number; as: "capital" | "losses"; note: string },
+): Promise<Result<Resolved>> {
+  const account = accounts[args.as];
+  return resolve(deps, args.id, async () => done({ account, note: args.note }), { outward: true });
+}
+
+/** The one booking that closes an exception: its natural key is the exception, so there is never a second. */
+async function resolve(
+  deps: Deps,
+  id: number,
+  work: (db: Db, exception: ExceptionRow) => Promise<Result<{ account: string; note: string }>>,
+  { outward = false } = {},
+): Promise<Result<Resolved>> {
+  return inTransaction(deps.db, async (db) => {
+    await lockException(db, id);
+    const [exception] = await listOpenExceptions(db, { id, limit: 1 });
+    if (!exception) return refuse("invalid_state", `there is no open exception ${id}`);
+    const { asset, amount } = exception;
+    if (amount < 0n && !outward) return refuse("invalid_state", "it left the treasury: there is nothing to give");
+    const to = await work(db, exception);
+    if (!to.ok) return to;
+    const { account, note } = to.value;
+    const entries = [
+      { account: accounts.exceptions, asset, amount },
+      { account, asset, amount: -amount },
+    ];
+    await insertGroups(db, [{ kind: "exception_resolved", subject: String(id), entries, note }], deps.now());
+    return done({ id, amount, asset });
+  });
+}
