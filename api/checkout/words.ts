@@ -1,11 +1,11 @@
 import type { Money } from "../../payments/views.ts";
-import { Html, html } from "./html.ts";
+import { asHtml, type Html, html } from "./html.ts";
 import type { Language } from "./languages.ts";
 
 /** A text with its places filled; each value keeps its own direction of writing, whatever stands around it. */
 export function phrase(text: string, values: Record<string, string>): Html {
   const parts = text.split(/\{(\w+)\}/);
-  return new Html(
+  return asHtml(
     parts
       .map((part, index) => (index % 2 === 0 ? html`${part}` : html`<bdi>${values[part] ?? ""}</bdi>`).markup)
       .join(""),

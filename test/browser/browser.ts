@@ -51,3 +51,10 @@ export async function openPage(origin: string, options: BrowserContextOptions = 
 
 /** Nothing that `misdeeds` are. */
 export const none: Misdeeds = { console: [], foreign: [], reports: [] };
+
+/** Makes a page ask anew where its payment stands: what it was waiting for is given up. */
+export async function askAnew(page: Page): Promise<void> {
+  // Events right after a question belong to it.
+  await page.waitForTimeout(400);
+  await page.evaluate(() => dispatchEvent(new Event("focus")));
+}

@@ -1,0 +1,83 @@
+import { expect, test } from "vitest";
+import { openPage } from "./browser.ts";
+import { bring, openShop } from "./shop.ts";
+
+const { api, pay, linkOf } = await openShop();
+
+test("a whole payment is told to a screen reader in order, each thing once, at most six times", async () => {
+  const id = await pay({ checkout: undefined });
+  const { page, context } = await openPage(api.url);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.addInitScript(() => {
+    const heard: string[] = [];
+    Object.assign(window, { heard });
+    addEventListener("DOMContentLoaded", () => {
+      const said = document.getElementById("said") as HTMLElement;
+      new MutationObserver(() => said.textContent && heard.push(said.textContent)).observe(said, { childList: true });
+    });
+  });
+  await page.goto(linkOf(id));
+  const said = page.getByRole("status");
+  expect(await said.getAttribute("aria-live")).toBe("polite");
+  expect(await said.getAttribute("aria-atomic")).toBe("true");
+
+  await page.getByRole("button", { name: "Copy" }).press("Enter");
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(linkOf(id));
+  await bring(api, id, "processing");
+  await page.getByRole("heading", { name: "Payment received", level: 1 }).waitFor();
+  expect(await page.title()).toBe("Payment received – Shop");
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe("processing-title");
+  await api.db.updateTable("payment").set({ state: "processing" }).where("id", "=", id).execute();
+  await bringOn(id);
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
+  expect(await page.title()).toBe("Paid – Shop");
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe("succeeded-title");
+  expect(await page.evaluate(() => (window as unknown as { heard: string[] }).heard)).toEqual([
+    "Link copied.",
+    "Payment received We are waiting for the network to confirm it. You need not do anything. Do not pay again.",
+    "Paid",
+  ]);
+});
+
+/** The second half of the way, as the test console takes it. */
+async function bringOn(id: string): Promise<void> {
+  const answer = await api.post(`/checkout/${id}/simulate`, {}, { status: "succeeded" });
+  expect(answer.status).toBe(200);
+}
+
+test("an end without the money says first that none was taken", async () => {
+  for (const [state, words] of [
+    ["expired", "The time is up No money was taken from you."],
+    ["failed", "The payment failed No money was taken from you."],
+    ["cancelled", "The payment was cancelled No money was taken from you."],
+  ] as const) {
+    const id = await pay({ checkout: undefined });
+    const { page } = await openPage(api.url);
+    await page.goto(linkOf(id));
+    await bring(api, id, state);
+    await page.locator(`#${state}`).waitFor();
+    expect(await page.getByRole("status").textContent()).toBe(words);
+    const order = await page.locator(`#${state} p:visible`).allTextContents();
+    expect(order[0]).toBe("No money was taken from you.");
+  }
+});
+
+test("the clock is silent, and warns three times", async () => {
+  const id = await pay();
+  await api.db
+    .updateTable("payment")
+    .set({ expires_at: new Date(Date.now() + 240_000) })
+    .where("id", "=", id)
+    .execute();
+  const { page } = await openPage(api.url);
+  await page.clock.install();
+  await page.goto(linkOf(id));
+  const clock = page.getByRole("timer");
+  expect(await clock.getAttribute("aria-live")).toBe("off");
+  const heard: (string | null)[] = [];
+  for (const seconds of [60, 61, 60, 40]) {
+    await page.clock.runFor(seconds * 1_000);
+    heard.push(await page.getByRole("status").textContent());
+  }
+  expect(heard).toEqual(["", "2 minutes left to pay.", "1 minute left to pay.", "20 seconds left to pay."]);
+});
