@@ -5,7 +5,13 @@ import {
   TOKEN_2022_PROGRAM_ID,
   TOKEN_PROGRAM_ID,
 } from "@solana/spl-token";
-import { ComputeBudgetProgram, PublicKey, TransactionInstruction, TransactionMessage } from "@solana/web3.js";
+import {
+  ComputeBudgetProgram,
+  type MessageV0,
+  PublicKey,
+  TransactionInstruction,
+  TransactionMessage,
+} from "@solana/web3.js";
 import { encodeUnsigned } from "./transactions.ts";
 
 export type TokenProgram = "token" | "token-2022";
@@ -65,18 +71,20 @@ export function buildPayment(transfer: SplTransfer, budget: Budget, blockhash: s
   return buildTransaction(transfer.feePayer, instructions, blockhash);
 }
 
-/** Compiles instructions into unsigned wire bytes. */
+/** Compiles instructions into the unsigned wire bytes of a version 0 transaction without lookup tables. */
 export function buildTransaction(
   feePayer: string,
   instructions: TransactionInstruction[],
   blockhash: string,
 ): Uint8Array {
-  const message = new TransactionMessage({
-    payerKey: new PublicKey(feePayer),
-    recentBlockhash: blockhash,
-    instructions,
-  }).compileToV0Message();
+  const message = compile(feePayer, instructions, blockhash);
   return encodeUnsigned(message.serialize(), message.header.numRequiredSignatures);
+}
+
+/** Its message as the library holds it, which may be too long to be sent. */
+export function compile(feePayer: string, instructions: TransactionInstruction[], blockhash: string): MessageV0 {
+  const payerKey = new PublicKey(feePayer);
+  return new TransactionMessage({ payerKey, recentBlockhash: blockhash, instructions }).compileToV0Message();
 }
 
 export function limitBudget({ units, unitPrice }: Budget): TransactionInstruction[] {

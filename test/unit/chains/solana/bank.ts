@@ -1,0 +1,70 @@
+import { MINT_SIZE, MintLayout } from "@solana/spl-token";
+import { Connection, PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
+import type { SolanaSigner } from "../../../../chains/solana/keys.ts";
+import { type TokenProgram, tokenPrograms } from "../../../../chains/solana/payment.ts";
+import { firstSignature, parseTransaction, withSignature } from "../../../../chains/solana/transactions.ts";
+import { keyOf } from "../../../../ops/local/solana/accounts.ts";
+import { historyMethods } from "../../../../ops/local/solana/history-methods.ts";
+import { type Ledger, openLedger } from "../../../../ops/local/solana/ledger.ts";
+import { readTransaction } from "../../../../ops/local/solana/wire.ts";
+
+const keyFor = (address: string) => keyOf(new PublicKey(address).toBytes());
+
+/** The real programs in this process, without a server: what lands is asked for by an unmodified Connection. */
+export function openBank() {
+  let now = 1_800_000_000_000;
+  const ledger = openLedger({ finalAfter: 2, now: () => now });
+  const connection = connectTo(ledger);
+  return {
+    ledger,
+    blockhash: () => ledger.slots.tip().blockhash,
+    advance() {
+      now += 400;
+      ledger.advance(1);
+    },
+    giveSol(address: string, lamports = 10_000_000_000n) {
+      const state = { lamports, owner: new Uint8Array(32), data: new Uint8Array(), executable: false };
+      ledger.bank.accounts.write(keyFor(address), state);
+    },
+    makeMint(address: string, authority: string, decimals: number, program: TokenProgram = "token") {
+      const data = Buffer.alloc(MINT_SIZE);
+      const [mintAuthority, freezeAuthority] = [new PublicKey(authority), PublicKey.default];
+      const options = { mintAuthorityOption: 1, freezeAuthorityOption: 0 } as const;
+      MintLayout.encode(
+        { ...options, mintAuthority, freezeAuthority, supply: 0n, decimals, isInitialized: true },
+        data,
+      );
+      const owner = tokenPrograms[program].toBytes();
+      ledger.bank.accounts.write(keyFor(address), { lamports: 10_000_000n, owner, data, executable: false });
+    },
+    read: (address: string) => ledger.bank.accounts.read(keyFor(address)),
+    /** Signs wire bytes with these keys and puts them into a slot; what became of them. */
+    async land(bytes: Uint8Array, ...signers: SolanaSigner[]): Promise<VersionedTransactionResponse> {
+      const signed = signers.reduce(signWith, bytes);
+      const landed = ledger.land(readTransaction(signed));
+      if (!landed) throw new Error("no block takes the transaction");
+      this.advance();
+      this.advance();
+      const found = await connection.getTransaction(firstSignature(signed), { maxSupportedTransactionVersion: 0 });
+      if (!found) throw new Error("the transaction is not found");
+      return found;
+    },
+  };
+}
+
+function signWith(bytes: Uint8Array, signer: SolanaSigner): Uint8Array {
+  const parsed = parseTransaction(bytes);
+  if ("fault" in parsed) throw new Error(parsed.fault);
+  return withSignature(parsed, signer.address, signer.sign(parsed.message));
+}
+
+/** A Connection whose calls are answered from the ledger. */
+function connectTo(ledger: Ledger): Connection {
+  const methods = historyMethods(ledger);
+  const answer = (_: unknown, init?: { body?: unknown }) => {
+    const { id, method, params } = JSON.parse(String(init?.body));
+    return Response.json({ jsonrpc: "2.0", id, result: methods[method]?.(params) ?? null });
+  };
+  const fetch = async (input: unknown, init?: { body?: unknown }) => answer(input, init);
+  return new Connection("http://ledger.invalid", { commitment: "confirmed", fetch: fetch as typeof globalThis.fetch });
+}
