@@ -28,7 +28,7 @@ export type Accounts = {
   read(key: Key): AccountState | undefined;
   /** Sets it from outside of any transaction; undefined takes it away. */
   write(key: Key, state: AccountState | undefined): void;
-  /** Reads it again after a transaction may have changed it. */
+  /** Reads it again after a transaction may have changed it; the same object as before when it has not. */
   refresh(key: Key): AccountState | undefined;
   /** Token accounts that belong to an owner, or once did. */
   tokenAccountsOf(owner: Key): Iterable<Key>;
@@ -45,7 +45,9 @@ export function openAccounts(svm: LiteSvm): Accounts {
 
   function refresh(key: Key): AccountState | undefined {
     const account = svm.getAccount(bytesOf(key));
-    const state = account === null ? undefined : toState(account);
+    const read = account === null ? undefined : toState(account);
+    const before = copies.get(key);
+    const state = isSame(before, read) ? before : read;
     // Sysvars change by themselves.
     if (state === undefined || keyOf(state.owner) !== sysvars) copies.set(key, state);
     const token = state === undefined ? undefined : tokenIn(state);
@@ -83,7 +85,7 @@ export function toState(account: Account): AccountState {
 const toAccount = ({ lamports, data, owner, executable }: AccountState): Account =>
   new Account(lamports, data, owner, executable, rentEpoch);
 
-export function isSame(one: AccountState | undefined, other: AccountState | undefined): boolean {
+function isSame(one: AccountState | undefined, other: AccountState | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
   return (
     one.lamports === other.lamports &&

@@ -2,7 +2,6 @@ import { type FailedTransactionMetadata, LiteSvm, type TransactionMetadata } fro
 import {
   type AccountState,
   type Accounts,
-  isSame,
   type Key,
   keyOf,
   openAccounts,
@@ -14,7 +13,7 @@ import { failureOf, type TransactionFailure } from "./errors.ts";
 import { isWritable, type WireTransaction } from "./wire.ts";
 
 export type InnerInstruction = { program: number; accounts: Uint8Array; data: Uint8Array; height: number };
-export type Holding = { lamports: bigint; token: Token | undefined };
+export type Holding = { lamports: number; token: Token | undefined };
 
 /** What a run of a transaction gave. */
 export type Run = {
@@ -27,17 +26,17 @@ export type Run = {
   returnData: { program: Uint8Array; data: Uint8Array } | undefined;
 };
 
-/** A run that was written down. Every list of accounts is in the order of `keys`. */
+/** A run that was written down; a long bench keeps a hundred thousand of them. */
 export type Execution = Run & {
-  keys: LoadedKeys;
+  /** The static accounts, then those that lookup tables gave: first the writable ones. */
+  keys: Key[];
+  /** In the order of `keys`. */
   before: Holding[];
   after: Holding[];
-  /** What the accounts it changed were before. */
-  images: Map<Key, AccountState | undefined>;
 };
 
-/** The accounts of a transaction: the static ones, then those its lookup tables give. */
-export type LoadedKeys = { all: Key[]; writable: boolean[]; loadedWritable: Key[]; loadedReadonly: Key[] };
+/** What accounts were before something changed them. */
+export type Images = Map<Key, AccountState | undefined>;
 
 /** `after` gives the accounts as they would be; none when the transaction failed. */
 export type Simulation = { run: Run; after(): Map<Key, AccountState> };
@@ -49,7 +48,7 @@ export type Bank = {
   /** Runs it and writes nothing. */
   simulate(transaction: WireTransaction, verify: boolean): Simulation;
   /** Runs it; a failure is charged as on the network, and one that cannot even pay its fee gives undefined. */
-  execute(transaction: WireTransaction): Execution | undefined;
+  execute(transaction: WireTransaction): { execution: Execution; images: Images } | undefined;
 };
 
 /** A litesvm with the programs of mainnet. It checks signatures; blockhashes and repetition are the ledger's part. */
@@ -78,29 +77,35 @@ export function openBank(): Bank {
       return { run: toRun(answer.meta()), after };
     },
     execute(transaction) {
-      const keys = loadKeys(transaction, accounts);
-      const states = keys.all.map((key) => accounts.read(key));
+      const { keys, writable } = loadKeys(transaction, accounts);
+      const states = keys.map((key) => accounts.read(key));
       svm.setSigverify(true);
       const answer = svm.sendVersionedTransaction(transaction.bytes);
       const run = "err" in answer ? failedRun(answer) : toRun(answer);
-      const changed = keys.all.map((key, index) =>
-        keys.writable[index] === true ? accounts.refresh(key) : states[index],
-      );
+      const changed = keys.map((key, index) => (writable[index] === true ? accounts.refresh(key) : states[index]));
       // A transaction that fails is part of the block when its fee was taken.
       const paid = (changed[0]?.lamports ?? 0n) < (states[0]?.lamports ?? 0n);
       if (run.failure !== undefined && !paid) return undefined;
-      const images = new Map<Key, AccountState | undefined>();
-      for (const [index, key] of keys.all.entries())
-        if (!isSame(states[index], changed[index])) images.set(key, states[index]);
-      return { ...run, keys, before: states.map(holding), after: changed.map(holding), images };
+      const images: Images = new Map();
+      for (const [index, key] of keys.entries()) if (states[index] !== changed[index]) images.set(key, states[index]);
+      return { execution: { ...run, keys, before: states.map(holding), after: changed.map(holding) }, images };
     },
   };
 }
 
 const nothing = (): Map<Key, AccountState> => new Map();
 
+const holdings = new WeakMap<AccountState, Holding>();
+const noHolding: Holding = { lamports: 0, token: undefined };
+
+/** One state has one holding, however many transactions see it. */
 function holding(state: AccountState | undefined): Holding {
-  return { lamports: state?.lamports ?? 0n, token: state === undefined ? undefined : tokenIn(state) };
+  if (state === undefined) return noHolding;
+  const known = holdings.get(state);
+  if (known !== undefined) return known;
+  const made = { lamports: Number(state.lamports), token: tokenIn(state) };
+  holdings.set(state, made);
+  return made;
 }
 
 const failedRun = (answer: FailedTransactionMetadata): Run => ({ ...toRun(answer.meta()), failure: failureOf(answer) });
@@ -135,21 +140,22 @@ function feeOf(meta: TransactionMetadata): number {
 const tableState = 56;
 
 /** A table that is missing or too short gives nothing here: litesvm then refuses the transaction. */
-function loadKeys(transaction: WireTransaction, accounts: Accounts): LoadedKeys {
+function loadKeys(transaction: WireTransaction, accounts: Accounts): { keys: Key[]; writable: boolean[] } {
   const loaded = { writable: [] as Key[], readonly: [] as Key[] };
   for (const lookup of transaction.lookups) {
     const data = accounts.read(keyOf(lookup.table))?.data;
     if (data === undefined) continue;
-    const entry = (index: number) => keyOf(data.subarray(tableState + 32 * index, tableState + 32 * (index + 1)));
-    loaded.writable.push(...Array.from(lookup.writable, entry));
-    loaded.readonly.push(...Array.from(lookup.readonly, entry));
+    const entries = (indexes: Uint8Array): Key[] =>
+      Array.from(indexes, (index) => data.subarray(tableState + 32 * index, tableState + 32 * (index + 1)))
+        .filter(({ length }) => length === 32)
+        .map(keyOf);
+    loaded.writable.push(...entries(lookup.writable));
+    loaded.readonly.push(...entries(lookup.readonly));
   }
   const fixed = transaction.keys.map(keyOf);
   const writable = fixed.map((_, index) => isWritable(transaction, index));
   return {
-    all: [...fixed, ...loaded.writable, ...loaded.readonly],
+    keys: [...fixed, ...loaded.writable, ...loaded.readonly],
     writable: [...writable, ...loaded.writable.map(() => true), ...loaded.readonly.map(() => false)],
-    loadedWritable: loaded.writable,
-    loadedReadonly: loaded.readonly,
   };
 }

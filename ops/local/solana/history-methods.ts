@@ -4,11 +4,11 @@ import { type Key, keyOf, mintIn } from "./accounts.ts";
 import type { Holding, InnerInstruction, Run } from "./bank.ts";
 import { historyCommitment, type Methods } from "./chain-methods.ts";
 import { invalidParams, RpcError } from "./errors.ts";
-import { encodeKey, type Landed, memoOf } from "./history.ts";
+import { encodeKey, type Landed } from "./history.ts";
 import type { Ledger } from "./ledger.ts";
 import { addressAt, type Config, configAt, inContext, readSignature, slotFor, textAt, textsAt } from "./params.ts";
 import type { Commitment, Slots } from "./slots.ts";
-import type { WireTransaction } from "./wire.ts";
+import { readTransaction, type WireTransaction } from "./wire.ts";
 
 /** Slots for which a status is told without a search of the history. */
 const statusCache = 300;
@@ -17,13 +17,15 @@ const rank: Record<Commitment, number> = { processed: 0, confirmed: 1, finalized
 
 /** What became of transactions. */
 export function historyMethods({ slots, history, read }: Ledger): Methods {
+  // Decoding base58 takes longer than all the rest: only what is not known is looked at more closely.
+  const find = (signature: string) => history.find(signature) ?? history.find(readSignature(signature));
   const isSeen = ({ slot }: Landed, at: Commitment): boolean => rank[slots.commitmentOf(slot)] >= rank[at];
   return {
     getSignatureStatuses(params) {
       const search = configAt(params, 1).searchTransactionHistory === true;
       const oldest = slots.tip().height - statusCache;
       const statuses = textsAt(params, 0, 256).map((text) => {
-        const landed = history.find(readSignature(text));
+        const landed = find(text);
         return landed === undefined || (!search && landed.slot.height < oldest) ? null : describeStatus(landed, slots);
       });
       return inContext(slotFor(slots, { commitment: "processed" }), statuses);
@@ -32,13 +34,13 @@ export function historyMethods({ slots, history, read }: Ledger): Methods {
       const at = historyCommitment(params, 1);
       const config = configAt(params, 1);
       slotFor(slots, config);
-      const seen = history.of(addressAt(params, 0)).filter((landed) => isSeen(landed, at));
-      return page(seen.reverse(), config).map((landed) => describeEntry(landed, slots));
+      const isWanted = (landed: Landed) => isSeen(landed, at);
+      return page(history.of(addressAt(params, 0)), config, isWanted).map((landed) => describeEntry(landed, slots));
     },
     getTransaction(params) {
       const at = historyCommitment(params, 1);
       const config = configAt(params, 1);
-      const landed = history.find(readSignature(textAt(params, 0)));
+      const landed = find(textAt(params, 0));
       if (landed === undefined || !isSeen(landed, at)) return null;
       return describeLanded(landed, config, (mint) => {
         const state = read(mint, "processed");
@@ -61,34 +63,42 @@ function describeStatus({ slot, execution }: Landed, slots: Slots) {
 }
 
 function describeEntry(landed: Landed, slots: Slots) {
-  const { transaction, slot, execution } = landed;
+  const { signature, memo, slot, execution } = landed;
   return {
-    signature: transaction.signature,
+    signature,
     slot: slot.slot,
     err: execution.failure ?? null,
-    memo: memoOf(landed),
+    memo,
     blockTime: slot.time,
     confirmationStatus: slots.commitmentOf(slot),
   };
 }
 
-/** The part between `before` (not included, newer) and `until` (not included, older). */
-function page(newestFirst: Landed[], { before, until, limit = 1000 }: Config): Landed[] {
+/** The newest first, between `before` (not included, newer) and `until` (not included, older). */
+function page(oldestFirst: readonly Landed[], config: Config, isWanted: (landed: Landed) => boolean): Landed[] {
+  const { limit = 1000 } = config;
   if (typeof limit !== "number" || limit < 1 || limit > 1000) throw invalidParams("Invalid limit; max 1000");
-  const place = (signature: unknown) =>
-    newestFirst.findIndex(({ transaction }) => transaction.signature === readSignature(String(signature)));
-  const from = before === undefined || before === null ? 0 : place(before) + 1;
-  // A `before` that is not among them is older than all that we know.
-  if (from === 0 && before !== undefined && before !== null) return [];
-  const end = until === undefined || until === null ? -1 : place(until);
-  return newestFirst.slice(from, end === -1 ? undefined : end).slice(0, limit);
+  const bound = (signature: unknown) => (typeof signature === "string" ? readSignature(signature) : undefined);
+  const [before, until] = [bound(config.before), bound(config.until)];
+  const found: Landed[] = [];
+  let isPast = before === undefined;
+  for (let index = oldestFirst.length - 1; index >= 0 && found.length < limit; index -= 1) {
+    const landed = oldestFirst[index] as Landed;
+    const { signature } = landed;
+    if (signature === until) break;
+    if (isPast && isWanted(landed)) found.push(landed);
+    isPast ||= signature === before;
+  }
+  return found;
 }
 
-function describeLanded({ transaction, slot, execution }: Landed, config: Config, decimalsOf: (mint: Key) => number) {
+function describeLanded({ bytes, slot, execution }: Landed, config: Config, decimalsOf: (mint: Key) => number) {
   const { encoding = "json", maxSupportedTransactionVersion: newest } = config;
+  const transaction = readTransaction(bytes);
   if (transaction.version === 0 && newest !== 0) throw unsupportedVersion();
   const err = execution.failure ?? null;
-  const { loadedWritable, loadedReadonly } = execution.keys;
+  const loaded = execution.keys.slice(transaction.keys.length).map(encodeKey);
+  const writable = transaction.lookups.reduce((sum, lookup) => sum + lookup.writable.length, 0);
   const tokens = (holdings: Holding[]) => describeTokens(holdings, decimalsOf);
   return {
     slot: slot.slot,
@@ -99,14 +109,14 @@ function describeLanded({ transaction, slot, execution }: Landed, config: Config
       err,
       status: err === null ? { Ok: null } : { Err: err },
       fee: execution.fee,
-      preBalances: execution.before.map(({ lamports }) => Number(lamports)),
-      postBalances: execution.after.map(({ lamports }) => Number(lamports)),
+      preBalances: execution.before.map(({ lamports }) => lamports),
+      postBalances: execution.after.map(({ lamports }) => lamports),
       preTokenBalances: tokens(execution.before),
       postTokenBalances: tokens(execution.after),
       innerInstructions: describeInner(execution.inner),
       logMessages: execution.logs,
       rewards: [],
-      loadedAddresses: { writable: loadedWritable.map(encodeKey), readonly: loadedReadonly.map(encodeKey) },
+      loadedAddresses: { writable: loaded.slice(0, writable), readonly: loaded.slice(writable) },
       computeUnitsConsumed: execution.units,
       ...(execution.returnData === undefined ? {} : { returnData: describeReturnData(execution.returnData) }),
     },

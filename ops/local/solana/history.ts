@@ -5,7 +5,14 @@ import type { Slot } from "./slots.ts";
 import type { WireTransaction } from "./wire.ts";
 
 /** A transaction that is part of a block. */
-export type Landed = { transaction: WireTransaction; slot: Slot; execution: Execution };
+export type Landed = {
+  signature: string;
+  bytes: Uint8Array;
+  /** Its memos as a validator lists them: `[5] hello; [3] you`. */
+  memo: string | null;
+  slot: Slot;
+  execution: Execution;
+};
 
 export type History = {
   find(signature: string): Landed | undefined;
@@ -25,24 +32,23 @@ export function openHistory(): History {
     of: (account) => byAccount.get(account) ?? [],
     count: () => bySignature.size,
     add(landed) {
-      bySignature.set(landed.transaction.signature, landed);
-      for (const key of landed.execution.keys.all) {
+      bySignature.set(landed.signature, landed);
+      for (const key of landed.execution.keys) {
         const list = byAccount.get(key);
         if (list === undefined) byAccount.set(key, [landed]);
         else list.push(landed);
       }
     },
     remove(landed) {
-      bySignature.delete(landed.transaction.signature);
-      for (const key of landed.execution.keys.all) byAccount.get(key)?.pop();
+      bySignature.delete(landed.signature);
+      for (const key of landed.execution.keys) byAccount.get(key)?.pop();
     },
   };
 }
 
-/** The memos of a transaction as a validator lists them: `[5] hello; [3] you`. */
-export function memoOf({ transaction }: Landed): string | null {
-  const memos = transaction.instructions
-    .filter(({ program }) => memoPrograms.includes(keyOf(transaction.keys[program] ?? new Uint8Array(32))))
+export function memoOf({ instructions, keys }: WireTransaction): string | null {
+  const memos = instructions
+    .filter(({ program }) => memoPrograms.includes(keyOf(keys[program] ?? new Uint8Array(32))))
     .map(({ data }) => `[${data.length}] ${Buffer.from(data).toString("utf8")}`);
   return memos.length === 0 ? null : memos.join("; ");
 }

@@ -36,7 +36,7 @@ export function openKnobs(ledger: Ledger, submit: Submit, slotMs: number): Knobs
         ledger.advance(numberAt(params, 0));
         return ledger.slots.tip().slot;
       },
-      local_rollback: (params) => ledger.rollback(numberAt(params, 0)).map(({ transaction }) => transaction.signature),
+      local_rollback: (params) => ledger.rollback(numberAt(params, 0)).map(({ signature }) => signature),
       local_drop: done((params) => submit.drop(params[0] === "all" ? Number.POSITIVE_INFINITY : numberAt(params, 0))),
       local_hold: done((params) => submit.hold(numberAt(params, 0))),
       local_delay: done((params) => {

@@ -1,7 +1,7 @@
 import type { AccountState, Key } from "./accounts.ts";
 import { type Bank, openBank, type Simulation } from "./bank.ts";
 import type { TransactionFailure } from "./errors.ts";
-import { type History, type Landed, openHistory } from "./history.ts";
+import { type History, type Landed, memoOf, openHistory } from "./history.ts";
 import { nonceIn, usableNonce, withNonce } from "./nonces.ts";
 import { type Commitment, openSlots, type Slots } from "./slots.ts";
 import type { WireTransaction } from "./wire.ts";
@@ -106,24 +106,26 @@ function execute(bank: Bank, slots: Slots, transaction: WireTransaction): Landed
   const isOrdinary = slots.ofBlockhash(transaction.blockhash) !== undefined;
   const nonce = isOrdinary ? undefined : usableNonce(transaction, accounts, slot.nonce);
   const held = nonce === undefined ? undefined : accounts.read(nonce);
-  const execution = bank.execute(transaction);
-  if (execution === undefined) return undefined;
+  const done = bank.execute(transaction);
+  if (done === undefined) return undefined;
+  const { execution, images } = done;
   // A transaction that fails advances its nonce all the same, or it could be charged again and again.
   if (nonce !== undefined && execution.failure !== undefined && held !== undefined) {
     const charged = accounts.read(nonce) ?? held;
-    if (!execution.images.has(nonce)) execution.images.set(nonce, held);
+    if (!images.has(nonce)) images.set(nonce, held);
     accounts.write(nonce, withNonce(charged, slot.nonce));
   }
   // litesvm makes the next nonce of the transaction's own blockhash; the network takes that of the slot.
-  for (const [key, before] of execution.images) {
+  for (const [key, before] of images) {
     const state = accounts.read(key);
     const now = nonceIn(state)?.nonce;
     if (state === undefined || now === undefined) continue;
     if (Buffer.compare(now, nonceIn(before)?.nonce ?? new Uint8Array()) !== 0)
       accounts.write(key, withNonce(state, slot.nonce));
   }
-  for (const [key, state] of execution.images) if (!slot.images.has(key)) slot.images.set(key, state);
-  const landed = { transaction, slot, execution };
+  for (const [key, state] of images) if (!slot.images.has(key)) slot.images.set(key, state);
+  const { signature, bytes } = transaction;
+  const landed = { signature, bytes, memo: memoOf(transaction), slot, execution };
   slot.landed.push(landed);
   return landed;
 }

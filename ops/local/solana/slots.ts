@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { base58 } from "@scure/base";
-import type { AccountState, Key } from "./accounts.ts";
+import type { Images } from "./bank.ts";
 import type { Landed } from "./history.ts";
 import { nonceFrom } from "./nonces.ts";
 
@@ -18,7 +18,7 @@ export type Slot = {
   time: number;
   landed: Landed[];
   /** What the accounts changed in this slot were before it; empty once the slot is final. */
-  images: Map<Key, AccountState | undefined>;
+  images: Images;
 };
 
 /** Blocks for which a blockhash is good. */
