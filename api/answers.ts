@@ -1,7 +1,7 @@
 import type { Cancelled } from "../payments/cancel.ts";
 import { collectedFields, collectedSchema } from "../payments/collected-schema.ts";
 import type { PaymentListView } from "../payments/list.ts";
-import type { Money, OptionView, PaymentDetail, PaymentStatus, PaymentView, WalletAction } from "../payments/views.ts";
+import type { BuildAction, Money, OptionView, PaymentDetail, PaymentStatus, PaymentView, WalletAction } from "../payments/views.ts";
 
 /** Wait before the next question about a payment that is not final, milliseconds. */
 const POLL_AGAIN_MS = 1_000;
@@ -114,9 +114,11 @@ function toCollectData(url: string) {
   return { url, schema: collectedSchema, fields: collectedFields };
 }
 
-/** Something a wallet executes. `chain_id` is the one name on the wire that is not in camel case. */
-export function toActionAnswer({ chain, method, params }: WalletAction) {
-  return { type: "walletRpc", data: { chain_id: chain, method, params } };
+/** Something a wallet executes, or fetches first. `chain_id` is the one name on the wire that is not in camel case. */
+export function toActionAnswer(action: WalletAction | BuildAction) {
+  if ("build" in action) return { type: "build" as const, data: { data: action.build } };
+  const { chain, method, params } = action;
+  return { type: "walletRpc" as const, data: { chain_id: chain, method, params } };
 }
 
 function toPollingHint(status: PaymentStatus) {

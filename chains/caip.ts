@@ -35,3 +35,8 @@ export function nativeAsset(chain: string): string {
   if (coin === undefined) throw new Error(`the native asset of ${chain} is not known`);
   return `${chain}/slip44:${coin}`;
 }
+
+/** An asset as we compare it: addresses of EVM without regard to case, those of other chains as they are. */
+export function canonicalAsset(asset: string): string {
+  return asset.toLowerCase().startsWith("eip155:") ? asset.toLowerCase() : asset;
+}

@@ -6,7 +6,8 @@ export type OptionRow = Selectable<Tables["payment_option"]>;
 
 /**
  * Writes options, or gives the ones that are there: a payer has one option per payment and asset, however often it is
- * asked for, so that what was signed stays good. What the payer still has to allow is as it is now.
+ * asked for, so that what was signed stays good. What the payer still has to allow, and until when it may confirm, are
+ * as they are now.
  */
 export async function upsertOptions(
   db: Db,
@@ -21,7 +22,11 @@ export async function upsertOptions(
       .onConflict((conflict) =>
         conflict
           .columns(["payment_id", "payer", "asset"])
-          .doUpdateSet((eb) => ({ account: eb.ref("excluded.account"), allowance: eb.ref("excluded.allowance") })),
+          .doUpdateSet((eb) => ({
+            account: eb.ref("excluded.account"),
+            allowance: eb.ref("excluded.allowance"),
+            expires_at: eb.ref("excluded.expires_at"),
+          })),
       )
       .returningAll()
       .execute()
@@ -39,6 +44,11 @@ const readOption = statementTogether(async (db: Db, ids: readonly string[]) => {
   const byId = new Map((await listOptionsById(db, ids)).map((row) => [row.id, row]));
   return ids.map((id) => byId.get(id));
 });
+
+/** Gives an option until a later time. */
+export async function extendOption(db: Db, args: { id: string; expiresAt: Date }): Promise<void> {
+  await db.updateTable("payment_option").set({ expires_at: args.expiresAt }).where("id", "=", args.id).execute();
+}
 
 /** Options by id. */
 export async function listOptionsById(db: Db, ids: readonly string[]): Promise<OptionRow[]> {

@@ -10,7 +10,7 @@ export async function insertSightings(db: Db, rows: readonly Insertable<Tables["
     .values([...rows])
     .onConflict((conflict) =>
       conflict
-        .columns(["chain", "block_hash", "log_index"])
+        .columns(["chain", "block_hash", "tx_hash", "log_index"])
         .doUpdateSet({ orphaned: false, transfer_id: sql`excluded.transfer_id` })
         // What is in the books as an exception stays there.
         .where("sighting.booked", "=", false),
@@ -110,8 +110,8 @@ export async function takeStray(
   args: { chain: string; upTo: number; limit: number },
 ): Promise<StraySighting[]> {
   const { rows } = await sql<StraySighting>`
-    update sighting set booked = true where (chain, block_hash, log_index) in (
-      select chain, block_hash, log_index from sighting
+    update sighting set booked = true where (chain, block_hash, tx_hash, log_index) in (
+      select chain, block_hash, tx_hash, log_index from sighting
       where chain = ${args.chain} and transfer_id is null and not orphaned and not booked and block_number <= ${args.upTo}
       order by block_number, log_index limit ${args.limit}
     )

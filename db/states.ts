@@ -38,16 +38,18 @@ export const machines = {
   /**
    * Signed bytes of a lane. `signed`: stored, perhaps sent. `offered`: sent, no answer that it was taken. `accepted`:
    * an endpoint took it. `included`: in a block. `final`: in a block that finality says cannot go; should it go all
-   * the same, the bytes are offered again. `replaced`: another one with the same nonce is final.
+   * the same, the bytes are offered again. `replaced`: another one with the same nonce is final. `expired`: what it was
+   * built on has died (a blockhash, a durable nonce), and no endpoint has ever seen it.
    */
   transaction: {
     new: ["signed"],
-    signed: ["offered", "accepted", "included", "replaced"],
-    offered: ["accepted", "included", "replaced"],
-    accepted: ["offered", "included", "replaced"],
+    signed: ["offered", "accepted", "included", "replaced", "expired"],
+    offered: ["accepted", "included", "replaced", "expired"],
+    accepted: ["offered", "included", "replaced", "expired"],
     included: ["accepted", "final"],
     final: ["accepted"],
     replaced: ["accepted"],
+    expired: [],
   },
   /**
    * The payout of what a merchant is owed. `gathering`: more may still be added to it. `netted`: refunds have taken all

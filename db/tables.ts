@@ -13,9 +13,10 @@ export type Mode = "test" | "live";
 export type Purpose = "payment" | "settlement" | "refund";
 /**
  * How a token movement is made. `eip3009`: an authorization that anybody may submit. `permit2`: a Permit2 signature for
- * our Collector. `push`: the owner's own transaction, marked with the natural key behind its call data.
+ * our Collector. `push`: the owner's own transaction, marked with the natural key behind its call data. `spl`: a
+ * transaction on Solana that the owner signs and a lane pays for, with the natural key as its memo.
  */
-export type Kind = "eip3009" | "permit2" | "push";
+export type Kind = "eip3009" | "permit2" | "push" | "spl";
 /** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
 export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
 
@@ -188,12 +189,14 @@ export type Tables = {
     receiver: string;
     amount: bigint;
     authorization_nonce: string;
+    /** Unix seconds. On Solana 0: there the blockhash that the wallet signs says when. */
     valid_before: number;
     /** A policy asked for data of its buyer when it was made. */
     needs_data: Generated<boolean>;
     kind: Generated<Kind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;
+    /** When its quote ends; on Solana, when the blockhash that was handed out last is about to. */
     expires_at: Date | null;
     created_at: Date;
   };
@@ -217,6 +220,10 @@ export type Tables = {
     lease_until: Date | null;
     rung: Generated<boolean>;
   };
+  /**
+   * On Solana `nonce` counts a lane's transactions, `hash` is the first signature, gas are compute units, their prices
+   * micro-lamports, and a block is a slot, which has no hash.
+   */
   transaction: {
     lane_id: string;
     nonce: number;
@@ -227,6 +234,11 @@ export type Tables = {
     gas_limit: bigint;
     max_fee_per_gas: bigint;
     max_priority_fee_per_gas: bigint;
+    /** Solana: the block height after which the bytes can no longer land. */
+    last_valid_height: ColumnType<number | null, number | null | undefined>;
+    /** Solana: the durable nonce account that the bytes use up, instead of a height, and the nonce they expect there. */
+    nonce_account: ColumnType<string | null, string | null | undefined>;
+    nonce_value: ColumnType<string | null, string | null | undefined>;
     state: TransactionState;
     created_at: Date;
     offered_at: Date | null;
@@ -251,9 +263,13 @@ export type Tables = {
     receiver: string;
     amount: bigint;
     authorization_nonce: string;
+    /** Unix seconds; on Solana a block height. */
     valid_before: number;
     kind: Generated<Kind>;
-    /** Null where there is nothing for a lane to submit: a push, or an authorization that we have not been given. */
+    /**
+     * Null where there is nothing for a lane to submit: a push, or an authorization that we have not been given. On
+     * Solana the buyer's signed transaction.
+     */
     signature: Buffer | null;
     /** The buyer's EIP-2612 signature that lets Permit2 take the token, where one was needed. */
     permit: Buffer | null;
@@ -278,9 +294,12 @@ export type Tables = {
     owner: string | null;
     lease_until: Date | null;
   } & Due;
+  /** Solana: the newest signature that has been read of an account's history; null when there was none. */
+  account_cursor: { chain: string; account: string; signature: string | null };
   chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
   sighting: {
     chain: string;
+    /** On Solana the slot, as a text. */
     block_hash: string;
     log_index: number;
     block_number: number;

@@ -1,67 +1,31 @@
-import { encodeFunctionData, getAddress, type Hex } from "viem";
-import { parseAccountId } from "../chains/caip.ts";
-import { tokenAbi } from "../chains/evm/abi.ts";
-import { permitTransferJson } from "../chains/evm/collector.ts";
-import { permitJson } from "../chains/evm/eip2612.ts";
-import { typedDataJson } from "../chains/evm/eip3009.ts";
-import { type EvmChain, getToken } from "../chains/evm/open.ts";
-import { getChain } from "../chains/open.ts";
+import { getChain, getEvmChain } from "../chains/open.ts";
 import type { OptionRow } from "../db/options.ts";
-import { toAuthorization, toPermitTransfer, toPushData } from "../transfers/authorization.ts";
+import type { Mode } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
-import type { WalletAction } from "./views.ts";
+import { listEvmActions } from "./evm-actions.ts";
+import { buildSolanaAction } from "./solana-actions.ts";
+import type { BuildAction, WalletAction } from "./views.ts";
+
+/** What an option is shown with: its actions, or how to have them made when the buyer has chosen it. */
+export function offeredActions(
+  deps: Pick<PaymentDeps, "chains">,
+  row: OptionRow,
+): readonly (WalletAction | BuildAction)[] {
+  const chain = getChain(deps.chains, row.chain);
+  return chain.family === "evm" ? listEvmActions(chain, row) : [{ build: buildDataOf(row) }];
+}
+
+/** What the build action of an option carries. */
+export function buildDataOf(option: Pick<OptionRow, "id">): string {
+  return option.id;
+}
 
 /** What a wallet has to do for an option, in order; each action gives one result. */
-export function listWalletActions(deps: Pick<PaymentDeps, "chains">, row: OptionRow): WalletAction[] {
-  const chain = getChain(deps.chains, row.chain);
-  const sign = (json: string): WalletAction => {
-    const account = parseAccountId(row.account)?.address ?? row.payer;
-    return { chain: row.chain, method: "eth_signTypedData_v4", params: [account, json] };
-  };
-  const send = (data: Hex): WalletAction => {
-    const call = { from: getAddress(row.payer), to: getAddress(row.token), data, value: "0x0" };
-    return { chain: row.chain, method: "eth_sendTransaction", params: [call] };
-  };
-  switch (row.kind) {
-    case "eip3009":
-      return [sign(authorizationJson(chain, row))];
-    case "permit2":
-      return [...listAllowing(chain, row, { sign, send }), sign(permitTransferJson(chain, withChecksum(row)))];
-    case "push":
-      return [send(toPushData(row))];
-  }
-}
-
-type Acts = { sign: (json: string) => WalletAction; send: (data: Hex) => WalletAction };
-
-/** Permit2 gets exactly what this payment takes. */
-function listAllowing(chain: EvmChain, row: OptionRow, { sign, send }: Acts): WalletAction[] {
-  if (!row.allowance) return [];
-  if (row.allowance.by === "permit") {
-    const { tokenDomain } = getToken(chain, row.asset);
-    if (!tokenDomain) throw new Error(`${row.asset} has no domain for permits`);
-    const [owner, spender] = [getAddress(row.payer), getAddress(chain.permit2)];
-    const nonce = BigInt(row.allowance.nonce);
-    return [sign(permitJson(tokenDomain, { owner, spender, value: row.amount, nonce, deadline: row.valid_before }))];
-  }
-  const approve = (value: bigint) =>
-    send(encodeFunctionData({ abi: tokenAbi, functionName: "approve", args: [getAddress(chain.permit2), value] }));
-  return row.allowance.fromZero ? [approve(0n), approve(row.amount)] : [approve(row.amount)];
-}
-
-function authorizationJson(chain: EvmChain, row: OptionRow): string {
-  const { tokenDomain } = getToken(chain, row.asset);
-  if (!tokenDomain) throw new Error(`${row.asset} has no domain for authorizations`);
-  const authorization = toAuthorization(row);
-  return typedDataJson(tokenDomain, {
-    ...authorization,
-    from: getAddress(authorization.from),
-    to: getAddress(authorization.to),
-  });
-}
-
-/** Wallets show addresses to people; some refuse one without its checksum. */
-function withChecksum(row: OptionRow) {
-  const permit = toPermitTransfer(row);
-  return { ...permit, token: getAddress(permit.token) };
+export async function listWalletActions(
+  deps: PaymentDeps,
+  args: { option: OptionRow; mode: Mode },
+): Promise<readonly WalletAction[]> {
+  const { option } = args;
+  if (option.kind === "spl") return [await buildSolanaAction(deps, args)];
+  return listEvmActions(getEvmChain(deps.chains, option.chain), option);
 }

@@ -1,5 +1,5 @@
 import { isAddress } from "viem";
-import { parseAccountId, parseAssetId } from "../chains/caip.ts";
+import { canonicalAsset, parseAccountId, parseAssetId } from "../chains/caip.ts";
 import { inTransaction } from "../db/in-transaction.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -153,11 +153,6 @@ function changeAlone<T>(
 
 /** The list of codes has none for a settlement entry: the path names something that is not this merchant's. */
 const noSuchDestination = () => refuse("merchant_not_found", "the merchant has no such settlement");
-
-/** Addresses of EVM are compared without regard to case; those of other chains are what they are. */
-function canonicalAsset(asset: string): string {
-  return asset.startsWith("eip155:") ? asset.toLowerCase() : asset;
-}
 
 /** What is wrong with an asset, beginning with the member's name; undefined when it may be one. */
 function findAssetFault(text: string): string | undefined {

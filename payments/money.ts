@@ -1,5 +1,6 @@
-import type { EvmToken } from "../chains/evm/open.ts";
-import type { EvmNetwork } from "../ops/networks.ts";
+import { canonicalAsset } from "../chains/caip.ts";
+import type { Token } from "../chains/open.ts";
+import type { Network } from "../ops/networks.ts";
 import type { Money } from "./views.ts";
 
 const currencies = new Set(Intl.supportedValuesOf("currency"));
@@ -45,7 +46,8 @@ export function toTokenAmount(
   amount: { unit: string; value: bigint },
   token: { asset: string; peg: string; decimals: number },
 ): bigint | undefined {
-  if (amount.unit.toLowerCase() === `caip19/${token.asset}`) return amount.value;
+  const named = amount.unit.slice("caip19/".length);
+  if (amount.unit.toLowerCase().startsWith("caip19/") && canonicalAsset(named) === token.asset) return amount.value;
   if (amount.unit !== token.peg) return undefined;
   const decimals = currencyDecimals(token.peg.slice("iso4217/".length));
   if (decimals === undefined) return undefined;
@@ -60,7 +62,7 @@ export function rescale(value: bigint, from: number, to: number): bigint {
 }
 
 /** An amount of a token, as shown to people. */
-export function tokenMoney(value: bigint, token: EvmToken, network: EvmNetwork): Money {
+export function tokenMoney(value: bigint, token: Token, network: Network): Money {
   return {
     unit: `caip19/${token.asset}`,
     value,

@@ -1,4 +1,5 @@
 import type { Selectable } from "kysely";
+import { canonicalAsset } from "../chains/caip.ts";
 import type { Tables } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
@@ -23,7 +24,7 @@ export async function addPolicy(deps: Deps, args: { merchantId: string } & Polic
   const id = newId("cpol");
   await deps.db
     .insertInto("collection_policy")
-    .values({ id, merchant_id, asset: asset?.toLowerCase() ?? null, unit, minimum, created_at: deps.now() })
+    .values({ id, merchant_id, asset: asset === null || asset === undefined ? null : canonicalAsset(asset), unit, minimum, created_at: deps.now() })
     .execute();
   return { id };
 }

@@ -1,3 +1,4 @@
+import { canonicalAsset } from "../chains/caip.ts";
 import { findPayment, findPayout, listPayments, type PaymentRow, type PaymentWithMerchant } from "../db/payments.ts";
 import { isFinalPaymentState } from "../db/states.ts";
 import type { Mode } from "../db/tables.ts";
@@ -67,7 +68,7 @@ export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWit
 /** Puts an amount's display to it. An asset that is no longer in the networks file is shown by its identifier. */
 export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
   if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
-  const asset = unit.slice("caip19/".length).toLowerCase();
+  const asset = canonicalAsset(unit.slice("caip19/".length));
   for (const chain of deps.chains.values()) {
     const token = chain.tokens.get(asset);
     if (token) return tokenMoney(value, token, chain.network);

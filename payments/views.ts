@@ -45,6 +45,8 @@ export type PaymentDetail = PaymentView & {
 
 /** Something a wallet executes (specification, 2.9). `chain` is CAIP-2. */
 export type WalletAction = { chain: string; method: string; params: readonly unknown[] };
+/** What is made only when the wallet is about to execute it: it fetches the actions with `build`. */
+export type BuildAction = { build: string };
 
 /** One way to pay. `account` is as the wallet wrote it; `expiresAt` is null when the option lives as long as its payment. */
 export type OptionView = {
@@ -55,5 +57,5 @@ export type OptionView = {
   expiresAt: Date | null;
   /** True while data of the buyer is needed before it can be confirmed. */
   needsData: boolean;
-  actions: readonly WalletAction[];
+  actions: readonly (WalletAction | BuildAction)[];
 };

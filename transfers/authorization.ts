@@ -7,7 +7,7 @@ import {
 } from "../chains/evm/collector.ts";
 import { type Authorization, encodeBytesTransfer, encodeTransfer, hashAuthorization } from "../chains/evm/eip3009.ts";
 import type { Call } from "../chains/evm/multicall.ts";
-import { type EvmChain, getToken } from "../chains/evm/open.ts";
+import { type EvmChain, getEvmToken } from "../chains/evm/open.ts";
 import { encodePush } from "../chains/evm/push.ts";
 import { joinSignature, splitSignature } from "../chains/evm/signature.ts";
 import { unwrapSignature } from "../chains/evm/wallets.ts";
@@ -35,7 +35,7 @@ export type SignedRow = AuthorizationRow & {
 /** The EIP-712 digest that the payer of a row signs. A push has none. */
 export function hashRow(chain: EvmChain, row: AuthorizationRow): Hex {
   if (row.kind === "permit2") return hashPermitTransfer(chain, toPermitTransfer(row));
-  const { separator } = getToken(chain, row.asset);
+  const { separator } = getEvmToken(chain, row.asset);
   if (row.kind === "push" || !separator) throw new Error(`nobody signs a transfer of ${row.asset} as ${row.kind}`);
   return hashAuthorization(separator, toAuthorization(row));
 }
@@ -63,7 +63,7 @@ function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
       : encodeCollect(payer, permit, written);
     return { target: chain.collector, data };
   }
-  const token = getToken(chain, row.asset);
+  const token = getEvmToken(chain, row.asset);
   const asBytes = row.smart_wallet && token.kind === "eip3009" && token.bytesSignatures;
   const encode = asBytes ? encodeBytesTransfer : encodeTransfer;
   return { target: row.token as Hex, data: encode(toAuthorization(row), signature) };

@@ -14,6 +14,7 @@ export type EvmToken = EvmAsset & { token: Hex; tokenDomain: TokenDomain | undef
 
 /** One EVM network, opened. Addresses are in lower case. */
 export type EvmChain = {
+  family: "evm";
   chain: string;
   chainId: number;
   network: EvmNetwork;
@@ -36,6 +37,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const permit2 = network.permit2.toLowerCase() as Hex;
   const { rpc, check } = openEndpoints(network, metrics);
   return {
+    family: "evm",
     chain: network.chain,
     chainId,
     network,
@@ -61,7 +63,7 @@ function domainOf(entry: EvmAsset): { name: string; version: string } | undefine
 }
 
 /** A token that must be there, because a row names it. */
-export function getToken(chain: EvmChain, asset: string): EvmToken {
+export function getEvmToken(chain: EvmChain, asset: string): EvmToken {
   const token = chain.tokens.get(asset);
   if (!token) throw new Error(`${asset} is no longer in the networks file, and a row names it`);
   return token;

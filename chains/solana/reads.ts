@@ -1,0 +1,104 @@
+import { type AccountInfo, PublicKey } from "@solana/web3.js";
+import type { SolanaChain } from "./open.ts";
+
+/** Accounts in one call; what endpoints allow. */
+const ACCOUNTS = 100;
+/** Signatures in one call; what the method allows. */
+const STATUSES = 256;
+
+/** An account as the chain has it. */
+export type Account = { owner: string; lamports: bigint; data: Uint8Array };
+
+/** Accounts at an address each, in the order asked; undefined where there is none. */
+export async function readAccounts(
+  chain: SolanaChain,
+  addresses: readonly string[],
+  commitment: "confirmed" | "finalized" = "confirmed",
+): Promise<(Account | undefined)[]> {
+  const chunks = chunk(addresses, ACCOUNTS).map((some) =>
+    chain.rpc.ask("getMultipleAccounts", (connection) =>
+      connection.getMultipleAccountsInfo(
+        some.map((address) => new PublicKey(address)),
+        commitment,
+      ),
+    ),
+  );
+  return (await Promise.all(chunks)).flat().map((info) => (info ? toAccount(info) : undefined));
+}
+
+function toAccount({ owner, lamports, data }: AccountInfo<Buffer>): Account {
+  return { owner: owner.toBase58(), lamports: BigInt(lamports), data };
+}
+
+/** The newest slot at the network's finality. */
+export function readHead(chain: SolanaChain): Promise<number> {
+  return chain.rpc.ask("getSlot", (connection) => connection.getSlot(chain.network.finality));
+}
+
+/** How far the cluster is final: its slot, and the block height that blockhashes die by. */
+export async function readFinal(chain: SolanaChain): Promise<{ slot: number; height: number }> {
+  const { absoluteSlot, blockHeight } = await chain.rpc.ask("getEpochInfo", (connection) =>
+    connection.getEpochInfo("finalized"),
+  );
+  if (blockHeight === undefined) throw new Error(`${chain.chain} says no block height`);
+  return { slot: absoluteSlot, height: blockHeight };
+}
+
+/** A blockhash to build on, and the last block height at which it lives. */
+export type Blockhash = { blockhash: string; lastHeight: number };
+
+/** The newest blockhash at `confirmed`: a finalized one would have spent a third of its life already. */
+export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
+  const { blockhash, lastValidBlockHeight } = await chain.rpc.ask("getLatestBlockhash", (connection) =>
+    connection.getLatestBlockhash("confirmed"),
+  );
+  return { blockhash, lastHeight: lastValidBlockHeight };
+}
+
+/** What the cluster says of a transaction: not seen (undefined), or where, how deep, and whether it failed. */
+export type Status = { slot: number; depth: "processed" | "confirmed" | "finalized"; error: string | undefined };
+
+/** The recent statuses of signatures, in the order asked: one call for 256 of them. */
+export async function readStatuses(
+  chain: SolanaChain,
+  signatures: readonly string[],
+): Promise<(Status | undefined)[]> {
+  const answers = await Promise.all(
+    chunk(signatures, STATUSES).map((some) =>
+      chain.rpc.ask("getSignatureStatuses", (connection) => connection.getSignatureStatuses([...some])),
+    ),
+  );
+  return answers.flatMap(({ value }) => value.map(toStatus));
+}
+
+/**
+ * Which of some signatures no endpoint has ever seen, with the whole history searched: at least two endpoints have to
+ * say so. Throws ChainFault when fewer answered.
+ */
+export async function listNeverSeen(chain: SolanaChain, signatures: readonly string[]): Promise<Set<string>> {
+  const never = new Set<string>();
+  for (const some of chunk(signatures, STATUSES)) {
+    const answers = await chain.rpc.askEach("getSignatureStatuses", (connection) =>
+      connection.getSignatureStatuses([...some], { searchTransactionHistory: true }),
+    );
+    for (const [index, signature] of some.entries())
+      if (answers.every(({ value }) => value[index] === null)) never.add(signature);
+  }
+  return never;
+}
+
+type Told = { slot: number; err: unknown; confirmationStatus?: string; confirmations: number | null };
+
+function toStatus(told: Told | null): Status | undefined {
+  if (!told) return undefined;
+  const { slot, err, confirmationStatus, confirmations } = told;
+  const depth = confirmationStatus ?? (confirmations === null ? "finalized" : "processed");
+  return { slot, depth: depth as Status["depth"], error: err === null ? undefined : JSON.stringify(err) };
+}
+
+/** Splits a list into parts of so many at most. */
+function chunk<T>(all: readonly T[], size: number): T[][] {
+  const parts: T[][] = [];
+  for (let from = 0; from < all.length; from += size) parts.push(all.slice(from, from + size));
+  return parts;
+}

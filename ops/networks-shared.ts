@@ -1,0 +1,30 @@
+import { z } from "zod";
+
+/** Where a secret comes from: the name of an environment variable, or a file. */
+export const secretSource = z.union([
+  z.strictObject({ env: z.string().min(1) }),
+  z.strictObject({ file: z.string().min(1) }),
+]);
+export type SecretSource = z.infer<typeof secretSource>;
+
+/** What every chain's entry of the networks file begins with. */
+export const everyNetwork = {
+  name: z.string().min(1),
+  iconUrl: z.url().optional(),
+  rpcTimeoutMs: z.number().int().min(100).default(10_000),
+  /** How often the watcher asks for a new head, milliseconds. */
+  pollMs: z.number().int().min(10),
+};
+
+/** Tried in this order. The name is what metrics and logs show; the URL may hold a secret. */
+export const rpcEndpoint = z.strictObject({ name: z.string().regex(/^[a-z0-9-]+$/), url: z.url() });
+
+/** What every asset's entry has, on whichever chain. */
+export const everyAsset = {
+  symbol: z.string().min(1),
+  name: z.string().min(1),
+  decimals: z.number().int().min(0).max(36),
+  /** Currency it stands for at 1:1, for example iso4217/USD. */
+  peg: z.string().regex(/^iso4217\/[A-Z]{3}$/),
+  iconUrl: z.url().optional(),
+};

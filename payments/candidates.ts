@@ -1,0 +1,48 @@
+import { parseAccountId } from "../chains/caip.ts";
+import type { Chain, Token } from "../chains/open.ts";
+import { isAddress } from "../chains/solana/keys.ts";
+import type { PaymentWithMerchant } from "../db/payments.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { toTokenAmount } from "./money.ts";
+
+/** An account that might pay with a token, and how much of it, minor units. */
+export type Candidate = { account: string; payer: string; chain: Chain; token: Token; amount: bigint };
+
+/** Beyond numeric(78,0); no token has that much, and no account could pay it. */
+const TOO_MUCH = 10n ** 78n;
+
+/** What an address looks like is known of our own chains only; on any other it is the wallet's business. */
+export function isUsableAccount({ chains }: Pick<PaymentDeps, "chains">, text: string): boolean {
+  const account = parseAccountId(text);
+  if (!account) return false;
+  const family = chains.get(account.chain)?.family;
+  if (family === "solana") return isAddress(account.address);
+  return family === undefined || /^0x[0-9a-fA-F]{40}$/.test(account.address);
+}
+
+/** Every pair of an account (CAIP-10) and an asset that the merchant is paid in, on the chains we know. */
+export function listCandidates(
+  deps: Pick<PaymentDeps, "chains">,
+  payment: PaymentWithMerchant,
+  accounts: readonly string[],
+  settled: ReadonlySet<string>,
+): Candidate[] {
+  const seen = new Set<string>();
+  return accounts.flatMap((account) => {
+    const parsed = parseAccountId(account);
+    const chain = parsed && deps.chains.get(parsed.chain);
+    if (!parsed || !chain) return [];
+    const payer = chain.family === "evm" ? parsed.address.toLowerCase() : parsed.address;
+    // Our own money cannot pay us, and the same account in another spelling is the same account.
+    if (isOwn(chain, payer) || seen.has(`${chain.chain} ${payer}`)) return [];
+    seen.add(`${chain.chain} ${payer}`);
+    return [...chain.tokens.values()].flatMap((token) => {
+      const amount = settled.has(token.asset) ? toTokenAmount(payment, token) : undefined;
+      return amount === undefined || amount >= TOO_MUCH ? [] : [{ account, payer, chain, token, amount }];
+    });
+  });
+}
+
+function isOwn(chain: Chain, payer: string): boolean {
+  return payer === chain.treasury || (chain.family === "solana" && chain.ours.has(payer));
+}
