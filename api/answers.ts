@@ -1,7 +1,15 @@
 import type { Cancelled } from "../payments/cancel.ts";
 import { collectedFields, collectedSchema } from "../payments/collected-schema.ts";
 import type { PaymentListView } from "../payments/list.ts";
-import type { BuildAction, Money, OptionView, PaymentDetail, PaymentStatus, PaymentView, WalletAction } from "../payments/views.ts";
+import type {
+  BuildAction,
+  Money,
+  OptionView,
+  PaymentDetail,
+  PaymentStatus,
+  PaymentView,
+  WalletAction,
+} from "../payments/views.ts";
 
 /** Wait before the next question about a payment that is not final, milliseconds. */
 const POLL_AGAIN_MS = 1_000;

@@ -20,13 +20,11 @@ export async function upsertOptions(
       // In one order for everybody, so that two calls with the same accounts cannot wait for each other.
       .values(rows.toSorted((a, b) => (`${a.payer} ${a.asset}` < `${b.payer} ${b.asset}` ? -1 : 1)))
       .onConflict((conflict) =>
-        conflict
-          .columns(["payment_id", "payer", "asset"])
-          .doUpdateSet((eb) => ({
-            account: eb.ref("excluded.account"),
-            allowance: eb.ref("excluded.allowance"),
-            expires_at: eb.ref("excluded.expires_at"),
-          })),
+        conflict.columns(["payment_id", "payer", "asset"]).doUpdateSet((eb) => ({
+          account: eb.ref("excluded.account"),
+          allowance: eb.ref("excluded.allowance"),
+          expires_at: eb.ref("excluded.expires_at"),
+        })),
       )
       .returningAll()
       .execute()

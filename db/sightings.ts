@@ -31,6 +31,16 @@ export async function orphanSightings(db: Db, args: { chain: string; above: numb
   return rows.flatMap((row) => row.transfer_id ?? []);
 }
 
+/** What proved these transfers is gone from the chain. */
+export async function orphanProofs(db: Db, transferIds: readonly string[]): Promise<void> {
+  await db
+    .updateTable("sighting")
+    .set({ orphaned: true })
+    .where(sql<boolean>`transfer_id = any(${transferIds})`)
+    .where("orphaned", "=", false)
+    .execute();
+}
+
 /** Which of these transfers are proved by a movement that stands. */
 export async function listClaimed(db: Db, transferIds: readonly string[]): Promise<Set<string>> {
   if (transferIds.length === 0) return new Set();

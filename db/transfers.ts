@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import { moveRows } from "./moves.ts";
+import type { TransferState } from "./states.ts";
 import type { Db, Kind, Purpose, Tables } from "./tables.ts";
 
 export type TransferRow = Selectable<Tables["transfer"]>;
@@ -75,6 +76,50 @@ export async function carryTransfers(
   });
 }
 
+/** The same for several lanes' numbers at once; the caller has locked the transfers. */
+export async function carryAssigned(
+  db: Db,
+  args: { slots: readonly { id: string; laneId: string; nonce: number }[]; at: Date },
+): Promise<string[]> {
+  const column = <K extends "id" | "laneId" | "nonce">(key: K) => args.slots.map((slot) => slot[key]);
+  const slot = (name: "lane_id" | "nonce") => sql`(
+    select f.${sql.ref(name)} from unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
+      as f (id, lane_id, nonce) where f.id = transfer.id)`;
+  const set = { lane_id: slot("lane_id"), lane_nonce: slot("nonce"), due_at: null, hold_until: null };
+  return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "carried", at: args.at, set });
+}
+
+/** Transfers of a kind that could be carried now, oldest first; nobody's yet. */
+export async function listReady(
+  db: Db,
+  args: { chain: string; kind: Kind; now: Date; limit: number },
+): Promise<TransferRow[]> {
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("state", "=", "ready")
+    .where("kind", "=", args.kind)
+    .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
+    .orderBy("created_at")
+    .orderBy("id")
+    .limit(args.limit)
+    .execute();
+}
+
+/** Locks those of these transfers that are still ready, for the rest of the transaction. */
+export async function lockReady(db: Db, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom("transfer")
+    .select("id")
+    .where(sql<boolean>`id = any(${ids})`)
+    .where("state", "=", "ready")
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** SQL: when a transfer in trouble is tried again; longer each time, up to a minute. */
 function backOff(now: Date) {
   return sql<Date>`${now}::timestamptz + least(60, power(2, least(troubles, 6))) * interval '1 second'`;
@@ -110,16 +155,17 @@ export async function listByAuthorizations(
     .execute();
 }
 
-/** Transfers that ride in these nonces of lanes. */
+/** Transfers that ride in these nonces of lanes, and stand in one of some states (`carried` when unset). */
 export async function listCarried(
   db: Db,
   slots: readonly { lane_id: string; nonce: number }[],
+  states: readonly TransferState[] = ["carried"],
 ): Promise<TransferRow[]> {
   if (slots.length === 0) return [];
   return db
     .selectFrom("transfer")
     .selectAll()
-    .where("state", "=", "carried")
+    .where("state", "in", states)
     .where(
       sql<boolean>`(lane_id, lane_nonce) in (
         select * from unnest(${slots.map((slot) => slot.lane_id)}::text[], ${slots.map((slot) => slot.nonce)}::bigint[]))`,
@@ -220,17 +266,14 @@ function proofs(db: Db) {
     .orderBy("s.log_index");
 }
 
-/** Unfinished transfers whose authorization is past its time at a chain time. */
-export async function listOutlived(
-  db: Db,
-  args: { chain: string; chainTime: Date; limit: number },
-): Promise<TransferRow[]> {
+/** Unfinished transfers whose authorization is past its time; `at` in Unix seconds, on Solana a block height. */
+export async function listOutlived(db: Db, args: { chain: string; at: number; limit: number }): Promise<TransferRow[]> {
   return db
     .selectFrom("transfer")
     .selectAll()
     .where("chain", "=", args.chain)
     .where("state", "in", ["ready", "carried", "awaited"])
-    .where("valid_before", "<=", Math.floor(args.chainTime.getTime() / 1000))
+    .where("valid_before", "<=", args.at)
     .orderBy("valid_before")
     .limit(args.limit)
     .execute();

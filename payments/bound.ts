@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
-import type { SeenTransfer } from "../chains/evm/movements.ts";
+import type { SeenTransfer } from "../chains/movements.ts";
 import { insertAttempt, lockWaitingOf } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import type { OptionRow } from "../db/options.ts";

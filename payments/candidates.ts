@@ -8,8 +8,8 @@ import { toTokenAmount } from "./money.ts";
 /** An account that might pay with a token, and how much of it, minor units. */
 export type Candidate = { account: string; payer: string; chain: Chain; token: Token; amount: bigint };
 
-/** Beyond numeric(78,0); no token has that much, and no account could pay it. */
-const TOO_MUCH = 10n ** 78n;
+/** Beyond numeric(78,0), and beyond what a Solana token counts in; no account could pay it. */
+const tooMuch = { evm: 10n ** 78n, solana: 2n ** 64n };
 
 /** What an address looks like is known of our own chains only; on any other it is the wallet's business. */
 export function isUsableAccount({ chains }: Pick<PaymentDeps, "chains">, text: string): boolean {
@@ -38,7 +38,7 @@ export function listCandidates(
     seen.add(`${chain.chain} ${payer}`);
     return [...chain.tokens.values()].flatMap((token) => {
       const amount = settled.has(token.asset) ? toTokenAmount(payment, token) : undefined;
-      return amount === undefined || amount >= TOO_MUCH ? [] : [{ account, payer, chain, token, amount }];
+      return amount === undefined || amount >= tooMuch[chain.family] ? [] : [{ account, payer, chain, token, amount }];
     });
   });
 }

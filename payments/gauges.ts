@@ -60,7 +60,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       held: isHeld(
         lane,
         chains.find(({ chain }) => chain === lane.chain),
-        deps.chains.get(lane.chain)?.network.fees,
+        feesOf(deps.chains.get(lane.chain)),
       ),
     })),
     chains: chains.map(({ chain, cursor, reachedHeadAt }) => ({
@@ -70,6 +70,11 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
     })),
     oldestEventSeconds: secondsSince(oldestEvent),
   };
+}
+
+/** Solana's fees have a cap for each transaction, and nothing waits for them to fall. */
+function feesOf(chain: Chain | undefined): FeePolicy | undefined {
+  return chain?.family === "evm" ? chain.network.fees : undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { nativeAsset } from "../chains/caip.ts";
-import type { EvmChain } from "../chains/evm/open.ts";
+import type { Chain } from "../chains/open.ts";
 import type { Group } from "../db/ledger.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { SpentTransaction } from "../db/transactions.ts";
@@ -64,14 +64,14 @@ export function exceptionGroup(transfer: Movement): Group {
  * A movement of the treasury's that no transfer of ours stands for: what came belongs to nobody yet, what went is
  * missed there. Undefined for one from the treasury to itself.
  */
-export function strayGroup(chain: EvmChain, sighting: StraySighting): Group | undefined {
+export function strayGroup(chain: Chain, sighting: StraySighting): Group | undefined {
   const { token, payer, receiver } = sighting;
   if (payer === receiver) return undefined;
-  const asset = `${chain.chain}/erc20:${token}`;
+  const asset = `${chain.chain}/${chain.family === "evm" ? "erc20" : "token"}:${token}`;
   const amount = receiver === chain.treasury ? sighting.amount : -sighting.amount;
   return {
     kind: "stray",
-    subject: `${chain.chain}/${sighting.block_hash}/${sighting.log_index}`,
+    subject: `${chain.chain}/${placeName(chain, sighting)}/${sighting.log_index}`,
     onChain: placeOf(sighting),
     entries: [
       { account: accounts.treasury, asset, amount },
@@ -93,6 +93,11 @@ export function gasGroup(spent: SpentTransaction): Group {
       { account: accounts.lane(spent.address), asset, amount: -fee },
     ],
   };
+}
+
+/** What a log's or a movement's number is counted in. */
+function placeName(chain: Chain, { block_hash, tx_hash }: Pick<StraySighting, "block_hash" | "tx_hash">): string {
+  return chain.family === "evm" ? block_hash : tx_hash;
 }
 
 /** A payout was begun: what was owed is on its way. */

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { hexToBytes } from "viem";
+import { type Hex, hexToBytes } from "viem";
 import { moveRows } from "../db/moves.ts";
 import type { OptionRow } from "../db/options.ts";
 import type { Db } from "../db/tables.ts";
@@ -12,18 +12,18 @@ import { readResults } from "./results.ts";
 export type Signatures = { signature: Buffer; permit: Buffer | null };
 
 /**
- * The signatures of a confirm, if they are a key's and good for an option. Undefined for a push, and for a smart wallet,
- * which only the chain can judge.
+ * The signatures of a confirm, if they are a key's and good for an option. Undefined for a push, for a smart wallet, which
+ * only the chain can judge, and on Solana, where what is found is final.
  */
 export function readSignatures(
   deps: Pick<PaymentDeps, "chains">,
   option: OptionRow,
   results: unknown,
 ): Signatures | undefined {
-  if (option.kind === "push") return undefined;
+  if (option.kind === "push" || option.kind === "spl") return undefined;
   const { proof, permit } = readResults(results);
   if (!checkSignature(deps.chains, { ...option, proof, permit }).ok) return undefined;
-  return { signature: Buffer.from(hexToBytes(proof)), permit: permit && Buffer.from(hexToBytes(permit)) };
+  return { signature: Buffer.from(hexToBytes(proof as Hex)), permit: permit && Buffer.from(hexToBytes(permit)) };
 }
 
 /**

@@ -4,7 +4,7 @@ import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import type { Mode } from "../db/tables.ts";
 import type { Network } from "../ops/networks.ts";
-import { blockhashEnd, buildDataOf, listWalletActions, offeredActions } from "./actions.ts";
+import { buildDataOf, listWalletActions, offeredActions } from "./actions.ts";
 import { isUsableAccount, listCandidates } from "./candidates.ts";
 import { payerOf } from "./collect.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -14,6 +14,7 @@ import { tokenMoney } from "./money.ts";
 import { keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { needsData, type Policy } from "./policies.ts";
 import { toPaymentView } from "./read.ts";
+import { blockhashEnd } from "./solana-actions.ts";
 import { readTerms } from "./terms.ts";
 import type { OptionView, PaymentView, WalletAction } from "./views.ts";
 
@@ -64,14 +65,15 @@ export async function listOptions(
 export async function listActions(
   deps: PaymentDeps,
   args: { paymentId: string; mode: Mode; optionId: string; data: string },
-): Promise<Result<{ actions: WalletAction[] }>> {
+): Promise<Result<{ actions: readonly WalletAction[] }>> {
   const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
   if (!payment) return refuse("payment_not_found", "no such payment");
   const closed = findClosed(payment, deps.now());
   if (closed) return closed;
   const option = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
-  if (args.data !== "" && args.data !== buildDataOf(option)) return refuse("invalid_params", "data: is not a build action of this option");
+  if (args.data !== "" && args.data !== buildDataOf(option))
+    return refuse("invalid_params", "data: is not a build action of this option");
   return done({ actions: await listWalletActions(deps, { option, mode: args.mode }) });
 }
 

@@ -24,7 +24,14 @@ export async function addPolicy(deps: Deps, args: { merchantId: string } & Polic
   const id = newId("cpol");
   await deps.db
     .insertInto("collection_policy")
-    .values({ id, merchant_id, asset: asset === null || asset === undefined ? null : canonicalAsset(asset), unit, minimum, created_at: deps.now() })
+    .values({
+      id,
+      merchant_id,
+      asset: asset === null || asset === undefined ? null : canonicalAsset(asset),
+      unit,
+      minimum,
+      created_at: deps.now(),
+    })
     .execute();
   return { id };
 }

@@ -4,6 +4,7 @@ import type { TransferRow } from "../db/transfers.ts";
 import { coalesce } from "../transfers/coalesce.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
 import { relayReady } from "../transfers/relay.ts";
+import { submitReady } from "../transfers/solana/submit.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /**
@@ -12,6 +13,11 @@ import type { PaymentDeps } from "./deps.ts";
  */
 export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
   return coalesce((chain) => relayReady(deps, chain, (db, declined) => bookDeclined(deps, db, declined)));
+}
+
+/** The same for Solana. */
+export function createSubmit(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
+  return coalesce((chain) => submitReady(deps, chain, (db, declined) => bookDeclined(deps, db, declined)));
 }
 
 /** The payments of payers who are not served have failed (specification, part 3: `declined_user`). */
@@ -25,14 +31,17 @@ export async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly
   };
 }
 
+/** The queue of what is ready on a chain. */
+export function queueOf(chain: string): "relay-permit" | "submit-solana" {
+  return chain.startsWith("solana:") ? "submit-solana" : "relay-permit";
+}
+
 /** Rings for new transfers, once per chain: whoever answers carries everything that is ready there. */
 export async function ringRelays(
   deps: Pick<PaymentDeps, "ring">,
   transfers: readonly { chain: string; transferId: string }[],
 ): Promise<void> {
   const byChain = new Map(transfers.map((transfer) => [transfer.chain, transfer]));
-  await deps.ring(
-    "relay-permit",
-    [...byChain.values()].map(({ chain, transferId }) => ({ data: { chain, transferId } })),
-  );
+  for (const { chain, transferId } of byChain.values())
+    await deps.ring(queueOf(chain), [{ data: { chain, transferId } }]);
 }

@@ -1,11 +1,12 @@
 import { type Hex, isHex, size } from "viem";
+import { describeWrongForm } from "../chains/solana/compare.ts";
 import type { OptionRow } from "../db/options.ts";
 
 /** What a wallet hands back: one result per action, in order (specification, 2.10). */
 export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
 
-/** A result is a signature, or the hash of a transaction that the wallet sent. */
-type Step = "signature" | "transaction";
+/** A result is a signature, the hash of a transaction that the wallet sent, or on Solana the signed transaction. */
+type Step = "signature" | "transaction" | "signed transaction";
 
 /** Smart wallets with many owners make long signatures; a wallet that is still to be deployed brings its deployment. */
 const LONGEST_BYTES = 16_000;
@@ -29,12 +30,15 @@ export function findResultsFault(option: OptionRow, results: readonly WalletResu
 
 function listSteps({ kind, allowance }: OptionRow): Step[] {
   if (kind === "push") return ["transaction"];
+  if (kind === "spl") return ["signed transaction"];
   if (!allowance) return ["signature"];
   if (allowance.by === "permit") return ["signature", "signature"];
   return allowance.fromZero ? ["transaction", "transaction", "signature"] : ["transaction", "signature"];
 }
 
 function findStepFault(step: Step, data: unknown): string | undefined {
+  if (step === "signed transaction")
+    return typeof data === "string" ? describeWrongForm(data) : "expected the signed transaction in base64";
   const what = step === "signature" ? "the signature" : "the transaction's hash";
   if (typeof data !== "string") return `expected ${what} as a hex string`;
   if (!isHex(data) || data.length % 2 !== 0) return `${what} is not a hex string`;
@@ -45,10 +49,13 @@ function findStepFault(step: Step, data: unknown): string | undefined {
   return bytes > LONGEST_BYTES ? `${what} is longer than ${LONGEST_BYTES} bytes` : undefined;
 }
 
-/** What stored results say: the proof of payment is the last one; a permit, if there is one, came before it. */
-export function readResults(results: unknown): { proof: Hex; permit: Hex | null } {
-  const given = (results as WalletResult[]).map(({ data }) => data[0] as Hex);
-  const [before] = given.slice(0, -1);
+/**
+ * What stored results say: the proof of payment is the last one (in hex; on Solana in base64); a permit, if there is one,
+ * came before it.
+ */
+export function readResults(results: unknown): { proof: string; permit: Hex | null } {
+  const given = (results as WalletResult[]).map(({ data }) => data[0] as string);
+  const [before] = given.slice(0, -1) as Hex[];
   const isPermit = before !== undefined && size(before) === KEY_SIGNATURE_BYTES;
-  return { proof: given.at(-1) ?? "0x", permit: isPermit ? before : null };
+  return { proof: given.at(-1) ?? "", permit: isPermit ? before : null };
 }

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { hexToBytes } from "viem";
+import { type Hex, hexToBytes } from "viem";
 import { listWaitingAttempts, lockWaiting, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import { lockPayments } from "../db/payments.ts";
@@ -182,7 +182,19 @@ function makeTransfer(deps: Deps, { attempt, option }: WholeAttempt, verdict: Ve
   // The buyer's wallet has sent it already: all there is to do is to watch.
   if (option.kind === "push") return { ...transfer, state: "awaited" as const };
   const { proof, permit } = readResults(attempt.results);
-  const signed = { signature: Buffer.from(hexToBytes(proof)), permit: permit && Buffer.from(hexToBytes(permit)) };
+  if (option.kind === "spl") {
+    const validBefore = verdict?.ok ? verdict.validBefore : undefined;
+    if (validBefore === undefined) throw new Error(`it is not known until when attempt ${attempt.id} can land`);
+    const signature = Buffer.from(proof, "base64");
+    return {
+      ...transfer,
+      signature,
+      valid_before: validBefore,
+      due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
+    };
+  }
+  const signature = Buffer.from(hexToBytes(proof as Hex));
+  const signed = { signature, permit: permit && Buffer.from(hexToBytes(permit)) };
   const smartWallet = verdict?.ok === true && verdict.smartWallet;
   const due_at = new Date(deps.now().getTime() + RING_AGAIN_MS);
   return { ...transfer, ...signed, smart_wallet: smartWallet, due_at };

@@ -1,7 +1,7 @@
 import { readBlock, readTransfersBetween } from "../chains/evm/blocks.ts";
-import type { SeenTransfer } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
+import type { SeenTransfer } from "../chains/movements.ts";
 import { type Cursor, raiseFinal } from "../db/cursors.ts";
 import { listKnownLogs, type StraySighting, takeStray } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
@@ -69,7 +69,11 @@ export async function confirmFinal(
 }
 
 /** Movements of the treasury's that are final and belong to no transfer: late, wrong or double money. */
-async function bookStray(deps: TransferDeps, chain: EvmChain, args: { final: number; book: StrayBook }): Promise<void> {
+export async function bookStray(
+  deps: TransferDeps,
+  chain: Pick<EvmChain, "chain">,
+  args: { final: number; book: StrayBook },
+): Promise<void> {
   for (let full = true; full; ) {
     const stray = await deps.db.transaction().execute(async (db) => {
       const rows = await takeStray(db, { chain: chain.chain, upTo: args.final, limit: CHUNK });
@@ -94,9 +98,9 @@ async function giveUpFailedPushes(deps: TransferDeps, db: Db, chain: EvmChain): 
 }
 
 /** Confirms and books in one transaction; when one transfer cannot be booked, the others do not wait for it. */
-async function confirmChunk(
+export async function confirmChunk(
   deps: TransferDeps,
-  confirmable: readonly ConfirmedTransfer[],
+  confirmable: readonly { id: string }[],
   args: { final: number; book: Book },
 ): Promise<void> {
   const ids = confirmable.map(({ id }) => id);

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import type { Chains } from "../chains/open.ts";
+import type { SolanaKeys } from "../chains/solana/signers.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ScreeningList } from "./screening.ts";
@@ -11,6 +12,10 @@ export type TransferDeps = {
   chains: Chains;
   /** By CAIP-2; the keys of the lanes and of the treasury. */
   keys: ReadonlyMap<string, EvmKeys>;
+  /** The same for Solana. */
+  solanaKeys: ReadonlyMap<string, SolanaKeys>;
+  /** The deployment's name: part of every natural key. */
+  deployment: string;
   /** Names this process in leases. */
   owner: string;
   /** Accounts that the operator does not serve. */

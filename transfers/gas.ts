@@ -1,6 +1,8 @@
 import type { Hex } from "viem";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { readGasBalance } from "../chains/evm/send.ts";
+import type { SolanaChain } from "../chains/solana/open.ts";
+import { readAccounts } from "../chains/solana/reads.ts";
 import type { TransferDeps } from "./deps.ts";
 import { needsOwnLane } from "./lane-signers.ts";
 
@@ -30,7 +32,11 @@ export function watchGasMoney(
 }
 
 async function readGasMoney(deps: Pick<TransferDeps, "chains" | "metrics" | "log">): Promise<void> {
-  await Promise.all([...deps.chains.values()].map((chain) => readChainsGasMoney(deps, chain)));
+  await Promise.all(
+    [...deps.chains.values()].map((chain) =>
+      chain.family === "evm" ? readChainsGasMoney(deps, chain) : readLamports(deps, chain),
+    ),
+  );
 }
 
 async function readChainsGasMoney(deps: Pick<TransferDeps, "metrics" | "log">, opened: EvmChain): Promise<void> {
@@ -42,5 +48,15 @@ async function readChainsGasMoney(deps: Pick<TransferDeps, "metrics" | "log">, o
     } catch (err) {
       deps.log.warn({ err, chain, lane }, "the lane's gas money is not known");
     }
+  }
+}
+
+async function readLamports(deps: Pick<TransferDeps, "metrics" | "log">, chain: SolanaChain): Promise<void> {
+  try {
+    const accounts = await readAccounts(chain, chain.lanes);
+    for (const [index, lane] of chain.lanes.entries())
+      deps.metrics.laneGasBalance.set({ chain: chain.chain, lane }, Number(accounts[index]?.lamports ?? 0n));
+  } catch (err) {
+    deps.log.warn({ err, chain: chain.chain }, "the relayers' money is not known");
   }
 }

@@ -1,5 +1,5 @@
-import type { SeenTransfer } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
+import type { SeenTransfer } from "../chains/movements.ts";
 import { type Cursor, findBlock } from "../db/cursors.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
@@ -26,7 +26,11 @@ export async function endOutlived(
   const { finalNumber } = args.cursor;
   const final = await findBlock(deps.db, { chain: chain.chain, number: finalNumber });
   if (!final) return;
-  const outlived = await listOutlived(deps.db, { chain: chain.chain, chainTime: final.at, limit: MOST });
+  const outlived = await listOutlived(deps.db, {
+    chain: chain.chain,
+    at: Math.floor(final.at.getTime() / 1000),
+    limit: MOST,
+  });
   if (outlived.length === 0) return;
   const used = await readUsed(chain, outlived, finalNumber);
   for (const transfer of outlived) {

@@ -10,7 +10,9 @@ import type { Signed, Verdict } from "./verify.ts";
  * payment cannot claim it by an invented hash. Throws ChainFault when the chain cannot be asked.
  */
 export async function judgePush(chain: EvmChain, signed: Signed): Promise<Verdict> {
-  const found = await chain.rpc({ method: "eth_getTransactionByHash", params: [signed.proof] }).catch(throwFault);
+  const found = await chain
+    .rpc({ method: "eth_getTransactionByHash", params: [signed.proof as Hex] })
+    .catch(throwFault);
   if (!found) return { ok: false, later: true, reason: "the network does not know the transaction" };
   const { token, payer, receiver, amount } = signed;
   const movement = { token: token as Hex, payer: payer as Hex, receiver: receiver as Hex, amount };

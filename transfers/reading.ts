@@ -1,9 +1,11 @@
 import type { Hex } from "viem";
 import { type Block, readBlock, readTransfers, type Sources } from "../chains/evm/blocks.ts";
-import { markPushes, pairLogs, type SeenTransfer } from "../chains/evm/movements.ts";
+import { markPushes, pairLogs } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Receipt, readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
+import type { SeenTransfer } from "../chains/movements.ts";
+import type { Chain } from "../chains/open.ts";
 import type { Cursor } from "../db/cursors.ts";
 import { listByHashes, type TransactionRow } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
@@ -45,7 +47,7 @@ export function listSources(chain: EvmChain): Sources {
 }
 
 /** True for a movement into or out of the treasury. */
-export function isOurs(chain: EvmChain, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
+export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
   return log.receiver === chain.treasury || log.payer === chain.treasury;
 }
 

@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
-import type { SeenTransfer } from "../chains/evm/movements.ts";
-import type { EvmChain } from "../chains/evm/open.ts";
+import type { SeenTransfer } from "../chains/movements.ts";
+import type { Chain } from "../chains/open.ts";
 import { moveRows } from "../db/moves.ts";
 import { insertSightings, listClaimed } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
@@ -15,6 +15,9 @@ import { isOurs, type Reading } from "./reading.ts";
  */
 export type BoundBook = (db: Db, chain: string, bound: readonly SeenTransfer[]) => Promise<() => void>;
 
+/** What of a chain matters here. */
+type Watching = Pick<Chain, "chain" | "treasury">;
+
 /**
  * Writes down what blocks say, in the transaction that moves the cursor onto the last of them: our transactions are
  * included, transfers are proved by what their logs show (whoever sent them), and members of a batch that left no trace
@@ -24,7 +27,7 @@ export type BoundBook = (db: Db, chain: string, bound: readonly SeenTransfer[]) 
 export async function recordBlocks(
   db: Db,
   deps: TransferDeps,
-  chain: EvmChain,
+  chain: Watching,
   { seen, landed, bound }: Pick<Reading, "seen" | "landed"> & { bound: BoundBook },
 ): Promise<() => void> {
   const { known, opened } = await matchTransfers(db, chain, seen, bound);
@@ -82,7 +85,7 @@ export async function recordBlocks(
 /** The transfers that movements may belong to; bound money that has none yet gets one first. */
 async function matchTransfers(
   db: Db,
-  chain: EvmChain,
+  chain: Watching,
   seen: readonly SeenTransfer[],
   bound: BoundBook,
 ): Promise<{ known: TransferRow[]; opened: () => void }> {
@@ -118,7 +121,7 @@ async function keepClaimable(db: Db, known: readonly TransferRow[]): Promise<Tra
  * Which movements are kept, and for which transfer each stands. A transfer takes one movement: a second one's money is
  * somebody's, and goes to the exceptions. Movements between strangers are nobody's business here.
  */
-function claim(chain: EvmChain, seen: readonly SeenTransfer[], claimable: readonly TransferRow[]): Claim[] {
+function claim(chain: Watching, seen: readonly SeenTransfer[], claimable: readonly TransferRow[]): Claim[] {
   const open = new Set(claimable);
   return seen.flatMap((log) => {
     const transfer = [...open].find((row) => isProof(log, row));
@@ -141,7 +144,7 @@ export function isProof(
   );
 }
 
-function toRow(deps: TransferDeps, chain: EvmChain, log: SeenTransfer, transfer: TransferRow | undefined) {
+function toRow(deps: TransferDeps, chain: Watching, log: SeenTransfer, transfer: TransferRow | undefined) {
   return {
     chain: chain.chain,
     block_hash: log.blockHash,

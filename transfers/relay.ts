@@ -2,7 +2,7 @@ import { type Hex, hexToBytes, keccak256 } from "viem";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
-import { getChain } from "../chains/open.ts";
+import { getEvmChain } from "../chains/open.ts";
 import { findBaseFee } from "../db/cursors.ts";
 import {
   addressOfLane,
@@ -19,8 +19,9 @@ import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } fr
 import { carryTransfers, claimReady, type TransferRow } from "../db/transfers.ts";
 import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
+import type { DeclinedBook } from "./decline.ts";
 import type { TransferDeps } from "./deps.ts";
-import { type DeclinedBook, dropFailing, type RowMember } from "./dry-run.ts";
+import { dropFailing, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
 import { listLaneSigners } from "./lane-signers.ts";
 import { gasOf } from "./verify.ts";
@@ -47,7 +48,7 @@ export async function relayReady(
   chainId: string,
   declined: DeclinedBook,
 ): Promise<"idle" | "more"> {
-  const chain = getChain(deps.chains, chainId);
+  const chain = getEvmChain(deps.chains, chainId);
   const { relayers, own } = listLaneSigners(deps, chain);
   let end: "idle" | "more" = "idle";
   for (const pool of [

@@ -3,9 +3,10 @@ import { type CallOutcome, type Member, simulateCalls, simulateEach } from "../c
 import type { EvmChain } from "../chains/evm/open.ts";
 import { askOracle, ORACLE_GAS, readOracle } from "../chains/evm/sanctions.ts";
 import { ChainFault } from "../chains/faults.ts";
+import type { Chain } from "../chains/open.ts";
 import type { Metrics } from "../ops/metrics.ts";
 
-/** Which of these accounts (lower case) the operator's list names on a chain. Throws when the list cannot say. */
+/** Which of these accounts (EVM: in lower case) the operator's list names on a chain. Throws when the list cannot say. */
 export type ScreeningList = (chain: string, accounts: readonly string[]) => ReadonlySet<string>;
 export type ScreeningDeps = { screeningList: ScreeningList; metrics: Pick<Metrics, "screeningFailures"> };
 
@@ -14,13 +15,14 @@ export const SCREENED_OUT = "the account is not served (screening)";
 
 /**
  * Which of these accounts are refused, by the operator's list or the chain's sanctions oracle; one call where there is
- * an oracle. Throws ChainFault `screening_down`, or what the chain throws: then nobody passes.
+ * an oracle, which Solana has none of. Throws ChainFault `screening_down`, or what the chain throws: then nobody passes.
  */
 export async function screenAccounts(
   deps: ScreeningDeps,
-  chain: EvmChain,
+  chain: Chain,
   accounts: readonly string[],
 ): Promise<Set<string>> {
+  if (chain.family === "solana") return askList(deps, chain.chain, accounts);
   const calls = listChecks(chain, accounts).flatMap(({ calls }) => calls);
   const outcomes = await simulateCalls(chain.rpc, chain, calls);
   return readRefused(deps, chain, accounts, outcomes);
@@ -55,15 +57,17 @@ function readRefused(
   accounts: readonly string[],
   outcomes: readonly CallOutcome[],
 ): Set<string> {
-  const refused = new Set(
-    say(deps, { chain: chain.chain, provider: "list" }, () => deps.screeningList(chain.chain, accounts)),
-  );
+  const refused = askList(deps, chain.chain, accounts);
   if (!chain.network.screening) return refused;
   const named = say(deps, { chain: chain.chain, provider: "oracle" }, () =>
     accounts.filter((_account, index) => readOracle(outcomes[index])),
   );
   for (const account of named) refused.add(account);
   return refused;
+}
+
+function askList(deps: ScreeningDeps, chain: string, accounts: readonly string[]): Set<string> {
+  return new Set(say(deps, { chain, provider: "list" }, () => deps.screeningList(chain, accounts)));
 }
 
 function say<T>(deps: ScreeningDeps, who: { chain: string; provider: "list" | "oracle" }, ask: () => T): T {

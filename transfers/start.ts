@@ -3,11 +3,13 @@ import { getChain } from "../chains/open.ts";
 import { ensureLane } from "../db/lanes.ts";
 import type { TransferDeps } from "./deps.ts";
 import { listLaneSigners } from "./lane-signers.ts";
+import { startSolana } from "./solana/start.ts";
 import { startWatch } from "./watch.ts";
 
 /** Makes a chain's lanes and its cursor known; what is known already keeps its place. Run at every start. */
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
   const chain = getChain(deps.chains, chainId);
+  if (chain.family === "solana") return startSolana(deps, chain);
   const { relayers, own } = listLaneSigners(deps, chain);
   for (const { address } of [...relayers, ...own]) {
     const nextNonce = await readNextNonce(chain.rpc, address);

@@ -9,15 +9,21 @@ import { type AuthorizationRow, hashRow, isAllowedFactory, listCalls } from "./a
 import type { TransferDeps } from "./deps.ts";
 import { judgePush } from "./push.ts";
 import { SCREENED_OUT, simulateScreened } from "./screening.ts";
+import { checkSolanaSignature, judgeSolana } from "./solana/verify.ts";
 
 /**
- * What a buyer's wallet handed over for a row. `proof` is its signature, or for a push the hash of its transaction;
- * `permit` the EIP-2612 signature that came before it, if one did.
+ * What a buyer's wallet handed over for a row. `proof` is its signature, for a push the hash of its transaction, on Solana
+ * its signed transaction in base64; `permit` the EIP-2612 signature that came before it, if one did.
  */
-export type Signed = AuthorizationRow & { chain: string; proof: Hex; permit: Hex | null };
+export type Signed = AuthorizationRow & { chain: string; proof: string; permit: Hex | null };
+type EvmSigned = Signed & { proof: Hex };
 
-/** `later`: it cannot be judged yet, for example because a transaction is not known to our endpoint so far. */
-export type Verdict = { ok: true; smartWallet: boolean } | { ok: false; reason: string; later?: true };
+/**
+ * `validBefore` is the last block height at which a Solana transaction can land. `later`: it cannot be judged yet, for example because a transaction is not known to our endpoint so far.
+ */
+export type Verdict =
+  | { ok: true; smartWallet: boolean; validBefore?: number }
+  | { ok: false; reason: string; later?: true };
 
 /** Judges authorizations. */
 export type Verifier = {
@@ -44,8 +50,12 @@ export function createVerifier(deps: Deps): Verifier {
       const verdicts = new Map<Signed, Verdict>();
       for (const [id, all] of Map.groupBy(signed, (one) => one.chain)) {
         const chain = getChain(deps.chains, id);
+        if (chain.family === "solana") {
+          for (const [one, verdict] of await judgeSolana(deps, chain, all)) verdicts.set(one, verdict);
+          continue;
+        }
         for (const one of all.filter(({ kind }) => kind === "push")) verdicts.set(one, await judgePush(chain, one));
-        const relayed = all.filter(({ kind }) => kind !== "push");
+        const relayed = all.filter(({ kind }) => kind !== "push") as EvmSigned[];
         for (let from = 0; from < relayed.length; from += SIMULATED)
           for (const [one, verdict] of await judge(deps, chain, relayed.slice(from, from + SIMULATED)))
             verdicts.set(one, verdict);
@@ -55,13 +65,14 @@ export function createVerifier(deps: Deps): Verifier {
   };
 }
 
-/** By a plain key's signature alone; asks nobody. */
+/** By a plain key's signature alone, on Solana also by the transaction it is over; asks nobody. */
 export function checkSignature(chains: Chains, signed: Signed): Verdict {
-  return checkKey(getChain(chains, signed.chain), signed);
+  const chain = getChain(chains, signed.chain);
+  return chain.family === "solana" ? checkSolanaSignature(chain, signed) : checkKey(chain, signed as EvmSigned);
 }
 
 /** A plain key's signature: well formed, and the payer's over exactly this transfer. */
-function checkKey(chain: EvmChain, signed: Signed): Verdict {
+function checkKey(chain: EvmChain, signed: EvmSigned): Verdict {
   const fault = findSignatureFault(signed.proof);
   if (fault) return { ok: false, reason: fault };
   return recoverSigner(hashRow(chain, signed), signed.proof) === signed.payer
@@ -70,7 +81,7 @@ function checkKey(chain: EvmChain, signed: Signed): Verdict {
 }
 
 /** Who judges the signature (a key's is judged here, a wallet's by its code on chain), and then a simulation of all. */
-async function judge(deps: Deps, chain: EvmChain, all: readonly Signed[]): Promise<[Signed, Verdict][]> {
+async function judge(deps: Deps, chain: EvmChain, all: readonly EvmSigned[]): Promise<[Signed, Verdict][]> {
   const payers = [...new Set(all.map((one) => one.payer as Hex))];
   const kinds = await readAccountKinds(chain.rpc, payers);
   const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
@@ -96,7 +107,7 @@ async function judge(deps: Deps, chain: EvmChain, all: readonly Signed[]): Promi
  * By the form of a signature and what stands at the payer's address. What a wallet's own code says to it is left to the
  * simulation, which asks it exactly as the chain will.
  */
-function judgeForm(chain: EvmChain, signed: Signed, payer: AccountKind): Verdict {
+function judgeForm(chain: EvmChain, signed: EvmSigned, payer: AccountKind): Verdict {
   const byKey = checkKey(chain, signed);
   const { deployment } = unwrapSignature(signed.proof);
   if (payer === "key" && !deployment) return byKey;
@@ -109,7 +120,7 @@ function judgeForm(chain: EvmChain, signed: Signed, payer: AccountKind): Verdict
   return size(signed.proof) > 0 ? { ok: true, smartWallet: true } : { ok: false, reason: "the signature is empty" };
 }
 
-function toMember(chain: EvmChain, signed: Signed, smartWallet: boolean): Member {
+function toMember(chain: EvmChain, signed: EvmSigned, smartWallet: boolean): Member {
   const bytes = (hex: Hex | null) => (hex === null ? null : Buffer.from(hex.slice(2), "hex"));
   const row = { ...signed, signature: bytes(signed.proof), permit: bytes(signed.permit), smart_wallet: smartWallet };
   const gas = gasOf(chain, row);

@@ -24,6 +24,7 @@ import { readBlocks } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
+import { runSolanaTurn } from "./solana/turn.ts";
 
 /** Blocks before the head at which a chain's watch begins the first time. */
 const BEGIN_BEFORE = 32;
@@ -41,6 +42,9 @@ const REMEMBERED = 512;
  * that blocks were read, `waiting` is a transfer that waits for a lane, if there is one.
  */
 export type Turn = { mine: false } | { mine: true; next: number; moved: boolean; waiting: string | undefined };
+
+/** How far a turn has come, and when it stood at the head. */
+export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
 export type Books = { confirmed: Book; ended: EndedBook; bound: BoundBook; stray: StrayBook; gas: GasBook };
@@ -63,9 +67,9 @@ export async function watchChain(
     () => void renewCursor(deps.db, start, lease(deps)).catch(() => undefined),
     WATCH_RENEW_MS,
   );
-  const watched = { cursor: start, reachedHeadAt: undefined as Date | undefined };
+  const watched: Watched = { cursor: start, reachedHeadAt: undefined };
   try {
-    await runTurn(deps, chain, watched, args);
+    await (chain.family === "evm" ? runTurn(deps, chain, watched, args) : runSolanaTurn(deps, chain, watched, args));
   } finally {
     clearInterval(renewing);
     await releaseCursor(deps.db, start, watched.reachedHeadAt);
@@ -79,7 +83,7 @@ export async function watchChain(
 async function runTurn(
   deps: TransferDeps,
   chain: EvmChain,
-  watched: { cursor: Cursor; reachedHeadAt: Date | undefined },
+  watched: Watched,
   { signal, books }: { signal: AbortSignal; books: Books },
 ): Promise<void> {
   const readBefore = watched.cursor.number;

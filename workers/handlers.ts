@@ -4,7 +4,7 @@ import { cleanUp } from "../payments/clean.ts";
 import { deliverDue } from "../payments/deliver.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
-import { createRelay } from "../payments/relay.ts";
+import { createRelay, createSubmit, queueOf } from "../payments/relay.ts";
 import { beginSettlements } from "../payments/settle.ts";
 import { createVerify } from "../payments/verify.ts";
 import { createWatch } from "../payments/watch.ts";
@@ -30,12 +30,11 @@ export type WorkerDeps = PaymentDeps &
 const CLEAN_EVERY_S = 5;
 
 const done: Outcome = { done: true };
-/** There is no Solana network yet, so nobody rings this; a job that a person puts there keeps waiting. */
-const NOT_YET_MS = 60_000;
 
 /** One handler per queue of the catalogue, or it does not compile; each calls one step of a room. */
 export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
+  const submit = createSubmit(deps);
   const watch = createWatch(deps);
   const verify = createVerify(deps);
   /** Whatever a chain that has not started yet is owed, the sweep rings for again. */
@@ -51,13 +50,16 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (mustWait(chain)) return done;
       return (await deps.outOfContext(() => relay(chain))) === "more" ? { again: 0 } : done;
     },
-    "submit-solana": async () => ({ again: NOT_YET_MS }),
+    "submit-solana": async ({ chain }) => {
+      if (mustWait(chain)) return done;
+      return (await deps.outOfContext(() => submit(chain))) === "more" ? { again: 0 } : done;
+    },
     "watch-chain": async ({ chain, block }, signal) => {
       if (mustWait(chain)) return done;
       const turn = await watch({ chain, signal });
       if (!turn.mine) return done;
-      // New blocks set lanes free; whatever waits for one goes on.
-      if (turn.moved && turn.waiting) await deps.ring("relay-permit", [{ data: { chain, transferId: turn.waiting } }]);
+      // New blocks set lanes and nonces free; whatever waits for one goes on.
+      if (turn.moved && turn.waiting) await deps.ring(queueOf(chain), [{ data: { chain, transferId: turn.waiting } }]);
       if (turn.next === block) return signal.aborted ? done : { again: 0 };
       await deps.ring("watch-chain", [{ data: { chain, block: turn.next } }]);
       return done;

@@ -5,6 +5,7 @@ import { signatureEngine } from "../chains/evm/signature.ts";
 import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../chains/faults.ts";
 import { checkChain, getChain, openChains } from "../chains/open.ts";
+import { openSolanaKeys, type SolanaKeys } from "../chains/solana/signers.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.ts";
@@ -92,11 +93,14 @@ async function work(config: WorkerConfig): Promise<void> {
   const verifier = createVerifier({ db, chains, screeningList, metrics });
   const isTransient = createJudge(isTransientChainError);
   const keys = new Map<string, EvmKeys>();
+  const solanaKeys = new Map<string, SolanaKeys>();
   const deps = {
     db,
     chains,
     networks,
+    deployment: networks.deployment,
     keys,
+    solanaKeys,
     owner,
     verifier,
     screeningList,
@@ -113,8 +117,9 @@ async function work(config: WorkerConfig): Promise<void> {
   };
   const startDeps = { log, isTransient, signal: shutdown.signal, onFault: stop };
   const startedChains = await startChains(startDeps, chains.keys(), async (chain) => {
-    const { network } = getChain(chains, chain);
-    keys.set(chain, await openEvmKeys(network, { readKey, readSecret, readText }));
+    const opened = getChain(chains, chain);
+    if (opened.family === "evm") keys.set(chain, await openEvmKeys(opened.network, { readKey, readSecret, readText }));
+    else solanaKeys.set(chain, openSolanaKeys(opened.network, readSecret));
     await checkChain(chains, chain);
     await startTransfers(deps, chain);
   });

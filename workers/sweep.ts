@@ -1,4 +1,5 @@
 import type { PaymentDeps } from "../payments/deps.ts";
+import { queueOf } from "../payments/relay.ts";
 import { takeOwed } from "../payments/sweep.ts";
 import type { QueueName } from "../queues/catalog.ts";
 
@@ -15,13 +16,8 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     "verify-signature",
     attempts.map(({ id, again }) => ({ data: { attemptIds: [id] as [string] }, again })),
   );
-  await deps.ring(
-    "relay-permit",
-    [...new Map(transfers.map((transfer) => [transfer.chain, transfer])).values()].map(({ id, chain, again }) => ({
-      data: { chain, transferId: id },
-      again,
-    })),
-  );
+  for (const { id, chain, again } of new Map(transfers.map((transfer) => [transfer.chain, transfer])).values())
+    await deps.ring(queueOf(chain), [{ data: { chain, transferId: id }, again }]);
   await deps.ring(
     "settle",
     settlements.map(({ id, again }) => ({ data: { settlementIds: [id] as [string] }, again })),
@@ -43,7 +39,8 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
   const found: [QueueName, number][] = [
     ["expire-payment", payments.length],
     ["verify-signature", attempts.length],
-    ["relay-permit", transfers.length],
+    ["relay-permit", transfers.filter(({ chain }) => queueOf(chain) === "relay-permit").length],
+    ["submit-solana", transfers.filter(({ chain }) => queueOf(chain) === "submit-solana").length],
     ["settle", settlements.length],
     ["refund", refunds.length],
     ["watch-chain", chains.length],

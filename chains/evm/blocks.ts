@@ -1,8 +1,9 @@
 import { type Hex, hexToBigInt, hexToNumber, numberToHex } from "viem";
 import { ChainFault } from "../faults.ts";
+import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
 import { COLLECTED_TOPIC } from "./collector.ts";
-import { pairLogs, type SeenTransfer } from "./movements.ts";
+import { pairLogs } from "./movements.ts";
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, throwFault } from "./rpc-errors.ts";
 

@@ -1,26 +1,11 @@
 import { type Hex, hexToBigInt, hexToNumber, parseEventLogs, type RpcLog, type RpcTransaction } from "viem";
 import { ChainFault } from "../faults.ts";
+import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
 import { COLLECTED_TOPIC, collectorAbi } from "./collector.ts";
 import { readPush } from "./push.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
-
-/**
- * A token movement found in a block. `authorizationNonce` is its natural key, where it shows one: the nonce of the
- * EIP-3009 authorization or of the Permit2 signature that made it, or the tag of the push that did.
- */
-export type SeenTransfer = {
-  blockHash: Hex;
-  blockNumber: number;
-  txHash: Hex;
-  logIndex: number;
-  token: Hex;
-  payer: Hex;
-  receiver: Hex;
-  amount: bigint;
-  authorizationNonce: Hex | null;
-};
 
 /**
  * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log that stands
@@ -86,9 +71,9 @@ function markCollected(seen: readonly SeenTransfer[], log: RpcLog): void {
  */
 export async function markPushes(rpc: Rpc, candidates: readonly SeenTransfer[]): Promise<void> {
   for (const [blockHash, movements] of Map.groupBy(candidates, (one) => one.blockHash)) {
-    const block = await rpc({ method: "eth_getBlockByHash", params: [blockHash, true] }).catch(throwFault);
+    const block = await rpc({ method: "eth_getBlockByHash", params: [blockHash as Hex, true] }).catch(throwFault);
     if (!block) throw new ChainFault("rpc_behind", { detail: `block ${blockHash}` });
-    const byHash = new Map((block.transactions as RpcTransaction[]).map((one) => [one.hash, one]));
+    const byHash = new Map((block.transactions as RpcTransaction[]).map((one) => [one.hash as string, one]));
     for (const movement of movements) {
       const transaction = byHash.get(movement.txHash);
       if (!transaction) throw new ChainFault("rpc_behind", { detail: `transaction ${movement.txHash}` });

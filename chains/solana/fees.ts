@@ -21,7 +21,9 @@ export async function chooseUnitPrice(chain: SolanaChain, units: number, now: nu
 }
 
 async function readPrice(chain: SolanaChain, now: number): Promise<bigint> {
-  const lockedWritableAccounts = [...chain.tokens.values()].map(({ treasuryAccount }) => new PublicKey(treasuryAccount));
+  const lockedWritableAccounts = [...chain.tokens.values()].map(
+    ({ treasuryAccount }) => new PublicKey(treasuryAccount),
+  );
   const recent = await chain.rpc
     .ask("getRecentPrioritizationFees", (connection) =>
       connection.getRecentPrioritizationFees({ lockedWritableAccounts: lockedWritableAccounts.slice(0, 128) }),

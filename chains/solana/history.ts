@@ -1,4 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
+import { ChainFault } from "../faults.ts";
 import type { SolanaChain } from "./open.ts";
 
 /** Signatures in one call; what the method allows. */
@@ -41,10 +42,11 @@ export async function findNewest(chain: SolanaChain, account: string): Promise<s
   return newest?.signature;
 }
 
-/** A final transaction whole; undefined when the endpoint does not know it. */
+/** A final transaction whole. Throws ChainFault `rpc_behind` while the endpoint does not have it. */
 export async function readTransaction(chain: SolanaChain, signature: string) {
   const found = await chain.rpc.ask("getTransaction", (connection) =>
     connection.getTransaction(signature, { commitment: "finalized", maxSupportedTransactionVersion: 0 }),
   );
-  return found ?? undefined;
+  if (!found) throw new ChainFault("rpc_behind", { detail: `transaction ${signature}` });
+  return found;
 }

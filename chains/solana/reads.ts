@@ -58,14 +58,19 @@ export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
 /** What the cluster says of a transaction: not seen (undefined), or where, how deep, and whether it failed. */
 export type Status = { slot: number; depth: "processed" | "confirmed" | "finalized"; error: string | undefined };
 
-/** The recent statuses of signatures, in the order asked: one call for 256 of them. */
+/**
+ * The statuses of signatures, in the order asked: one call for 256 of them. Nodes keep those of the last minute or so at
+ * hand; older ones they look for only when the whole history is asked for.
+ */
 export async function readStatuses(
   chain: SolanaChain,
   signatures: readonly string[],
+  { history }: { history: boolean },
 ): Promise<(Status | undefined)[]> {
+  const options = history ? { searchTransactionHistory: true } : undefined;
   const answers = await Promise.all(
     chunk(signatures, STATUSES).map((some) =>
-      chain.rpc.ask("getSignatureStatuses", (connection) => connection.getSignatureStatuses([...some])),
+      chain.rpc.ask("getSignatureStatuses", (connection) => connection.getSignatureStatuses([...some], options)),
     ),
   );
   return answers.flatMap(({ value }) => value.map(toStatus));

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { createWalletClient, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { collectorAddress, collectorCode, encodeCollectorDeployment } from "../../chains/evm/collector.ts";
-import { type EvmNetwork, readKey, readNetworks } from "../networks.ts";
+import { type EvmNetwork, listEvmNetworks, readKey, readNetworks } from "../networks.ts";
 import { RefusedError, runs, type Tool, UsageError } from "./tool.ts";
 
 /** The Collector, through which assets of kind permit2 are paid: one for each treasury and chain. */
@@ -51,7 +51,7 @@ export function addCollectorCommands(program: Command): void {
 }
 
 async function look(tool: Tool, chain: string) {
-  const network = readNetworks(tool.networksFile()).chains.find((one) => one.chain === chain);
+  const network = listEvmNetworks(readNetworks(tool.networksFile())).find((one) => one.chain === chain);
   if (!network) throw new UsageError(`the networks file has no chain ${chain}`);
   const client = createWalletClient({ transport: http(urlOf(network)) }).extend(publicActions);
   const treasury = network.treasury.address.toLowerCase() as `0x${string}`;

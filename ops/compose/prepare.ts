@@ -5,7 +5,7 @@ import { openChain } from "../local/chain-client.ts";
 import { type KeyPair, networksDocument, newChainKeys, newKey } from "../local/networks-document.ts";
 import { seedAccount } from "../local/seed.ts";
 import { deployContracts, fundGas, mintUsdc } from "../local/usdc.ts";
-import { parseNetworks } from "../networks.ts";
+import { listEvmNetworks, parseNetworks } from "../networks.ts";
 
 /**
  * Makes the compose file's own chain usable, once: contracts, keys, funded lanes and buyers, the networks file, an
@@ -31,7 +31,7 @@ const chain = openChain(env.RPC_URL);
 /** True when an earlier run has set this very chain up; a chain that was thrown away needs everything anew. */
 async function isPrepared(): Promise<boolean> {
   if (!existsSync(networksFile) || !existsSync(callersFile)) return false;
-  const [network] = parseNetworks(JSON.parse(readFileSync(networksFile, "utf8"))).chains;
+  const [network] = listEvmNetworks(parseNetworks(JSON.parse(readFileSync(networksFile, "utf8"))));
   if (network === undefined) return false;
   return (await chain.getCode({ address: network.multicall as `0x${string}` })) !== undefined;
 }

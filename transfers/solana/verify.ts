@@ -54,7 +54,10 @@ export async function judgeSolana(
   const judged = good.map((one, index): [Signed, Verdict] => {
     const outcome = outcomes[index];
     if (refused.has(one.payer)) return [one, { ok: false, reason: SCREENED_OUT }];
-    return [one, outcome?.ok ? { ok: true, smartWallet: false, validBefore } : { reason: "not tried", ok: false, ...outcome }];
+    return [
+      one,
+      outcome?.ok ? { ok: true, smartWallet: false, validBefore } : { reason: "not tried", ok: false, ...outcome },
+    ];
   });
   return [...formal.filter(([, verdict]) => !verdict.ok), ...judged];
 }

@@ -1,0 +1,17 @@
+/**
+ * A token movement found on a chain. `authorizationNonce` is its natural key, where it shows one: the nonce of the
+ * EIP-3009 authorization or of the Permit2 signature that made it, the tag of the push that did, or a memo on Solana.
+ */
+export type SeenTransfer = {
+  /** On Solana the slot, as a text: its transactions' statuses name no block hash. */
+  blockHash: string;
+  blockNumber: number;
+  txHash: string;
+  /** Position of the log in its block; on Solana of the movement in its transaction. */
+  logIndex: number;
+  token: string;
+  payer: string;
+  receiver: string;
+  amount: bigint;
+  authorizationNonce: string | null;
+};

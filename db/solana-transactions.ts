@@ -1,0 +1,140 @@
+import { type Insertable, sql } from "kysely";
+import type { Db, Tables } from "./tables.ts";
+import type { SpentTransaction, TransactionRow } from "./transactions.ts";
+
+// A transaction on Solana is known by its first signature, and has no replacements.
+
+/** Takes the next numbers of lanes, so many each; gives the first of each, by the lane's id. */
+export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+  const first = new Map<string, number>();
+  // In one order for everybody.
+  for (const [id, count] of [...counts].sort()) {
+    const row = await db
+      .updateTable("lane")
+      .set({ next_nonce: sql`next_nonce + ${count}` })
+      .where("id", "=", id)
+      .returning("next_nonce")
+      .executeTakeFirstOrThrow();
+    first.set(id, row.next_nonce - count);
+  }
+  return first;
+}
+
+/** Stores signed bytes; only what is stored is ever sent. The unique keys refuse the same bytes and nonce accounts twice. */
+export async function storeTransactions(db: Db, rows: readonly Insertable<Tables["transaction"]>[]): Promise<void> {
+  await db
+    .insertInto("transaction")
+    .values([...rows])
+    .execute();
+}
+
+/** Notes what offers came to, unless the chain has said more already. */
+export async function noteOffers(
+  db: Db,
+  args: { chain: string; hashes: readonly string[]; state: "offered" | "accepted"; at: Date },
+): Promise<void> {
+  if (args.hashes.length === 0) return;
+  await db
+    .updateTable("transaction")
+    .set({ state: args.state, offered_at: args.at })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .execute();
+}
+
+/** What may land yet, and with `included` also what is in a slot that is not final. */
+export async function listUnsettled(db: Db, args: { chain: string; included: boolean }): Promise<TransactionRow[]> {
+  return db
+    .selectFrom("transaction")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("state", "in", ["signed", "offered", "accepted", ...(args.included ? (["included"] as const) : [])])
+    .orderBy("created_at")
+    .execute();
+}
+
+/** Which of these signatures are transactions of ours that may still land, or have. */
+export async function listOwnHashes(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<Set<string>> {
+  if (args.hashes.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("transaction")
+    .select("hash")
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "<>", "expired")
+    .execute();
+  return new Set(rows.map(({ hash }) => hash));
+}
+
+/** Transactions of ours are in slots; what failed there has cost its fee all the same. */
+export async function markLanded(
+  db: Db,
+  args: { chain: string; landings: readonly { hash: string; slot: number; fee: bigint; failed: boolean }[] },
+): Promise<void> {
+  if (args.landings.length === 0) return;
+  const column = <K extends "hash" | "slot" | "fee" | "failed">(key: K) => args.landings.map((one) => one[key]);
+  await sql`
+    update transaction t
+    set state = 'included', block_number = f.slot, block_hash = f.slot::text, fee = f.fee, reverted = f.failed
+    from unnest(${column("hash")}::text[], ${column("slot")}::bigint[], ${column("fee")}::numeric[],
+      ${column("failed")}::boolean[]) as f (hash, slot, fee, failed)
+    where t.chain = ${args.chain} and t.hash = f.hash and t.state in ('signed', 'offered', 'accepted')`.execute(db);
+}
+
+/** Their slots are gone: the same bytes may land again. */
+export async function unmarkLanded(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<void> {
+  await db
+    .updateTable("transaction")
+    .set({ state: "accepted", block_number: null, block_hash: null, fee: null, reverted: null, offered_at: null })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "=", "included")
+    .execute();
+}
+
+/** Calls transactions final. Gives what they have cost. */
+export async function finishByHash(
+  db: Db,
+  args: { chain: string; hashes: readonly string[] },
+): Promise<SpentTransaction[]> {
+  if (args.hashes.length === 0) return [];
+  const { rows } = await sql<SpentTransaction>`
+    with finished as (
+      update transaction set state = 'final'
+      where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included'
+      returning lane_id, chain, hash, block_number, block_hash, coalesce(fee, 0) as fee
+    )
+    select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
+    order by f.block_number, f.hash`.execute(db);
+  return rows;
+}
+
+/** These bytes can never land any more. Gives those that nobody else has moved meanwhile. */
+export async function expireTransactions(
+  db: Db,
+  args: { chain: string; hashes: readonly string[] },
+): Promise<{ lane_id: string; nonce: number }[]> {
+  if (args.hashes.length === 0) return [];
+  return db
+    .updateTable("transaction")
+    .set({ state: "expired" })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "in", ["signed", "offered", "accepted"])
+    .returning(["lane_id", "nonce"])
+    .execute();
+}
+
+/** Durable nonce accounts that no unsettled transaction uses up. */
+export async function keepFree(db: Db, args: { chain: string; accounts: readonly string[] }): Promise<string[]> {
+  const rows = await db
+    .selectFrom("transaction")
+    .select("nonce_account")
+    .where("chain", "=", args.chain)
+    .where("nonce_account", "is not", null)
+    .where("state", "in", ["signed", "offered", "accepted", "included"])
+    .execute();
+  const taken = new Set(rows.map(({ nonce_account }) => nonce_account));
+  return args.accounts.filter((account) => !taken.has(account));
+}

@@ -1,0 +1,24 @@
+import { findNewest } from "../../chains/solana/history.ts";
+import type { SolanaChain } from "../../chains/solana/open.ts";
+import { readHead } from "../../chains/solana/reads.ts";
+import { ensureAccountCursor } from "../../db/account-cursors.ts";
+import { ensureCursor } from "../../db/cursors.ts";
+import { ensureLane } from "../../db/lanes.ts";
+import type { TransferDeps } from "../deps.ts";
+import { ensureAccounts } from "./accounts.ts";
+
+/**
+ * Makes a cluster's lanes and cursors known, and sees to it that the treasury's token accounts and the durable nonces are
+ * there. What is known and there already keeps its place. Run at every start.
+ */
+export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promise<void> {
+  for (const address of chain.lanes)
+    await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce: 0 });
+  await ensureAccounts(deps, chain);
+  for (const { treasuryAccount: account } of chain.tokens.values()) {
+    const signature = (await findNewest(chain, account)) ?? null;
+    await ensureAccountCursor(deps.db, { chain: chain.chain, account, signature });
+  }
+  const number = await readHead(chain);
+  await ensureCursor(deps.db, { chain: chain.chain, number, hash: "", dueAt: deps.now() });
+}

@@ -1,0 +1,199 @@
+import type { SeenTransfer } from "../../chains/movements.ts";
+import { readBudget } from "../../chains/solana/budget.ts";
+import { feeOf } from "../../chains/solana/fees.ts";
+import type { SolanaChain } from "../../chains/solana/open.ts";
+import { listNeverSeen, readStatuses, type Status } from "../../chains/solana/reads.ts";
+import { parseTransaction } from "../../chains/solana/transactions.ts";
+import { moveRows } from "../../db/moves.ts";
+import { orphanProofs } from "../../db/sightings.ts";
+import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transactions.ts";
+import type { TransactionRow } from "../../db/transactions.ts";
+import { listCarried, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
+import { confirmChunk } from "../confirm.ts";
+import type { TransferDeps } from "../deps.ts";
+import { recordBlocks } from "../record.ts";
+import type { Books } from "../watch.ts";
+import { endTransfers } from "./dead.ts";
+
+/** A transaction of ours with what the cluster says of it; undefined when it has not seen it. */
+export type Followed = { row: TransactionRow; status: Status | undefined };
+
+/** Beyond this age a status is looked for in the whole history: nodes keep only the newest at hand, milliseconds. */
+const RECENT_MS = 45_000;
+/** Transfers confirmed in one database transaction. */
+const CHUNK = 100;
+
+/** Asks for the statuses of transactions, 256 to a call. Throws ChainFault. */
+export async function readFollowed(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  rows: readonly TransactionRow[],
+): Promise<Followed[]> {
+  const isRecent = (row: TransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
+  const [recent, old] = [rows.filter(isRecent), rows.filter((row) => !isRecent(row))];
+  const ask = async (some: readonly TransactionRow[], history: boolean): Promise<Followed[]> => {
+    if (some.length === 0) return [];
+    const hashes = some.map(({ hash }) => hash);
+    const statuses = await readStatuses(chain, hashes, { history });
+    return some.map((row, index) => ({ row, status: statuses[index] }));
+  };
+  return (await Promise.all([ask(recent, false), ask(old, true)])).flat();
+}
+
+/** True when a status is as deep as the network's policy calls confirmed. */
+export function isConfirmed(chain: SolanaChain, status: Status): boolean {
+  return status.depth === "finalized" || status.depth === chain.network.finality;
+}
+
+/**
+ * Writes down what statuses say: a transaction that is at least `confirmed` is included, and what it was to move has
+ * moved, all of it, unless it failed; one that is final has cost its fee; what has vanished from its slot may land again.
+ */
+export async function followStatuses(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  followed: readonly Followed[],
+  books: Books,
+): Promise<void> {
+  const vanished = await takeBackVanished(deps, chain, followed);
+  const landed = followed.flatMap(({ row, status }) =>
+    status && status.depth !== "processed" && (row.state !== "included" || vanished.has(row.hash))
+      ? [{ row, status }]
+      : [],
+  );
+  await recordLanded(deps, chain, landed, books);
+  const standing = followed.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
+  await confirmDeep(
+    deps,
+    standing.filter(({ status }) => !status.error && isConfirmed(chain, status)),
+    books,
+  );
+  await finish(
+    deps,
+    chain,
+    standing.filter(({ status }) => status.depth === "finalized"),
+    books,
+  );
+}
+
+type Standing = { row: TransactionRow; status: Status };
+
+async function recordLanded(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  landed: readonly Standing[],
+  books: Books,
+): Promise<void> {
+  if (landed.length === 0) return;
+  const landings = landed.map(({ row, status }) => {
+    return { hash: row.hash, slot: status.slot, fee: readFee(row), failed: status.error !== undefined };
+  });
+  const count = await deps.db.transaction().execute(async (db) => {
+    const good = landed.filter(({ status }) => !status.error);
+    const carried = await listCarried(
+      db,
+      good.map(({ row }) => row),
+      // What was confirmed before its slot went is proved anew.
+      ["carried", "confirmed"],
+    );
+    const seen = good.flatMap((one) =>
+      carried
+        .filter((transfer) => transfer.lane_id === one.row.lane_id && transfer.lane_nonce === one.row.nonce)
+        .map((transfer, index) => toSeen(one, transfer, index)),
+    );
+    const done = await recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
+    await markLanded(db, { chain: chain.chain, landings });
+    return done;
+  });
+  count();
+  for (const { row, status } of landed) {
+    deps.metrics.transactions.inc({ chain: chain.chain, state: status.error ? "reverted" : "included" });
+    if (status.error) deps.log.warn({ chain: chain.chain, tx: row.hash, error: status.error }, "a transaction failed");
+  }
+}
+
+/** All instructions of a transaction happen or none does, so what it was to move is what it has moved. */
+function toSeen({ row, status }: Standing, transfer: TransferRow, index: number): SeenTransfer {
+  const { token, payer, receiver, amount, authorization_nonce: authorizationNonce } = transfer;
+  return {
+    ...{ blockHash: String(status.slot), blockNumber: status.slot, txHash: row.hash, logIndex: index },
+    ...{ token, payer, receiver, amount, authorizationNonce },
+  };
+}
+
+function readFee(row: TransactionRow): bigint {
+  const parsed = parseTransaction(row.bytes);
+  if ("fault" in parsed) throw new Error(`transaction ${row.hash} is stored and cannot be read: ${parsed.fault}`);
+  const { units, unitPrice } = readBudget(parsed);
+  return feeOf({ signatures: parsed.signers.length, units: BigInt(units), unitPrice });
+}
+
+async function confirmDeep(deps: TransferDeps, deep: readonly Standing[], books: Books): Promise<void> {
+  if (deep.length === 0) return;
+  const included = await listCarried(
+    deps.db,
+    deep.map(({ row }) => row),
+    ["included"],
+  );
+  const final = Math.max(...deep.map(({ status }) => status.slot));
+  for (let from = 0; from < included.length; from += CHUNK)
+    await confirmChunk(deps, included.slice(from, from + CHUNK), { final, book: books.confirmed });
+}
+
+/** Final transactions: what they cost is booked, and what a failed one was to make has not happened by it. */
+async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly Standing[], books: Books): Promise<void> {
+  if (final.length === 0) return;
+  const failed = final.filter(({ status }) => status.error).map(({ row }) => row);
+  const hashes = final.map(({ row }) => row.hash);
+  const stranded = await deps.db.transaction().execute(async (db) => {
+    const spent = await finishByHash(db, { chain: chain.chain, hashes });
+    if (spent.length > 0) await books.gas(db, spent);
+    const left = await listCarried(db, failed);
+    const payouts = left.filter(({ purpose }) => purpose !== "payment").map(({ id }) => id);
+    await uncarryTransfers(db, { ids: payouts, reason: "its transaction failed", now: deps.now() });
+    return left.filter(({ purpose }) => purpose === "payment");
+  });
+  await endTransfers(deps, stranded, { reason: "its transaction failed", book: books.ended });
+}
+
+/**
+ * A slot that was confirmed can still go, before it is final. That a transaction has gone with it is believed only from
+ * two endpoints: one that lags has not seen it yet. Gives what was taken back.
+ */
+async function takeBackVanished(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  followed: readonly Followed[],
+): Promise<Set<string>> {
+  const moved = followed.filter(
+    ({ row, status }) => row.state === "included" && status && status.slot !== row.block_number,
+  );
+  const missing = followed.filter(({ row, status }) => row.state === "included" && !status);
+  const never =
+    missing.length === 0
+      ? new Set<string>()
+      : await listNeverSeen(
+          chain,
+          missing.map(({ row }) => row.hash),
+        );
+  const gone = [...moved, ...missing.filter(({ row }) => never.has(row.hash))].map(({ row }) => row);
+  if (gone.length === 0) return new Set();
+  const hashes = gone.map(({ hash }) => hash);
+  const at = deps.now();
+  await deps.db.transaction().execute(async (db) => {
+    const proved = await listCarried(db, gone, ["included", "confirmed"]);
+    await orphanProofs(
+      db,
+      proved.map(({ id }) => id),
+    );
+    await unmarkLanded(db, { chain: chain.chain, hashes });
+    const ids = proved.filter(({ state }) => state === "included").map(({ id }) => id);
+    await moveRows(db, "transfer", { ids, from: "included", to: "carried", at, detail: { slotGone: true } });
+  });
+  deps.metrics.reorgs.inc({ chain: chain.chain });
+  deps.log.warn(
+    { chain: chain.chain, transactions: hashes },
+    "slots are gone with transactions of ours; the same bytes go out again",
+  );
+  return new Set(hashes);
+}

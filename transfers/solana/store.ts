@@ -1,0 +1,94 @@
+import type { SolanaChain } from "../../chains/solana/open.ts";
+import { offerBytes } from "../../chains/solana/send.ts";
+import { firstSignature } from "../../chains/solana/transactions.ts";
+import { noteOffers, storeTransactions, takeNumbers } from "../../db/solana-transactions.ts";
+import { carryAssigned, lockReady } from "../../db/transfers.ts";
+import type { TransferDeps } from "../deps.ts";
+
+/** Signed bytes, who pays for them, when they die, and the transfers that they make. */
+export type Signing = {
+  lane: string;
+  bytes: Uint8Array;
+  units: number;
+  unitPrice: bigint;
+  dies: { lastHeight: number } | { nonceAccount: string; nonce: string };
+  transferIds: readonly string[];
+};
+
+/** Sends side by side. */
+const AT_ONCE = 16;
+
+/**
+ * Stores signed bytes with the transfers they make, in one database transaction; those whose transfers somebody else has
+ * taken meanwhile are left out. Gives what was stored, and nothing else may be sent. Throws when the database refuses
+ * the same bytes, or a nonce account that is in use.
+ */
+export async function storeSignings(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  signings: readonly Signing[],
+): Promise<Signing[]> {
+  const at = deps.now();
+  return deps.db.transaction().execute(async (db) => {
+    const ready = await lockReady(
+      db,
+      signings.flatMap(({ transferIds }) => transferIds),
+    );
+    const ours = signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)));
+    if (ours.length === 0) return [];
+    const laneOf = ({ lane }: Signing) => `${chain.chain}:${lane}`;
+    const byLane = Map.groupBy(ours, laneOf);
+    const first = await takeNumbers(db, new Map([...byLane].map(([id, all]) => [id, all.length])));
+    const numbered = [...byLane].flatMap(([laneId, all]) =>
+      all.map((signing, index) => ({ signing, laneId, nonce: (first.get(laneId) ?? 0) + index })),
+    );
+    const slots = numbered.flatMap(({ signing, laneId, nonce }) =>
+      signing.transferIds.map((id) => ({ id, laneId, nonce })),
+    );
+    if (slots.length > 0) await carryAssigned(db, { slots, at });
+    await storeTransactions(
+      db,
+      numbered.map(({ signing, laneId, nonce }) => toRow(chain, { signing, laneId, nonce, at })),
+    );
+    return ours;
+  });
+}
+
+function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; nonce: number; at: Date }) {
+  const { signing, laneId: lane_id, nonce, at: created_at } = args;
+  const { bytes, units, unitPrice, dies } = signing;
+  const durable = "nonceAccount" in dies;
+  return {
+    ...{ lane_id, nonce, replacement: 0, chain: chain.chain, hash: firstSignature(bytes), bytes: Buffer.from(bytes) },
+    ...{ gas_limit: BigInt(units), max_fee_per_gas: unitPrice, max_priority_fee_per_gas: unitPrice },
+    last_valid_height: durable ? null : dies.lastHeight,
+    nonce_account: durable ? dies.nonceAccount : null,
+    nonce_value: durable ? dies.nonce : null,
+    ...{ state: "signed" as const, created_at, offered_at: null, block_number: null, block_hash: null },
+    ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
+  };
+}
+
+/** Sends stored bytes, and notes which of them an endpoint has taken. What nobody answered for may be on its way. */
+export async function offerAll(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  stored: readonly { hash: string; bytes: Uint8Array }[],
+): Promise<void> {
+  const accepted: string[] = [];
+  const offered: string[] = [];
+  let next = 0;
+  const go = async (): Promise<void> => {
+    for (let one = stored[next++]; one; one = stored[next++]) {
+      const offer = await offerBytes(chain, one.bytes);
+      deps.metrics.transactions.inc({ chain: chain.chain, state: offer.outcome });
+      (offer.outcome === "accepted" ? accepted : offered).push(one.hash);
+      if (offer.outcome !== "accepted")
+        deps.log.warn({ chain: chain.chain, tx: one.hash, reason: offer.reason }, "an offer was not accepted");
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, stored.length) }, go));
+  const at = deps.now();
+  await noteOffers(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
+  await noteOffers(deps.db, { chain: chain.chain, hashes: offered, state: "offered", at });
+}

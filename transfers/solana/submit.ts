@@ -1,0 +1,81 @@
+import { getSolanaChain } from "../../chains/open.ts";
+import { readBudget } from "../../chains/solana/budget.ts";
+import type { SolanaChain } from "../../chains/solana/open.ts";
+import { firstSignature, parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
+import { listReady, type TransferRow } from "../../db/transfers.ts";
+import { type DeclinedBook, decline } from "../decline.ts";
+import type { TransferDeps } from "../deps.ts";
+import { screenAccounts } from "../screening.ts";
+
+import { submitPayouts } from "./payouts.ts";
+import { offerAll, type Signing, storeSignings } from "./store.ts";
+
+/** Transfers submitted in one go. */
+const TOGETHER = 100;
+
+/**
+ * Submits what is ready on a cluster. Buyers' transactions get the relayer's signature, once: bytes, first signature and
+ * last height are stored before anything is sent, and nobody ever signs a second one for the same payment. The
+ * treasury's transfers go out by durable nonces (see submitPayouts). `more`: there is work left for another call.
+ */
+export async function submitReady(
+  deps: TransferDeps,
+  chainId: string,
+  declined: DeclinedBook,
+): Promise<"idle" | "more"> {
+  const chain = getSolanaChain(deps.chains, chainId);
+  const ready = await listReady(deps.db, { chain: chain.chain, kind: "spl", now: deps.now(), limit: TOGETHER });
+  if (ready.length === 0) return "idle";
+  const [payouts, payments] = [ready.filter(isOurs), ready.filter((row) => !isOurs(row))];
+  const served = await keepServed(deps, chain, payments, declined);
+  const signings = served.flatMap((row) => sign(deps, chain, row) ?? []);
+  await submitSignings(deps, chain, await storeSignings(deps, chain, signings));
+  await submitPayouts(deps, chain, payouts);
+  return ready.length === TOGETHER ? "more" : "idle";
+
+  function isOurs({ payer }: TransferRow): boolean {
+    return payer === chain.treasury;
+  }
+}
+
+/** Sends what was stored a moment ago. */
+export function submitSignings(deps: TransferDeps, chain: SolanaChain, stored: readonly Signing[]): Promise<void> {
+  return offerAll(
+    deps,
+    chain,
+    stored.map(({ bytes }) => ({ hash: firstSignature(bytes), bytes })),
+  );
+}
+
+async function keepServed(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  rows: readonly TransferRow[],
+  declined: DeclinedBook,
+): Promise<TransferRow[]> {
+  const refused = await screenAccounts(
+    deps,
+    chain,
+    rows.map(({ payer }) => payer),
+  );
+  for (const row of rows) if (refused.has(row.payer)) await decline(deps, row, declined);
+  return rows.filter((row) => !refused.has(row.payer));
+}
+
+/** The buyer's transaction with its fee payer's signature; what was verified before is what is signed. */
+function sign(deps: TransferDeps, chain: SolanaChain, row: TransferRow): Signing | undefined {
+  const parsed = parseTransaction(row.signature ?? new Uint8Array());
+  const keys = deps.solanaKeys.get(chain.chain);
+  const signer = "fault" in parsed ? undefined : keys?.lanes.get(parsed.feePayer);
+  if ("fault" in parsed || !signer) {
+    deps.log.error({ transfer: row.id, chain: chain.chain }, "a buyer's transaction names no relayer that we hold");
+    return undefined;
+  }
+  return {
+    lane: signer.address,
+    bytes: withSignature(parsed, signer.address, signer.sign(parsed.message)),
+    ...readBudget(parsed),
+    dies: { lastHeight: row.valid_before },
+    transferIds: [row.id],
+  };
+}

@@ -1,0 +1,118 @@
+import type { SolanaChain } from "../../chains/solana/open.ts";
+import { readFinal, readHead } from "../../chains/solana/reads.ts";
+import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
+import { listUnsettled } from "../../db/solana-transactions.ts";
+import type { TransactionRow } from "../../db/transactions.ts";
+import { listConfirmable } from "../../db/transfers.ts";
+import { bookStray, confirmChunk } from "../confirm.ts";
+import type { TransferDeps } from "../deps.ts";
+import { WATCH_LEASE_MS } from "../lease.ts";
+import type { Books, Watched } from "../watch.ts";
+import { endDead } from "./dead.ts";
+import { scanTreasury } from "./scan.ts";
+import { type Followed, followStatuses, isConfirmed, readFollowed } from "./statuses.ts";
+import { offerAll } from "./store.ts";
+
+/** How long one turn waits for a new slot, milliseconds. */
+const PATIENCE_MS = 1_500;
+/** What no endpoint has seen yet is sent again after this, milliseconds: the same bytes, until they are dead. */
+const AGAIN_MS = 2_000;
+/** Transactions sent again in one turn. */
+const MOST_AGAIN = 100;
+/** Every so many slots the treasury's history is read, and what is included is looked at until it is final. */
+const LOOK_EVERY_SLOTS = 5;
+/** Transfers confirmed in one database transaction. */
+const CHUNK = 100;
+
+/**
+ * One turn of the one watcher of a cluster: waits for a slot beyond the cursor, asks what became of everything that is on
+ * its way (256 transactions to a call), sends again what nobody has seen, and every few slots ends what is dead and looks
+ * for money that came by itself. What it costs depends on slots, and hardly on how much is in flight.
+ */
+export async function runSolanaTurn(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  watched: Watched,
+  { signal, books }: { signal: AbortSignal; books: Books },
+): Promise<void> {
+  const before = watched.cursor.number;
+  const head = await waitForSlot(chain, before + 1, signal);
+  deps.metrics.headBlock.set({ chain: chain.chain }, head);
+  const looks = head <= before || Math.floor(head / LOOK_EVERY_SLOTS) !== Math.floor(before / LOOK_EVERY_SLOTS);
+  const rows = await listUnsettled(deps.db, { chain: chain.chain, included: looks });
+  const followed = await readFollowed(deps, chain, rows);
+  const troubles: unknown[] = [];
+  // What cannot be done now must not keep the rest from being done.
+  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
+  await attempt(() => followStatuses(deps, chain, followed, books));
+  await attempt(() => sendAgain(deps, chain, followed));
+  if (looks) await attempt(() => lookAround(deps, chain, { cursor: watched.cursor, followed, books }));
+  // Only now: payouts wait for a watcher that has read what there was.
+  if (troubles.length > 0) throw troubles[0];
+  watched.reachedHeadAt = deps.now();
+  if (head > before)
+    watched.cursor = await moveOn(deps, watched.cursor, { head, reachedHeadAt: watched.reachedHeadAt });
+}
+
+async function moveOn(
+  deps: TransferDeps,
+  cursor: Cursor,
+  { head, reachedHeadAt }: { head: number; reachedHeadAt: Date },
+): Promise<Cursor> {
+  const until = new Date(deps.now().getTime() + WATCH_LEASE_MS);
+  const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", until, reachedHeadAt });
+  // Somebody else watches by now; all that was written is guarded by its own state.
+  return ok ? { ...cursor, number: head } : cursor;
+}
+
+/** The head, as soon as it is at a slot or patience ends. */
+async function waitForSlot(chain: SolanaChain, slot: number, signal: AbortSignal): Promise<number> {
+  const patience = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const head = await readHead(chain);
+    if (head >= slot || signal.aborted || Date.now() >= patience) return head;
+    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
+  }
+}
+
+/** The same bytes again, for what no endpoint has seen: its process died before sending, or its slot's leader dropped it. */
+async function sendAgain(deps: TransferDeps, chain: SolanaChain, followed: readonly Followed[]): Promise<void> {
+  const now = deps.now().getTime();
+  const isDue = (row: TransactionRow) => now - (row.offered_at ?? row.created_at).getTime() >= AGAIN_MS;
+  const due = followed.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
+  await offerAll(
+    deps,
+    chain,
+    due.slice(0, MOST_AGAIN).map(({ row }) => row),
+  );
+}
+
+/** What needs no hurry: final slots, dead transactions, money that came by itself. */
+async function lookAround(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { cursor, followed, books }: { cursor: Cursor; followed: readonly Followed[]; books: Books },
+): Promise<void> {
+  const final = await readFinal(chain);
+  await endDead(deps, chain, { followed, height: final.height, book: books.ended });
+  await scanTreasury(deps, chain, books.bound);
+  await confirmRest(deps, chain, { followed, slot: final.slot, books });
+  await bookStray(deps, chain, { final: final.slot, book: books.stray });
+  if (final.slot <= cursor.finalNumber) return;
+  await raiseFinal(deps.db, { chain: chain.chain, finalNumber: final.slot });
+  cursor.finalNumber = final.slot;
+}
+
+/** Included transfers of final slots that no transaction of ours speaks for, such as money that came by itself. */
+async function confirmRest(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { followed, slot, books }: { followed: readonly Followed[]; slot: number; books: Books },
+): Promise<void> {
+  const shallow = new Set(
+    followed.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
+  );
+  const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
+  const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
+  if (deep.length > 0) await confirmChunk(deps, deep, { final: slot, book: books.confirmed });
+}
