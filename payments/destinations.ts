@@ -1,5 +1,6 @@
 import { isAddress } from "viem";
 import { canonicalAsset, parseAccountId, parseAssetId } from "../chains/caip.ts";
+import { isAddress as isSolanaAddress } from "../chains/solana/keys.ts";
 import { inTransaction } from "../db/in-transaction.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -158,6 +159,10 @@ const noSuchDestination = () => refuse("merchant_not_found", "the merchant has n
 function findAssetFault(text: string): string | undefined {
   const asset = parseAssetId(text);
   if (!asset) return "asset: expected a CAIP-19 asset such as eip155:8453/erc20:0x…";
+  if (asset.chain.startsWith("solana:")) {
+    if (asset.namespace !== "token") return "asset: expected a token, such as solana:5eykt4U…/token:EPjFWdd5…";
+    return isSolanaAddress(asset.token) ? undefined : "asset: expected a mint's address in base58";
+  }
   if (!asset.chain.startsWith("eip155:")) return undefined;
   if (!/^eip155:[1-9]\d*$/.test(asset.chain)) return "asset: expected a chain such as eip155:8453";
   if (asset.namespace !== "erc20") return "asset: expected a token, such as eip155:8453/erc20:0x…";
@@ -171,11 +176,14 @@ function findDestinationFault(deps: Pick<Deps, "networks">, entry: Destination):
   const account = parseAccountId(entry.destination);
   if (!account) return "destination: expected a CAIP-10 account such as eip155:8453:0x…";
   if (account.chain !== asset?.chain) return "destination: is on another chain than the asset";
-  if (!asset.chain.startsWith("eip155:")) return undefined;
-  const fault = findAddressFault(account.address);
+  const isSolana = asset.chain.startsWith("solana:");
+  if (!isSolana && !asset.chain.startsWith("eip155:")) return undefined;
+  const notSolana = isSolanaAddress(account.address) ? undefined : "expected an address of 32 bytes in base58";
+  const fault = isSolana ? notSolana : findAddressFault(account.address);
   if (fault) return `destination: ${fault}`;
-  const address = account.address.toLowerCase();
-  if (address === asset.token.toLowerCase()) return "destination: is the token's own contract";
+  const address = isSolana ? account.address : account.address.toLowerCase();
+  if (address === (isSolana ? asset.token : asset.token.toLowerCase()))
+    return "destination: is the token's own contract";
   if (listOwn(deps, asset.chain).includes(address)) return "destination: is an account of the service itself";
   return undefined;
 }
@@ -192,6 +200,6 @@ function findAddressFault(address: string): string | undefined {
 function listOwn({ networks }: Pick<Deps, "networks">, chain: string): string[] {
   const network = networks?.chains.find((one) => one.chain === chain);
   if (!network) return [];
-  const { treasury, lanes, multicall } = network;
-  return [treasury.address, ...lanes.map((lane) => lane.address), multicall].map((address) => address.toLowerCase());
+  const own = [network.treasury, ...network.lanes].map(({ address }) => address);
+  return "multicall" in network ? [...own, network.multicall].map((address) => address.toLowerCase()) : own;
 }

@@ -1,3 +1,4 @@
+import type { Chain } from "../chains/open.ts";
 import {
   type ChainLook,
   findOldestPendingEvent,

@@ -53,7 +53,7 @@ export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "
 
 /** Finds what pushes were for: into the treasury where buyers push, out of it where it pays out by pushes of its own. */
 export async function markTags(chain: EvmChain, seen: readonly SeenTransfer[]): Promise<void> {
-  const kinds = new Map([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
+  const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
   const isPushed = ({ token, payer, receiver }: SeenTransfer) =>
     receiver === chain.treasury
       ? kinds.get(token) === "push"

@@ -85,7 +85,7 @@ async function judge(deps: Deps, chain: EvmChain, all: readonly EvmSigned[]): Pr
   const payers = [...new Set(all.map((one) => one.payer as Hex))];
   const kinds = await readAccountKinds(chain.rpc, payers);
   const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
-  const formal = all.map((one): [Signed, Verdict] => [one, judgeForm(chain, one, kindOf.get(one.payer) ?? "key")]);
+  const formal = all.map((one): [EvmSigned, Verdict] => [one, judgeForm(chain, one, kindOf.get(one.payer) ?? "key")]);
   const good = formal.flatMap(([one, verdict]) => (verdict.ok ? [{ one, smartWallet: verdict.smartWallet }] : []));
   const members = good.map(({ one, smartWallet }) => toMember(chain, one, smartWallet));
   const asked = [...new Set(good.map(({ one }) => one.payer))];

@@ -2,11 +2,12 @@ import { randomUUID } from "node:crypto";
 import { Registry } from "prom-client";
 import { type EvmKeys, openEvmKeys } from "../../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../../chains/faults.ts";
-import { getChain, openChains } from "../../chains/open.ts";
+import { getEvmChain, openChains } from "../../chains/open.ts";
+import type { SolanaKeys } from "../../chains/solana/signers.ts";
 import { openDb } from "../../db/open.ts";
 import { createLog } from "../../ops/log.ts";
 import { createMetrics } from "../../ops/metrics.ts";
-import { readKey, readSecret, readText, type SecretSource } from "../../ops/networks.ts";
+import { listEvmNetworks, readKey, readSecret, readText, type SecretSource } from "../../ops/networks.ts";
 import { createOutward } from "../../ops/outward.ts";
 import { createSealer, type Sealer } from "../../ops/sealer.ts";
 import type { Bell, Ring } from "../../queues/ring.ts";
@@ -70,7 +71,8 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
     readSecret: (source: SecretSource) => readSecret(source, env),
     readText,
   };
-  for (const network of networks.chains) keys.set(network.chain, await openEvmKeys(network, readers));
+  for (const network of listEvmNetworks(networks)) keys.set(network.chain, await openEvmKeys(network, readers));
+  const solanaKeys = new Map<string, SolanaKeys>();
   const clock = options.clock ?? makeClock();
   const { ring, rung } = recordRings();
   const announced: string[] = [];
@@ -87,7 +89,21 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const outOfContext = <T>(work: () => T) => work();
   const forJobs = { verifier, outOfContext, isTransient: isTransientChainError, startedChains: new Set(chains.keys()) };
   const said = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
-  const deps = { db, chains, networks, keys, owner, screeningList, ...said, ...forJobs, now, startedAt: now() };
+  const { deployment } = networks;
+  const deps = {
+    db,
+    chains,
+    networks,
+    deployment,
+    keys,
+    solanaKeys,
+    owner,
+    screeningList,
+    ...said,
+    ...forJobs,
+    now,
+    startedAt: now(),
+  };
   return {
     deps,
     screened,
@@ -98,7 +114,7 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
     rung,
     announced,
     lines,
-    evm: getChain(chains, chain.id),
+    evm: getEvmChain(chains, chain.id),
   };
 }
 

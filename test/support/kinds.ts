@@ -1,6 +1,6 @@
 import type { Hex, PrivateKeyAccount } from "viem";
 import { collectorAddress } from "../../chains/evm/collector.ts";
-import type { EvmAsset } from "../../ops/networks.ts";
+import { type EvmAsset, listEvmNetworks } from "../../ops/networks.ts";
 import { networksFor, startChain, type TestChain, type TestChainOptions } from "./chain.ts";
 import { deployCollector, deployTestContract, testContract } from "./collector.ts";
 
@@ -26,7 +26,7 @@ export async function startKinds(options: TestChainOptions & { collector?: false
   const treasury = chain.keys.treasury.address.toLowerCase() as Hex;
   const parts = { permit2, treasury };
   const collector = options.collector === false ? collectorAddress(parts) : await deployCollector(client, parts);
-  const [usdc] = (await networksFor(chain)).chains[0]?.assets ?? [];
+  const [usdc] = listEvmNetworks(await networksFor(chain))[0]?.assets ?? [];
   if (!usdc) throw new Error("the chain has no USDC");
   const deploy = async (contract: string) =>
     `${chain.id}/erc20:${await deployTestContract(client, "Tokens", contract)}` as const;

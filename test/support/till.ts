@@ -15,7 +15,7 @@ import { bookDeclined } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
-import type { OptionView } from "../../payments/views.ts";
+import type { OptionView, WalletAction } from "../../payments/views.ts";
 import { relayReady } from "../../transfers/relay.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
@@ -29,6 +29,14 @@ export function good<T>(result: Result<T>): T {
   return result.value;
 }
 
+/** The actions of an option that shows them at once, as options on EVM do. */
+export function walletActions(option: Pick<OptionView, "actions">): WalletAction[] {
+  return option.actions.map((action) => {
+    if ("build" in action) throw new Error("the option's actions have to be fetched");
+    return action;
+  });
+}
+
 /** Does an option's actions as a wallet does, in order: signs typed data, and sends transactions and waits for them. */
 export async function signOption(
   option: OptionView,
@@ -36,7 +44,7 @@ export async function signOption(
   chain?: Pick<TestChain, "client">,
 ): Promise<WalletResult[]> {
   const results: WalletResult[] = [];
-  for (const { method, params } of option.actions) {
+  for (const { method, params } of walletActions(option)) {
     if (method === "eth_signTypedData_v4") {
       const definition = JSON.parse(String(params[1])) as TypedDataDefinition;
       results.push({ type: "walletRpc", data: [await buyer.signTypedData(definition)] });

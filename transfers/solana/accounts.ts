@@ -2,8 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ChainFault } from "../../chains/faults.ts";
 import { listNoncePlaces, makeNonceAccount, readRent } from "../../chains/solana/nonces.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
-import { buildTransaction, makeTokenAccount } from "../../chains/solana/payment.ts";
+import { buildTransaction } from "../../chains/solana/payment.ts";
 import { readAccounts, readBlockhash } from "../../chains/solana/reads.ts";
+import { makeTokenAccount } from "../../chains/solana/token-accounts.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import type { TransferDeps } from "../deps.ts";
 import { type Signing, storeSignings } from "./store.ts";
@@ -39,10 +40,11 @@ export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Pr
 
 async function listMissing(deps: TransferDeps, chain: SolanaChain) {
   const rent = await readRent(chain);
+  const payer = chain.lanes[0] ?? "";
   const wanted = [
     ...[...chain.tokens.values()].map((token) => ({
       address: token.treasuryAccount,
-      instructions: [makeTokenAccount(chain.lanes[0] ?? "", chain.treasury, token.token, token.program)],
+      instructions: [makeTokenAccount({ payer, owner: chain.treasury, mint: token.token, program: token.program })],
     })),
     ...(await listNoncePlaces(chain, deps.deployment)).map((place) => ({
       address: place.address,

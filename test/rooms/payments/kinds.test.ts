@@ -3,9 +3,10 @@ import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { collectorAbi } from "../../../chains/evm/collector.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
+import type { OptionView } from "../../../payments/views.ts";
 import { fundBuyer } from "../../support/chain.ts";
 import { mintTestToken, startKinds, testTokenBalance, tokenOf, write } from "../../support/kinds.ts";
-import { good, makeTill, signOption } from "../../support/till.ts";
+import { good, makeTill, signOption, walletActions } from "../../support/till.ts";
 
 const kinds = await startKinds();
 const { chain, assets } = kinds;
@@ -46,7 +47,7 @@ async function finish(paymentId: string, attemptId: string, asset: string) {
   return status;
 }
 
-const methodsOf = (option: { actions: readonly { method: string }[] }) => option.actions.map(({ method }) => method);
+const methodsOf = (option: Pick<OptionView, "actions">) => walletActions(option).map(({ method }) => method);
 const sign = "eth_signTypedData_v4";
 const send = "eth_sendTransaction";
 
@@ -76,7 +77,7 @@ describe("a token with EIP-2612, through Permit2,", () => {
     const option = await offerOne(paymentId, buyer);
     const results = await signOption(option, buyer);
     const { r, s, yParity } = parseSignature(results[0]?.data[0] as Hex);
-    const { message } = JSON.parse(String(option.actions[0]?.params[1]));
+    const { message } = JSON.parse(String(walletActions(option)[0]?.params[1]));
     const args = [buyer.address, kinds.permit2, BigInt(message.value), BigInt(message.deadline), 27 + yParity, r, s];
     await write(chain, { token: tokenOf(assets.permit), functionName: "permit", args });
     const { attemptId } = good(await till.confirm(paymentId, option.id, results));

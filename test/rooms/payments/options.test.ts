@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { listOptions } from "../../../payments/options.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
-import { makeTill } from "../../support/till.ts";
+import { makeTill, walletActions } from "../../support/till.ts";
 
 const chain = await startChain();
 const proxy = await startFaultProxy({ target: chain.url });
@@ -30,7 +30,7 @@ describe("the ways to pay", () => {
     const id = await till.create();
     const answers = await Promise.all(Array.from({ length: 8 }, () => till.offer(id, rich)));
     expect(new Set(answers.flat().map((option) => option.id)).size).toBe(1);
-    const texts = answers.flat().map((option) => option.actions[0]?.params[1]);
+    const texts = answers.flat().map((option) => walletActions(option)[0]?.params[1]);
     expect(new Set(texts).size).toBe(1);
   });
 
@@ -78,7 +78,7 @@ describe("the ways to pay", () => {
     const [one, two] = [await till.create(), await till.create()];
     const nonces = async (id: string) =>
       (await till.offer(id, rich, other)).map((option) => {
-        const text = option.actions[0]?.params[1] as string;
+        const text = walletActions(option)[0]?.params[1] as string;
         return (JSON.parse(text) as TypedDataDefinition & { message: { nonce: string } }).message.nonce;
       });
     const [a, b] = [await nonces(one), await nonces(two)];

@@ -5,7 +5,7 @@ import { encodePush } from "../../../chains/evm/push.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { mintTestToken, startKinds, testTokenBalance, tokenOf } from "../../support/kinds.ts";
 import { remember } from "../../support/remember.ts";
-import { good, makeTill } from "../../support/till.ts";
+import { good, makeTill, walletActions } from "../../support/till.ts";
 
 const kinds = await startKinds();
 const { chain } = kinds;
@@ -28,7 +28,7 @@ async function makeBuyer(gas = ether): Promise<PrivateKeyAccount> {
 async function ask(buyer: PrivateKeyAccount, at = till) {
   const paymentId = await at.create();
   const [option] = await at.offer(paymentId, buyer);
-  const [action] = option?.actions ?? [];
+  const [action] = option ? walletActions(option) : [];
   if (!option || action?.method !== "eth_sendTransaction") throw new Error("no push is offered");
   const { to, data } = action.params[0] as { to: Hex; data: Hex };
   const confirm = async (hash: Hex) => {
@@ -139,8 +139,8 @@ test("two wallets' pushes to one payment at the same moment pay it once", async 
   const [first, second] = await till.offer(paymentId, one, other);
   await till.watch();
   const before = await exceptions();
-  await push(one, first?.actions[0]?.params[0] as { to: Hex; data: Hex });
-  await push(other, second?.actions[0]?.params[0] as { to: Hex; data: Hex });
+  await push(one, first && (walletActions(first)[0]?.params[0] as { to: Hex; data: Hex }));
+  await push(other, second && (walletActions(second)[0]?.params[0] as { to: Hex; data: Hex }));
   await till.watch();
   expect(await stateOf(paymentId)).toBe("succeeded");
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);

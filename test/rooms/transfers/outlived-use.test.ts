@@ -2,7 +2,7 @@ import { type Hex, hexToNumber, type PrivateKeyAccount, parseAbi, slice, type Ty
 import { describe, expect, test } from "vitest";
 import type { OptionView } from "../../../payments/views.ts";
 import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../support/chain.ts";
-import { makeTill, signOption } from "../../support/till.ts";
+import { makeTill, signOption, walletActions } from "../../support/till.ts";
 
 const abi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
@@ -12,7 +12,7 @@ type Message = { from: Hex; to: Hex; validBefore: Hex; nonce: Hex };
 const split = (signature: Hex) =>
   [hexToNumber(slice(signature, 64)), slice(signature, 0, 32), slice(signature, 32, 64)] as const;
 const typedDataOf = (option: OptionView) =>
-  JSON.parse(String(option.actions[0]?.params[1])) as TypedDataDefinition & { message: Message };
+  JSON.parse(String(walletActions(option)[0]?.params[1])) as TypedDataDefinition & { message: Message };
 
 async function write(chain: TestChain, call: object): Promise<void> {
   const hash = await chain.client.writeContract({ address: chain.contracts.token, abi, ...call } as never);

@@ -5,7 +5,7 @@ import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, describe, expect, test } from "vitest";
 import { openEvmKeys } from "../../../chains/evm/signers/open.ts";
 import { ConfigError } from "../../../ops/config.ts";
-import { parseNetworks, readKey, readNetworks } from "../../../ops/networks.ts";
+import { listEvmNetworks, parseNetworks, readKey, readNetworks } from "../../../ops/networks.ts";
 
 const secret = "s3cr3t-value";
 const address = `0x${"b1".repeat(20)}`;
@@ -122,7 +122,7 @@ describe("a key in a variable", () => {
   test("that belongs to another address stops the start, naming the address and not the key", async () => {
     const other = privateKeyToAddress(generatePrivateKey());
     const parsed = parseNetworks(document({ treasury: { address: other, key: { env: "KEY" } } }));
-    const [first] = parsed.chains;
+    const [first] = listEvmNetworks(parsed);
     if (!first) throw new Error("no network");
     const readers = { readKey: () => key, readSecret: () => "", readText: () => "" };
     const said = await openEvmKeys(first, readers).then(String, String);

@@ -1,0 +1,20 @@
+import { createAssociatedTokenAccountIdempotentInstruction } from "@solana/spl-token";
+import { PublicKey, type TransactionInstruction } from "@solana/web3.js";
+import { findTokenAccount, type TokenProgram, tokenPrograms } from "./payment.ts";
+
+/** Makes an owner's associated token account at a payer's expense, if it is not there. */
+export function makeTokenAccount(args: {
+  payer: string;
+  owner: string;
+  mint: string;
+  program: TokenProgram;
+}): TransactionInstruction {
+  const { payer, owner, mint, program } = args;
+  return createAssociatedTokenAccountIdempotentInstruction(
+    new PublicKey(payer),
+    new PublicKey(findTokenAccount(owner, mint, program)),
+    new PublicKey(owner),
+    new PublicKey(mint),
+    tokenPrograms[program],
+  );
+}
