@@ -20,12 +20,18 @@ export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): 
   return first;
 }
 
-/** Stores signed bytes; only what is stored is ever sent. The unique keys refuse the same bytes and nonce accounts twice. */
-export async function storeTransactions(db: Db, rows: readonly Insertable<Tables["transaction"]>[]): Promise<void> {
-  await db
+/**
+ * Stores signed bytes; only what is stored is ever sent. Gives how many were: the unique keys leave out bytes that are
+ * there already, and a nonce account that another transaction uses.
+ */
+export async function storeTransactions(db: Db, rows: readonly Insertable<Tables["transaction"]>[]): Promise<number> {
+  const stored = await db
     .insertInto("transaction")
     .values([...rows])
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("hash")
     .execute();
+  return stored.length;
 }
 
 /** Notes what offers came to, unless the chain has said more already. */

@@ -296,6 +296,8 @@ export type Tables = {
   } & Due;
   /** Solana: the newest signature that has been read of an account's history; null when there was none. */
   account_cursor: { chain: string; account: string; signature: string | null };
+  /** Solana: an account that a transaction of ours has made, for us or for a receiver, and paid the rent of. */
+  made_account: { chain: string; address: string; tx_hash: string; made_at: Date };
   chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
   sighting: {
     chain: string;

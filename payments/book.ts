@@ -7,7 +7,7 @@ import type { ConfirmedTransfer, TransferRow } from "../db/transfers.ts";
 import type { Books } from "../transfers/watch.ts";
 import { openBound } from "./bound.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { gasGroup, refundPaidGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
+import { gasGroup, refundPaidGroup, rentGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
 import { succeedPayments } from "./succeed.ts";
 
 /** What the watcher's findings mean for payments and settlements. */
@@ -18,6 +18,7 @@ export function createBooks(deps: PaymentDeps): Books {
     bound: (db, chain, bound) => openBound(deps, db, chain, bound),
     stray: (db, stray) => bookStray(deps, db, stray),
     gas: (db, spent) => bookGas(deps, db, spent),
+    rent: (db, rents) => insertGroups(db, rents.map(rentGroup), deps.now()),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Group } from "../db/ledger.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { SpentTransaction } from "../db/transactions.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
+import type { Rent } from "../transfers/solana/rents.ts";
 
 /** The accounts of the ledger. Assets we hold are debits, what we owe is a credit. */
 export const accounts = {
@@ -21,6 +22,8 @@ export const accounts = {
   gasSpent: "gas_spent",
   /** What was lost, or found and kept, by an operator's word. */
   losses: "losses",
+  /** What accounts on Solana have to hold, which we have made and paid for. */
+  rent: "rent",
   /** What the operator has put in, and not taken out again. */
   capital: "operator_capital",
 } as const;
@@ -98,6 +101,21 @@ export function gasGroup(spent: SpentTransaction): Group {
 /** What a log's or a movement's number is counted in. */
 function placeName(chain: Chain, { block_hash, tx_hash }: Pick<StraySighting, "block_hash" | "tx_hash">): string {
   return chain.family === "evm" ? block_hash : tx_hash;
+}
+
+/** A lane has paid for accounts that have to hold something, and hold it from now on. */
+export function rentGroup(rent: Rent): Group {
+  const { chain, address, hash, slot, lamports } = rent;
+  const asset = nativeAsset(chain);
+  return {
+    kind: "rent",
+    subject: `${chain}/${hash}`,
+    onChain: { chain, block_number: slot, block_hash: String(slot), tx_hash: hash, log_index: null },
+    entries: [
+      { account: accounts.rent, asset, amount: lamports },
+      { account: accounts.lane(address), asset, amount: -lamports },
+    ],
+  };
 }
 
 /** A payout was begun: what was owed is on its way. */

@@ -2,7 +2,7 @@ import { type Hex, hexToBytes } from "viem";
 import { parseAssetId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
 import type { EvmKeys } from "../chains/evm/signers/open.ts";
-import { getChain } from "../chains/open.ts";
+import { getChain, getEvmChain } from "../chains/open.ts";
 import { findReachedHead } from "../db/cursors.ts";
 import type { NewTransfer } from "../db/transfers.ts";
 import { hashRow } from "../transfers/authorization.ts";
@@ -57,27 +57,29 @@ export function chainOf(asset: string): string {
 /**
  * The transfer of a payout: the treasury signs an EIP-3009 authorization, and the chain refuses a second one with its
  * nonce. A token without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's
- * nonce is what keeps it from happening twice.
+ * nonce is what keeps it from happening twice, as on Solana the durable nonce does that it is signed against.
  */
 export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
   const { of, asset, amount, receiver, key } = payout;
   const chain = getChain(deps.chains, chainOf(asset));
   const token = chain.tokens.get(asset);
-  const signer = deps.keys.get(chain.chain)?.treasury;
-  if (!token || !signer)
-    throw new Error(`${asset} of ${key.join(" ")} is not in the networks file, or its treasury has no key`);
+  if (!token) throw new Error(`${asset} of ${key.join(" ")} is not in the networks file`);
   const row = {
     ...{ id: newId("trf"), payment_id: null, settlement_id: null, refund_id: null, ...of },
     ...{ chain: chain.chain, asset, token: token.token, payer: chain.treasury, amount },
-    receiver: receiver.toLowerCase(),
+    receiver: chain.family === "evm" ? receiver.toLowerCase() : receiver,
     authorization_nonce: deriveNonce(deps.networks.deployment, key),
     valid_before: NEVER_OUT,
     ...{ signature: null, permit: null },
     ...{ lane_id: null, lane_nonce: null, hold_until: null, last_trouble: null },
     due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
   };
+  if (token.kind === "spl") return { ...row, kind: "spl" };
   if (token.kind !== "eip3009") return { ...row, kind: "push" };
   const kind = "eip3009" as const;
-  const signature: Hex = await signer.sign({ hash: hashRow(chain, { ...row, kind }) });
+  const signer = deps.keys.get(chain.chain)?.treasury;
+  if (!signer) throw new Error(`the treasury of ${chain.chain} has no key`);
+  const hash = hashRow(getEvmChain(deps.chains, chain.chain), { ...row, kind });
+  const signature: Hex = await signer.sign({ hash });
   return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
 }

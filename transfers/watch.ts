@@ -24,6 +24,7 @@ import { readBlocks } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
+import type { RentBook } from "./solana/rents.ts";
 import { runSolanaTurn } from "./solana/turn.ts";
 
 /** Blocks before the head at which a chain's watch begins the first time. */
@@ -47,7 +48,14 @@ export type Turn = { mine: false } | { mine: true; next: number; moved: boolean;
 export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
-export type Books = { confirmed: Book; ended: EndedBook; bound: BoundBook; stray: StrayBook; gas: GasBook };
+export type Books = {
+  confirmed: Book;
+  ended: EndedBook;
+  bound: BoundBook;
+  stray: StrayBook;
+  gas: GasBook;
+  rent: RentBook;
+};
 
 /**
  * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has

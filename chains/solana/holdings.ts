@@ -1,4 +1,4 @@
-import { readTokenAccount } from "./mints.ts";
+import { findSourceFault, readTokenAccount } from "./mints.ts";
 import type { SolanaChain, SolanaToken } from "./open.ts";
 import { findTokenAccount } from "./payment.ts";
 import { readAccounts } from "./reads.ts";
@@ -11,7 +11,9 @@ export async function readSpendable(
   const places = wanted.map(({ account, token }) => findTokenAccount(account, token.token, token.program));
   const found = await readAccounts(chain, places);
   return found.map((place, index) => {
+    const want = wanted[index];
     const held = place && readTokenAccount(place.data);
-    return held && !held.frozen && held.mint === wanted[index]?.token.token ? held.amount : 0n;
+    const fault = want && findSourceFault(held, { mint: want.token.token, owner: want.account, amount: 0n });
+    return held && !fault ? held.amount : 0n;
   });
 }

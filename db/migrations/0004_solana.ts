@@ -33,4 +33,12 @@ const statements = [
     signature text,
     primary key (chain, account)
   )`,
+  // Accounts that we have paid the rent of
+  `create table made_account (
+    chain text not null,
+    address text not null,
+    tx_hash text not null,
+    made_at timestamptz not null,
+    primary key (chain, address)
+  )`,
 ];

@@ -7,8 +7,7 @@ import { readAccounts, readBlockhash } from "../../chains/solana/reads.ts";
 import { makeTokenAccount } from "../../chains/solana/token-accounts.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import type { TransferDeps } from "../deps.ts";
-import { type Signing, storeSignings } from "./store.ts";
-import { submitSignings } from "./submit.ts";
+import { offerStored, type Signing, storeSignings } from "./store.ts";
 
 /** Accounts made by one transaction. */
 const TOGETHER = 4;
@@ -30,7 +29,7 @@ export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Pr
     const instructions = missing.slice(from, from + TOGETHER).flatMap((one) => one.instructions);
     signings.push(signAsLane(deps, chain, buildTransaction(chain.lanes[0] ?? "", instructions, blockhash), lastHeight));
   }
-  await submitSignings(deps, chain, await storeSignings(deps, chain, signings));
+  await offerStored(deps, chain, await storeSignings(deps, chain, signings));
   const patience = Date.now() + PATIENCE_MS;
   while ((await listMissing(deps, chain)).length > 0) {
     if (Date.now() > patience) throw new ChainFault("rpc_behind", { detail: "accounts of our own are not there yet" });

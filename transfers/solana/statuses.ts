@@ -14,6 +14,7 @@ import type { TransferDeps } from "../deps.ts";
 import { recordBlocks } from "../record.ts";
 import type { Books } from "../watch.ts";
 import { endTransfers } from "./dead.ts";
+import { bookRents, readRents } from "./rents.ts";
 
 /** A transaction of ours with what the cluster says of it; undefined when it has not seen it. */
 export type Followed = { row: TransactionRow; status: Status | undefined };
@@ -145,9 +146,17 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
   if (final.length === 0) return;
   const failed = final.filter(({ status }) => status.error).map(({ row }) => row);
   const hashes = final.map(({ row }) => row.hash);
+  const rents = await readRents(chain, final);
   const stranded = await deps.db.transaction().execute(async (db) => {
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
     if (spent.length > 0) await books.gas(db, spent);
+    const ours = new Set(spent.map(({ hash }) => hash));
+    await bookRents(
+      deps,
+      db,
+      rents.filter(({ hash }) => ours.has(hash)),
+      books.rent,
+    );
     const left = await listCarried(db, failed);
     const payouts = left.filter(({ purpose }) => purpose !== "payment").map(({ id }) => id);
     await uncarryTransfers(db, { ids: payouts, reason: "its transaction failed", now: deps.now() });

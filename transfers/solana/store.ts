@@ -2,6 +2,7 @@ import type { SolanaChain } from "../../chains/solana/open.ts";
 import { offerBytes } from "../../chains/solana/send.ts";
 import { firstSignature } from "../../chains/solana/transactions.ts";
 import { noteOffers, storeTransactions, takeNumbers } from "../../db/solana-transactions.ts";
+import type { Db } from "../../db/tables.ts";
 import { carryAssigned, lockReady } from "../../db/transfers.ts";
 import type { TransferDeps } from "../deps.ts";
 
@@ -18,40 +19,57 @@ export type Signing = {
 /** Sends side by side. */
 const AT_ONCE = 16;
 
+/** Undoes a store that somebody else has overtaken. */
+class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
 /**
- * Stores signed bytes with the transfers they make, in one database transaction; those whose transfers somebody else has
- * taken meanwhile are left out. Gives what was stored, and nothing else may be sent. Throws when the database refuses
- * the same bytes, or a nonce account that is in use.
+ * Stores signed bytes with the transfers they make, in one database transaction; those whose transfers, bytes or durable
+ * nonce somebody else has taken meanwhile are left out. Gives what was stored, and nothing else may be sent.
  */
 export async function storeSignings(
   deps: TransferDeps,
   chain: SolanaChain,
   signings: readonly Signing[],
 ): Promise<Signing[]> {
+  if (signings.length === 0) return [];
+  try {
+    return await deps.db.transaction().execute((db) => storeTogether(deps, db, chain, signings));
+  } catch (error) {
+    if (!(error instanceof Overtaken)) throw error;
+    if (signings.length === 1) return [];
+  }
+  const stored: Signing[] = [];
+  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one])));
+  return stored;
+}
+
+async function storeTogether(
+  deps: TransferDeps,
+  db: Db,
+  chain: SolanaChain,
+  signings: readonly Signing[],
+): Promise<Signing[]> {
   const at = deps.now();
-  return deps.db.transaction().execute(async (db) => {
-    const ready = await lockReady(
-      db,
-      signings.flatMap(({ transferIds }) => transferIds),
-    );
-    const ours = signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)));
-    if (ours.length === 0) return [];
-    const laneOf = ({ lane }: Signing) => `${chain.chain}:${lane}`;
-    const byLane = Map.groupBy(ours, laneOf);
-    const first = await takeNumbers(db, new Map([...byLane].map(([id, all]) => [id, all.length])));
-    const numbered = [...byLane].flatMap(([laneId, all]) =>
-      all.map((signing, index) => ({ signing, laneId, nonce: (first.get(laneId) ?? 0) + index })),
-    );
-    const slots = numbered.flatMap(({ signing, laneId, nonce }) =>
-      signing.transferIds.map((id) => ({ id, laneId, nonce })),
-    );
-    if (slots.length > 0) await carryAssigned(db, { slots, at });
-    await storeTransactions(
-      db,
-      numbered.map(({ signing, laneId, nonce }) => toRow(chain, { signing, laneId, nonce, at })),
-    );
-    return ours;
-  });
+  const ready = await lockReady(
+    db,
+    signings.flatMap(({ transferIds }) => transferIds),
+  );
+  const ours = signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)));
+  if (ours.length === 0) return [];
+  const byLane = Map.groupBy(ours, ({ lane }) => `${chain.chain}:${lane}`);
+  const first = await takeNumbers(db, new Map([...byLane].map(([id, all]) => [id, all.length])));
+  const numbered = [...byLane].flatMap(([laneId, all]) =>
+    all.map((signing, index) => ({ signing, laneId, nonce: (first.get(laneId) ?? 0) + index })),
+  );
+  const rows = numbered.map(({ signing, laneId, nonce }) => toRow(chain, { signing, laneId, nonce, at }));
+  if ((await storeTransactions(db, rows)) !== rows.length) throw new Overtaken();
+  const slots = numbered.flatMap(({ signing, laneId, nonce }) =>
+    signing.transferIds.map((id) => ({ id, laneId, nonce })),
+  );
+  if (slots.length > 0) await carryAssigned(db, { slots, at });
+  return ours;
 }
 
 function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; nonce: number; at: Date }) {
@@ -67,6 +85,15 @@ function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; non
     ...{ state: "signed" as const, created_at, offered_at: null, block_number: null, block_hash: null },
     ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
   };
+}
+
+/** Sends what was stored a moment ago. */
+export function offerStored(deps: TransferDeps, chain: SolanaChain, stored: readonly Signing[]): Promise<void> {
+  return offerAll(
+    deps,
+    chain,
+    stored.map(({ bytes }) => ({ hash: firstSignature(bytes), bytes })),
+  );
 }
 
 /** Sends stored bytes, and notes which of them an endpoint has taken. What nobody answered for may be on its way. */

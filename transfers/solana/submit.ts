@@ -1,14 +1,14 @@
 import { getSolanaChain } from "../../chains/open.ts";
 import { readBudget } from "../../chains/solana/budget.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
-import { firstSignature, parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
+import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import { listReady, type TransferRow } from "../../db/transfers.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { screenAccounts } from "../screening.ts";
 
 import { submitPayouts } from "./payouts.ts";
-import { offerAll, type Signing, storeSignings } from "./store.ts";
+import { offerStored, type Signing, storeSignings } from "./store.ts";
 
 /** Transfers submitted in one go. */
 const TOGETHER = 100;
@@ -29,22 +29,13 @@ export async function submitReady(
   const [payouts, payments] = [ready.filter(isOurs), ready.filter((row) => !isOurs(row))];
   const served = await keepServed(deps, chain, payments, declined);
   const signings = served.flatMap((row) => sign(deps, chain, row) ?? []);
-  await submitSignings(deps, chain, await storeSignings(deps, chain, signings));
+  await offerStored(deps, chain, await storeSignings(deps, chain, signings));
   await submitPayouts(deps, chain, payouts);
   return ready.length === TOGETHER ? "more" : "idle";
 
   function isOurs({ payer }: TransferRow): boolean {
     return payer === chain.treasury;
   }
-}
-
-/** Sends what was stored a moment ago. */
-export function submitSignings(deps: TransferDeps, chain: SolanaChain, stored: readonly Signing[]): Promise<void> {
-  return offerAll(
-    deps,
-    chain,
-    stored.map(({ bytes }) => ({ hash: firstSignature(bytes), bytes })),
-  );
 }
 
 async function keepServed(

@@ -1,0 +1,17 @@
+import { ASSOCIATED_TOKEN_PROGRAM_ID } from "@solana/spl-token";
+import { SystemProgram } from "@solana/web3.js";
+import type { ParsedTransaction } from "./transactions.ts";
+
+const ASSOCIATED = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
+const SYSTEM = SystemProgram.programId.toBase58();
+/** CreateAccountWithSeed of the System program, by its little-endian number. */
+const CREATE_WITH_SEED = 3;
+
+/** The accounts that a transaction of ours makes, unless they are there already. */
+export function listCreated(parsed: Pick<ParsedTransaction, "instructions" | "accounts">): string[] {
+  return parsed.instructions.flatMap(({ program, data, accounts }) => {
+    const makes = program === ASSOCIATED || (program === SYSTEM && data[0] === CREATE_WITH_SEED);
+    const made = makes ? parsed.accounts[accounts[1] ?? -1] : undefined;
+    return made ? [made.address] : [];
+  });
+}

@@ -1,0 +1,26 @@
+import { sql } from "kysely";
+import type { Db } from "./tables.ts";
+
+/** Which of these accounts we have made for others before. */
+export async function listMade(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom("made_account")
+    .select("address")
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`address = any(${args.addresses})`)
+    .execute();
+  return new Set(rows.map(({ address }) => address));
+}
+
+/** Notes accounts that a final transaction of ours has made. */
+export async function noteMade(
+  db: Db,
+  rows: readonly { chain: string; address: string; tx_hash: string; made_at: Date }[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await db
+    .insertInto("made_account")
+    .values([...rows])
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}

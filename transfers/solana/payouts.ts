@@ -1,0 +1,110 @@
+import { chooseUnitPrice } from "../../chains/solana/fees.ts";
+import type { SolanaSigner } from "../../chains/solana/keys.ts";
+import { chooseLane } from "../../chains/solana/lanes.ts";
+import { listNoncePlaces, readNonces } from "../../chains/solana/nonces.ts";
+import { getSolanaToken, type SolanaChain, type SolanaToken } from "../../chains/solana/open.ts";
+import { buildPayouts, countFitting, countUnits, type PayoutPart } from "../../chains/solana/payouts.ts";
+import { simulate } from "../../chains/solana/simulate.ts";
+import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
+import { keepFree } from "../../db/solana-transactions.ts";
+import type { TransferRow } from "../../db/transfers.ts";
+import { claimEarlier } from "../decline.ts";
+import type { TransferDeps } from "../deps.ts";
+import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
+import { offerStored, type Signing, storeSignings } from "./store.ts";
+
+type NonceAt = { address: string; nonce: string };
+
+/**
+ * Sends the treasury's transfers, as many to a transaction as fit, each transaction signed against a durable nonce that is
+ * in no other one: it lands once or never, however late, and nothing signed later can pay the same again. What stands in
+ * the chain already, as the history of the treasury shows, is not sent at all. Those that would fail are held, alone.
+ */
+export async function submitPayouts(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  rows: readonly TransferRow[],
+): Promise<void> {
+  const fresh: TransferRow[] = [];
+  for (const row of rows) if (!(await claimEarlier(deps, row))) fresh.push(row);
+  if (fresh.length === 0) return;
+  const ready = await prepareReceivers(deps, chain, fresh);
+  const nonces = await listFreeNonces(deps, chain);
+  for (const [asset, group] of Map.groupBy(ready, ({ row }) => row.asset)) {
+    const token = getSolanaToken(chain, asset);
+    for (const batch of splitBatches(token, group)) await submitBatch(deps, chain, { token, batch, nonces });
+  }
+}
+
+/** Durable nonces that no transaction uses, with what they say now. */
+async function listFreeNonces(deps: TransferDeps, chain: SolanaChain): Promise<NonceAt[]> {
+  const places = (await listNoncePlaces(chain, deps.deployment)).map(({ address }) => address);
+  const free = await keepFree(deps.db, { chain: chain.chain, accounts: places });
+  const nonces = await readNonces(chain, free);
+  return free.flatMap((address, index) => {
+    const nonce = nonces[index];
+    return nonce === undefined ? [] : [{ address, nonce }];
+  });
+}
+
+/** One that has failed in company goes alone. */
+function splitBatches(token: SolanaToken, ready: readonly Ready[]): Ready[][] {
+  const batches = ready.filter(({ row }) => row.alone).map((one) => [one]);
+  let rest = ready.filter(({ row }) => !row.alone);
+  while (rest.length > 0) {
+    const fits = Math.max(1, countFitting(token, rest.map(toPart)));
+    batches.push(rest.slice(0, fits));
+    rest = rest.slice(fits);
+  }
+  return batches;
+}
+
+function toPart({ row, makeAccount }: Ready): PayoutPart {
+  return { destination: row.receiver, amount: row.amount, memo: row.authorization_nonce, makeAccount };
+}
+
+type Batch = { token: SolanaToken; batch: readonly Ready[]; nonces: NonceAt[] };
+
+/** What finds no free nonce waits: the watcher rings when it has seen some transactions land. */
+async function submitBatch(deps: TransferDeps, chain: SolanaChain, { token, batch, nonces }: Batch): Promise<void> {
+  const [at] = nonces;
+  if (!at) return;
+  const signing = await signBatch(deps, chain, { token, batch, at });
+  const outcome = await simulate(chain, signing.bytes);
+  if (outcome.ok) {
+    nonces.shift();
+    return offerStored(deps, chain, await storeSignings(deps, chain, [signing]));
+  }
+  const [only, ...others] = batch;
+  // One of several would fail: each is tried alone, and the others do not wait for it.
+  if (others.length > 0) for (const one of batch) await submitBatch(deps, chain, { token, batch: [one], nonces });
+  else if (only) await holdPayout(deps, only.row, outcome.reason);
+}
+
+async function signBatch(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { token, batch, at }: { token: SolanaToken; batch: readonly Ready[]; at: NonceAt },
+): Promise<Signing> {
+  const keys = deps.solanaKeys.get(chain.chain);
+  const now = deps.now().getTime();
+  const lane = await chooseLane(chain, { key: batch[0]?.row.authorization_nonce ?? "0x00000000", now, isLive: true });
+  const relayer = keys?.lanes.get(lane);
+  if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
+  const parts = batch.map(toPart);
+  const units = countUnits(parts);
+  const unitPrice = await chooseUnitPrice(chain, units, now);
+  const nonce = { account: at.address, value: at.nonce, authority: chain.treasury };
+  const place = { feePayer: lane, treasury: chain.treasury, mint: token.token, program: token.program };
+  const budget = { units, unitPrice };
+  const unsigned = buildPayouts({ ...place, decimals: token.decimals, payouts: parts, nonce, budget });
+  const bytes = [relayer, keys.treasury].reduce(addSignature, unsigned);
+  const dies = { nonceAccount: at.address, nonce: at.nonce };
+  return { lane, bytes, units, unitPrice, dies, transferIds: batch.map(({ row }) => row.id) };
+}
+
+function addSignature(bytes: Uint8Array, signer: SolanaSigner): Uint8Array {
+  const parsed = parseTransaction(bytes);
+  if ("fault" in parsed) throw new Error(`a transaction of our own cannot be read: ${parsed.fault}`);
+  return withSignature(parsed, signer.address, signer.sign(parsed.message));
+}
