@@ -8,6 +8,13 @@ create table account (
   PRIMARY KEY (id)
 );
 
+create table account_cursor (
+  chain text not null,
+  account text not null,
+  signature text,
+  PRIMARY KEY (chain, account)
+);
+
 create table api_key (
   id text not null,
   account_id text not null,
@@ -184,6 +191,14 @@ create table logo (
   PRIMARY KEY (id)
 );
 
+create table made_account (
+  chain text not null,
+  address text not null,
+  tx_hash text not null,
+  made_at timestamp with time zone not null,
+  PRIMARY KEY (chain, address)
+);
+
 create table merchant (
   id text not null,
   account_id text not null,
@@ -275,7 +290,7 @@ create table payment_option (
   kind text not null default 'eip3009'::text,
   allowance jsonb,
   CHECK ((amount > (0)::numeric)),
-  CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text]))),
+  CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text, 'spl'::text]))),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, payer, asset)
@@ -359,7 +374,7 @@ create table sighting (
   seen_at timestamp with time zone not null,
   booked boolean not null default false,
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
-  PRIMARY KEY (chain, block_hash, log_index)
+  PRIMARY KEY (chain, block_hash, tx_hash, log_index)
 );
 
 create table transaction (
@@ -380,6 +395,9 @@ create table transaction (
   gas_used numeric(78,0),
   gas_price numeric(78,0),
   reverted boolean,
+  last_valid_height bigint,
+  nonce_account text,
+  nonce_value text,
   fee numeric(78,0),
   CHECK ((fee >= (0)::numeric)),
   FOREIGN KEY (lane_id) REFERENCES lane(id),
@@ -419,7 +437,7 @@ create table transfer (
   CHECK (((purpose = 'refund'::text) = (refund_id IS NOT NULL))),
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),
   CHECK ((amount > (0)::numeric)),
-  CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text]))),
+  CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text, 'spl'::text]))),
   CHECK ((purpose = ANY (ARRAY['payment'::text, 'settlement'::text, 'refund'::text]))),
   FOREIGN KEY (lane_id) REFERENCES lane(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
@@ -515,6 +533,7 @@ CREATE INDEX webhook_delivery_pending ON public.webhook_delivery USING btree (at
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX settlement_gathering ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'gathering'::text);
 CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
+CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'offered'::text, 'accepted'::text, 'included'::text])));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);

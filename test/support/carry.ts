@@ -40,6 +40,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     bound: async () => () => undefined,
     stray: async (_db, found) => void stray.push(...found),
     gas: async (_db, found) => void spent.push(...found),
+    rent: async () => undefined,
   };
   const [token] = made.evm.tokens.values();
   if (!token) throw new Error("the chain has no token");

@@ -3,11 +3,18 @@ import { Registry } from "prom-client";
 import { type EvmKeys, openEvmKeys } from "../../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../../chains/faults.ts";
 import { getEvmChain, openChains } from "../../chains/open.ts";
-import type { SolanaKeys } from "../../chains/solana/signers.ts";
+import { openSolanaKeys, type SolanaKeys } from "../../chains/solana/signers.ts";
 import { openDb } from "../../db/open.ts";
 import { createLog } from "../../ops/log.ts";
 import { createMetrics } from "../../ops/metrics.ts";
-import { listEvmNetworks, readKey, readSecret, readText, type SecretSource } from "../../ops/networks.ts";
+import {
+  listEvmNetworks,
+  type Networks,
+  readKey,
+  readSecret,
+  readText,
+  type SecretSource,
+} from "../../ops/networks.ts";
 import { createOutward } from "../../ops/outward.ts";
 import { createSealer, type Sealer } from "../../ops/sealer.ts";
 import type { Bell, Ring } from "../../queues/ring.ts";
@@ -56,16 +63,24 @@ export type DepsOptions = NetworksOptions & {
  * and announcements that are only written down.
  */
 export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
+  const made = await makeDepsFor(await networksFor(chain, options), keysOf(chain, options), options);
+  return { ...made, evm: getEvmChain(made.deps.chains, chain.id) };
+}
+
+/** The same for any networks, with the variables that hold their keys. */
+export async function makeDepsFor(
+  networks: Networks,
+  env: Record<string, string>,
+  options: Pick<DepsOptions, "databaseUrl" | "clock"> = {},
+) {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
   const log = createLog({ level: "debug", role: "test" }, { write: (line) => void lines.push(line) });
   const metrics = createMetrics(new Registry(), "worker");
   const db = openDb(databaseUrl, { max: 10 });
   atEnd(() => db.destroy());
-  const networks = await networksFor(chain, options);
   const chains = openChains(networks, metrics);
   const keys = new Map<string, EvmKeys>();
-  const env = keysOf(chain, options);
   const readers = {
     readKey: (source: SecretSource) => readKey(source, env),
     readSecret: (source: SecretSource) => readSecret(source, env),
@@ -73,6 +88,8 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   };
   for (const network of listEvmNetworks(networks)) keys.set(network.chain, await openEvmKeys(network, readers));
   const solanaKeys = new Map<string, SolanaKeys>();
+  for (const opened of chains.values())
+    if (opened.family === "solana") solanaKeys.set(opened.chain, openSolanaKeys(opened.network, readers.readSecret));
   const clock = options.clock ?? makeClock();
   const { ring, rung } = recordRings();
   const announced: string[] = [];
@@ -114,7 +131,6 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
     rung,
     announced,
     lines,
-    evm: getEvmChain(chains, chain.id),
   };
 }
 

@@ -3,7 +3,8 @@ import type { SolanaSigner } from "../../chains/solana/keys.ts";
 import { chooseLane } from "../../chains/solana/lanes.ts";
 import { listNoncePlaces, readNonces } from "../../chains/solana/nonces.ts";
 import { getSolanaToken, type SolanaChain, type SolanaToken } from "../../chains/solana/open.ts";
-import { buildPayouts, countFitting, countUnits, type PayoutPart } from "../../chains/solana/payouts.ts";
+import type { Budget } from "../../chains/solana/payment.ts";
+import { buildPayouts, countUnits, type Payout, type PayoutArgs, takeFitting } from "../../chains/solana/payouts.ts";
 import { simulate } from "../../chains/solana/simulate.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import { keepFree } from "../../db/solana-transactions.ts";
@@ -12,6 +13,9 @@ import { claimEarlier } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
+
+/** What the runtime lets a transaction use. */
+const MOST_UNITS = 1_400_000;
 
 type NonceAt = { address: string; nonce: string };
 
@@ -32,7 +36,15 @@ export async function submitPayouts(
   const nonces = await listFreeNonces(deps, chain);
   for (const [asset, group] of Map.groupBy(ready, ({ row }) => row.asset)) {
     const token = getSolanaToken(chain, asset);
-    for (const batch of splitBatches(token, group)) await submitBatch(deps, chain, { token, batch, nonces });
+    // One that has failed in company goes alone.
+    for (const one of group.filter(({ row }) => row.alone))
+      await submitBatch(deps, chain, { token, batch: [one], nonces });
+    let rest = group.filter(({ row }) => !row.alone);
+    while (rest.length > 0 && nonces.length > 0) {
+      const batch = takeBatch(chain, { token, ready: rest, nonces });
+      await submitBatch(deps, chain, { token, batch, nonces });
+      rest = rest.slice(batch.length);
+    }
   }
 }
 
@@ -47,19 +59,28 @@ async function listFreeNonces(deps: TransferDeps, chain: SolanaChain): Promise<N
   });
 }
 
-/** One that has failed in company goes alone. */
-function splitBatches(token: SolanaToken, ready: readonly Ready[]): Ready[][] {
-  const batches = ready.filter(({ row }) => row.alone).map((one) => [one]);
-  let rest = ready.filter(({ row }) => !row.alone);
-  while (rest.length > 0) {
-    const fits = Math.max(1, countFitting(token, rest.map(toPart)));
-    batches.push(rest.slice(0, fits));
-    rest = rest.slice(fits);
-  }
-  return batches;
+/** As many as fit into one transaction. */
+function takeBatch(
+  chain: SolanaChain,
+  { token, ready, nonces }: { token: SolanaToken; ready: readonly Ready[]; nonces: readonly NonceAt[] },
+): readonly Ready[] {
+  const at = nonces[0] ?? { address: chain.treasury, nonce: chain.treasury };
+  const budget = { units: MOST_UNITS, unitPrice: 0n };
+  const frame = describeFrame(chain, { token, lane: chain.lanes[0] ?? "", at, budget });
+  return ready.slice(0, Math.max(1, takeFitting(ready.map(toPayout), frame)));
 }
 
-function toPart({ row, makeAccount }: Ready): PayoutPart {
+/** All of a payouts' transaction but the payouts. The treasury alone may use its nonces. */
+function describeFrame(
+  chain: SolanaChain,
+  { token, lane, at, budget }: { token: SolanaToken; lane: string; at: NonceAt; budget: Budget },
+): Omit<PayoutArgs, "payouts"> {
+  const { token: mint, program, decimals } = token;
+  const nonce = { nonceAccount: at.address, nonceAuthority: chain.treasury, nonce: at.nonce };
+  return { feePayer: lane, treasury: chain.treasury, mint, program, decimals, ...nonce, budget };
+}
+
+function toPayout({ row, makeAccount }: Ready): Payout {
   return { destination: row.receiver, amount: row.amount, memo: row.authorization_nonce, makeAccount };
 }
 
@@ -91,13 +112,13 @@ async function signBatch(
   const lane = await chooseLane(chain, { key: batch[0]?.row.authorization_nonce ?? "0x00000000", now, isLive: true });
   const relayer = keys?.lanes.get(lane);
   if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
-  const parts = batch.map(toPart);
-  const units = countUnits(parts);
+  const payouts = batch.map(toPayout);
+  const units = countUnits(payouts, token.program);
   const unitPrice = await chooseUnitPrice(chain, units, now);
-  const nonce = { account: at.address, value: at.nonce, authority: chain.treasury };
-  const place = { feePayer: lane, treasury: chain.treasury, mint: token.token, program: token.program };
-  const budget = { units, unitPrice };
-  const unsigned = buildPayouts({ ...place, decimals: token.decimals, payouts: parts, nonce, budget });
+  const unsigned = buildPayouts({
+    ...describeFrame(chain, { token, lane, at, budget: { units, unitPrice } }),
+    payouts,
+  });
   const bytes = [relayer, keys.treasury].reduce(addSignature, unsigned);
   const dies = { nonceAccount: at.address, nonce: at.nonce };
   return { lane, bytes, units, unitPrice, dies, transferIds: batch.map(({ row }) => row.id) };

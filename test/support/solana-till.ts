@@ -1,0 +1,149 @@
+import { base58 } from "@scure/base";
+import { getSolanaChain } from "../../chains/open.ts";
+import { openKeypair } from "../../chains/solana/keys.ts";
+import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
+import type { Mode } from "../../db/tables.ts";
+import { fundSol, newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
+import { describeSolana, newSolanaKeys } from "../../ops/local/solana-network.ts";
+import type { Mint } from "../../ops/local/spl.ts";
+import { parseNetworks } from "../../ops/networks.ts";
+import { createAccount } from "../../payments/accounts.ts";
+import { createBooks } from "../../payments/book.ts";
+import { acceptConfirm, findVerdict } from "../../payments/confirm.ts";
+import { createPayment, type NewPayment } from "../../payments/create.ts";
+import { addDestinations } from "../../payments/destinations.ts";
+import { createMerchant } from "../../payments/merchants.ts";
+import { listActions, listOptions } from "../../payments/options.ts";
+import { findStatus } from "../../payments/read.ts";
+import { bookDeclined } from "../../payments/relay.ts";
+import type { WalletResult } from "../../payments/results.ts";
+import { beginSettlements } from "../../payments/settle.ts";
+import { createVerify } from "../../payments/verify.ts";
+import { submitReady } from "../../transfers/solana/submit.ts";
+import { startTransfers } from "../../transfers/start.ts";
+import { watchChain } from "../../transfers/watch.ts";
+import { type DepsOptions, makeDepsFor } from "./deps.ts";
+import type { TestSolana } from "./solana.ts";
+import { good } from "./till.ts";
+
+export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
+  mode?: Mode;
+  lanes?: number;
+  /** Further assets beside the chain's first mint. */
+  mints?: readonly Mint[];
+  rpcUrls?: readonly string[];
+  /** Members of the cluster's entry set otherwise. */
+  change?: Record<string, unknown>;
+};
+
+/** Signs a transaction as a wallet does: its own signature, and the fee payer's place as it is. */
+export function signAsWallet(transaction: string, buyer: SolanaKey): string {
+  const parsed = parseTransaction(Buffer.from(transaction, "base64"));
+  if ("fault" in parsed) throw new Error(parsed.fault);
+  const signature = openKeypair(base58.decode(buyer.secretKey)).sign(parsed.message);
+  return Buffer.from(withSignature(parsed, buyer.address, signature)).toString("base64");
+}
+
+/** The same as `makeTill`, on a Solana. */
+export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOptions = {}) {
+  const { id, client } = solana;
+  const mode = options.mode ?? "live";
+  const keys = newSolanaKeys(options.lanes);
+  await fundSol(
+    client,
+    keys.lanes.map(({ address }) => address),
+    10_000_000_000n,
+  );
+  const mints = [solana.mint, ...(options.mints ?? [])];
+  const { rpcUrls = [solana.url], change = {} } = options;
+  const network = describeSolana({ id, mints, keys, rpcUrls, slotMs: 100, change: { nonceAccounts: 3, ...change } });
+  const networks = parseNetworks({ deployment: "test", chains: [network] });
+  const made = await makeDepsFor(networks, keys.env, options);
+  const { deps, db } = made;
+  await startTransfers(deps, id);
+  const { id: accountId } = await createAccount(deps, { name: "Shop" });
+  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  const destination = newSolanaKey().address;
+  const settlements = mints.map(({ address }) => ({
+    asset: `${id}/token:${address}`,
+    destination: `${id}:${destination}`,
+  }));
+  good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  const books = createBooks(deps);
+
+  const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
+    const caller = { accountId, mode, scopes: [] };
+    const amount = { unit: "iso4217/USD", value: cents };
+    return good(await createPayment(deps, { caller, merchantId, amount, ...more })).paymentId;
+  };
+  const offer = async (paymentId: string, ...buyers: { address: string }[]) => {
+    const accounts = buyers.map(({ address }) => `${id}:${address}`);
+    return good(await listOptions(deps, { paymentId, mode, accounts })).options;
+  };
+  /** The transaction that a wallet is asked to sign, in base64. */
+  const fetchTransaction = async (paymentId: string, optionId: string): Promise<string> => {
+    const { actions } = good(await listActions(deps, { paymentId, mode, optionId, data: "" }));
+    const [param] = (actions[0]?.params ?? []) as { transaction: string }[];
+    return param?.transaction ?? "";
+  };
+  const confirm = (paymentId: string, optionId: string, results: WalletResult[]) =>
+    acceptConfirm(deps, { paymentId, mode, optionId, results });
+  /** Options, transaction and signature: all that a confirm needs. */
+  const sign = async (paymentId: string, buyer: SolanaKey) => {
+    const [option] = await offer(paymentId, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    const signed = signAsWallet(await fetchTransaction(paymentId, option.id), buyer);
+    return { optionId: option.id, signed };
+  };
+  const attemptWith = async (paymentId: string, optionId: string, signed: string): Promise<string> => {
+    const { attemptId } = good(await confirm(paymentId, optionId, [{ type: "walletRpc", data: [signed] }]));
+    if (!attemptId) throw new Error("no attempt was made");
+    return attemptId;
+  };
+  const attempt = async (paymentId: string, buyer: SolanaKey): Promise<string> => {
+    const { optionId, signed } = await sign(paymentId, buyer);
+    return attemptWith(paymentId, optionId, signed);
+  };
+  const verifyOne = createVerify(deps);
+  const verify = async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne)));
+  const submit = () => submitReady(deps, id, (tx, declined) => bookDeclined(deps, tx, declined));
+  const watch = () => watchChain(deps, { chain: id, signal: AbortSignal.abort(), books });
+  const status = async (paymentId: string) => good(await findStatus(deps, { paymentId, mode }));
+  /** Turns of the watcher, one after the other, until something is so. */
+  const watchUntil = async (isSo: () => Promise<boolean>, withinMs = 20_000): Promise<void> => {
+    for (const until = Date.now() + withinMs; !(await isSo()); ) {
+      if (Date.now() > until) throw new Error("the watcher has not brought it about in time");
+      await watchChain(deps, { chain: id, signal: new AbortController().signal, books });
+    }
+  };
+  const watchUntilState = (paymentId: string, state: string) =>
+    watchUntil(async () => (await status(paymentId)).state === state);
+  const settlementOf = (paymentId: string) =>
+    db
+      .selectFrom("settlement as s")
+      .innerJoin("payment as p", "p.settlement_id", "s.id")
+      .selectAll("s")
+      .where("p.id", "=", paymentId)
+      .executeTakeFirstOrThrow();
+  return {
+    ...made,
+    ...{ solana, keys, mode, merchantId, accountId, destination, books },
+    chain: getSolanaChain(deps.chains, id),
+    ...{ create, offer, fetchTransaction, confirm, sign, attempt, attemptWith, verify, submit, watch, status },
+    ...{ watchUntil, watchUntilState, settlementOf },
+    verdict: (attemptId: string) => findVerdict(deps, attemptId),
+    settle: (...ids: string[]) => beginSettlements(deps, ids),
+    /** A whole payment, until its money has been booked. */
+    pay: async (buyer: SolanaKey, cents = 100n): Promise<string> => {
+      const paymentId = await create(cents);
+      await verify(await attempt(paymentId, buyer));
+      await submit();
+      await watchUntilState(paymentId, "succeeded");
+      return paymentId;
+    },
+    transfers: () => db.selectFrom("transfer").selectAll().orderBy("created_at").execute(),
+    transactions: () => db.selectFrom("transaction").selectAll().orderBy("created_at").execute(),
+  };
+}
+
+export type SolanaTill = Awaited<ReturnType<typeof makeSolanaTill>>;
