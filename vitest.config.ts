@@ -20,7 +20,7 @@ export default defineConfig({
     maxWorkers: 2,
     reporters: ["default", "./test/support/last-line.ts"],
     projects: [
-      project("unit"),
+      project("unit", { testTimeout: 30_000 }),
       project("rooms", real),
       project("e2e", { ...real, testTimeout: 120_000 }),
       project("browser", { ...real, testTimeout: 120_000 }),
