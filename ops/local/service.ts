@@ -1,4 +1,4 @@
-/** A running Postgres, Redis or Anvil, and what a test or the stack may do to it. */
+/** A running Postgres, Redis, Anvil or Solana, and what a test or the stack may do to it. */
 export type Service = {
   readonly url: string;
   /** Undefined when it does not run, or runs where it has no process id of this machine (a container, a given URL). */

@@ -1,0 +1,121 @@
+import { createServer } from "node:http";
+import { afterEach, expect, test } from "vitest";
+import { callSolana, openKnobs } from "../../../../ops/local/solana.ts";
+import { startTestSolana } from "../../../support/solana.ts";
+import { waitFor } from "../../../support/wait-for.ts";
+import { openMoves } from "./solana-moves.ts";
+
+const solana = await startTestSolana({ own: true });
+const { connection, send, signGift, statusOf } = await openMoves(solana);
+
+afterEach(async () => {
+  const { knobs } = solana;
+  await knobs.drop(0);
+  await knobs.hold(0);
+  await knobs.delay(["getSlot"], 0);
+  await knobs.resume();
+});
+
+test("a dropped transaction has a signature and nothing else", async () => {
+  await solana.knobs.drop(1);
+  const [lost, kept] = [await signGift(), await signGift()];
+  const signature = await send(lost.bytes);
+  expect((await statusOf(await send(kept.bytes)))?.err).toBeNull();
+  expect(await statusOf(signature)).toBeUndefined();
+  expect(await send(lost.bytes)).toBe(signature);
+  expect((await statusOf(signature))?.err).toBeNull();
+  await solana.knobs.drop("all");
+  for (const { bytes } of [await signGift(), await signGift()])
+    expect(await statusOf(await send(bytes))).toBeUndefined();
+});
+
+test("a held transaction lands so many slots later", async () => {
+  await solana.knobs.pause();
+  await solana.knobs.hold(3);
+  const signature = await send((await signGift()).bytes);
+  await solana.knobs.jump(2);
+  expect(await statusOf(signature)).toBeUndefined();
+  await solana.knobs.jump(1);
+  expect(await statusOf(signature)).toMatchObject({ slot: await connection.getSlot("processed"), err: null });
+});
+
+test("a rollback takes back what was not final, and later slots have new numbers", async () => {
+  await solana.knobs.pause();
+  const stays = await signGift();
+  const kept = await send(stays.bytes);
+  await solana.knobs.jump(4);
+  const { bytes, to } = await signGift();
+  const { blockhash } = await connection.getLatestBlockhash("processed");
+  const signature = await send(bytes);
+  await solana.knobs.jump(2);
+  const slot = await connection.getSlot("processed");
+  const height = await connection.getBlockHeight("processed");
+
+  expect(await solana.knobs.rollback(3)).toEqual([signature]);
+
+  expect(await statusOf(signature)).toBeUndefined();
+  expect(await connection.getTransaction(signature)).toBeNull();
+  expect(await connection.getBalance(to, "processed")).toBe(0);
+  expect(await connection.getSignaturesForAddress(to)).toEqual([]);
+  expect(await statusOf(kept)).toMatchObject({ err: null });
+  expect(await connection.getBalance(stays.to, "processed")).toBe(1_000_000);
+  expect(await connection.getSlot("processed")).toBe(slot + 1);
+  expect(await connection.getBlockHeight("processed")).toBe(height - 2);
+  expect((await connection.isBlockhashValid(blockhash, { commitment: "processed" })).value).toBe(false);
+  await solana.knobs.jump(5);
+  expect(await solana.knobs.rollback(4)).toEqual([]);
+  expect(await statusOf(kept)).toMatchObject({ confirmationStatus: "finalized" });
+});
+
+test("what is rolled back can land again", async () => {
+  await solana.knobs.pause();
+  await solana.knobs.jump(4);
+  const { bytes, to } = await signGift();
+  await solana.knobs.jump(2);
+  const signature = await send(bytes);
+  await solana.knobs.rollback(1);
+  expect(await send(bytes)).toBe(signature);
+  expect(await connection.getBalance(to, "processed")).toBe(1_000_000);
+});
+
+test("named methods fail so many times, hang, or come late", async () => {
+  const { knobs, url } = solana;
+  await knobs.fail(["getSlot"], 2, "error");
+  for (const _ of [1, 2]) await expect(callSolana(url, "getSlot")).rejects.toMatchObject({ code: -32005 });
+  expect(await callSolana(url, "getSlot")).toBeGreaterThan(0);
+  expect(await callSolana(url, "getBlockHeight")).toBeGreaterThan(0);
+
+  await knobs.fail(["getBlockHeight"], 1, "hang");
+  let isAnswered = false;
+  void callSolana(url, "getBlockHeight").then(
+    () => (isAnswered = true),
+    () => undefined,
+  );
+  await knobs.delay(["getSlot"], 200);
+  const started = performance.now();
+  await callSolana(url, "getSlot");
+  expect(performance.now() - started).toBeGreaterThan(190);
+  expect(isAnswered).toBe(false);
+});
+
+test("slots stand still and go on, as fast as one likes", async () => {
+  const { knobs } = solana;
+  await knobs.pause();
+  const slot = await connection.getSlot("processed");
+  await knobs.setSlotMs(2);
+  expect(await connection.getSlot("processed")).toBe(slot);
+  await knobs.resume();
+  await waitFor(async () => (await connection.getSlot("processed")) > slot + 50, { within: 5_000 });
+  await knobs.setSlotMs(20);
+});
+
+test("elsewhere a knob says that it is none", async () => {
+  const stranger = createServer((_, response) =>
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32601, message: "Method not found" } })),
+  );
+  await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", resolve));
+  const address = stranger.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  await expect(openKnobs(`http://127.0.0.1:${port}`).pause()).rejects.toThrow(/unset SOLANA_RPC_URL/);
+  stranger.close();
+});

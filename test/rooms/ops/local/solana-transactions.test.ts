@@ -1,0 +1,180 @@
+import { createTransferCheckedInstruction } from "@solana/spl-token";
+import {
+  AddressLookupTableProgram,
+  ComputeBudgetProgram,
+  Keypair,
+  type MessageV0,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+  TransactionMessage,
+  VersionedTransaction,
+} from "@solana/web3.js";
+import { afterEach, expect, test } from "vitest";
+import { callSolana } from "../../../../ops/local/solana.ts";
+import { keypairOf } from "../../../../ops/local/solana-client.ts";
+import { tokenAccountOf } from "../../../../ops/local/spl.ts";
+import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/solana.ts";
+import { fundedKey, openMoves } from "./solana-moves.ts";
+
+const solana = await startTestSolana({ own: true });
+const { connection, send, signGift, statusOf, until, relayer } = await openMoves(solana);
+
+afterEach(() => solana.knobs.resume());
+
+test("it is processed at once, confirmed a slot later, final after four", async () => {
+  await solana.knobs.pause();
+  const { bytes, to } = await signGift();
+  const signature = await send(bytes);
+  expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "processed", confirmations: 0, err: null });
+  expect(await connection.getBalance(to, "processed")).toBe(1_000_000);
+  expect(await connection.getBalance(to, "confirmed")).toBe(0);
+  await solana.knobs.jump(1);
+  expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "confirmed", confirmations: 1 });
+  expect(await connection.getBalance(to, "confirmed")).toBe(1_000_000);
+  await solana.knobs.jump(2);
+  expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "confirmed" });
+  expect(await connection.getBalance(to, "finalized")).toBe(0);
+  await solana.knobs.jump(1);
+  expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "finalized", confirmations: null });
+  expect(await connection.getBalance(to, "finalized")).toBe(1_000_000);
+});
+
+test("sent twice it is refused the second time, and does nothing when nobody looks before", async () => {
+  const { bytes, to } = await signGift();
+  const signature = await send(bytes);
+  await expect(send(bytes)).rejects.toThrow(/already been processed/);
+  expect(await send(bytes, true)).toBe(signature);
+  await until(signature, "finalized");
+  expect(await connection.getBalance(to)).toBe(1_000_000);
+});
+
+test("its blockhash lives for 150 blocks and not one more", async () => {
+  await solana.knobs.pause();
+  const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash("processed");
+  const height = await connection.getBlockHeight("processed");
+  expect(lastValidBlockHeight - height).toBe(150);
+  const [early, late] = [await signGift(), await signGift()];
+  await solana.knobs.jump(149);
+  expect(await statusOf(await send(early.bytes))).toBeDefined();
+  expect((await connection.isBlockhashValid(blockhash, { commitment: "processed" })).value).toBe(true);
+  await solana.knobs.jump(2);
+  expect((await connection.isBlockhashValid(blockhash, { commitment: "processed" })).value).toBe(false);
+  await expect(send(late.bytes)).rejects.toThrow(/Blockhash not found/);
+  expect(await statusOf(await send(late.bytes, true))).toBeUndefined();
+});
+
+test("a status that is old is told to who searches the history only", async () => {
+  const signature = await send((await signGift()).bytes);
+  await solana.knobs.jump(301);
+  expect(await statusOf(signature)).toBeUndefined();
+  const searched = await connection.getSignatureStatuses([signature], { searchTransactionHistory: true });
+  expect(searched.value[0]).toMatchObject({ confirmationStatus: "finalized" });
+});
+
+test("a failing one is refused by the preflight, and charged without it", async () => {
+  const payer = await fundedKey(solana);
+  const transaction = new Transaction({ feePayer: payer.publicKey, ...(await connection.getLatestBlockhash()) });
+  transaction.add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: relayer.publicKey, lamports: 9e9 }));
+  transaction.sign(payer);
+  const bytes = transaction.serialize();
+  const refusal = await send(bytes).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ message: expect.stringContaining("custom program error: 0x1") });
+  const answer = await callSolana(solana.url, "sendTransaction", [
+    Buffer.from(bytes).toString("base64"),
+    { encoding: "base64" },
+  ]).catch((error: unknown) => error);
+  const logs = expect.arrayContaining([expect.stringContaining("failed")]);
+  expect(answer).toMatchObject({ code: -32002, data: { err: { InstructionError: [0, { Custom: 1 }] }, logs } });
+
+  const signature = await send(bytes, true);
+  expect(await statusOf(signature)).toMatchObject({ err: { InstructionError: [0, { Custom: 1 }] } });
+  await until(signature, "confirmed");
+  expect(await connection.getBalance(payer.publicKey)).toBe(1_000_000_000 - 5_000);
+});
+
+test("the priority fee is taken from the fee payer", async () => {
+  const before = await connection.getBalance(relayer.publicKey);
+  const to = Keypair.generate().publicKey;
+  const transaction = new Transaction({ feePayer: relayer.publicKey, ...(await connection.getLatestBlockhash()) });
+  transaction.add(
+    ComputeBudgetProgram.setComputeUnitLimit({ units: 10_000 }),
+    ComputeBudgetProgram.setComputeUnitPrice({ microLamports: 2_000_000 }),
+    SystemProgram.transfer({ fromPubkey: relayer.publicKey, toPubkey: to, lamports: 1_000_000 }),
+  );
+  expect((await connection.getFeeForMessage(transaction.compileMessage())).value).toBe(25_000);
+  transaction.sign(relayer);
+  const signature = await send(transaction.serialize());
+  await until(signature, "confirmed");
+  expect(before - (await connection.getBalance(relayer.publicKey))).toBe(1_000_000 + 25_000);
+  expect((await connection.getTransaction(signature))?.meta?.fee).toBe(25_000);
+});
+
+test("a signature that is wrong is refused, and never lands", async () => {
+  const { bytes } = await signGift();
+  bytes[10] = (bytes[10] ?? 0) ^ 1;
+  await expect(send(bytes)).rejects.toThrow(/signature verification failure/);
+  expect(await statusOf(await send(bytes, true))).toBeUndefined();
+});
+
+test("a simulation tells what would be, and changes nothing", async () => {
+  const buyer = await fundSolanaBuyer(solana, 500n);
+  const owner = new PublicKey(buyer.address);
+  const from = new PublicKey(tokenAccountOf(solana.mint, buyer.address));
+  const mint = new PublicKey(solana.mint.address);
+  const to = new PublicKey(tokenAccountOf(solana.mint, (await fundSolanaBuyer(solana, 1n)).address));
+  const { blockhash } = await connection.getLatestBlockhash();
+  const pay = createTransferCheckedInstruction(from, mint, to, owner, 200n, 6);
+  const parts = { payerKey: relayer.publicKey, recentBlockhash: blockhash, instructions: [pay] };
+  const transaction = new VersionedTransaction(new TransactionMessage(parts).compileToV0Message());
+  const accounts = { encoding: "base64" as const, addresses: [to.toBase58()] };
+  const unsigned = await connection.simulateTransaction(transaction, { sigVerify: false });
+  expect(unsigned.value.err).toBeNull();
+  await expect(connection.simulateTransaction(transaction, { sigVerify: true })).rejects.toThrow(
+    /verification failure/,
+  );
+  transaction.sign([relayer, keypairOf(buyer)]);
+  const { value } = await connection.simulateTransaction(transaction, { sigVerify: true, accounts });
+  expect(value.err).toBeNull();
+  expect(value.unitsConsumed).toBeGreaterThan(0);
+  const data = Buffer.from(value.accounts?.[0]?.data[0] ?? "", "base64");
+  expect(data.readBigUInt64LE(64)).toBe(201n);
+  expect(await tokenBalance(solana, buyer.address)).toBe(500n);
+});
+
+test("accounts of a lookup table are loaded, and an index behind its end refuses the transaction", async () => {
+  const [to, other] = [Keypair.generate().publicKey, Keypair.generate().publicKey];
+  const us = relayer.publicKey;
+  const recentSlot = await connection.getSlot();
+  const [create, table] = AddressLookupTableProgram.createLookupTable({ authority: us, payer: us, recentSlot });
+  const parts = { lookupTable: table, authority: us, payer: us, addresses: [to, other] };
+  const extend = AddressLookupTableProgram.extendLookupTable(parts);
+  const making = new Transaction({ feePayer: us, ...(await connection.getLatestBlockhash()) }).add(create, extend);
+  making.sign(relayer);
+  await until(await send(making.serialize()), "confirmed");
+  const found = (await connection.getAddressLookupTable(table)).value;
+  if (found === null) throw new Error("the table is not there");
+  expect(found.state.addresses.map(String)).toEqual([to, other].map(String));
+
+  const { blockhash } = await connection.getLatestBlockhash();
+  const give = SystemProgram.transfer({ fromPubkey: us, toPubkey: to, lamports: 1_000_000 });
+  const message = new TransactionMessage({ payerKey: us, recentBlockhash: blockhash, instructions: [give] });
+  const compiled = message.compileToV0Message([found]);
+  expect(compiled.addressTableLookups).toHaveLength(1);
+  const signature = await send(sign(compiled));
+  await until(signature, "confirmed");
+  const told = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
+  expect(told?.meta?.loadedAddresses?.writable.map(String)).toEqual([String(to)]);
+  expect(told?.meta?.postBalances.at(-1)).toBe(1_000_000);
+  await expect(connection.getTransaction(signature)).rejects.toThrow(/maxSupportedTransactionVersion/);
+
+  for (const lookup of compiled.addressTableLookups) lookup.writableIndexes[0] = 9;
+  await expect(send(sign(compiled))).rejects.toThrow(/InvalidAddressLookupTableIndex/);
+  expect(await statusOf(await send(sign(compiled), true))).toBeUndefined();
+});
+
+function sign(message: MessageV0): Uint8Array {
+  const transaction = new VersionedTransaction(message);
+  transaction.sign([relayer]);
+  return transaction.serialize();
+}
