@@ -112,6 +112,17 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
   });
 });
 
+/** Whether the network takes a transaction of so many bytes. */
+const fits = (payouts: Payout[]) => {
+  try {
+    return buildPayouts({ ...args, payouts }).length <= 1232;
+  } catch (error) {
+    // The library has no room for a message that is too long.
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+};
+
 describe("a transaction of payouts", () => {
   test("advances the nonce first and is signed by fee payer, treasury and the nonce's authority", () => {
     const parsed = parseTransaction(buildPayouts({ ...args, payouts: [payout()] }));
@@ -140,15 +151,6 @@ describe("a transaction of payouts", () => {
       memo: fc.string({ maxLength: 200 }),
       makeAccount: fc.boolean(),
     });
-    const fits = (payouts: Payout[]) => {
-      try {
-        return buildPayouts({ ...args, payouts }).length <= 1232;
-      } catch (error) {
-        // The library has no room for a message that is too long.
-        if (error instanceof RangeError) return false;
-        throw error;
-      }
-    };
     fc.assert(
       fc.property(fc.array(some, { minLength: 12, maxLength: 14 }), (payouts) => {
         const count = takeFitting(payouts, args);
@@ -158,6 +160,14 @@ describe("a transaction of payouts", () => {
       }),
       { numRuns: 40 },
     );
+  });
+
+  test("is filled to the last byte", () => {
+    const one = payout();
+    const lengths = Array.from({ length: 100 }, (_, more) => 600 + more);
+    const taken = lengths.map((length) => takeFitting([{ ...one, memo: "x".repeat(length) }], args) === 1);
+    expect(taken).toEqual(lengths.map((length) => fits([{ ...one, memo: "x".repeat(length) }])));
+    expect(new Set(taken).size).toBe(2);
   });
 
   test("takes no more than the budget's units allow", () => {
