@@ -2,7 +2,14 @@ import { base58 } from "@scure/base";
 import { ASSOCIATED_TOKEN_PROGRAM_ID, TokenInstruction } from "@solana/spl-token";
 import { PACKET_DATA_SIZE, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
 import { verifySignature } from "./keys.ts";
-import { buildTransfer, findTokenAccount, MEMO_PROGRAM, type SplTransfer, tokenPrograms } from "./payment.ts";
+import {
+  buildTransfer,
+  findTokenAccount,
+  MEMO_PROGRAM,
+  MEMO_PROGRAM_1,
+  type SplTransfer,
+  tokenPrograms,
+} from "./payment.ts";
 import { type ParsedTransaction, parseTransaction, SIGNATURE_BYTES } from "./transactions.ts";
 import {
   BUDGET_PROGRAM,
@@ -23,7 +30,6 @@ const TOKEN = tokenPrograms.token.toBase58();
 const TOKEN_2022 = tokenPrograms["token-2022"].toBase58();
 const ASSOCIATED = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
 const SYSTEM = SystemProgram.programId.toBase58();
-const MEMO_1 = "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo";
 
 type Kind = "transfer" | "creation" | "memo";
 const kindNames: Record<Kind, string> = {
@@ -115,7 +121,7 @@ function kindOf({ program, data }: PlainInstruction): Kind | undefined {
   const isTransfer = data[0] === TokenInstruction.TransferChecked;
   if (program === TOKEN || program === TOKEN_2022) return isTransfer ? "transfer" : undefined;
   if (program === ASSOCIATED) return "creation";
-  return program === MEMO_PROGRAM || program === MEMO_1 ? "memo" : undefined;
+  return program === MEMO_PROGRAM || program === MEMO_PROGRAM_1 ? "memo" : undefined;
 }
 
 const accountNames: Record<Kind, string[]> = {

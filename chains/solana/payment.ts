@@ -42,6 +42,8 @@ export const tokenPrograms: Record<TokenProgram, PublicKey> = {
 
 /** Memo version 2; without accounts it asks for no signature. */
 export const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
+/** Its older version, which others still use. */
+export const MEMO_PROGRAM_1 = "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo";
 
 const MAX_AMOUNT = 2n ** 64n - 1n;
 

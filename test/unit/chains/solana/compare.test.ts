@@ -513,7 +513,7 @@ describe("the receiver's account", () => {
     ],
     [
       "nested, recovered",
-      createRecoverNestedInstruction(ata, owner, mintKey, ata, us, mintKey),
+      createRecoverNestedInstruction(ata, mintKey, ata, ata, mintKey, us),
       "is not CreateIdempotent",
     ],
   ])("%s is refused", (_, more, reason) => {
@@ -620,34 +620,22 @@ describe("nothing but blockhash, budget, signatures and the payer's own flag may
     lookupTables: parsed.lookupTables,
   });
 
-  test("for every byte of a payment and every value of it", () => {
+  test("for every byte of the message, set to what matters somewhere", () => {
     let accepted = 0;
-    for (let at = 0; at < original.bytes.length; at++) {
-      for (const value of [
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-        12,
-        127,
-        128,
-        255,
-        (original.bytes[at] ?? 0) ^ 1,
-        (original.bytes[at] ?? 0) ^ 128,
-      ]) {
+    for (let at = 129; at < original.bytes.length; at++) {
+      const byte = original.bytes[at] ?? 0;
+      for (const value of new Set([0, 1, 2, 12, 128, 255, byte ^ 1, byte + 1])) {
         const bytes = Uint8Array.from(original.bytes);
         bytes[at] = value;
         const parsed = parseTransaction(bytes);
-        if ("fault" in parsed || findDifferences(parsed, making, limits).length > 0) continue;
+        if (value === byte || "fault" in parsed || findDifferences(parsed, making, limits).length > 0) continue;
         accepted++;
         expect(essence(parsed)).toEqual(essence(original));
       }
     }
-    // The signatures' 128 bytes and the blockhash's 32 can be anything.
-    expect(accepted).toBeGreaterThan(160 * 8);
-  });
+    // The 32 bytes of the blockhash, at least, can be anything.
+    expect(accepted).toBeGreaterThan(32 * 5);
+  }, 30_000);
 
   test("for several bytes at once", () => {
     const change = fc.tuple(fc.integer({ min: 129, max: original.bytes.length - 1 }), fc.nat(255));
