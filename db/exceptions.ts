@@ -39,7 +39,8 @@ export async function listOpenExceptions(
       ) end as perhaps
     from ledger_group g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'
-    left join sighting s on s.chain = g.chain and s.block_hash = g.block_hash and s.log_index = g.log_index
+    left join sighting s on s.chain = g.chain and s.block_hash = g.block_hash
+      and s.tx_hash = g.tx_hash and s.log_index = g.log_index
     left join lateral (
       select t.id, t.payment_id from transfer t
       where t.chain = g.chain and (t.id = g.subject or t.authorization_nonce = s.authorization_nonce)
@@ -67,7 +68,8 @@ export async function unbookSighting(db: Db, args: { groupId: number; transferId
     update sighting s set transfer_id = t.id, booked = false
     from ledger_group g, transfer t
     where g.id = ${args.groupId} and t.id = ${args.transferId} and t.state = 'ready'
-      and s.chain = g.chain and s.block_hash = g.block_hash and s.log_index = g.log_index and not s.orphaned
+      and s.chain = g.chain and s.block_hash = g.block_hash and s.tx_hash = g.tx_hash
+      and s.log_index = g.log_index and not s.orphaned
       and t.authorization_nonce = s.authorization_nonce and t.token = s.token and t.payer = s.payer
       and t.receiver = s.receiver and t.amount = s.amount`.execute(db);
   return result.numAffectedRows === 1n;

@@ -12,7 +12,13 @@ export type Group = {
   subject: string;
   entries: readonly Entry[];
   note?: string | undefined;
-  onChain?: { chain: string; block_number: number; block_hash: string; tx_hash: string; log_index: number | null };
+  onChain?: {
+    chain: string;
+    block_number: number;
+    block_hash: string | null;
+    tx_hash: string | null;
+    log_index: number | null;
+  };
 };
 
 /** Groups written by one statement: what Postgres takes of parameters is bounded. */

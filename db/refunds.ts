@@ -26,7 +26,7 @@ export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[
 export type DueRefund = RefundRow & {
   settlement_id: string | null;
   chain: string | null;
-  block_hash: string | null;
+  tx_hash: string | null;
   log_index: number | null;
 };
 
@@ -37,7 +37,7 @@ export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<Du
     .leftJoin("payment as p", "p.id", "r.payment_id")
     .leftJoin("ledger_group as g", "g.id", "r.exception_id")
     .selectAll("r")
-    .select(["p.settlement_id", "g.chain", "g.block_hash", "g.log_index"])
+    .select(["p.settlement_id", "g.chain", "g.tx_hash", "g.log_index"])
     .where(sql<boolean>`r.id = any(${ids})`)
     .where("r.state", "=", "due")
     .orderBy("r.created_at")

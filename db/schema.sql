@@ -79,6 +79,7 @@ create table chain_cursor (
   lease_until timestamp with time zone,
   due_at timestamp with time zone,
   due_try integer not null default 0,
+  reconcile_at timestamp with time zone not null default now(),
   PRIMARY KEY (chain)
 );
 
@@ -294,6 +295,18 @@ create table payment_option (
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, payer, asset)
+);
+
+create table reconciliation (
+  chain text not null,
+  account text not null,
+  asset text not null,
+  block_number bigint not null,
+  booked numeric(78,0) not null,
+  in_flight numeric(78,0) not null,
+  held numeric(78,0) not null,
+  at timestamp with time zone not null,
+  PRIMARY KEY (chain, account, asset)
 );
 
 create table refund (

@@ -290,6 +290,8 @@ export type Tables = {
     hash: string;
     final_number: number;
     reached_head_at: Date | null;
+    /** When its books are compared with it again. */
+    reconcile_at: Generated<Date>;
     fence: Generated<number>;
     owner: string | null;
     lease_until: Date | null;
@@ -345,6 +347,17 @@ export type Tables = {
   /** Sums of entries by UTC day, kept by a trigger; the slots of one day belong together. `day` is YYYY-MM-DD. */
   ledger_day: { account: string; asset: string; day: string; slot: number; amount: bigint };
   ledger_entry: { id: Generated<number>; group_id: number; account: string; asset: string; amount: bigint };
+  /** The newest comparison of the books with a chain: `held` should be `booked` and `in_flight` together. */
+  reconciliation: {
+    chain: string;
+    account: string;
+    asset: string;
+    block_number: number;
+    booked: bigint;
+    in_flight: bigint;
+    held: bigint;
+    at: Date;
+  };
   merchant_balance: { merchant_id: string; asset: string; amount: bigint; next_settlement: Generated<number> };
   operator_action: {
     id: Generated<number>;

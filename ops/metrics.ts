@@ -66,6 +66,16 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ),
     attempts: counter("pay_attempts_total", "Confirms that were judged, by outcome", ["outcome"]),
     settlementMoves: counter("pay_settlement_moves_total", "Settlements that changed state", ["mode", "from", "to"]),
+    reconcileDifference: gauge(
+      "pay_reconcile_difference",
+      "What the books and the chain differ by, minor units, all accounts of an asset together (whole system: read with max by)",
+      ["chain", "asset"],
+    ),
+    reconcileAgeSeconds: gauge(
+      "pay_reconcile_age_seconds",
+      "Time since the books were last compared with the chain (whole system: read with max by)",
+      ["chain"],
+    ),
     webhookDeliveries: counter("pay_webhook_deliveries_total", "Attempts to deliver a webhook event, by outcome", [
       "outcome",
     ]),

@@ -87,9 +87,9 @@ async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undef
  * The words of a refund's natural key: its payment and which of its refunds, or where the money that belonged to nobody
  * stands on chain. Nothing in it is an id that a restored database would give anew.
  */
-function keyOf({ payment_id, number, chain, block_hash, log_index }: DueRefund): string[] {
+function keyOf({ payment_id, number, chain, tx_hash, log_index }: DueRefund): string[] {
   return payment_id === null
-    ? ["refund", "movement", chain ?? "", block_hash ?? "", String(log_index)]
+    ? ["refund", "movement", chain ?? "", tx_hash ?? "", String(log_index)]
     : ["refund", "payment", payment_id, String(number)];
 }
 

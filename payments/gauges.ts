@@ -8,6 +8,7 @@ import {
   listOldestOwed,
   type OwedTable,
 } from "../db/gauges.ts";
+import { listDifferences } from "../db/reconciliations.ts";
 import { countUnfinished } from "../db/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -26,6 +27,8 @@ export type SystemLook = {
     held: boolean;
   }[];
   chains: { chain: string; cursor: number; lagSeconds: number }[];
+  /** The newest comparison of the books with each chain, minor units. */
+  differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
 };
@@ -43,6 +46,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const owed = await listOldestOwed(deps.db, now);
   const counts = await countUnfinished(deps.db);
   const lanes = await listLaneLooks(deps.db);
+  const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
@@ -69,6 +73,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       cursor,
       lagSeconds: secondsSince(reachedHeadAt),
     })),
+    differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
     oldestEventSeconds: secondsSince(oldestEvent),
   };
 }

@@ -118,6 +118,26 @@ export function rentGroup(rent: Rent): Group {
   };
 }
 
+/** A lane was found to have more native money than the books say: the operator has put it in. */
+export function laneDepositGroup(found: {
+  chain: string;
+  account: string;
+  asset: string;
+  block: number;
+  difference: bigint;
+}): Group {
+  const { chain, account, asset, block, difference } = found;
+  return {
+    kind: "lane_deposit",
+    subject: `${chain}/${account}/${block}`,
+    onChain: { chain, block_number: block, block_hash: null, tx_hash: null, log_index: null },
+    entries: [
+      { account, asset, amount: difference },
+      { account: accounts.capital, asset, amount: -difference },
+    ],
+  };
+}
+
 /** A payout was begun: what was owed is on its way. */
 export function settlementBegunGroup(settlement: {
   id: string;

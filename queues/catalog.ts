@@ -39,6 +39,8 @@ const refundRefs = z.strictObject({ refundIds: z.tuple([id("rfnd")], id("rfnd"))
 const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...caused });
 /** Whoever answers sends the endpoint everything that is due for it. */
 const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
+/** One comparison of the books with a chain; `at` is the second of Unix time it was rung for. */
+const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...caused });
 /** `at` is a second of Unix time, so that all worker processes together ring one sweep a second. */
 const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
@@ -98,6 +100,13 @@ export const catalog = {
     attempts: 8,
     backoffMs: 1_000,
     concurrency: 8,
+  }),
+  reconcile: job({
+    data: reconcileRef,
+    subject: (d) => `${d.chain.replaceAll(":", "-")}-${d.at}`,
+    attempts: 3,
+    backoffMs: 2_000,
+    concurrency: 2,
   }),
   "deliver-webhook": job({
     data: endpointRef,

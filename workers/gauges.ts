@@ -48,6 +48,12 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.cursorLagSeconds, async (set) => {
     for (const { chain, lagSeconds } of (await look()).chains) set({ chain }, lagSeconds);
   });
+  onScrape(metrics.reconcileDifference, async (set) => {
+    for (const { chain, asset, difference } of (await look()).differences) set({ chain, asset }, Number(difference));
+  });
+  onScrape(metrics.reconcileAgeSeconds, async (set) => {
+    for (const { chain, ageSeconds } of (await look()).differences) set({ chain }, ageSeconds);
+  });
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await look()).oldestEventSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await look()).lanes) set({ chain, lane }, nextNonce);

@@ -4,6 +4,7 @@ import { cleanUp } from "../payments/clean.ts";
 import { deliverDue } from "../payments/deliver.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
+import { reconcileChain } from "../payments/reconcile.ts";
 import { createRelay, createSubmit, queueOf } from "../payments/relay.ts";
 import { beginSettlements } from "../payments/settle.ts";
 import { createVerify } from "../payments/verify.ts";
@@ -11,7 +12,7 @@ import { createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
 import type { Verifier } from "../transfers/verify.ts";
-import { sweep } from "./sweep.ts";
+import { ringReconciliations, sweep } from "./sweep.ts";
 
 /** What the handlers hand on to the rooms they call. */
 export type WorkerDeps = PaymentDeps &
@@ -28,6 +29,9 @@ export type WorkerDeps = PaymentDeps &
 
 /** How often what was kept for a while is deleted, seconds: with 5,000 rows at a time, faster than any can come in. */
 const CLEAN_EVERY_S = 5;
+
+/** How often it is looked whose books are to be compared with their chain, seconds. */
+const RECONCILE_LOOK_S = 5;
 
 const done: Outcome = { done: true };
 
@@ -77,11 +81,16 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       await beginRefunds(deps, refundIds);
       return done;
     },
+    reconcile: async ({ chain }) => {
+      if (!mustWait(chain)) await reconcileChain(deps, { chain });
+      return done;
+    },
     "deliver-webhook": async ({ endpointId }, signal) =>
       (await deliverDue(deps, { endpointId, signal })) === "more" ? { again: 0 } : done,
     sweep: async ({ at }) => {
       await sweep(deps);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
+      if (at % RECONCILE_LOOK_S === 0) await ringReconciliations(deps);
       return done;
     },
   };

@@ -1,4 +1,5 @@
 import type { PaymentDeps } from "../payments/deps.ts";
+import { takeReconciliations } from "../payments/reconcile.ts";
 import { queueOf } from "../payments/relay.ts";
 import { takeOwed } from "../payments/sweep.ts";
 import type { QueueName } from "../queues/catalog.ts";
@@ -48,4 +49,14 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
   ];
   for (const [queue, count] of found) deps.metrics.sweepFinds.inc({ queue }, count);
   deps.metrics.sweepLastRun.set(began.getTime() / 1000);
+}
+
+/** Rings for the comparison of books and chain wherever it is due: one process takes each. */
+export async function ringReconciliations(deps: PaymentDeps): Promise<void> {
+  const at = Math.floor(deps.now().getTime() / 1000);
+  const chains = await takeReconciliations(deps);
+  await deps.ring(
+    "reconcile",
+    chains.map((chain) => ({ data: { chain, at } })),
+  );
 }

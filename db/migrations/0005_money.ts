@@ -90,4 +90,18 @@ const statements = [
   "alter table ledger_group add column note text",
   "create index ledger_group_exception on ledger_group (id) where kind in ('stray', 'exception')",
   "create index payment_option_payer on payment_option (payer, created_at)",
+
+  // What the newest comparison of the books with a chain came to, and when the next one is due
+  `create table reconciliation (
+    chain text not null,
+    account text not null,
+    asset text not null,
+    block_number bigint not null,
+    booked numeric(78,0) not null,
+    in_flight numeric(78,0) not null,
+    held numeric(78,0) not null,
+    at timestamptz not null,
+    primary key (chain, account, asset)
+  )`,
+  "alter table chain_cursor add column reconcile_at timestamptz not null default now()",
 ];

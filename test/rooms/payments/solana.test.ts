@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
+import { beginRefunds } from "../../../payments/begin-refunds.ts";
+import { type ReconcileLine, reconcileChain } from "../../../payments/reconcile.ts";
+import { refundPayment } from "../../../payments/refund.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../support/solana.ts";
 import { makeSolanaTill } from "../../support/solana-till.ts";
+import { good } from "../../support/till.ts";
 
 const solana = await startTestSolana();
 const till = await makeSolanaTill(solana);
@@ -16,4 +20,27 @@ test("a buyer without SOL pays, and the merchant is paid out", async () => {
   await till.submit();
   await till.watchUntil(async () => (await till.settlementOf(paymentId)).state === "paid");
   expect(await tokenBalance(solana, till.destination)).toBe(1_000_000n);
+});
+
+test("books and chain agree after a payment, its payout, fees and rent, and a refund goes back to the payer", async () => {
+  const buyer = await fundSolanaBuyer(solana);
+  const before = await tokenBalance(solana, buyer.address);
+  const paymentId = await till.pay(buyer, 300n);
+  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
+  expect(await beginRefunds(till.deps, [refundId])).toEqual(["begun"]);
+  await till.submit();
+  const isPaid = async () =>
+    (await till.db.selectFrom("refund").select("state").where("id", "=", refundId).executeTakeFirst())?.state ===
+    "paid";
+  await till.watchUntil(isPaid);
+  expect(await tokenBalance(solana, buyer.address)).toBe(before);
+  let lines: ReconcileLine[] | undefined;
+  const compared = reconcileChain(till.deps, { chain: solana.id }).then((told) => {
+    lines = good(told);
+  });
+  await till.watchUntil(async () => lines !== undefined);
+  await compared;
+  expect(lines?.filter(({ difference }) => difference !== 0n)).toEqual([]);
+  expect(lines?.map(({ account }) => account)).toContain("treasury");
+  expect(lines?.some(({ account, booked }) => account.startsWith("lane:") && booked > 0n)).toBe(true);
 });

@@ -9,6 +9,7 @@ const good: Record<QueueName, object> = {
   "watch-chain": { chain: "eip155:8453", block: 7 },
   "expire-payment": { paymentId: `pay_${hex}` },
   settle: { settlementIds: [`stl_${hex}`] },
+  reconcile: { chain: "eip155:1", at: 1 },
   refund: { refundIds: [`rfnd_${hex}`] },
   "deliver-webhook": { endpointId: `whe_${hex}` },
   sweep: { at: 1_900_000_000 },

@@ -1,0 +1,83 @@
+import { parseArgs } from "node:util";
+import { Registry } from "prom-client";
+import { openChains } from "../../chains/open.ts";
+import { openDb } from "../../db/open.ts";
+import { type ReconcileLine, reconcileChain } from "../../payments/reconcile.ts";
+import { describe, show } from "../admin/tool.ts";
+import { ConfigError, readAdminConfig } from "../config.ts";
+import { createLog } from "../log.ts";
+import { createMetrics } from "../metrics.ts";
+import { readNetworks } from "../networks.ts";
+import { describeBriefly } from "../redaction.ts";
+
+const help = `usage: npm run reconcile -- [options]
+
+Compares the books with the chains: the treasury's tokens and the lanes' native money, at a block that is final and
+booked. Minor units. Ends with 0 when they agree, 1 when they differ or a chain cannot be asked, 2 when called wrong.
+
+  --chain ID   one chain, for example eip155:8453 (default: all of the networks file)
+  --block N    at that block of --chain; the node has to know its state
+  --json       one JSON document, for machines
+  --help       this text
+
+DATABASE_URL and NETWORKS_FILE say where.`;
+
+/** All lines, and whether every chain could be asked and agrees. */
+async function reconcile(args: {
+  chain?: string;
+  block?: number;
+}): Promise<{ lines: ReconcileLine[]; agrees: boolean }> {
+  const config = readAdminConfig(process.env);
+  if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: it says which chains there are");
+  const networks = readNetworks(config.NETWORKS_FILE);
+  const chains = openChains(networks, createMetrics(new Registry(), "worker"));
+  if (args.chain !== undefined && !chains.has(args.chain))
+    throw new ConfigError(`--chain: the networks file has no chain ${args.chain}`);
+  const db = openDb(config.DATABASE_URL, { max: 2, applicationName: "pay-reconcile" });
+  const deps = { db, chains, now: () => new Date(), log: createLog({ level: "silent", role: "reconcile" }) };
+  const lines: ReconcileLine[] = [];
+  let agrees = true;
+  try {
+    for (const chain of args.chain === undefined ? chains.keys() : [args.chain]) {
+      try {
+        const compared = await reconcileChain(deps, { chain, block: args.block });
+        if (compared.ok) lines.push(...compared.value);
+        else throw new ConfigError(compared.message);
+      } catch (error) {
+        console.error(`${chain}: ${error instanceof ConfigError ? error.message : describeBriefly(error)}`);
+        agrees = false;
+      }
+    }
+  } finally {
+    await db.destroy();
+  }
+  return { lines, agrees: agrees && lines.every(({ difference }) => difference === 0n) };
+}
+
+const options = {
+  chain: { type: "string" },
+  block: { type: "string" },
+  json: { type: "boolean", default: false },
+  help: { type: "boolean", default: false },
+} as const;
+
+try {
+  const { values } = parseArgs({ options });
+  const { chain, block, json } = values;
+  if (values.help) console.log(help);
+  else if (block !== undefined && (!/^\d{1,15}$/.test(block) || chain === undefined))
+    throw new ConfigError("--block takes a number, and --chain with it");
+  else {
+    const { lines, agrees } = await reconcile({
+      ...(chain === undefined ? {} : { chain }),
+      ...(block === undefined ? {} : { block: Number(block) }),
+    });
+    if (json) console.log(show(lines));
+    else for (const line of describe(lines)) console.log(line);
+    process.exitCode = agrees ? 0 : 1;
+  }
+} catch (error) {
+  const isUsage = error instanceof ConfigError || (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS");
+  console.error(isUsage ? (error as Error).message : describeBriefly(error));
+  process.exitCode = isUsage ? 2 : 1;
+}
