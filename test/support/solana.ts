@@ -19,7 +19,7 @@ export type TestSolana = {
 };
 
 export type TestSolanaOptions = {
-  /** Milliseconds between slots; 20 when unset. */
+  /** Milliseconds between slots; 50 when unset, so that a blockhash lives for 7.5 seconds. */
   slotMs?: number;
   /** Slots until a transaction is final; 4 when unset. */
   finalAfter?: number;
@@ -33,7 +33,7 @@ export type TestSolanaOptions = {
 
 /** A Solana of one's own (a process each) with a mint. */
 export async function startTestSolana({ mint: kind, ...options }: TestSolanaOptions = {}): Promise<TestSolana> {
-  const service = await startSolana({ slotMs: 20, finalAfter: 4, ...options });
+  const service = await startSolana({ slotMs: 50, finalAfter: 4, ...options });
   atEnd(() => service.close());
   const client = await openSolana(service.url);
   const id = `solana:${(await client.connection.getGenesisHash()).slice(0, 32)}`;

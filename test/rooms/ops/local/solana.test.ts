@@ -1,5 +1,5 @@
 import { createMint, getAccount, getOrCreateAssociatedTokenAccount, mintTo, transferChecked } from "@solana/spl-token";
-import { Keypair } from "@solana/web3.js";
+import { Keypair, PublicKey } from "@solana/web3.js";
 import { afterEach, expect, test, vi } from "vitest";
 import { callSolana, startSolana } from "../../../../ops/local/solana.ts";
 import { fundTokens, type MintExtensions, makeMint } from "../../../../ops/local/spl.ts";
@@ -79,6 +79,31 @@ test("the history of an account is told newest first, page by page, with memos",
     within: 5_000,
   });
   expect(withMemo).toMatch(/^\[\d+\] gift \d+$/);
+});
+
+test("slots are told as they come", async () => {
+  const seen: number[] = [];
+  const id = connection.onSlotChange(({ slot, parent, root }) => {
+    expect([slot - parent, slot - root]).toEqual([1, 4]);
+    seen.push(slot);
+  });
+  await waitFor(() => seen.length > 3, { within: 10_000 });
+  await connection.removeSlotChangeListener(id);
+  expect(seen.map((slot) => slot - (seen[0] ?? 0)).slice(0, 4)).toEqual([0, 1, 2, 3]);
+});
+
+test("time, epochs, fees and several accounts are told as Connection wants them", async () => {
+  const slot = await connection.getSlot();
+  expect(Math.abs(((await connection.getBlockTime(slot)) ?? 0) - Date.now() / 1000)).toBeLessThan(60);
+  await expect(connection.getBlockTime(slot + 1_000_000)).rejects.toThrow(/not available/);
+  expect(await connection.getEpochInfo()).toMatchObject({ epoch: 0, slotsInEpoch: 432_000 });
+  expect(await connection.getVersion()).toHaveProperty("solana-core");
+  expect(await connection.getRecentPrioritizationFees()).not.toEqual([]);
+  const mint = new PublicKey(solana.mint.address);
+  const accounts = await connection.getMultipleAccountsInfo([mint, Keypair.generate().publicKey, relayer.publicKey]);
+  expect(accounts.map((account) => account?.data.length)).toEqual([82, undefined, 0]);
+  const ahead = { minContextSlot: slot + 1_000_000 };
+  await expect(connection.getBalance(mint, ahead)).rejects.toThrow(/Minimum context slot/);
 });
 
 test("every kind of mint takes tokens", async () => {
