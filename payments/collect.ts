@@ -81,17 +81,33 @@ export async function hasCollected(db: Db, option: OptionRow): Promise<boolean> 
 export const payerOf = ({ chain, payer }: Pick<OptionRow, "chain" | "payer">) => `${chain}:${payer}`;
 
 /**
+ * Whether an option's buyer still has to say who he is. Refuses with `payment_not_found` (also for an option that is none
+ * of the payment's), and `invalid_state` where nothing is asked any more.
+ */
+export async function findAsked(
+  deps: Pick<PaymentDeps, "db">,
+  args: { paymentId: string; mode: Mode; optionId: string },
+): Promise<Result<{ given: boolean }>> {
+  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  const option = payment && (await findOption(deps.db, { id: args.optionId, paymentId: payment.id }));
+  if (!option) return refuse("payment_not_found", "no such payment");
+  if (payment.state !== "requires_action") return refuse("invalid_state", `the payment is ${payment.state}`);
+  if (!option.needs_data) return refuse("invalid_state", "this option needs no data");
+  return done({ given: await hasCollected(deps.db, option) });
+}
+
+/**
  * Takes the data ahead of the confirm, as a page for buyers does: afterwards confirm needs none for that account.
- * Refuses with `payment_not_found` and `invalid_params`.
+ * Refuses like findAsked, and with `invalid_params` naming the field.
  */
 export async function storeCollected(
   deps: Pick<PaymentDeps, "db" | "sealer" | "now">,
   args: { paymentId: string; mode: Mode; optionId: string; fields: readonly CollectedField[]; keepMs: number },
 ): Promise<Result<object>> {
-  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
-  if (!payment) return refuse("payment_not_found", "no such payment");
-  const option = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
-  if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
+  const asked = await findAsked(deps, args);
+  if (!asked.ok) return asked;
+  const option = await findOption(deps.db, { id: args.optionId, paymentId: args.paymentId });
+  if (!option) return refuse("payment_not_found", "no such payment");
   const fault = findCollectedFault(args.fields, deps.now());
   if (fault) return refuse("invalid_params", fault);
   const deleteAt = new Date(deps.now().getTime() + args.keepMs);

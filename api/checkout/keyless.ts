@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { type CheckoutView, findCheckout } from "../../payments/checkout.ts";
+import { storeCollected } from "../../payments/collect.ts";
 import { acceptConfirm } from "../../payments/confirm.ts";
 import { done, type Result, refuse } from "../../payments/errors.ts";
 import { listActions, listOptions } from "../../payments/options.ts";
@@ -8,7 +9,7 @@ import { simulatePayment } from "../../payments/simulate.ts";
 import { toActionAnswer, toOptionAnswer } from "../answers.ts";
 import type { ApiDeps } from "../deps.ts";
 import { sendRefusal } from "../errors.ts";
-import { maxPollMs, paymentId } from "../fields.ts";
+import { maxPollMs, paymentId, text } from "../fields.ts";
 import { gatewayConfirm } from "../gateway/confirm.ts";
 import { gatewayFetch } from "../gateway/fetch.ts";
 import { gatewayOptions } from "../gateway/options.ts";
@@ -88,6 +89,14 @@ const routes = [
       const accept = () => acceptConfirm(deps, { ...asked, optionId: input.optionId, results: input.results });
       const status = await pollVerdict(deps, asked, accept, { maxPollMs: undefined, ...hold });
       return status.ok ? tellNews(deps, payment) : status;
+    },
+  }),
+  define({
+    method: "POST",
+    path: "/collect",
+    input: z.object({ optionId: text(128), fields: z.array(z.object({ id: text(64), value: text(1_024) })).max(32) }),
+    async run(deps, { payment, input }) {
+      return storeCollected(deps, { ...queryOf(payment), ...input, keepMs: deps.collectedDataMs });
     },
   }),
   define({

@@ -1,9 +1,13 @@
+import { de } from "./texts/de.ts";
 import { en, type Texts } from "./texts/en.ts";
 
 export type Language = { tag: string; dir: "ltr" | "rtl"; texts: Texts };
 
 /** What the pages can be read in. The first is for everybody else. */
-export const languages: readonly [Language, ...Language[]] = [{ tag: "en", dir: "ltr", texts: en }];
+export const languages: readonly [Language, ...Language[]] = [
+  { tag: "en", dir: "ltr", texts: en },
+  { tag: "de", dir: "ltr", texts: de },
+];
 
 /**
  * The language of a page: the one its reader asked for by name, else the first of `Accept-Language` that we have, else

@@ -29,9 +29,7 @@ export const scriptTexts = [
   "loading",
   "choose",
   "optionOn",
-  "payNow",
   "otherWallet",
-  "tryAgain",
   "needsData",
   "giveData",
   "switching",
@@ -79,12 +77,24 @@ export type CheckoutData = News & {
   texts: Record<ScriptText, string>;
 };
 
+export type CollectText =
+  | "errorName"
+  | "errorDob"
+  | "errorCountry"
+  | "errorAddress"
+  | "errorTos"
+  | "errorSave"
+  | "dataDone"
+  | "dataEnded"
+  | "send"
+  | "sendingData";
+
 export type CollectData = {
-  /** Where the form is sent. */
+  stage: "open" | "given" | "ended";
+  /** Path that the form is sent to. */
   action: string;
   optionId: string;
-  texts: Record<
-    "errorName" | "errorDob" | "errorCountry" | "errorAddress" | "errorTos" | "errorSave" | "dataDone" | "sendingData",
-    string
-  >;
+  /** The payment's page, for who came from there. */
+  backUrl: string | null;
+  texts: Record<CollectText, string>;
 };

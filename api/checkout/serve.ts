@@ -1,20 +1,27 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { listWays } from "../../payments/checkout.ts";
+import { type CheckoutView, listWays } from "../../payments/checkout.ts";
+import { findAsked } from "../../payments/collect.ts";
+import { type CollectedId, collectedSchema } from "../../payments/collected-schema.ts";
 import type { ApiDeps } from "../deps.ts";
 import { statusOf } from "../errors.ts";
+import { text } from "../fields.ts";
 import { addressGroup } from "../limits.ts";
 import { assets } from "./assets.ts";
 import { checkoutPage } from "./checkout-page.ts";
+import { collectPage } from "./collect-page.ts";
 import { setPageHeaders } from "./headers.ts";
 import type { Html } from "./html.ts";
 import { findByLink, serveKeyless } from "./keyless.ts";
 import { type Language, pickLanguage } from "./languages.ts";
-import { plainPage } from "./layout.ts";
+import { plainPage, type Theme } from "./layout.ts";
+import { readPrefill } from "./prefill.ts";
 import { sendAsset, sendPage } from "./send.ts";
 
 type Query = Record<string, string | string[] | undefined>;
 type Asked = { request: FastifyRequest; reply: FastifyReply; query: Query; language: Language };
 
+const DAY_MS = 24 * 60 * 60_000;
+const collectedIds = Object.keys(collectedSchema.properties) as CollectedId[];
 const ID = "^pay_[0-9a-f]{32}$";
 /** Schemes that an app can have for its own; whatever a browser gives a meaning of its own to is none. */
 const notAnApp =
@@ -30,12 +37,24 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
     return { request, reply, query, language };
   };
   // A payment link carries the id in its query, or as its path (specification, 4.3 rule 6).
-  app.get("/", async (request, reply) => {
+  const orSaySo = {
+    async errorHandler(err: Error, request: FastifyRequest, reply: FastifyReply) {
+      request.log.error({ err, route: request.routeOptions.url }, "request failed");
+      return sendPlain(deps, open(request, reply), "internal_error");
+    },
+  };
+  app.get("/", orSaySo, async (request, reply) => {
     const asked = open(request, reply);
     return sendCheckout(deps, asked, one(asked.query.pid) ?? "");
   });
-  app.get(`/:id(${ID})`, async (request, reply) => {
+  app.get(`/:id(${ID})`, orSaySo, async (request, reply) => {
     return sendCheckout(deps, open(request, reply), (request.params as { id: string }).id);
+  });
+  app.get("/collect/:id/:optionId", orSaySo, async (request, reply) => {
+    const asked = open(request, reply);
+    // A wallet's pop-up has to be told by us, so this page keeps its opener.
+    setPageHeaders(reply, deps.publicUrl, "both");
+    return sendCollect(deps, asked, request.params as { id: string; optionId: string });
   });
   for (const asset of Object.values(assets))
     app.get(`/assets/${asset.file}`, async (request, reply) => sendAsset(request, reply, asset));
@@ -50,34 +69,81 @@ async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<Fa
   const view = await findByLink(deps, id);
   if (!view.ok) return sendPlain(deps, asked, "payment_not_found");
   const ways = await listWays(deps, id);
-  const wanted = one(query.theme);
-  const theme = wanted === "light" || wanted === "dark" ? wanted : undefined;
   const page = checkoutPage({
     view: view.value,
     ways: ways.ok ? ways.value : [],
     language,
     publicUrl: deps.publicUrl,
-    theme,
+    theme: readTheme(query),
     refresh: one(query.refresh) === "1",
     appUrl: readAppUrl(one(query.returnUrl)),
   });
   return sendPage(request, reply, page);
 }
 
+async function sendCollect(
+  deps: ApiDeps,
+  asked: Asked,
+  { id, optionId }: { id: string; optionId: string },
+): Promise<FastifyReply> {
+  const { request, reply, query, language } = asked;
+  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
+  const { view, stage } = await findStage(deps, id, optionId);
+  const page = collectPage({
+    stage,
+    view,
+    optionId,
+    language,
+    publicUrl: deps.publicUrl,
+    theme: readTheme(query),
+    prefill: readPrefill(one(query.prefill), collectedIds),
+    back: one(query.back) === "1",
+    days: Math.ceil(deps.collectedDataMs / DAY_MS),
+    inLanguage: (tag) => withLanguage(query, tag),
+  });
+  return sendPage(request, reply.code(view ? 200 : 404), page);
+}
+
+/** What the page of an option has to say; without `view` when there is no such option. */
+async function findStage(
+  deps: ApiDeps,
+  id: string,
+  optionId: string,
+): Promise<{ view: CheckoutView | undefined; stage: "open" | "given" | "ended" }> {
+  const found = await findByLink(deps, id);
+  const isId = text(128).safeParse(optionId).success;
+  if (!found.ok || !isId) return { view: undefined, stage: "ended" };
+  const asked = await findAsked(deps, { paymentId: id, mode: found.value.mode, optionId });
+  if (asked.ok) return { view: found.value, stage: asked.value.given ? "given" : "open" };
+  return { view: asked.code === "payment_not_found" ? undefined : found.value, stage: "ended" };
+}
+
+/** The same address in another language; what a wallet has put into it stays. */
+function withLanguage(query: Query, tag: string): string {
+  const given = Object.entries(query).map(([name, value]): [string, string] => [name, one(value) ?? ""]);
+  return `?${new URLSearchParams([...given.filter(([name]) => name !== "lang"), ["lang", tag]])}`;
+}
+
+function readTheme(query: Query): Theme {
+  const wanted = one(query.theme);
+  return wanted === "light" || wanted === "dark" ? wanted : undefined;
+}
+
 /** The scheme of an app that has opened the page in its web view; it becomes a link, and is never followed by itself. */
-function readAppUrl(text: string | undefined): string | undefined {
-  if (text === undefined || text.length > 1_024) return undefined;
-  return /^[a-z][a-z0-9+.-]*:[!-~]*$/i.test(text) && !notAnApp.test(text) ? text : undefined;
+function readAppUrl(url: string | undefined): string | undefined {
+  if (url === undefined || url.length > 1_024) return undefined;
+  return /^[a-z][a-z0-9+.-]*:[!-~]*$/i.test(url) && !notAnApp.test(url) ? url : undefined;
 }
 
 async function sendPlain(
   deps: ApiDeps,
   { request, reply, language }: Asked,
-  code: "payment_not_found" | "rate_limited",
+  code: "payment_not_found" | "rate_limited" | "internal_error",
 ): Promise<FastifyReply> {
   const { texts } = language;
   const words = {
     payment_not_found: { title: texts.notFoundTitle, text: texts.notFoundText },
+    internal_error: { title: texts.troubleTitle, text: texts.troubleText },
     rate_limited: { title: texts.tooOftenTitle, text: texts.tooOftenText },
   };
   const base = new URL(deps.publicUrl).pathname.replace(/\/$/, "");

@@ -31,6 +31,7 @@ export async function openPage(origin: string, options: BrowserContextOptions = 
   const browser = await openBrowser();
   const context = await browser.newContext({ locale: "en-US", viewport: { width: 390, height: 844 }, ...options });
   atEnd(() => context.close());
+  context.setDefaultTimeout(10_000);
   const page = await context.newPage();
   const misdeeds: Misdeeds = { console: [], foreign: [], reports: [] };
   // A request that failed because we took the server away is no fault of the page.

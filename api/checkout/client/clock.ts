@@ -1,4 +1,5 @@
-import { announce, byId, words } from "./page.ts";
+import { announce, byId } from "./page.ts";
+import { words } from "./told.ts";
 
 /** Told to screen readers, and only these: a clock that talks every second drowns everything else. */
 const warnings = [

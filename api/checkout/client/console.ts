@@ -1,6 +1,7 @@
 import type { News } from "../script-data.ts";
-import { ask, byId } from "./page.ts";
+import { byId } from "./page.ts";
 import { apply, onChange, status } from "./state.ts";
+import { ask } from "./told.ts";
 
 /** The buttons of a test payment: each asks the server for one move. */
 export function startConsole(): void {

@@ -1,4 +1,5 @@
-import { announce, byId, words } from "./page.ts";
+import { announce, byId } from "./page.ts";
+import { words } from "./told.ts";
 
 /** Copies the payment link; where the browser does not allow it, the link is selected for the buyer to copy. */
 export function offerCopy(): void {

@@ -1,4 +1,5 @@
-import { byId, show, words } from "./page.ts";
+import { byId, show } from "./page.ts";
+import { words } from "./told.ts";
 
 /** As the specification has it, milliseconds. */
 const COUNTDOWN_MS = 3_000;

@@ -1,5 +1,3 @@
-import type { CheckoutData, ScriptText } from "../script-data.ts";
-
 /** An element of the page that the server has written; which ones there are is the same in every state. */
 export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
   return document.getElementById(id) as E;
@@ -7,14 +5,6 @@ export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
 
 /** What the server has told. */
 export const readData = <T>(): T => JSON.parse(byId("data").textContent ?? "{}") as T;
-
-export const data = readData<CheckoutData>();
-
-/** A text in the buyer's language, its places filled. */
-export function words(name: ScriptText, values: Record<string, string | number> = {}): string {
-  const all: Record<string, string | number> = { ...data.values, ...values };
-  return data.texts[name].replace(/\{(\w+)\}/g, (place, key: string) => String(all[key] ?? place));
-}
 
 /** Shows a text in an element, or hides the element. */
 export function show(element: HTMLElement, text: string | undefined): void {
@@ -53,22 +43,21 @@ export class Refused extends Error {
   readonly status: number;
   readonly code: string;
 
-  constructor(status: number, code: string) {
-    super(code);
+  constructor(status: number, code: string, message: string) {
+    super(message);
     this.status = status;
     this.code = code;
   }
 }
 
-/** Asks one of this payment's routes. Throws Refused, or whatever a network throws that is away. */
-export async function ask<T>(path: string, { json, signal }: { json?: object; signal?: AbortSignal } = {}): Promise<T> {
+/** Asks a route of ours. Throws Refused, or whatever a network throws that is away. */
+export async function request<T>(
+  path: string,
+  { json, signal }: { json?: object | undefined; signal?: AbortSignal | undefined } = {},
+): Promise<T> {
   const post = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(json) };
-  const response = await fetch(data.base + path, {
-    ...(json ? post : {}),
-    ...(signal ? { signal } : {}),
-    cache: "no-store",
-  });
-  const body: unknown = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, String((body as { code?: string }).code));
+  const response = await fetch(path, { ...(json ? post : {}), ...(signal ? { signal } : {}), cache: "no-store" });
+  const body = (await response.json().catch(() => ({}))) as { code?: string; message?: string };
+  if (!response.ok) throw new Refused(response.status, String(body.code), String(body.message));
   return body as T;
 }

@@ -1,8 +1,9 @@
 import type { News } from "../script-data.ts";
 import { findEvmWallets } from "./evm.ts";
-import { announce, ask, button, byId, data, Refused, show, words } from "./page.ts";
+import { announce, button, byId, Refused, show } from "./page.ts";
 import { findSolanaWallets } from "./solana.ts";
 import { apply, onChange } from "./state.ts";
+import { ask, data, words } from "./told.ts";
 import { type Action, type Wallet, type WalletRpc, WrongNetwork } from "./wallets.ts";
 
 type Amount = { value: string; display: { assetSymbol: string; decimals: number; networkName?: string } };

@@ -1,5 +1,5 @@
 import type { News } from "../script-data.ts";
-import { ask } from "./page.ts";
+import { ask } from "./told.ts";
 
 /** Longer than the server holds an answer: whatever has not come by then never will, milliseconds. */
 const GIVE_UP_MS = 32_000;

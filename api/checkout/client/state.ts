@@ -2,7 +2,8 @@ import type { News, ScriptText, Status } from "../script-data.ts";
 import { tellApp } from "./app.ts";
 import { startClock } from "./clock.ts";
 import { leaveFor } from "./leave.ts";
-import { announce, byId, data, words } from "./page.ts";
+import { announce, byId } from "./page.ts";
+import { data, words } from "./told.ts";
 
 const sections: readonly Status[] = ["requires_action", "processing", "succeeded", "failed", "expired", "cancelled"];
 const said: Record<Exclude<Status, "requires_action">, ScriptText[]> = {

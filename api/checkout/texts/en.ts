@@ -38,9 +38,7 @@ export const en = {
   loading: "Looking how you can pay …",
   choose: "Choose how to pay",
   optionOn: "{amount} on {network}",
-  payNow: "Pay {amount}",
   otherWallet: "Choose another wallet",
-  tryAgain: "Try again",
   needsData: "{shop} has to know who pays. Give your details first; then choose your wallet again.",
   giveData: "Give my details",
   switching: "Allow {wallet} to change to {network}.",
@@ -58,7 +56,6 @@ export const en = {
   notReached: "We could not be reached. Nothing was charged. You can try again.",
   sentUnclear: "Your payment was sent and is being looked for. Do not pay again: this page tells you when it is there.",
   alreadyPaying: "This payment is already being paid. Do not pay again.",
-  reconnecting: "No connection just now. This page goes on by itself.",
 
   processingTitle: "Payment received",
   processingText: "We are waiting for the network to confirm it. You need not do anything. Do not pay again.",

@@ -202,3 +202,15 @@ test("pages and scripts come packed, and scripts are kept for ever under a name 
   expect(script.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
   expect((await fetch(`${api.url}/assets/checkout.0000000000000000.js`)).status).toBe(404);
 });
+
+test("our own trouble is told to a buyer in words, and nothing of its cause", async () => {
+  const broken = await startApi();
+  const id = await makePayment(broken, await makeMerchant(broken));
+  await broken.db.schema.alterTable("payment").renameTo("lost").execute();
+  const response = await fetch(`${broken.url}/?pid=${id}`);
+  expect(response.status).toBe(500);
+  expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  const text = await response.text();
+  expect(text).toContain("do not pay again");
+  expect(text).not.toMatch(/relation|postgres|lost"/i);
+});
