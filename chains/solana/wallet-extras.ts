@@ -14,7 +14,7 @@ const MOST_UNITS = 1_400_000n;
 const DEFAULT_UNITS = 200_000n;
 const MICRO = 1_000_000n;
 
-/** The most that one wallet was seen to add (Phantom, August 2026: three before the transfer and one behind it). */
+/** The most that a wallet is known to add; docs/decisions/wallet-guards.md. */
 const MOST_GUARDS = 4;
 /**
  * Lighthouse's instructions 2 to 14 assert something of accounts they only read. 0 and 1 write and close a memory account

@@ -198,7 +198,7 @@ describe("guards of the wallet", () => {
     }
   });
 
-  test("of what phones were seen to send, three before the transfer and one behind the memo, are let through", () => {
+  test("about the payer alone are let through where Phantom puts them: three before the transfer, one behind the memo", () => {
     const [limit, price, ...body] = built();
     if (!limit || !price) throw new Error("no budget");
     const own = [buyer.address, account(buyer.address)] as const;

@@ -134,6 +134,12 @@ describe("a transaction's bytes", () => {
     expect(payment[at]).toBe(parse(payment).accounts.findIndex((one) => one.address.startsWith("Memo")));
     expect(faultOf(changed(payment, at, 40))).toContain("points at an account that is not there");
     expect(faultOf(changed(payment, at, 0))).toContain("points at an account that is not there");
+    // The transfer's last account stands before its ten bytes of data and their length.
+    const authority = at - 12;
+    expect(payment[authority]).toBe(1);
+    const { length } = parse(payment).accounts;
+    expect(faultOf(changed(payment, authority, length))).toContain("points at an account that is not there");
+    expect(faultOf(changed(payment, authority, length - 1))).toBe("none");
   });
 
   test("never make the reader throw, whatever they are, and what is read is what was given", () => {
@@ -168,6 +174,7 @@ describe("a transaction's bytes", () => {
 
 describe("a signature put in its place", () => {
   test("changes nothing else, and the fee payer's is the transaction's name", () => {
+    const before = Uint8Array.from(payment);
     const parsed = parse(payment);
     const signature = relayer.sign(parsed.message);
     const signed = withSignature(parsed, relayer.address, signature);
@@ -176,7 +183,7 @@ describe("a signature put in its place", () => {
     expect(Buffer.from(again.message)).toEqual(Buffer.from(parsed.message));
     expect(Buffer.from(again.signatures[0] ?? [])).toEqual(Buffer.from(signature));
     expect(Buffer.from(again.signatures[1] ?? [])).toEqual(Buffer.from(buyer.sign(parsed.message)));
-    expect(parsed.bytes).toEqual(payment);
+    expect(parsed.bytes).toEqual(before);
   });
 
   test("of somebody who does not sign, or of another length, is a bug", () => {
