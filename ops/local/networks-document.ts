@@ -41,12 +41,13 @@ export type NetworkOptions = {
   change?: Record<string, unknown>;
 };
 
-/** The document ops/networks.ts reads, for local chains. */
+/** The document ops/networks.ts reads, for local chains; those of Solana come described (see describeSolana). */
 export async function networksDocument(
   deployment: string,
   chains: readonly NetworkOptions[],
+  solana: readonly Record<string, unknown>[] = [],
 ): Promise<Record<string, unknown>> {
-  const document = { deployment, chains: await Promise.all(chains.map(describeNetwork)) };
+  const document = { deployment, chains: [...(await Promise.all(chains.map(describeNetwork))), ...solana] };
   parseNetworks(document);
   return document;
 }

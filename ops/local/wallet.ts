@@ -1,6 +1,8 @@
 import type { PrivateKeyAccount, TypedDataDefinition } from "viem";
 import { z } from "zod";
 import type { Caller } from "./seed.ts";
+import type { SolanaKey } from "./solana-client.ts";
+import { signAsWallet } from "./solana-wallet.ts";
 
 /** Who talks to which service. */
 export type Shop = { baseUrl: string; caller: Caller };
@@ -13,16 +15,20 @@ const Status = z.object({
   failureCode: z.string().nullish(),
   info: z.object({ txId: z.string(), optionAmount: amount }).nullish(),
 });
-const Action = z.object({
-  type: z.string(),
+const WalletAction = z.object({
+  type: z.literal("walletRpc"),
   data: z.object({ chain_id: z.string(), method: z.string(), params: z.array(z.unknown()) }),
 });
+const BuildAction = z.object({ type: z.literal("build"), data: z.object({ data: z.string() }) });
+const Action = z.discriminatedUnion("type", [WalletAction, BuildAction]);
 const Options = z.object({
   options: z.array(z.looseObject({ id: z.string(), amount, actions: z.array(Action) })),
 });
 
 export type PaymentStatus = z.infer<typeof Status>;
 export type PayOption = z.infer<typeof Options>["options"][number];
+/** Whose wallet it is: the namespace of its account decides what it can sign. */
+export type Buyer = PrivateKeyAccount | SolanaKey;
 
 /** The merchant asks for money: dollars and cents as minor units. Gives the payment's id. */
 export async function createPayment(
@@ -42,16 +48,33 @@ export async function listOptions(shop: Shop, paymentId: string, accounts: strin
   return Options.parse(await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/options`, { accounts })).options;
 }
 
-/** The wallet executes the actions of an option, in order. Only typed data is signed here. */
-export async function signOption(option: PayOption, buyer: PrivateKeyAccount): Promise<WalletResult[]> {
+/** The wallet executes the actions of an option, in order; those that are built at the last moment it fetches first. */
+export async function signOption(
+  shop: Shop,
+  paymentId: string,
+  option: PayOption,
+  buyer: Buyer,
+): Promise<WalletResult[]> {
   const results: WalletResult[] = [];
-  for (const { data } of option.actions) {
-    const [, typedData] = data.params;
-    if (data.method !== "eth_signTypedData_v4" || typeof typedData !== "string")
-      throw new Error(`this wallet cannot do ${data.method}`);
-    results.push({ type: "walletRpc", data: [await buyer.signTypedData(asTypedData(typedData))] });
+  for (const action of option.actions) {
+    const ready = action.type === "build" ? await fetchActions(shop, paymentId, option.id, action.data.data) : [action];
+    for (const { data } of ready) results.push({ type: "walletRpc", data: [await execute(data, buyer)] });
   }
   return results;
+}
+
+async function fetchActions(shop: Shop, paymentId: string, optionId: string, data: string) {
+  const answer = await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/fetch`, { optionId, data });
+  return z.object({ actions: z.array(WalletAction) }).parse(answer).actions;
+}
+
+/** This wallet signs typed data and transactions of Solana, and sends nothing itself. */
+async function execute({ method, params }: z.infer<typeof WalletAction>["data"], buyer: Buyer): Promise<string> {
+  if (method === "eth_signTypedData_v4" && "signTypedData" in buyer)
+    return await buyer.signTypedData(asTypedData(z.string().parse(params[1])));
+  if (method === "solana_signTransaction" && "secretKey" in buyer)
+    return signAsWallet(z.object({ transaction: z.string() }).parse(params[0]).transaction, buyer);
+  throw new Error(`this wallet cannot do ${method}`);
 }
 
 export type WalletResult = { type: "walletRpc"; data: string[] };
@@ -82,15 +105,13 @@ export async function waitFinal(shop: Shop, paymentId: string, withinMs: number)
 }
 
 /** All of a buyer's moves: options, signature, confirm. Gives the status that confirm answered. */
-export async function pay(
-  shop: Shop,
-  paymentId: string,
-  buyer: PrivateKeyAccount,
-  chain: string,
-): Promise<PaymentStatus> {
+export async function pay(shop: Shop, paymentId: string, buyer: Buyer, chain: string): Promise<PaymentStatus> {
   const [option] = await listOptions(shop, paymentId, [`${chain}:${buyer.address}`]);
   if (option === undefined) throw new Error("the service offers no way to pay");
-  return await confirm(shop, paymentId, { optionId: option.id, results: await signOption(option, buyer) });
+  return await confirm(shop, paymentId, {
+    optionId: option.id,
+    results: await signOption(shop, paymentId, option, buyer),
+  });
 }
 
 /** The wallet's owner does not want to pay. */

@@ -23,7 +23,7 @@ export async function preparePayments(stack: StackFile, count: number): Promise<
     const paymentId = await createPayment(shop, { referenceId: `bench-${index}`, cents: CENTS, expiresAt });
     const [option] = await listOptions(shop, paymentId, [`${stack.evm.chain}:${account.address}`]);
     if (!option) throw new Error(`payment ${paymentId} has no option for ${account.address}`);
-    return { paymentId, optionId: option.id, results: await signOption(option, account) };
+    return { paymentId, optionId: option.id, results: await signOption(shop, paymentId, option, account) };
   });
 }
 

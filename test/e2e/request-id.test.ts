@@ -14,7 +14,7 @@ test("a request's id is on its own lines and on those of the jobs it caused, and
       const id = await createPayment(fleet.shop, { referenceId: `order-${index}`, cents: "100" });
       const [option] = await listOptions(fleet.shop, id, [`${chain.id}:${buyer.address}`]);
       if (!option) throw new Error("no option");
-      return { id, body: { optionId: option.id, results: await signOption(option, buyer) } };
+      return { id, body: { optionId: option.id, results: await signOption(fleet.shop, id, option, buyer) } };
     }),
   );
   // All at once, so that they share jobs and are judged in one batch: each still has a line of its own.

@@ -81,7 +81,7 @@ async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void>
   const buyer = payers.buyerOf(plan);
   const option = await findOption(work, asked, `${stage.chain.id}:${buyer.address}`);
   if (option === undefined) return await pollToEnd(work, asked);
-  const results = await signOption(option, buyer);
+  const results = await insist(work, asked.mode, (shop) => signOption(shop, asked.paymentId, option, buyer));
   if (plan.kind === "late")
     await pause(Math.max(0, deadline - Date.now() + random.between(-800, 300)), undefined, { signal });
   makeTrouble(work, plan, { option, results, buyer });

@@ -116,7 +116,9 @@ async function serveWishes(stage: Stage, wishes: Map<string, Wish>, signal: Abor
 }
 
 function encodeRelay(option: PayOption, signature: Hex): Hex {
-  const [, typedData] = option.actions[0]?.data.params ?? [];
+  const [action] = option.actions;
+  if (action?.type !== "walletRpc") throw new Error("there is nothing that anybody could submit");
+  const [, typedData] = action.data.params;
   const { message } = JSON.parse(String(typedData)) as { message: Record<string, string> };
   const { from, to, value, validAfter, validBefore, nonce } = message as Record<string, Hex>;
   const { r, s, v = 27n } = parseSignature(signature);

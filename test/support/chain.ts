@@ -8,9 +8,11 @@ import { type ChainClient, openChain } from "../../ops/local/chain-client.ts";
 import { type ChainKeys, networksDocument, newChainKeys, newKey } from "../../ops/local/networks-document.ts";
 import { makeScratch } from "../../ops/local/scratch.ts";
 import type { Service } from "../../ops/local/service.ts";
+import { describeSolana, type SolanaChainKeys } from "../../ops/local/solana-network.ts";
 import * as usdc from "../../ops/local/usdc.ts";
 import { type Networks, parseNetworks } from "../../ops/networks.ts";
 import { atEnd } from "./at-end.ts";
+import type { TestSolana } from "./solana.ts";
 
 export type TestChain = {
   url: string;
@@ -106,6 +108,8 @@ export type NetworksOptions = {
   change?: Record<string, unknown>;
   /** Further chains of the deployment, each started with a `chainId` of its own. */
   also?: readonly (Pick<NetworksOptions, "rpcUrls" | "change"> & { chain: TestChain })[];
+  /** A Solana beside the EVM chains, or instead of them, with the treasury and the lanes of `makeSolanaKeys`. */
+  solana?: Pick<NetworksOptions, "rpcUrls" | "change"> & { chain: TestSolana; keys: SolanaChainKeys };
 };
 
 /** The networks document for this chain, parsed. */
@@ -114,7 +118,7 @@ export async function networksFor(chain: TestChain, options: NetworksOptions = {
 }
 
 /** The same as a file, for NETWORKS_FILE. */
-export async function networksFileFor(chain: TestChain, options: NetworksOptions = {}): Promise<string> {
+export async function networksFileFor(chain: TestChain | undefined, options: NetworksOptions = {}): Promise<string> {
   const folder = await makeScratch("networks");
   atEnd(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, "networks.json");
@@ -122,15 +126,23 @@ export async function networksFileFor(chain: TestChain, options: NetworksOptions
   return file;
 }
 
-function describe(chain: TestChain, { rpcUrls, deployment = "test", change, also = [] }: NetworksOptions) {
-  const chains = [{ chain, rpcUrls, change }, ...also].map(({ chain, rpcUrls = [chain.url], change = {} }) => ({
+function describe(chain: TestChain | undefined, options: NetworksOptions) {
+  const { rpcUrls, deployment = "test", change, also = [], solana } = options;
+  const all = [...(chain ? [{ chain, rpcUrls, change }] : []), ...also];
+  const chains = all.map(({ chain, rpcUrls = [chain.url], change = {} }) => ({
     ...{ chain: chain.client, contracts: chain.contracts, keys: chain.keys },
     ...{ rpcUrls, change },
   }));
-  return networksDocument(deployment, chains);
+  return networksDocument(deployment, chains, solana ? [describeTestSolana(solana)] : []);
+}
+
+function describeTestSolana({ chain, keys, rpcUrls = [chain.url], change = {} }: Required<NetworksOptions>["solana"]) {
+  const { id, mint, slotMs } = chain;
+  return describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs, change });
 }
 
 /** The variables that hold the keys of all these chains. */
-export function keysOf(chain: TestChain, { also = [] }: NetworksOptions): Record<string, string> {
-  return Object.assign({}, ...[chain, ...also.map(({ chain }) => chain)].map(({ keys }) => keys.env));
+export function keysOf(chain: TestChain | undefined, { also = [], solana }: NetworksOptions): Record<string, string> {
+  const all = [...(chain ? [chain] : []), ...also.map(({ chain }) => chain), ...(solana ? [solana] : [])];
+  return Object.assign({}, ...all.map(({ keys }) => keys.env));
 }

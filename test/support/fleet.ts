@@ -1,6 +1,7 @@
 import type { Address } from "viem";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { seedAccount } from "../../ops/local/seed.ts";
+import { newSolanaKey } from "../../ops/local/solana-client.ts";
 import { type Shop, watchAnswers } from "../../ops/local/wallet.ts";
 import { keysOf, type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
 import { checkAnswer } from "./contract.ts";
@@ -13,7 +14,8 @@ import { type RedisPlace, redisPrefix } from "./redis.ts";
 watchAnswers(checkAnswer);
 
 export type FleetOptions = NetworksOptions & {
-  chain: TestChain;
+  /** Its first EVM chain; none when `solana` is all it serves. */
+  chain?: TestChain;
   apis?: number;
   workers?: number;
   /** A database of the shared server when unset; a private Postgres's for chaos tests. */
@@ -29,8 +31,9 @@ export type Fleet = {
   /** A merchant of live mode at the first api, for the moves of ops/local/wallet.ts; and one of test mode. */
   shop: Shop;
   testShop: Shop;
-  /** The merchant's own account, on every chain. */
+  /** The merchant's own account, on every EVM chain; and its owner on Solana. */
   destination: Address;
+  solanaDestination: string;
   apis: SpawnedProcess[];
   workers: SpawnedProcess[];
   databaseUrl: string;
@@ -39,7 +42,7 @@ export type Fleet = {
   addWorker(env?: Record<string, string>): Promise<SpawnedProcess>;
 };
 
-/** Real api and worker processes on a database, a Redis prefix and a chain of this file's own. */
+/** Real api and worker processes on a database, a Redis prefix and chains of this file's own. */
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const redis = options.redis ?? redisPrefix();
@@ -72,11 +75,18 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const addApi = (more: Record<string, string> = {}) => add("api", apis, more);
   const addWorker = (more: Record<string, string> = {}) => add("worker", workers, more);
   const destination = newKey().address;
-  const chains = [options.chain, ...(options.also ?? []).map(({ chain }) => chain)];
-  const settlements = chains.map(({ id, asset }) => ({ asset, destination: `${id}:${destination}` }));
+  const solanaDestination = newSolanaKey().address;
+  const evm = [...(options.chain ? [options.chain] : []), ...(options.also ?? []).map(({ chain }) => chain)];
+  const settlements = [
+    ...evm.map(({ id, asset }) => ({ asset, destination: `${id}:${destination}` })),
+    ...[options.solana?.chain ?? []]
+      .flat()
+      .map(({ id, asset }) => ({ asset, destination: `${id}:${solanaDestination}` })),
+  ];
   const seeded = await seedAccount(databaseUrl, ...settlements);
   const baseUrl = apis[0]?.url ?? "";
   const shop = { baseUrl, caller: seeded.live };
   const testShop = { baseUrl, caller: seeded.test };
-  return { baseUrl, shop, testShop, destination, apis, workers, databaseUrl, redis, addApi, addWorker };
+  const place = { databaseUrl, redis };
+  return { baseUrl, shop, testShop, destination, solanaDestination, apis, workers, ...place, addApi, addWorker };
 }

@@ -1,10 +1,8 @@
-import { base58 } from "@scure/base";
 import { getSolanaChain } from "../../chains/open.ts";
-import { openKeypair } from "../../chains/solana/keys.ts";
-import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import type { Mode } from "../../db/tables.ts";
-import { fundSol, newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
-import { describeSolana, newSolanaKeys } from "../../ops/local/solana-network.ts";
+import { newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
+import { describeSolana } from "../../ops/local/solana-network.ts";
+import { signAsWallet } from "../../ops/local/solana-wallet.ts";
 import type { Mint } from "../../ops/local/spl.ts";
 import { parseNetworks } from "../../ops/networks.ts";
 import { createAccount } from "../../payments/accounts.ts";
@@ -23,7 +21,7 @@ import { submitReady } from "../../transfers/solana/submit.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
 import { type DepsOptions, makeDepsFor } from "./deps.ts";
-import type { TestSolana } from "./solana.ts";
+import { makeSolanaKeys, type TestSolana } from "./solana.ts";
 import { good } from "./till.ts";
 
 export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
@@ -36,24 +34,11 @@ export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
   change?: Record<string, unknown>;
 };
 
-/** Signs a transaction as a wallet does: its own signature, and the fee payer's place as it is. */
-export function signAsWallet(transaction: string, buyer: SolanaKey): string {
-  const parsed = parseTransaction(Buffer.from(transaction, "base64"));
-  if ("fault" in parsed) throw new Error(parsed.fault);
-  const signature = openKeypair(base58.decode(buyer.secretKey)).sign(parsed.message);
-  return Buffer.from(withSignature(parsed, buyer.address, signature)).toString("base64");
-}
-
 /** The same as `makeTill`, on a Solana. */
 export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOptions = {}) {
-  const { id, client } = solana;
+  const { id } = solana;
   const mode = options.mode ?? "live";
-  const keys = newSolanaKeys(options.lanes);
-  await fundSol(
-    client,
-    keys.lanes.map(({ address }) => address),
-    10_000_000_000n,
-  );
+  const keys = await makeSolanaKeys(solana, options.lanes);
   const mints = [solana.mint, ...(options.mints ?? [])];
   const { rpcUrls = [solana.url], change = {} } = options;
   const network = describeSolana({ id, mints, keys, rpcUrls, slotMs: 100, change: { nonceAccounts: 3, ...change } });

@@ -1,6 +1,7 @@
 import type { Service } from "../../ops/local/service.ts";
 import { openKnobs, type SolanaKnobs, startSolana } from "../../ops/local/solana.ts";
-import { newSolanaKey, openSolana, type SolanaClient, type SolanaKey } from "../../ops/local/solana-client.ts";
+import { fundSol, newSolanaKey, openSolana, type SolanaClient, type SolanaKey } from "../../ops/local/solana-client.ts";
+import { newSolanaKeys, type SolanaChainKeys } from "../../ops/local/solana-network.ts";
 import * as spl from "../../ops/local/spl.ts";
 import { atEnd } from "./at-end.ts";
 
@@ -13,6 +14,8 @@ export type TestSolana = {
   client: SolanaClient;
   /** The token payments are made in: 6 decimals, Token. */
   mint: spl.Mint;
+  /** Milliseconds between slots. */
+  slotMs: number;
   /** Time and faults. They need the local Solana: under SOLANA_RPC_URL each of them says so. */
   knobs: SolanaKnobs;
   service: Service;
@@ -33,13 +36,22 @@ export type TestSolanaOptions = {
 
 /** A Solana of one's own (a process each) with a mint. */
 export async function startTestSolana({ mint: kind, ...options }: TestSolanaOptions = {}): Promise<TestSolana> {
-  const service = await startSolana({ slotMs: 50, finalAfter: 4, ...options });
+  const { slotMs = 50 } = options;
+  const service = await startSolana({ finalAfter: 4, ...options, slotMs });
   atEnd(() => service.close());
   const client = await openSolana(service.url);
   const id = `solana:${(await client.connection.getGenesisHash()).slice(0, 32)}`;
   const mint = await spl.makeMint(client, kind);
   const asset = `${id}/token:${mint.address}`;
-  return { url: service.url, id, asset, client, mint, knobs: openKnobs(service.url), service };
+  return { url: service.url, id, asset, client, mint, slotMs, knobs: openKnobs(service.url), service };
+}
+
+/** A treasury and so many relayers with 10 SOL each. */
+export async function makeSolanaKeys({ client }: TestSolana, lanes = 1): Promise<SolanaChainKeys> {
+  const keys = newSolanaKeys(lanes);
+  const relayers = keys.lanes.map(({ address }) => address);
+  await fundSol(client, relayers, 10_000_000_000n);
+  return keys;
 }
 
 /** A buyer with so many tokens (1000 when unset, in the smallest unit) and no SOL. */

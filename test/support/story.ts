@@ -1,6 +1,5 @@
-import type { PrivateKeyAccount } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
 import {
+  type Buyer,
   confirm,
   createPayment,
   listOptions,
@@ -11,7 +10,6 @@ import {
   type WalletResult,
   waitFinal,
 } from "../../ops/local/wallet.ts";
-import type { TestChain } from "./chain.ts";
 
 /** A payment that only lacks its confirm. */
 export type Signed = { paymentId: string; optionId: string; results: WalletResult[] };
@@ -19,8 +17,8 @@ export type Signed = { paymentId: string; optionId: string; results: WalletResul
 /** Creates a payment of so many cents and signs the buyer's option, without confirming. */
 export async function signPayment(
   shop: Shop,
-  chain: TestChain,
-  buyer: PrivateKeyAccount,
+  chain: { id: string },
+  buyer: Buyer,
   args: { cents?: string; referenceId?: string } = {},
 ): Promise<Signed> {
   // Longer than the default, so that a test on a slow machine never expires what it means to pay.
@@ -32,24 +30,22 @@ export async function signPayment(
   });
   const [option] = await listOptions(shop, paymentId, [`${chain.id}:${buyer.address}`]);
   if (!option) throw new Error(`payment ${paymentId} offers nothing to ${buyer.address}`);
-  return { paymentId, optionId: option.id, results: await signOption(option, buyer) };
+  return { paymentId, optionId: option.id, results: await signOption(shop, paymentId, option, buyer) };
 }
 
 /** Many of them, from many buyers in turn. */
 export async function signPayments(
   shop: Shop,
-  chain: TestChain,
-  buyers: readonly PrivateKeyAccount[],
+  chain: { id: string },
+  buyers: readonly Buyer[],
   count: number,
 ): Promise<Signed[]> {
-  return runAtOnce(
-    Array.from({ length: count }, (_, index) => index),
-    8,
-    (index) =>
-      signPayment(shop, chain, buyers[index % buyers.length] ?? privateKeyToAccount("0x01"), {
-        referenceId: `order-${index}`,
-      }),
-  );
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  return runAtOnce(indexes, 8, (index) => {
+    const buyer = buyers[index % buyers.length];
+    if (!buyer) throw new Error("there are no buyers");
+    return signPayment(shop, chain, buyer, { referenceId: `order-${index}` });
+  });
 }
 
 /** Confirms like a wallet that is told nothing: again and again until it is answered, then polls until the end. */
