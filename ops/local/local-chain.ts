@@ -3,7 +3,15 @@ import { join } from "node:path";
 import { startAnvil } from "./anvil.ts";
 import { type ChainClient, openChain } from "./chain-client.ts";
 import { setUpContracts } from "./contracts.ts";
-import { type ChainKeys, type KeyPair, networksDocument, newChainKeys, newKey } from "./networks-document.ts";
+import type { LocalSolana } from "./local-solana.ts";
+import {
+  type ChainKeys,
+  type KeyPair,
+  type NetworkOptions,
+  networksDocument,
+  newChainKeys,
+  newKey,
+} from "./networks-document.ts";
 import type { Say, Service } from "./service.ts";
 import type { StackSettings } from "./settings.ts";
 import { type Contracts, fundGas, mintUsdc } from "./usdc.ts";
@@ -19,7 +27,8 @@ export type LocalChain = {
   buyers: KeyPair[];
   /** The merchant's own account. */
   destination: `0x${string}`;
-  networksFile: string;
+  /** Its entry of the networks document. */
+  network: NetworkOptions;
 };
 
 /** A million dollars each: a bench must not run dry. */
@@ -28,7 +37,7 @@ const buyerUsdc = 1_000_000_000_000n;
 /** Gas of one batch: a hundred transfers, and far below what Anvil lets into a block. */
 const BATCH_GAS = 15_000_000;
 
-/** Gives Anvil the contracts, funded relayers and buyers, and writes the networks file that describes it. */
+/** Gives Anvil the contracts, funded relayers and buyers. */
 export async function setUpChain(anvil: Service, settings: StackSettings, say: Say): Promise<LocalChain> {
   const client = openChain(anvil.url);
   say(process.env.ANVIL_FORK_URL ? "taking the forked network's USDC and Multicall3" : "deploying USDC and Multicall3");
@@ -44,7 +53,7 @@ export async function setUpChain(anvil: Service, settings: StackSettings, say: S
   // Buyers pay no gas; the first two hold some for what needs it.
   await fundGas(client, addresses.slice(0, 2), "10");
   await mintUsdc(client, contracts.token, addresses, buyerUsdc);
-  const networksFile = await writeNetworks(client, contracts, keys, anvil.url, settings);
+  const network = describeChain(client, contracts, keys, anvil.url, settings);
   // Only now: with a block every few seconds the steps above would take minutes.
   if (settings.ANVIL_BLOCK_TIME !== undefined) {
     await client.setAutomine(false);
@@ -53,19 +62,27 @@ export async function setUpChain(anvil: Service, settings: StackSettings, say: S
   const id = `eip155:${await client.getChainId()}`;
   const asset = `${id}/erc20:${contracts.token.toLowerCase()}`;
   const destination = newKey().address;
-  return { anvil, client, contracts, keys, id, asset, buyers, destination, networksFile };
+  return { anvil, client, contracts, keys, id, asset, buyers, destination, network };
 }
 
-async function writeNetworks(
+function describeChain(
   chain: ChainClient,
   contracts: Contracts,
   keys: ChainKeys,
   url: string,
-  { ANVIL_BLOCK_TIME, STACK_DIR }: StackSettings,
-): Promise<string> {
+  { ANVIL_BLOCK_TIME }: StackSettings,
+): NetworkOptions {
   const blockMs = (ANVIL_BLOCK_TIME ?? 1) * 1_000;
-  const network = { chain, contracts, keys, rpcUrls: [url], blockMs, change: { batchGas: BATCH_GAS } };
-  const document = await networksDocument("local", [network]);
+  return { chain, contracts, keys, rpcUrls: [url], blockMs, change: { batchGas: BATCH_GAS } };
+}
+
+/** Writes the networks file that describes the stack's chains. */
+export async function writeNetworks(
+  chain: LocalChain,
+  solana: LocalSolana,
+  { STACK_DIR }: StackSettings,
+): Promise<string> {
+  const document = await networksDocument("local", [chain.network], [solana.network]);
   await mkdir(STACK_DIR, { recursive: true });
   const file = join(STACK_DIR, "networks.json");
   await writeFile(file, `${JSON.stringify(document, null, 2)}\n`);

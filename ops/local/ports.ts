@@ -13,6 +13,14 @@ export async function freePort(): Promise<number> {
   throw new Error("no free port could be found between 15000 and 32000");
 }
 
+/** The same for two that follow one another; gives the first. */
+export async function freePair(): Promise<number> {
+  for (;;) {
+    const port = await freePort();
+    if (await isFree(port + 1)) return port;
+  }
+}
+
 /** True when nobody listens there. */
 export function isFree(port: number): Promise<boolean> {
   return listen(port).then(

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ConfigError, describeIssues } from "../config.ts";
-import { freePort, isFree } from "./ports.ts";
+import { freePair, freePort, isFree } from "./ports.ts";
 
 const port = z.coerce.number().int().min(1).max(65_535);
 
@@ -12,6 +12,10 @@ const Settings = z.object({
   /** The api's; the workers' and bull-board's follow one by one. */
   METRICS_PORT: port.default(9464),
   ANVIL_PORT: port.default(8545),
+  /** WebSockets are one above. */
+  SOLANA_PORT: port.default(8899),
+  /** Milliseconds between the local Solana's slots. */
+  SOLANA_SLOT_MS: z.coerce.number().int().min(10).default(400),
   WORKERS: z.coerce.number().int().min(0).max(32).default(2),
   LANES: z.coerce.number().int().min(1).max(16).default(2),
   BUYERS: z.coerce.number().int().min(20).max(10_000).default(20),
@@ -36,7 +40,8 @@ export function readSettings(env: NodeJS.ProcessEnv): StackSettings {
 /** The same stack on ports of its own, so that it can run beside another one. */
 export async function withFreePorts(settings: StackSettings): Promise<StackSettings> {
   const [api, admin, anvil] = [await freePort(), await freePort(), await freePort()];
-  return { ...settings, PORT: api, ADMIN_PORT: admin, ANVIL_PORT: anvil, METRICS_PORT: await freeRange(settings) };
+  const own = { PORT: api, ADMIN_PORT: admin, ANVIL_PORT: anvil, SOLANA_PORT: await freePair() };
+  return { ...settings, ...own, METRICS_PORT: await freeRange(settings) };
 }
 
 /** Metrics ports follow one another: looks for a place where they all are free. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "./child.ts";
-import { freePort, isFree } from "./ports.ts";
+import { freePair } from "./ports.ts";
 import { givenService, type Say, type Service } from "./service.ts";
 import { waitUntil } from "./wait.ts";
 
@@ -53,13 +53,6 @@ export async function startSolana({ say, ...options }: SolanaOptions = {}): Prom
 async function answers(url: string, child: Child): Promise<boolean> {
   if (child.isGone()) throw new Error(`Solana left at once: ${child.tail()}`);
   return (await callSolana(url, "getHealth")) === "ok";
-}
-
-async function freePair(): Promise<number> {
-  for (;;) {
-    const port = await freePort();
-    if (await isFree(port + 1)) return port;
-  }
 }
 
 /** One call of JSON-RPC; an error answer is thrown with its code. */

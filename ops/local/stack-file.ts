@@ -27,6 +27,16 @@ const StackFile = z.object({
     destination: z.string(),
     buyers: z.array(z.object({ address: hex, privateKey: hex })),
   }),
+  solana: z.object({
+    chain: z.string(),
+    rpcUrl: url,
+    asset: z.string(),
+    mint: z.string(),
+    treasury: z.string(),
+    destination: z.string(),
+    /** The secret is base58 of 64 bytes, as wallets export it. */
+    buyers: z.array(z.object({ address: z.string(), secretKey: z.string() })),
+  }),
   /** Process ids; a service that runs elsewhere (a container, a given URL) has none. */
   processes: z.object({
     supervisor: pid,
@@ -35,6 +45,7 @@ const StackFile = z.object({
     postgres: pid.optional(),
     redis: pid.optional(),
     anvil: pid.optional(),
+    solana: pid.optional(),
   }),
 });
 

@@ -3,7 +3,8 @@ import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { migrateDatabase } from "../../db/migrate.ts";
-import { type LocalChain, setUpChain, startStackAnvil } from "./local-chain.ts";
+import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
+import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
 import { makeOwnDatabase } from "./own-database.ts";
 import { requireFreePort } from "./ports.ts";
 import { startPostgres } from "./postgres.ts";
@@ -19,6 +20,7 @@ export type Stack = {
   /** What stack.json says now. */
   file(): StackFile;
   chain: LocalChain;
+  solana: LocalSolana;
   adminLogin: { user: string; password: string };
   /** Stops everything in reverse order, each part within a bound. Never rejects; safe to call twice. */
   stop(): Promise<void>;
@@ -64,6 +66,8 @@ async function checkPorts(settings: StackSettings): Promise<void> {
   await requireFreePort(settings.PORT, "the api", "PORT");
   await requireFreePort(settings.ADMIN_PORT, "bull-board", "ADMIN_PORT");
   await requireFreePort(settings.ANVIL_PORT, "Anvil", "ANVIL_PORT");
+  await requireFreePort(settings.SOLANA_PORT, "Solana", "SOLANA_PORT");
+  await requireFreePort(settings.SOLANA_PORT + 1, "Solana's WebSockets", "SOLANA_PORT");
   for (const port of metricsPorts(settings)) await requireFreePort(port, "metrics", "METRICS_PORT");
 }
 
@@ -87,20 +91,35 @@ async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): P
   const postgres = await keep("Postgres", process.env.DATABASE_URL ? makeOwnDatabase(server) : Promise.resolve(server));
   const redis = await keep("Redis", startRedis({ dir, appendOnly: true, say }));
   const anvil = await keep("Anvil", startStackAnvil(settings, say));
+  const solanaService = await keep("Solana", startStackSolana(settings, say));
   const chain = await setUpChain(anvil, settings, say);
+  const solana = await setUpSolana(solanaService, settings, say);
+  const networksFile = await writeNetworks(chain, solana, settings);
   say("migrating the database");
   await migrateDatabase(postgres.url);
   say("making an account, merchants and keys");
-  const destination = `${chain.id}:${chain.destination}`;
-  const seeded = await seedAccount(postgres.url, { asset: chain.asset, destination });
+  const settlements = [chain, solana].map(({ asset, id, destination }) => ({
+    asset,
+    destination: `${id}:${destination}`,
+  }));
+  const seeded = await seedAccount(postgres.url, ...settlements);
 
   const adminLogin = {
     user: settings.ADMIN_USER,
     password: settings.ADMIN_PASSWORD ?? randomBytes(12).toString("base64url"),
   };
-  const processes = await describeProcesses({ settings, dir, postgres, redis, chain, adminLogin });
+  const keys = { ...chain.keys.env, ...solana.keys.env };
+  const processes = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, adminLogin });
   let supervisor: Supervisor | undefined;
-  const file = () => stackFile({ settings, services: { postgres, redis, anvil }, chain, seeded, supervisor });
+  const file = () =>
+    stackFile({
+      settings,
+      services: { postgres, redis, anvil, solana: solanaService },
+      chain,
+      solana,
+      seeded,
+      supervisor,
+    });
   opened.push({ name: "stack.json", close: () => removeStackFile(dir) });
   say(`starting the api, ${settings.WORKERS} workers and bull-board`);
   const onDeath = (role: Role, how: string) =>
@@ -110,7 +129,7 @@ async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): P
   const running = supervisor;
   opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
   await writeStackFile(dir, file());
-  return { file, chain, adminLogin, stop };
+  return { file, chain, solana, adminLogin, stop };
 }
 
 /** Last opened, first closed. One that does not close must not keep the others open. */
@@ -129,7 +148,9 @@ type Parts = {
   dir: string;
   postgres: Service;
   redis: Service;
-  chain: LocalChain;
+  networksFile: string;
+  /** Variables that hold the keys. */
+  keys: Record<string, string>;
   adminLogin: { user: string; password: string };
 };
 
@@ -139,7 +160,8 @@ async function describeProcesses({
   dir,
   postgres,
   redis,
-  chain,
+  networksFile,
+  keys,
   adminLogin,
 }: Parts): Promise<ProcessOptions[]> {
   const { PORT, ADMIN_PORT, WORKERS, LOG_LEVEL } = settings;
@@ -153,7 +175,7 @@ async function describeProcesses({
   const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
   const outward = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
   await writeEnvironment(dir, { DATABASE_URL: postgres.url, ...outward });
-  const common = { ...services, ...outward, LOG_LEVEL, NETWORKS_FILE: chain.networksFile };
+  const common = { ...services, ...outward, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;
   const logTo = (name: string) => {
@@ -164,7 +186,7 @@ async function describeProcesses({
   // Everybody is 127.0.0.1 here, and benches ask as much as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
-  const worker = { ...common, ...publicUrl, ...chain.keys.env, DRAIN_MS: String(drainMs) };
+  const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
   const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
   return [
     {
@@ -183,13 +205,14 @@ async function describeProcesses({
 
 type Facts = {
   settings: StackSettings;
-  services: { postgres: Service; redis: Service; anvil: Service };
+  services: { postgres: Service; redis: Service; anvil: Service; solana: Service };
   chain: LocalChain;
+  solana: LocalSolana;
   seeded: Seeded;
   supervisor: Supervisor | undefined;
 };
 
-function stackFile({ settings, services, chain, seeded, supervisor }: Facts): StackFile {
+function stackFile({ settings, services, chain, solana, seeded, supervisor }: Facts): StackFile {
   const { postgres, redis, anvil } = services;
   return {
     baseUrl: `http://127.0.0.1:${settings.PORT}`,
@@ -208,6 +231,15 @@ function stackFile({ settings, services, chain, seeded, supervisor }: Facts): St
       destination: `${chain.id}:${chain.destination}`,
       buyers: chain.buyers,
     },
+    solana: {
+      chain: solana.id,
+      rpcUrl: services.solana.url,
+      asset: solana.asset,
+      mint: solana.mint.address,
+      treasury: solana.keys.treasury.address,
+      destination: `${solana.id}:${solana.destination}`,
+      buyers: solana.buyers,
+    },
     processes: {
       supervisor: process.pid,
       api: supervisor?.pids("api") ?? [],
@@ -215,6 +247,7 @@ function stackFile({ settings, services, chain, seeded, supervisor }: Facts): St
       postgres: postgres.pid(),
       redis: redis.pid(),
       anvil: anvil.pid(),
+      solana: services.solana.pid(),
     },
   };
 }

@@ -1,6 +1,17 @@
+import { createTransferCheckedInstruction } from "@solana/spl-token";
+import { PublicKey, TransactionInstruction } from "@solana/web3.js";
+import { MEMO_PROGRAM } from "../../chains/solana/payment.ts";
 import type { Service } from "../../ops/local/service.ts";
 import { openKnobs, type SolanaKnobs, startSolana } from "../../ops/local/solana.ts";
-import { fundSol, newSolanaKey, openSolana, type SolanaClient, type SolanaKey } from "../../ops/local/solana-client.ts";
+import {
+  fundSol,
+  keypairOf,
+  newSolanaKey,
+  openSolana,
+  type SolanaClient,
+  type SolanaKey,
+  sendAll,
+} from "../../ops/local/solana-client.ts";
 import { newSolanaKeys, type SolanaChainKeys } from "../../ops/local/solana-network.ts";
 import * as spl from "../../ops/local/spl.ts";
 import { atEnd } from "./at-end.ts";
@@ -76,4 +87,33 @@ export async function fundSolanaBuyers(
 /** Tokens in an owner's own account, in the smallest unit; 0 without an account. */
 export function tokenBalance({ client, mint }: TestSolana, owner: string, other: spl.Mint = mint): Promise<bigint> {
   return spl.tokenBalance(client, other, owner);
+}
+
+/** A holder's own transfer, at the operator's expense, with a memo if one is given. */
+export async function sendTokens(
+  { client, mint }: TestSolana,
+  args: { from: SolanaKey; to: string; amount: bigint; memo?: string },
+): Promise<string> {
+  const { from, to, amount, memo } = args;
+  const [source, destination] = [from.address, to].map((owner) => new PublicKey(spl.tokenAccountOf(mint, owner)));
+  const owner = keypairOf(from);
+  if (!source || !destination) throw new Error("a transfer has two ends");
+  const transfer = createTransferCheckedInstruction(
+    source,
+    new PublicKey(mint.address),
+    destination,
+    owner.publicKey,
+    amount,
+    mint.decimals,
+    [],
+    new PublicKey(mint.program),
+  );
+  const note = new TransactionInstruction({
+    programId: new PublicKey(MEMO_PROGRAM),
+    keys: [],
+    data: Buffer.from(memo ?? ""),
+  });
+  const instructions = memo === undefined ? [transfer] : [transfer, note];
+  const [signature = ""] = await sendAll(client, [{ instructions, signers: [owner] }]);
+  return signature;
 }

@@ -9,6 +9,7 @@ import type { TransferDeps } from "../deps.ts";
 import { WATCH_LEASE_MS } from "../lease.ts";
 import type { Books, Watched } from "../watch.ts";
 import { endDead } from "./dead.ts";
+import { scanTreasury } from "./scan.ts";
 import { type Followed, followStatuses, isConfirmed, readFollowed } from "./statuses.ts";
 import { offerAll } from "./store.ts";
 
@@ -94,6 +95,7 @@ async function lookAround(
 ): Promise<void> {
   const final = await readFinal(chain);
   await endDead(deps, chain, { followed, height: final.height, book: books.ended });
+  await scanTreasury(deps, chain, books.bound);
   await confirmRest(deps, chain, { followed, slot: final.slot, books });
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
   if (final.slot <= cursor.finalNumber) return;

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
+import { listBalances } from "../../../db/balances.ts";
 import { beginRefunds } from "../../../payments/begin-refunds.ts";
 import { type ReconcileLine, reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
-import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../support/solana.ts";
+import { fundSolanaBuyer, sendTokens, startTestSolana, tokenBalance } from "../../support/solana.ts";
 import { makeSolanaTill } from "../../support/solana-till.ts";
 import { good } from "../../support/till.ts";
 
@@ -43,4 +44,26 @@ test("books and chain agree after a payment, its payout, fees and rent, and a re
   expect(lines?.filter(({ difference }) => difference !== 0n)).toEqual([]);
   expect(lines?.map(({ account }) => account)).toContain("treasury");
   expect(lines?.some(({ account, booked }) => account.startsWith("lane:") && booked > 0n)).toBe(true);
+});
+
+test("money that nobody asked for is found in the treasury's history and booked as an exception", async () => {
+  const stranger = await fundSolanaBuyer(solana);
+  await sendTokens(solana, { from: stranger, to: till.keys.treasury.address, amount: 7_000n });
+  const exceptions = async () =>
+    (await listBalances(till.db, { account: "exceptions", asset: solana.asset }))[0]?.amount ?? 0n;
+  await till.watchUntil(async () => (await exceptions()) === -7_000n);
+});
+
+test("money that names a payment which waits, and pays it exactly, pays it", async () => {
+  const buyer = await fundSolanaBuyer(solana);
+  const paymentId = await till.create();
+  const [option] = await till.offer(paymentId, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  const { authorization_nonce: memo } = await till.db
+    .selectFrom("payment_option")
+    .select("authorization_nonce")
+    .where("id", "=", option.id)
+    .executeTakeFirstOrThrow();
+  await sendTokens(solana, { from: buyer, to: till.keys.treasury.address, amount: 1_000_000n, memo });
+  await till.watchUntilState(paymentId, "succeeded");
 });

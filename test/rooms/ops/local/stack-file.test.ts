@@ -25,6 +25,15 @@ const content: StackFile = {
     destination: "eip155:31337:0x04",
     buyers: [],
   },
+  solana: {
+    chain: "solana:11111111111111111111111111111111",
+    rpcUrl: "http://127.0.0.1:8899",
+    asset: "solana:11111111111111111111111111111111/token:22",
+    mint: "22",
+    treasury: "33",
+    destination: "solana:11111111111111111111111111111111:44",
+    buyers: [],
+  },
   processes: { supervisor: process.pid, api: [], workers: [] },
 };
 
