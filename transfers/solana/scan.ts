@@ -32,7 +32,7 @@ async function scanAccount(
   const seen: SeenTransfer[] = [];
   for (const one of landed.filter(({ signature }) => !own.has(signature)))
     seen.push(...(await readSeen(chain, token, one)));
-  const count = await deps.db.transaction().execute(async (db) => {
+  const count = await deps.db.transaction().execute(async (db): Promise<() => void> => {
     const place = { chain: chain.chain, account: token.treasuryAccount };
     const ok = await advanceAccountCursor(db, { ...place, from, to: newest });
     return ok ? recordBlocks(db, deps, chain, { seen, landed: [], bound }) : () => undefined;
