@@ -1,14 +1,9 @@
-import { ComputeBudgetProgram } from "@solana/web3.js";
 import type { ParsedTransaction } from "./transactions.ts";
-
-const PROGRAM = ComputeBudgetProgram.programId.toBase58();
-/** The runtime's own figures for a transaction that says nothing. */
-const DEFAULT_UNITS = 200_000;
-const MOST_UNITS = 1_400_000;
+import { BUDGET_PROGRAM, DEFAULT_UNITS, MOST_UNITS } from "./wallet-extras.ts";
 
 /** Compute units that a transaction asks for, and micro-lamports that it offers for each. */
 export function readBudget(parsed: Pick<ParsedTransaction, "instructions">): { units: number; unitPrice: bigint } {
-  const budget = parsed.instructions.filter(({ program }) => program === PROGRAM);
+  const budget = parsed.instructions.filter(({ program }) => program === BUDGET_PROGRAM);
   const dataOf = (kind: number) => {
     const found = budget.find(({ data }) => data[0] === kind);
     return found && Buffer.from(found.data);
@@ -16,7 +11,7 @@ export function readBudget(parsed: Pick<ParsedTransaction, "instructions">): { u
   const [limit, price] = [dataOf(2), dataOf(3)];
   const others = parsed.instructions.length - budget.length;
   return {
-    units: Math.min(limit ? limit.readUInt32LE(1) : DEFAULT_UNITS * others, MOST_UNITS),
+    units: Math.min(limit ? limit.readUInt32LE(1) : Number(DEFAULT_UNITS) * others, Number(MOST_UNITS)),
     unitPrice: price ? price.readBigUInt64LE(1) : 0n,
   };
 }

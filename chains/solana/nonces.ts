@@ -25,9 +25,13 @@ export async function listNoncePlaces(chain: SolanaChain, deployment: string): P
   );
 }
 
-/** What durable nonces say, at `finalized`, in the order asked; undefined where there is no such account. */
-export async function readNonces(chain: SolanaChain, addresses: readonly string[]): Promise<(string | undefined)[]> {
-  const accounts = await readAccounts(chain, addresses, "finalized");
+/** What durable nonces say, in the order asked; undefined where there is no such account. */
+export async function readNonces(
+  chain: SolanaChain,
+  addresses: readonly string[],
+  commitment: "confirmed" | "finalized",
+): Promise<(string | undefined)[]> {
+  const accounts = await readAccounts(chain, addresses, commitment);
   return accounts.map((account) => account && readNonce(account.data));
 }
 

@@ -10,8 +10,8 @@ export const GUARD_PROGRAM = "L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95";
 const SET_LIMIT = 2;
 const SET_PRICE = 3;
 /** The runtime's: units a transaction has at most, and units per instruction of one that sets no limit. */
-const MOST_UNITS = 1_400_000n;
-const DEFAULT_UNITS = 200_000n;
+export const MOST_UNITS = 1_400_000n;
+export const DEFAULT_UNITS = 200_000n;
 const MICRO = 1_000_000n;
 
 /** The most that a wallet is known to add; docs/decisions/wallet-guards.md. */

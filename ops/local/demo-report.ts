@@ -30,7 +30,7 @@ export function describeHistory({ moves, transactions, settlement, ledger }: His
   );
   const sent = transactions.map(
     ({ nonce, hash, state, block, gasUsed }) =>
-      `  nonce ${nonce}  ${hash}  ${state} in block ${block ?? "none"}, ${gasUsed ?? "?"} gas`,
+      `  nonce ${nonce}  ${hash}  ${state} in block ${block ?? "none"}${gasUsed === null ? "" : `, ${gasUsed} gas`}`,
   );
   const entries = ledger.map(
     ({ at, kind, account, amount }) => `  ${clock(at)}  ${kind.padEnd(16)} ${usdc(amount).padStart(8)}  ${account}`,

@@ -1,7 +1,9 @@
+import { PublicKey } from "@solana/web3.js";
 import { formatUnits } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { printHistory } from "./demo-report.ts";
 import type { Progress } from "./progress.ts";
+import { tokenBalance } from "./spl.ts";
 import type { Stack } from "./stack.ts";
 import { usdcBalance } from "./usdc.ts";
 import { waitUntil } from "./wait.ts";
@@ -11,11 +13,12 @@ import { createPayment, getStatus, pay, type Shop, waitFinal } from "./wallet.ts
 const cents = "1250";
 const inUsdc = 12_500_000n;
 
-/** Pays one payment and lets another one expire, over HTTP as a merchant and a wallet would. Throws what went wrong. */
+/** Pays one payment on EVM and one on Solana, and lets another one expire, over HTTP as a merchant and a wallet would. */
 export async function runDemo(stack: Stack, progress: Progress): Promise<void> {
   const { baseUrl, live } = stack.file();
   const shop: Shop = { baseUrl, caller: live };
   await showPaid(stack, shop, progress);
+  await showPaidOnSolana(stack, shop, progress);
   await showExpired(shop, progress);
 }
 
@@ -50,9 +53,33 @@ async function showPaid(stack: Stack, shop: Shop, { say, print }: Progress): Pro
   await printHistory(stack.file().postgresUrl, id, print);
 }
 
+async function showPaidOnSolana(stack: Stack, shop: Shop, { say, print }: Progress): Promise<void> {
+  const { client, buyers, id: chain, mint, destination } = stack.solana;
+  const [buyer] = buyers;
+  if (buyer === undefined) throw new Error("the stack has too few buyers");
+  const lamports = await client.connection.getBalance(new PublicKey(buyer.address));
+  print(`A buyer on Solana: ${buyer.address}, ${formatUnits(BigInt(lamports), 9)} SOL for fees.`);
+
+  say("the merchant asks for $12.50, and the buyer pays on Solana");
+  const id = await createPayment(shop, { referenceId: "order-2", cents });
+  const confirmed = await pay(shop, id, buyer, chain);
+  print(`Confirm was answered: ${confirmed.status}.`);
+  say("waiting for the payment to be final");
+  const paid = await waitFinal(shop, id, 60_000);
+  if (paid.status !== "succeeded" || !paid.info) throw new Error(`the payment ended ${paid.status}`);
+  print(`Payment ${id} is ${paid.status}: transaction ${paid.info.txId}.`);
+
+  say("waiting for the settlement to reach the merchant's own account");
+  const arrived = async () => (await tokenBalance(client, mint, destination)) >= inUsdc;
+  await waitUntil("the merchant's account holds the money", arrived, { withinMs: 60_000, everyMs: 100 });
+  const held = await tokenBalance(client, mint, destination);
+  print(`The merchant's account ${destination} holds ${formatUnits(held, 6)} USDC.`);
+  await printHistory(stack.file().postgresUrl, id, print);
+}
+
 async function showExpired(shop: Shop, { say, print }: Progress): Promise<void> {
   say("the merchant asks again, and nobody pays");
-  const id = await createPayment(shop, { referenceId: "order-2", cents, expiresAt: new Date(Date.now() + 3_000) });
+  const id = await createPayment(shop, { referenceId: "order-3", cents, expiresAt: new Date(Date.now() + 3_000) });
   print(`Payment ${id} waits for three seconds.`);
   const end = await waitFinal(shop, id, 30_000);
   if (end.status !== "expired") throw new Error(`the payment that nobody paid ended ${end.status}`);

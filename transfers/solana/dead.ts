@@ -36,6 +36,7 @@ async function listUsedUp(chain: SolanaChain, unseen: readonly TransactionRow[])
   const nonces = await readNonces(
     chain,
     durable.map((row) => row.nonce_account ?? ""),
+    "finalized",
   );
   return durable.filter((row, index) => nonces[index] !== undefined && nonces[index] !== row.nonce_value);
 }

@@ -7,15 +7,13 @@ import type { Budget } from "../../chains/solana/payment.ts";
 import { buildPayouts, countUnits, type Payout, type PayoutArgs, takeFitting } from "../../chains/solana/payouts.ts";
 import { simulate } from "../../chains/solana/simulate.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
+import { MOST_UNITS } from "../../chains/solana/wallet-extras.ts";
 import { keepFree } from "../../db/solana-transactions.ts";
 import type { TransferRow } from "../../db/transfers.ts";
 import { claimEarlier } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
-
-/** What the runtime lets a transaction use. */
-const MOST_UNITS = 1_400_000;
 
 type NonceAt = { address: string; nonce: string };
 
@@ -52,7 +50,8 @@ export async function submitPayouts(
 async function listFreeNonces(deps: TransferDeps, chain: SolanaChain): Promise<NonceAt[]> {
   const places = (await listNoncePlaces(chain, deps.deployment)).map(({ address }) => address);
   const free = await keepFree(deps.db, { chain: chain.chain, accounts: places });
-  const nonces = await readNonces(chain, free);
+  // What was signed against a nonce that goes again with its slot can never land, and is found dead.
+  const nonces = await readNonces(chain, free, "confirmed");
   return free.flatMap((address, index) => {
     const nonce = nonces[index];
     return nonce === undefined ? [] : [{ address, nonce }];
@@ -65,7 +64,7 @@ function takeBatch(
   { token, ready, nonces }: { token: SolanaToken; ready: readonly Ready[]; nonces: readonly NonceAt[] },
 ): readonly Ready[] {
   const at = nonces[0] ?? { address: chain.treasury, nonce: chain.treasury };
-  const budget = { units: MOST_UNITS, unitPrice: 0n };
+  const budget = { units: Number(MOST_UNITS), unitPrice: 0n };
   const frame = describeFrame(chain, { token, lane: chain.lanes[0] ?? "", at, budget });
   return ready.slice(0, Math.max(1, takeFitting(ready.map(toPayout), frame)));
 }
