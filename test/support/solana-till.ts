@@ -1,5 +1,6 @@
 import { getSolanaChain } from "../../chains/open.ts";
 import type { Mode } from "../../db/tables.ts";
+import { networksDocument, newKey } from "../../ops/local/networks-document.ts";
 import { newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
 import { describeSolana } from "../../ops/local/solana-network.ts";
 import { signAsWallet } from "../../ops/local/solana-wallet.ts";
@@ -20,6 +21,7 @@ import { createVerify } from "../../payments/verify.ts";
 import { submitReady } from "../../transfers/solana/submit.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
+import type { TestChain } from "./chain.ts";
 import { type DepsOptions, makeDepsFor } from "./deps.ts";
 import { makeSolanaKeys, type TestSolana } from "./solana.ts";
 import { good } from "./till.ts";
@@ -29,9 +31,13 @@ export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
   lanes?: number;
   /** Further assets beside the chain's first mint. */
   mints?: readonly Mint[];
+  /** Mints that the merchant is paid in; all of the cluster's when unset. */
+  settles?: readonly Mint[];
   rpcUrls?: readonly string[];
   /** Members of the cluster's entry set otherwise. */
   change?: Record<string, unknown>;
+  /** An EVM chain of the same deployment, whose USDC the merchant settles too. */
+  evm?: TestChain;
 };
 
 /** The same as `makeTill`, on a Solana. */
@@ -42,17 +48,20 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   const mints = [solana.mint, ...(options.mints ?? [])];
   const { rpcUrls = [solana.url], change = {} } = options;
   const network = describeSolana({ id, mints, keys, rpcUrls, slotMs: 100, change: { nonceAccounts: 3, ...change } });
-  const networks = parseNetworks({ deployment: "test", chains: [network] });
-  const made = await makeDepsFor(networks, keys.env, options);
+  const { evm } = options;
+  const besides = evm ? [{ ...evm, chain: evm.client, rpcUrls: [evm.url] }] : [];
+  const networks = parseNetworks(await networksDocument("test", besides, [network]));
+  const made = await makeDepsFor(networks, { ...keys.env, ...evm?.keys.env }, options);
   const { deps, db } = made;
-  await startTransfers(deps, id);
+  for (const one of deps.chains.keys()) await startTransfers(deps, one);
   const { id: accountId } = await createAccount(deps, { name: "Shop" });
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
   const destination = newSolanaKey().address;
-  const settlements = mints.map(({ address }) => ({
+  const settlements = (options.settles ?? mints).map(({ address }) => ({
     asset: `${id}/token:${address}`,
     destination: `${id}:${destination}`,
   }));
+  if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
   good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
   const books = createBooks(deps);
 
