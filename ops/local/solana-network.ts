@@ -28,6 +28,9 @@ export type SolanaNetworkOptions = {
   change?: Record<string, unknown>;
 };
 
+/** What one transaction may offer for its priority, lamports. */
+export const MAX_PRIORITY_FEE = 100_000n;
+
 /** A Solana cluster's entry of the networks document. */
 export function describeSolana({ id, mints, keys, rpcUrls, slotMs, change }: SolanaNetworkOptions) {
   const [first = ""] = rpcUrls;
@@ -39,7 +42,7 @@ export function describeSolana({ id, mints, keys, rpcUrls, slotMs, change }: Sol
     slotMs,
     pollMs: Math.max(10, Math.min(200, Math.floor(slotMs / 2))),
     finality: "confirmed",
-    maxPriorityFee: "100000",
+    maxPriorityFee: String(MAX_PRIORITY_FEE),
     treasury: { address: keys.treasury.address, key: { env: "SOLANA_TREASURY_KEY" } },
     lanes: keys.lanes.map(({ address }, index) => ({ address, key: { env: `SOLANA_LANE_KEY_${index}` } })),
     assets: mints.map((mint, index) => ({

@@ -1,23 +1,117 @@
+import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { createPayment, pay, waitFinal } from "../../ops/local/wallet.ts";
-import { fundBuyer, startChain, transfersTo } from "../support/chain.ts";
-import { startFleet } from "../support/fleet.ts";
-import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../support/solana.ts";
+import { fundBuyer, startChain } from "../support/chain.ts";
+import { type Call, startFaultProxy } from "../support/fault-proxy.ts";
+import { type FleetOptions, startFleet } from "../support/fleet.ts";
+import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { startPrivateRedis } from "../support/private-services.ts";
+import {
+  fundSolanaBuyer,
+  fundSolanaBuyers,
+  makeSolanaKeys,
+  startTestSolana,
+  type TestSolana,
+  tokenBalance,
+} from "../support/solana.ts";
+import { insistOnPaying, runAtOnce, signPayment } from "../support/story.ts";
 import { waitFor } from "../support/wait-for.ts";
 
+const isSend = ({ method }: Call) => method === "sendTransaction";
+
+/** A blockhash lives for 15 seconds: longer than it takes to put another worker in a dead one's place. */
+const slow = { slotMs: 100 };
+
+/** A fleet that serves a Solana alone. */
+async function startOn(chain: TestSolana, args: { lanes?: number; proxy?: { url: string } } & Partial<FleetOptions>) {
+  const { lanes, proxy, ...options } = args;
+  const keys = await makeSolanaKeys(chain, lanes);
+  const solana = { chain, keys, rpcUrls: [proxy?.url ?? chain.url], change: { finality: "finalized" } };
+  return { fleet: await startFleet({ ...options, solana }), solana };
+}
+
 test("one fleet serves an EVM chain and a Solana side by side: a payment on each, and each is paid out where it was paid", async () => {
-  const [chain, solana] = await Promise.all([startChain(), startTestSolana({ slotMs: 100 })]);
-  const keys = await makeSolanaKeys(solana);
-  const fleet = await startFleet({ chain, solana: { chain: solana, keys } });
+  const [chain, there] = await Promise.all([startChain(), startTestSolana()]);
+  const solana = { chain: there, keys: await makeSolanaKeys(there) };
+  const fleet = await startFleet({ chain, solana });
   const ids = await Promise.all(
     ["one", "two"].map((referenceId) => createPayment(fleet.shop, { referenceId, cents: "1250" })),
   );
   const [one = "", two = ""] = ids;
   await pay(fleet.shop, one, await fundBuyer(chain), chain.id);
-  await pay(fleet.shop, two, await fundSolanaBuyer(solana), solana.id);
+  await pay(fleet.shop, two, await fundSolanaBuyer(there), there.id);
   for (const id of ids) expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
-  const arrived = async () => (await tokenBalance(solana, fleet.solanaDestination)) === 12_500_000n;
-  await waitFor(arrived, { within: 30_000, what: "the payout on Solana" });
-  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
-  expect(await tokenBalance(solana, keys.treasury.address)).toBe(0n);
+  await waitQuiet(fleet);
+  expect(await tokenBalance(there, fleet.solanaDestination)).toBe(12_500_000n);
+  await expectSound(fleet, chain, { succeeded: 2, solana });
+});
+
+test("the one worker is killed before its send arrives, after the cluster has taken it, and before it hears of that: every payment is made once and succeeds", async () => {
+  const chain = await startTestSolana(slow);
+  const proxy = await startFaultProxy({ target: chain.url });
+  const { fleet, solana } = await startOn(chain, { proxy, workers: 1 });
+  const ids: string[] = [];
+  for (const moment of ["before", "after", "unheard"] as const) {
+    const worker = fleet.workers.at(-1);
+    let killed = false;
+    const kill = () => {
+      if (killed) return;
+      killed = true;
+      void worker?.kill("SIGKILL");
+    };
+    // The bytes are stored and never reach the cluster; or they did, and nobody wrote that down; or nobody even heard.
+    proxy.fail((call) => {
+      if (!isSend(call) || moment !== "before" || worker?.isGone()) return undefined;
+      kill();
+      return { code: -32_005, message: "too late" };
+    });
+    proxy.onAnswer((method) => {
+      if (method === "sendTransaction" && moment === "after") kill();
+    });
+    proxy.dropAnswers((call) => {
+      if (!isSend(call) || moment !== "unheard" || killed) return false;
+      kill();
+      return true;
+    });
+    const id = await createPayment(fleet.shop, { referenceId: moment, cents: "1250" });
+    await pay(fleet.shop, id, await fundSolanaBuyer(chain), chain.id);
+    ids.push(id);
+    await waitFor(() => worker?.isGone(), { within: 30_000, what: "the worker is killed" });
+    await fleet.addWorker();
+    expect(await waitFinal(fleet.shop, id, 60_000)).toMatchObject({ status: "succeeded" });
+    // The payouts are for the last worker, or for the next one to be killed over.
+    if (moment === "before") await waitQuiet(fleet);
+  }
+  proxy.onAnswer(undefined);
+  proxy.fail(undefined);
+  proxy.dropAnswers(undefined);
+  await waitQuiet(fleet);
+  expect(await tokenBalance(chain, fleet.solanaDestination)).toBe(37_500_000n);
+  await expectSound(fleet, undefined, { succeeded: ids.length, solana });
+});
+
+test("two workers on the same two relayers, killed one after the other, and FLUSHALL in the middle: all of 40 payments succeed, each by one transfer, and all are paid out once", async () => {
+  const COUNT = 40;
+  const [chain, redis] = await Promise.all([startTestSolana(slow), startPrivateRedis()]);
+  const place = { url: redis.url, prefix: "solana" };
+  const { fleet, solana } = await startOn(chain, { lanes: 2, workers: 2, redis: place });
+  const buyers = await fundSolanaBuyers(chain, COUNT);
+  const client = new Redis(redis.url);
+  let begun = 0;
+  const ends = await runAtOnce(buyers, 8, async (buyer) => {
+    const signed = await signPayment(fleet.shop, chain, buyer);
+    const paying = insistOnPaying(fleet.shop, signed);
+    begun += 1;
+    if (begun % 16 === 0) await client.flushall();
+    if (begun === 12 || begun === 24) {
+      await fleet.workers[begun === 12 ? 0 : 1]?.kill("SIGKILL");
+      await fleet.addWorker();
+    }
+    return paying;
+  });
+  client.disconnect();
+  expect(ends.map(({ status }) => status)).toEqual(buyers.map(() => "succeeded"));
+  await waitQuiet(fleet);
+  expect(await tokenBalance(chain, fleet.solanaDestination)).toBe(BigInt(COUNT) * 1_000_000n);
+  await expectSound(fleet, undefined, { succeeded: COUNT, solana });
 });

@@ -1,19 +1,21 @@
 import { parseTransaction } from "viem";
 import type { ChainScan, ChainTransfer } from "./chain-scan.ts";
 import type { Rows } from "./rows.ts";
+import { findBadRelayers, findSecondSignings } from "./solana-invariants.ts";
+import type { SolanaScan } from "./solana-scan.ts";
 import type { History, Told } from "./told.ts";
 
-/** Everything a run left behind: what the database says, what the chain says, and what callers were told. */
+/** Everything a run left behind: what the database says, what each chain of the run says, and what callers were told. */
 export type Evidence = {
   rows: Rows;
-  chain: ChainScan;
-  treasury: string;
-  /** Wei per gas. */
-  feeCeiling: bigint;
+  /** The ceiling in wei per gas. */
+  evm: { scan: ChainScan; treasury: string; feeCeiling: bigint } | undefined;
+  /** The ceiling of a transaction's priority, in lamports. */
+  solana: { scan: SolanaScan; treasury: string; feeCeiling: bigint } | undefined;
   history: History;
 };
 
-type Check = (evidence: Evidence) => string[];
+export type Check = (evidence: Evidence) => string[];
 
 /** What must hold when the dust has settled. Each check gives a sentence per violation. */
 export const invariants: Readonly<Record<string, Check>> = {
@@ -23,6 +25,8 @@ export const invariants: Readonly<Record<string, Check>> = {
   "monotone finality": findTakenBack,
   ledger: findBadBooks,
   lanes: findBadLanes,
+  relayers: findBadRelayers,
+  "one signing": findSecondSignings,
   idempotency: findBadRepeats,
   answers: findBrokenWords,
   ends: findUnexpectedEnds,
@@ -33,18 +37,27 @@ export function findViolations(evidence: Evidence): string[] {
   return Object.entries(invariants).flatMap(([name, check]) => check(evidence).map((what) => `${name}: ${what}`));
 }
 
+/** What every chain of the run has moved. */
+function listMoved({ evm, solana }: Evidence): ChainTransfer[] {
+  return [...(evm?.scan.transfers ?? []), ...(solana?.scan.transfers ?? [])];
+}
+
 const finalStates = new Set(["succeeded", "failed", "expired", "cancelled"]);
 
 /** An authorization is used once and pays one payment; a payment that succeeded has exactly its own Transfer log. */
-function findSecondUses({ rows, chain }: Evidence): string[] {
-  const uses = repeated(chain.uses.map(({ token, authorizer, nonce }) => `${token} ${authorizer} ${nonce}`));
+function findSecondUses(evidence: Evidence): string[] {
+  const { rows, evm } = evidence;
+  const moved = listMoved(evidence);
+  const uses = repeated(
+    (evm?.scan.uses ?? []).map(({ token, authorizer, nonce }) => `${token} ${authorizer} ${nonce}`),
+  );
   const paid = rows.payments.filter(({ mode, state }) => mode === "live" && state === "succeeded");
   const options = new Map(rows.options.map((option) => [option.id, option]));
   const claimed: string[] = [];
   const found = paid.flatMap((payment) => {
     const option = options.get(payment.optionId ?? "");
     if (option === undefined) return [`payment ${payment.id} succeeded without an option`];
-    const logs = chain.transfers.filter((log) => isTransferOf(log, option));
+    const logs = moved.filter((log) => isTransferOf(log, option));
     claimed.push(...logs.map(placeOf));
     if (logs.length !== 1) return [`payment ${payment.id} succeeded and has ${logs.length} transfers on the chain`];
     const isNamed = logs[0]?.txHash === payment.txId && payment.amount === option.amount;
@@ -62,14 +75,17 @@ function findSecondUses({ rows, chain }: Evidence): string[] {
 }
 
 /** Money that reached the treasury belongs to a payment that succeeded, or stands among the exceptions; none left it unasked. */
-function findLostMoney({ rows, chain, treasury }: Evidence): string[] {
+function findLostMoney(evidence: Evidence): string[] {
+  const { rows, evm, solana } = evidence;
+  const moved = listMoved(evidence);
+  const treasuries = [evm?.treasury, solana?.treasury];
   const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
   const exceptions = new Set(
     rows.entries.flatMap(({ account, txHash, logIndex }) =>
       account.startsWith("exceptions") ? [`${txHash} ${logIndex}`] : [],
     ),
   );
-  const inwards = chain.transfers.filter(({ to }) => to === treasury);
+  const inwards = moved.filter(({ to }) => treasuries.includes(to));
   const lost = inwards.flatMap((log) => {
     if (exceptions.has(placeOf(log))) return [];
     const option = rows.options.find((one) => isTransferOf(log, one));
@@ -78,8 +94,8 @@ function findLostMoney({ rows, chain, treasury }: Evidence): string[] {
       ? []
       : [`${log.amount} arrived in ${placeOf(log)} and its payment is ${state ?? "unknown"}`];
   });
-  const payouts = rows.transfers.filter(({ payer }) => payer === treasury);
-  const outwards = chain.transfers.filter(({ from }) => from === treasury);
+  const payouts = rows.transfers.filter(({ payer }) => treasuries.includes(payer));
+  const outwards = moved.filter(({ from }) => treasuries.includes(from));
   const unasked = outwards.filter((log) => !payouts.some((payout) => isTransferOf(log, payout)));
   const paid = rows.settlements.filter(({ mode, state }) => mode === "live" && state === "paid").length;
   return [
@@ -128,10 +144,11 @@ const isSame = (one: Told, other: Told) =>
   one.status === other.status && one.isFinal === other.isFinal && one.txId === other.txId;
 
 /** Groups balance, and the books agree with the chain and with themselves. Nothing is in flight any more. */
-function findBadBooks({ rows, chain }: Evidence): string[] {
+function findBadBooks({ rows, evm, solana }: Evidence): string[] {
   const groups = sumBy(rows.entries, ({ groupId, asset }) => `group ${groupId} in ${asset}`);
   const accounts = sumBy(rows.entries, ({ account, asset }) => `${account} ${tokenOf(asset)}`);
-  const treasury = Object.entries(chain.held).flatMap(([token, held]) => {
+  const held = { ...evm?.scan.held, ...solana?.scan.held };
+  const treasury = Object.entries(held).flatMap(([token, held]) => {
     const booked = accounts.get(`treasury ${token}`) ?? 0n;
     return booked === held
       ? []
@@ -151,9 +168,12 @@ function findBadBooks({ rows, chain }: Evidence): string[] {
 }
 
 /** Nonces leave no gap, each carries one content, what is on the chain was stored before, and fees kept to the ceiling. */
-function findBadLanes({ rows, chain, feeCeiling }: Evidence): string[] {
-  const stored = new Set(rows.transactions.map(({ hash }) => hash));
-  const lanes = [...Map.groupBy(rows.transactions, ({ lane }) => lane)].flatMap(([lane, all]) => {
+function findBadLanes({ rows, evm }: Evidence): string[] {
+  if (evm === undefined) return [];
+  const { scan: chain, feeCeiling } = evm;
+  const transactions = rows.transactions.filter(({ family }) => family === "eip155");
+  const stored = new Set(transactions.map(({ hash }) => hash));
+  const lanes = [...Map.groupBy(transactions, ({ lane }) => lane)].flatMap(([lane, all]) => {
     const nonces = new Set(all.map(({ nonce }) => nonce));
     const count = chain.counts[lane] ?? 0;
     const missing = Array.from({ length: count }, (_, nonce) => nonce).filter((nonce) => !nonces.has(nonce));
@@ -162,7 +182,7 @@ function findBadLanes({ rows, chain, feeCeiling }: Evidence): string[] {
       ...(nonces.size > count ? [`lane ${lane} has stored ${nonces.size} nonces and used ${count}`] : []),
     ];
   });
-  const slots = Map.groupBy(rows.transactions, ({ lane, nonce }) => `lane ${lane} nonce ${nonce}`);
+  const slots = Map.groupBy(transactions, ({ lane, nonce }) => `lane ${lane} nonce ${nonce}`);
   const contents = [...slots].flatMap(([slot, all]) => {
     const different = new Set(all.map(({ bytes }) => contentOf(bytes))).size;
     const final = all.filter(({ state }) => state === "final").length;
@@ -174,7 +194,7 @@ function findBadLanes({ rows, chain, feeCeiling }: Evidence): string[] {
   return [
     ...lanes,
     ...contents,
-    ...rows.transactions
+    ...transactions
       .filter(({ maxFee }) => maxFee > feeCeiling)
       .map(({ hash }) => `${hash} offers more than the ceiling`),
     ...chain.transactions

@@ -5,7 +5,7 @@ import { execute } from "../support/sql.ts";
 /** `open` is what was still unfinished when patience ended. */
 export type Quiet = { ms: number; open: string[] };
 
-/** Everything that has not come to its end. Transactions end when one of their nonce is final. */
+/** Everything that has not come to its end. Transactions end when one of their nonce is final, or can land no more. */
 const unfinished = `
   select 'payment ' || id || ' ' || state what, id payment_id from payment where state in ('requires_action', 'processing')
   union all select 'attempt ' || id || ' ' || state, payment_id from attempt where state = 'waiting'
@@ -13,7 +13,7 @@ const unfinished = `
     from transfer where state not in ('confirmed', 'ended')
   union all select 'settlement ' || id || ' ' || state, null from settlement where state <> 'paid'
   union all select 'lane ' || lane_id || ' nonce ' || nonce || ' is not final', null
-    from transaction group by lane_id, nonce having not bool_or(state = 'final')`;
+    from transaction group by lane_id, nonce having not bool_or(state in ('final', 'expired'))`;
 
 /** Waits until everything has its end and every payout has arrived; payments in `except` may take longer. */
 export async function waitQuiet(
@@ -34,7 +34,7 @@ export async function waitQuiet(
 export async function secondsToOutlive(databaseUrl: string, client: ChainClient): Promise<number> {
   const [row] = await execute(
     databaseUrl,
-    "select max(valid_before)::int as last from transfer where state in ('ready', 'carried') and purpose = 'payment'",
+    "select max(valid_before)::int as last from transfer where state in ('ready', 'carried') and purpose = 'payment' and kind <> 'spl'",
   );
   const { timestamp } = await client.getBlock();
   return Math.max(0, Number(row?.last ?? 0) - Number(timestamp)) + 1;

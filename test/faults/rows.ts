@@ -35,12 +35,16 @@ export type Rows = {
     state: string;
   }[];
   transactions: {
+    /** `eip155` or `solana`. */
+    family: string;
     lane: string;
     nonce: number;
     replacement: number;
     hash: string;
     bytes: string;
     maxFee: bigint;
+    /** What a transaction of Solana was booked at, lamports. */
+    fee: bigint | null;
     state: string;
   }[];
   settlements: { id: string; mode: "live" | "test"; state: string; amount: bigint }[];
@@ -66,8 +70,8 @@ const queries: Record<keyof Rows, string> = {
   attempts: `select id, payment_id "paymentId", state from attempt`,
   transfers: `select id, purpose, payment_id "paymentId", settlement_id "settlementId", token, payer, receiver,
     amount::text amount, authorization_nonce nonce, state from transfer`,
-  transactions: `select split_part(lane_id, ':', -1) lane, nonce::int nonce, replacement::int replacement, hash,
-    '0x' || encode(bytes, 'hex') bytes, max_fee_per_gas::text "maxFee", state from transaction`,
+  transactions: `select split_part(chain, ':', 1) family, split_part(lane_id, ':', -1) lane, nonce::int nonce, replacement::int replacement, hash,
+    '0x' || encode(bytes, 'hex') bytes, max_fee_per_gas::text "maxFee", fee::text fee, state from transaction`,
   settlements: `select id, mode, state, amount::text amount from settlement`,
   entries: `select g.id::int "groupId", g.kind, g.tx_hash "txHash", g.log_index "logIndex", e.account, e.asset,
     e.amount::text amount from ledger_entry e join ledger_group g on g.id = e.group_id`,
@@ -78,7 +82,7 @@ const queries: Record<keyof Rows, string> = {
     union all select 'transfer of a test payment', t.id from transfer t join payment p on p.id = t.payment_id where p.mode = 'test'
     union all select 'transfer of a test payout', t.id from transfer t join settlement s on s.id = t.settlement_id where s.mode = 'test'`,
 };
-const big = new Set(["amount", "maxFee"]);
+const big = new Set(["amount", "maxFee", "fee"]);
 
 /** Reads all that the invariants are about, by plain SQL. */
 export async function readRows(databaseUrl: string): Promise<Rows> {

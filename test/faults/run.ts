@@ -104,7 +104,7 @@ async function gather(stage: Stage, since: number, history: History): Promise<Ev
     readRows(stage.postgres.url),
     scanChain({ url, since, tokens: [contracts.token], treasury, accounts }),
   ]);
-  return { rows, chain, treasury, feeCeiling, history };
+  return { rows, evm: { scan: chain, treasury, feeCeiling }, solana: undefined, history };
 }
 
 /** How often each value stands in a list. */

@@ -1,10 +1,14 @@
 import { expect } from "vitest";
+import { MAX_PRIORITY_FEE, type SolanaChainKeys } from "../../ops/local/solana-network.ts";
+import { tokenAccountOf } from "../../ops/local/spl.ts";
 import { scanChain } from "../faults/chain-scan.ts";
-import { findViolations } from "../faults/invariants.ts";
+import { type Evidence, findViolations } from "../faults/invariants.ts";
 import { waitQuiet as wait } from "../faults/quiet.ts";
 import { readRows } from "../faults/rows.ts";
+import { scanSolana } from "../faults/solana-scan.ts";
 import type { TestChain } from "./chain.ts";
 import type { Fleet } from "./fleet.ts";
+import type { TestSolana } from "./solana.ts";
 
 /** Waits until every payment has its end and every payout has arrived. */
 export async function waitQuiet(fleet: Fleet, within = 60_000): Promise<void> {
@@ -13,22 +17,39 @@ export async function waitQuiet(fleet: Fleet, within = 60_000): Promise<void> {
 }
 
 /**
- * What must hold when the dust has settled, asked of Postgres by SQL and of the chain by its logs, with no code of the
- * service in between: the invariants of the fault runs, and so many payments that succeeded and were paid out.
+ * What must hold when the dust has settled, asked of Postgres by SQL and of the chains by their logs and histories, with
+ * no code of the service in between: the invariants of the fault runs, and so many payments that succeeded and were paid
+ * out.
  */
-export async function expectSound(fleet: Fleet, chain: TestChain, args: { succeeded: number }): Promise<void> {
-  const treasury = chain.keys.treasury.address.toLowerCase();
-  const accounts = chain.keys.lanes.map(({ address }) => address);
-  const [rows, scan] = await Promise.all([
+export async function expectSound(
+  fleet: Fleet,
+  chain: TestChain | undefined,
+  args: { succeeded: number; solana?: { chain: TestSolana; keys: SolanaChainKeys } },
+): Promise<void> {
+  const [rows, evm, solana] = await Promise.all([
     readRows(fleet.databaseUrl),
-    scanChain({ url: chain.url, since: Number(chain.since), tokens: [chain.contracts.token], treasury, accounts }),
+    chain && gatherEvm(chain),
+    args.solana && gatherSolana(args.solana.chain, args.solana.keys),
   ]);
   const history = { told: [], creations: [], asked: [], offContract: [] };
-  expect(findViolations({ rows, chain: scan, treasury, feeCeiling: FEE_CEILING, history })).toEqual([]);
+  expect(findViolations({ rows, evm, solana, history })).toEqual([]);
   const paid = rows.payments.filter(({ mode, state }) => mode === "live" && state === "succeeded");
   expect(paid, "payments that succeeded").toHaveLength(args.succeeded);
   expect(rows.settlements, "payouts").toHaveLength(args.succeeded);
 }
 
-/** Wei per gas, as the networks document of the tests has it. */
-const FEE_CEILING = 200_000_000_000n;
+async function gatherEvm({ url, since, contracts, keys }: TestChain): Promise<Evidence["evm"]> {
+  const treasury = keys.treasury.address.toLowerCase();
+  const accounts = keys.lanes.map(({ address }) => address);
+  const scan = await scanChain({ url, since: Number(since), tokens: [contracts.token], treasury, accounts });
+  // As the networks document of the tests has it.
+  return { scan, treasury, feeCeiling: 200_000_000_000n };
+}
+
+async function gatherSolana({ url, mint }: TestSolana, keys: SolanaChainKeys): Promise<Evidence["solana"]> {
+  const treasury = keys.treasury.address;
+  const treasuryAccount = tokenAccountOf(mint, treasury);
+  const lanes = keys.lanes.map(({ address }) => address);
+  const scan = await scanSolana({ url, mint: mint.address, treasuryAccount, lanes });
+  return { scan, treasury, feeCeiling: MAX_PRIORITY_FEE };
+}

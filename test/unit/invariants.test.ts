@@ -1,5 +1,6 @@
 import { serializeTransaction } from "viem";
 import { expect, test } from "vitest";
+import type { ChainScan } from "../faults/chain-scan.ts";
 import { type Evidence, findViolations, invariants } from "../faults/invariants.ts";
 
 const treasury = "0x00000000000000000000000000000000000000aa";
@@ -22,10 +23,23 @@ function soundRun(): Evidence {
     return { groupId, kind: "payment", txHash: "0xt", logIndex: 1, account, asset, amount };
   };
   const paymentRow = { id: "pay_1", mode: "live" as const, state: "succeeded", txId: "0xt", amount: 5n };
-  const transactionRow = { lane, nonce: 0, maxFee: gwei, state: "final" };
+  const transactionRow = { family: "eip155", lane, nonce: 0, maxFee: gwei, fee: null, state: "final" };
+  const chain = {
+    transfers: [
+      { txHash: "0xt", logIndex: 1, token, from: payer, to: treasury, amount: 5n, nonce: "0x1" },
+      { txHash: "0xt", logIndex: 3, token, from: treasury, to: shop, amount: 5n, nonce: "0x2" },
+    ],
+    uses: [
+      { token, authorizer: payer, nonce: "0x1" },
+      { token, authorizer: treasury, nonce: "0x2" },
+    ],
+    transactions: [{ hash: "0xt", from: lane, nonce: 0, paid: gwei }],
+    counts: { [lane]: 1 },
+    held: { [token]: 0n },
+  };
   return {
-    treasury,
-    feeCeiling: 2n * gwei,
+    evm: { scan: chain, treasury, feeCeiling: 2n * gwei },
+    solana: undefined,
     rows: {
       payments: [{ ...paymentRow, optionId: "opt_1", settlementId: "stl_1" }],
       options: [{ id: "opt_1", paymentId: "pay_1", kind: "eip3009", ...inward }],
@@ -46,19 +60,6 @@ function soundRun(): Evidence {
       ],
       balances: [{ merchantId: "mrch_1", asset, amount: 0n }],
       mixed: [],
-    },
-    chain: {
-      transfers: [
-        { txHash: "0xt", logIndex: 1, token, from: payer, to: treasury, amount: 5n, nonce: "0x1" },
-        { txHash: "0xt", logIndex: 3, token, from: treasury, to: shop, amount: 5n, nonce: "0x2" },
-      ],
-      uses: [
-        { token, authorizer: payer, nonce: "0x1" },
-        { token, authorizer: treasury, nonce: "0x2" },
-      ],
-      transactions: [{ hash: "0xt", from: lane, nonce: 0, paid: gwei }],
-      counts: { [lane]: 1 },
-      held: { [token]: 0n },
     },
     history: {
       asked: [{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true }],
@@ -89,7 +90,9 @@ function first<T>(rows: readonly T[]): T {
 }
 const last = <T>(rows: readonly T[]): T => first(rows.slice(-1));
 
-const planted: [keyof typeof invariants, string, (run: Evidence) => unknown][] = [
+type Run = Pick<Evidence, "rows" | "history"> & { chain: ChainScan };
+
+const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   ["one use", "an authorization that was used twice", ({ chain }) => chain.uses.push(first(chain.uses))],
   [
     "one use",
@@ -161,11 +164,12 @@ const planted: [keyof typeof invariants, string, (run: Evidence) => unknown][] =
 
 test.each(planted)("%s: finds %s", (name, _what, plant) => {
   const run = soundRun();
-  plant(run);
+  if (run.evm === undefined) throw new Error("there is no chain");
+  plant({ ...run, chain: run.evm.scan });
   expect(invariants[name]?.(run)).not.toEqual([]);
 });
 
-function claimTwice({ rows }: Evidence): void {
+function claimTwice({ rows }: Run): void {
   rows.options.push({ ...first(rows.options), id: "opt_2", paymentId: "pay_2" });
   rows.payments.push({ ...first(rows.payments), id: "pay_2", optionId: "opt_2" });
 }
