@@ -44,6 +44,7 @@ export const scriptTexts = [
   "notServed",
   "walletFailed",
   "refused",
+  "tooSlow",
   "notReached",
   "sentUnclear",
   "alreadyPaying",

@@ -78,3 +78,18 @@ test("an answer that is older than what is shown changes nothing", async () => {
   await pause(1_000);
   expect(await title()).toBe("Paid");
 });
+
+test("an answer that is cut off in its middle is no answer", async () => {
+  const { id, page, title, paid } = await open();
+  let cut = 0;
+  await page.route("**/status?*", async (route) => {
+    cut += 1;
+    await route.fulfill({ contentType: "application/json", body: '{"status":"pro' });
+  });
+  await askAnew(page);
+  await expect.poll(() => cut, { timeout: 5_000 }).toBeGreaterThan(1);
+  expect(await title()).toBe("Pay $5.00 to Shop");
+  await page.unroute("**/status?*");
+  await bring(api, id, "succeeded");
+  await paid.waitFor({ timeout: 2_500 });
+});

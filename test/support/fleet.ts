@@ -1,5 +1,6 @@
 import type { Address } from "viem";
 import { newKey } from "../../ops/local/networks-document.ts";
+import { freePort } from "../../ops/local/ports.ts";
 import { seedAccount } from "../../ops/local/seed.ts";
 import { newSolanaKey } from "../../ops/local/solana-client.ts";
 import { type Shop, watchAnswers } from "../../ops/local/wallet.ts";
@@ -21,6 +22,8 @@ export type FleetOptions = NetworksOptions & {
   /** A database of the shared server when unset; a private Postgres's for chaos tests. */
   databaseUrl?: string;
   redis?: RedisPlace;
+  /** Buyers reach the first api where it listens; for tests with a browser. */
+  ownUrl?: boolean;
   /** Further environment of every process. */
   env?: Record<string, string>;
 };
@@ -46,12 +49,13 @@ export type Fleet = {
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const redis = options.redis ?? redisPrefix();
+  const port = options.ownUrl ? await freePort() : undefined;
   const env = {
     DATABASE_URL: databaseUrl,
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
     NETWORKS_FILE: await networksFileFor(options.chain, options),
-    PUBLIC_URL: "http://127.0.0.1:8080",
+    PUBLIC_URL: `http://127.0.0.1:${port ?? 8_080}`,
     DATA_KEYS: testDataKeys,
     ALLOW_PRIVATE_ADDRESSES: "true",
     RATE_LIMIT_PER_ADDRESS: "0",
@@ -63,13 +67,21 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const keys = keysOf(options.chain, options);
   const apis: SpawnedProcess[] = [];
   const workers: SpawnedProcess[] = [];
-  const add = async (role: "api" | "worker", to: SpawnedProcess[], more: Record<string, string>) => {
-    const started = await spawnProcess({ role, env: { ...env, ...(role === "worker" ? keys : {}), ...more } });
+  const add = async (
+    role: "api" | "worker",
+    to: SpawnedProcess[],
+    more: Record<string, string>,
+    place: { port?: number } = {},
+  ) => {
+    const own = { ...env, ...(role === "worker" ? keys : {}), ...more };
+    const started = await spawnProcess({ role, env: own, ...place });
     to.push(started);
     return started;
   };
   await Promise.all([
-    ...Array.from({ length: options.apis ?? 1 }, () => add("api", apis, {})),
+    ...Array.from({ length: options.apis ?? 1 }, (_, index) =>
+      add("api", apis, {}, index === 0 && port ? { port } : {}),
+    ),
     ...Array.from({ length: options.workers ?? 2 }, () => add("worker", workers, {})),
   ]);
   const addApi = (more: Record<string, string> = {}) => add("api", apis, more);

@@ -57,7 +57,8 @@ export async function request<T>(
 ): Promise<T> {
   const post = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(json) };
   const response = await fetch(path, { ...(json ? post : {}), ...(signal ? { signal } : {}), cache: "no-store" });
+  // An answer that is cut off is no answer, and not an empty one.
+  if (response.ok) return (await response.json()) as T;
   const body = (await response.json().catch(() => ({}))) as { code?: string; message?: string };
-  if (!response.ok) throw new Refused(response.status, String(body.code), String(body.message));
-  return body as T;
+  throw new Refused(response.status, String(body.code), String(body.message));
 }

@@ -55,6 +55,7 @@ export const de: Texts = {
   walletFailed: "{wallet} konnte das nicht ausführen. Es wurde nichts abgebucht. Sie können es noch einmal versuchen.",
   refused:
     "Die Zahlung wurde nicht angenommen; vielleicht reicht das Guthaben nicht. Es wurde nichts abgebucht. Sie können es noch einmal versuchen.",
+  tooSlow: "Das hat zu lange gedauert. Es wurde nichts abgebucht. Sie können es noch einmal versuchen.",
   notReached: "Wir waren nicht erreichbar. Es wurde nichts abgebucht. Sie können es noch einmal versuchen.",
   sentUnclear:
     "Ihre Zahlung wurde gesendet und wird gesucht. Bezahlen Sie nicht noch einmal: Diese Seite sagt Ihnen, wenn sie da ist.",

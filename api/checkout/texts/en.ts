@@ -53,6 +53,7 @@ export const en = {
   notServed: "This account cannot be used here. Nothing was charged.",
   walletFailed: "{wallet} could not do it. Nothing was charged. You can try again.",
   refused: "The payment was not accepted; perhaps the balance is too low. Nothing was charged. You can try again.",
+  tooSlow: "That took too long. Nothing was charged. You can try again.",
   notReached: "We could not be reached. Nothing was charged. You can try again.",
   sentUnclear: "Your payment was sent and is being looked for. Do not pay again: this page tells you when it is there.",
   alreadyPaying: "This payment is already being paid. Do not pay again.",

@@ -1,0 +1,86 @@
+import type { BrowserContext } from "playwright-core";
+import type { PrivateKeyAccount } from "viem";
+import type { TestChain } from "../support/chain.ts";
+
+export type WalletPlan = {
+  name: string;
+  account: PrivateKeyAccount;
+  /** The chain it is on at first, a number; the local one when unset. */
+  chainId?: number;
+  /** What it refuses, by method: an EIP-1193 code for each time it is asked, `undefined` lets it pass. */
+  refuse?: Record<string, (number | undefined)[]>;
+  /** Announces itself so much later, milliseconds. */
+  lateMs?: number;
+  icon?: string;
+  uuid?: string;
+};
+
+const blank = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/>";
+
+/**
+ * Puts EIP-6963 wallets into every page of a context, and a `window.ethereum` that nobody has chosen. They hold real keys
+ * and send to the real chain. Gives what each of them was asked, in order.
+ */
+export async function installWallets(context: BrowserContext, chain: TestChain, plans: WalletPlan[]) {
+  const calls: { wallet: string; method: string }[] = [];
+  const local = await chain.client.getChainId();
+  const on = new Map(plans.map(({ name, chainId = local }) => [name, chainId]));
+  const known = new Map(plans.map((plan) => [plan.name, plan]));
+
+  await context.exposeFunction("askWallet", async (name: string, method: string, params: unknown[]) => {
+    calls.push({ wallet: name, method });
+    const plan = known.get(name);
+    const code = plan?.refuse?.[method]?.shift();
+    if (code !== undefined) return { error: { code, message: "no" } };
+    if (!plan) return { error: { code: 4_100, message: "nobody has chosen this one" } };
+    return { result: await perform(plan, method, params) };
+  });
+  async function perform({ name, account }: WalletPlan, method: string, params: unknown[]): Promise<unknown> {
+    switch (method) {
+      case "eth_requestAccounts":
+        return [account.address];
+      case "eth_chainId":
+        return `0x${(on.get(name) ?? local).toString(16)}`;
+      case "wallet_switchEthereumChain":
+        on.set(name, Number((params[0] as { chainId: string }).chainId));
+        return null;
+      case "eth_signTypedData_v4": {
+        const { types, ...rest } = JSON.parse(params[1] as string);
+        const { EIP712Domain: _, ...own } = types;
+        return account.signTypedData({ ...rest, types: own });
+      }
+      case "eth_sendTransaction": {
+        const { to, data, value } = params[0] as { to: `0x${string}`; data: `0x${string}`; value: string };
+        return chain.client.sendTransaction({ account, to, data, value: BigInt(value), chain: null });
+      }
+      default:
+        return chain.client.request({ method, params } as never);
+    }
+  }
+
+  await context.addInitScript(
+    ({ list, hostile }) => {
+      type Answer = { result?: unknown; error?: { code: number; message: string } };
+      const ask = (window as unknown as { askWallet: (...args: unknown[]) => Promise<Answer> }).askWallet;
+      const provide = (name: string) => ({
+        async request({ method, params = [] }: { method: string; params?: unknown[] }) {
+          const { result, error } = await ask(name, method, params);
+          if (error) throw Object.assign(new Error(error.message), { code: error.code });
+          return result;
+        },
+      });
+      Object.assign(window, { ethereum: provide(hostile) });
+      for (const { name, uuid, icon, lateMs } of list) {
+        const detail = Object.freeze({ info: { name, uuid, icon, rdns: "test.wallet" }, provider: provide(name) });
+        const announce = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+        if (lateMs) setTimeout(announce, lateMs);
+        else addEventListener("eip6963:requestProvider", announce);
+      }
+    },
+    {
+      hostile: "Hostile",
+      list: plans.map(({ name, uuid = `uuid-${name}`, icon = blank, lateMs = 0 }) => ({ name, uuid, icon, lateMs })),
+    },
+  );
+  return calls;
+}

@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { signAsWallet } from "../../ops/local/solana-wallet.ts";
+import { ask } from "../../ops/local/wallet.ts";
+import { startFleet } from "../support/fleet.ts";
+import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../support/solana.ts";
+import { none, openPage } from "./browser.ts";
+
+const solana = await startTestSolana();
+const keys = await makeSolanaKeys(solana);
+const change = { nonceAccounts: 3 };
+const fleet = await startFleet({ solana: { chain: solana, keys, change }, workers: 1, ownUrl: true });
+
+test("a wallet of the Wallet Standard signs, never sends, and the payment arrives on the chain", async () => {
+  const buyer = await fundSolanaBuyer(solana);
+  const { baseUrl } = fleet.shop;
+  const amount = { unit: "iso4217/USD", value: "250" };
+  const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
+  const { page, context, misdeeds } = await openPage(baseUrl);
+  const calls: string[] = [];
+  await context.exposeFunction("signSolana", (transaction: string) => {
+    calls.push("sign");
+    return signAsWallet(transaction, buyer);
+  });
+  await context.exposeFunction("sendSolana", () => void calls.push("send"));
+  await page.addInitScript((address) => {
+    type Hands = { signSolana: (text: string) => Promise<string>; sendSolana: () => Promise<void> };
+    const hands = window as unknown as Hands;
+    const account = { address, publicKey: new Uint8Array(32), chains: ["solana:localnet"], features: [] };
+    const accounts: unknown[] = [];
+    const wallet = {
+      version: "1.0.0",
+      name: "Sunny",
+      icon: "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/>",
+      chains: ["solana:localnet"],
+      accounts,
+      features: {
+        "standard:connect": {
+          async connect() {
+            accounts[0] = account;
+            return { accounts };
+          },
+        },
+        "solana:signAndSendTransaction": { signAndSendTransaction: hands.sendSolana },
+        "solana:signTransaction": {
+          async signTransaction({ transaction }: { transaction: Uint8Array }) {
+            const signed = await hands.signSolana(btoa(String.fromCharCode(...transaction)));
+            return [{ signedTransaction: Uint8Array.from(atob(signed), (one) => one.charCodeAt(0)) }];
+          },
+        },
+      },
+    };
+    const register = ({ register: add }: { register: (one: unknown) => void }) => add(wallet);
+    addEventListener("wallet-standard:app-ready", (event) => register((event as CustomEvent).detail));
+  }, buyer.address);
+  await page.goto(`${baseUrl}/?pid=${id}`);
+  await page.getByRole("button", { name: "Sunny" }).click();
+  await page.getByRole("button", { name: "2.50 USDC on Local Solana" }).click();
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+  expect(calls).toEqual(["sign"]);
+  expect(await tokenBalance(solana, keys.treasury.address)).toBe(2_500_000n);
+  expect(misdeeds).toEqual(none);
+});
