@@ -108,6 +108,17 @@ create table collection_policy (
   PRIMARY KEY (id)
 );
 
+create table destination_change (
+  id bigint generated always as identity not null,
+  merchant_id text not null,
+  destination_id text not null,
+  asset text not null,
+  before text,
+  after text,
+  at timestamp with time zone not null,
+  PRIMARY KEY (id)
+);
+
 create table event (
   id bigint generated always as identity not null,
   machine text not null,
@@ -210,6 +221,7 @@ create table merchant (
   created_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
   logo_id text,
+  payouts_held_at timestamp with time zone,
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   CHECK ((status = ANY (ARRAY['active'::text, 'inactive'::text, 'suspended'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
@@ -347,6 +359,7 @@ create table settlement (
   paid_at timestamp with time zone,
   due_at timestamp with time zone,
   due_try integer not null default 0,
+  closed_at timestamp with time zone,
   CHECK (((amount > (0)::numeric) OR ((amount = (0)::numeric) AND (state = 'netted'::text)))),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
@@ -363,9 +376,12 @@ create table settlement_destination (
   updated_at timestamp with time zone not null,
   gather_ms integer,
   gather_amount numeric(78,0),
+  minimum numeric(78,0),
   CHECK (((gather_amount IS NULL) OR (gather_ms IS NOT NULL))),
+  CHECK (((minimum IS NULL) OR (gather_ms IS NOT NULL))),
   CHECK ((gather_amount > (0)::numeric)),
   CHECK ((gather_ms > 0)),
+  CHECK ((minimum > (0)::numeric)),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id),
   UNIQUE (merchant_id, asset)
@@ -510,6 +526,7 @@ create table webhook_endpoint (
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
+CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
@@ -558,7 +575,8 @@ CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
 AS $function$
   begin
     insert into ledger_day as d (account, asset, day, slot, amount)
-    select e.account, e.asset, ledger_day_of(g.at), pg_backend_pid() % 16, sum(e.amount)
+    select e.account, e.asset, ledger_day_of(g.at),
+      case when e.account ~ '^(payable|lane):' then 0 else pg_backend_pid() % 16 end, sum(e.amount)
     from booked e join ledger_group g on g.id = e.group_id
     group by e.account, e.asset, ledger_day_of(g.at)
     order by 1, 2, 3
@@ -627,6 +645,25 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_destination()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if tg_op = 'DELETE' then
+      insert into destination_change (merchant_id, destination_id, asset, before, at)
+      values (old.merchant_id, old.id, old.asset, old.destination, clock_timestamp());
+    elsif tg_op = 'INSERT' then
+      insert into destination_change (merchant_id, destination_id, asset, after, at)
+      values (new.merchant_id, new.id, new.asset, new.destination, new.created_at);
+    elsif old.destination <> new.destination then
+      insert into destination_change (merchant_id, destination_id, asset, before, after, at)
+      values (new.merchant_id, new.id, new.asset, old.destination, new.destination, new.updated_at);
+    end if;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_transaction()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -654,6 +691,7 @@ AS $function$
 
 CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger_group_sums_to_zero();
 CREATE TRIGGER attempt_birth AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_birth();
+CREATE TRIGGER destination_change_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER ledger_day_by_entries BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
@@ -664,6 +702,7 @@ CREATE TRIGGER payment_born_webhook AFTER INSERT ON public.payment FOR EACH ROW 
 CREATE TRIGGER payment_moved_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION owe_webhook();
 CREATE TRIGGER refund_birth AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER settlement_birth AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_birth();
+CREATE TRIGGER settlement_destination_change AFTER INSERT OR DELETE OR UPDATE ON public.settlement_destination FOR EACH ROW EXECUTE FUNCTION record_destination();
 CREATE TRIGGER settlement_paid_webhook AFTER UPDATE OF state ON public.settlement FOR EACH ROW WHEN (((old.state <> 'paid'::text) AND (new.state = 'paid'::text))) EXECUTE FUNCTION owe_settled_webhook();
 CREATE TRIGGER transaction_move AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction();
 CREATE TRIGGER transfer_birth AFTER INSERT ON public.transfer FOR EACH ROW EXECUTE FUNCTION record_birth();

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from "kysely";
+import { moveRows } from "./moves.ts";
 import type { Db, Mode, Tables } from "./tables.ts";
 
 export type SettlementRow = Selectable<Tables["settlement"]>;
@@ -17,7 +18,7 @@ export async function insertSettlements(db: Db, settlements: readonly NewSettlem
   if (settlements.length === 0) return;
   await db
     .insertInto("settlement")
-    .values(settlements.map((one) => ({ ...toRow(one, at), state: "due" as const })))
+    .values(settlements.map((one) => ({ ...toRow(one, at), state: "due" as const, closed_at: at })))
     .execute();
 }
 
@@ -85,21 +86,38 @@ export async function listGatherings(
 }
 
 /**
- * A settlement with the destination that is registered for it now (null when there is none), and the refunds that wait
- * for the same balance.
+ * Closes settlements that gather: from now on nothing is added to them. Not those of a merchant whose payouts are held,
+ * nor those that have not come to their minimum.
  */
-export type SettlementWithDestination = SettlementRow & { registered: string | null; refunds: string[] };
+export async function closeGathering(db: Db, ids: readonly string[], at: Date): Promise<void> {
+  const where = sql`exists (select from merchant m where m.id = merchant_id and m.payouts_held_at is null)
+    and not exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
+      and d.asset = settlement.asset and d.minimum > settlement.amount)`;
+  await moveRows(db, "settlement", { ids, from: "gathering", to: "due", at, where, set: { closed_at: at } });
+}
+
+/**
+ * A settlement with the destination that is registered for it now (null when there is none), whether an operator holds
+ * its merchant, and the refunds that wait for the same balance.
+ */
+export type SettlementWithDestination = SettlementRow & {
+  registered: string | null;
+  held: boolean;
+  refunds: string[];
+};
 
 /** Those of these settlements that still have to be begun; in no particular order. */
 export async function listDueSettlements(db: Db, ids: readonly string[]): Promise<SettlementWithDestination[]> {
   return db
     .selectFrom("settlement as s")
+    .innerJoin("merchant as m", "m.id", "s.merchant_id")
     .leftJoin("settlement_destination as d", (join) =>
       join.onRef("d.merchant_id", "=", "s.merchant_id").onRef("d.asset", "=", "s.asset"),
     )
     .selectAll("s")
     .select([
       "d.destination as registered",
+      sql<boolean>`m.payouts_held_at is not null`.as("held"),
       sql<string[]>`array(select r.id from refund r
         where r.merchant_id = s.merchant_id and r.asset = s.asset and r.state = 'due' order by r.id)`.as("refunds"),
     ])

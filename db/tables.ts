@@ -45,6 +45,8 @@ export type Tables = {
     email: string;
     status: Generated<"active" | "inactive" | "suspended">;
     logo_id: string | null;
+    /** Since when an operator lets nothing be paid out to it. */
+    payouts_held_at: Date | null;
     created_at: Date;
     deleted_at: Date | null;
   };
@@ -70,8 +72,20 @@ export type Tables = {
     gather_ms: number | null;
     /** It is paid out before that time when it has come to so much, minor units. */
     gather_amount: bigint | null;
+    /** And not before it has come to so much, minor units. */
+    minimum: bigint | null;
     created_at: Date;
     updated_at: Date;
+  };
+  /** Where merchants are paid, and were before; written by a trigger. */
+  destination_change: {
+    id: Generated<number>;
+    merchant_id: string;
+    destination_id: string;
+    asset: string;
+    before: string | null;
+    after: string | null;
+    at: Date;
   };
   transition: { machine: Machine; from_state: string; to_state: string };
   event: {
@@ -329,6 +343,8 @@ export type Tables = {
     destination: string | null;
     state: SettlementState;
     created_at: Date;
+    /** When it stopped gathering; from then on its payout is owed. */
+    closed_at: Date | null;
     paid_at: Date | null;
   } & Due;
   ledger_group: {

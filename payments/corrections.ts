@@ -1,4 +1,4 @@
-import { type Balance, listBalances } from "../db/balances.ts";
+import { type Balance, type BalanceFilter, listBalances } from "../db/balances.ts";
 import { insertGroups } from "../db/ledger.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -38,9 +38,6 @@ export async function correctLedger(deps: Deps, correction: Correction): Promise
 }
 
 /** Balances at the end of a UTC day (YYYY-MM-DD), or now. */
-export function readBalances(
-  { db }: Pick<Deps, "db">,
-  filter: { account?: string | undefined; asset?: string | undefined; day?: string | undefined },
-): Promise<Balance[]> {
+export function readBalances({ db }: Pick<Deps, "db">, filter: BalanceFilter): Promise<Balance[]> {
   return listBalances(db, filter);
 }

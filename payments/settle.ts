@@ -1,10 +1,12 @@
 import { sql } from "kysely";
 import { parseAccountId } from "../chains/caip.ts";
+import { getChain } from "../chains/open.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
-import { listDueSettlements, type SettlementWithDestination } from "../db/settlements.ts";
+import { closeGathering, listDueSettlements, type SettlementWithDestination } from "../db/settlements.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
+import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
@@ -12,7 +14,14 @@ import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
 /** What became of a settlement: begun now or before, or why it has to wait. */
-export type SettleOutcome = "begun" | "watcher_behind" | "no_destination" | "balance_short" | "refund_waits";
+export type SettleOutcome =
+  | "begun"
+  | "watcher_behind"
+  | "no_destination"
+  | "not_served"
+  | "held"
+  | "balance_short"
+  | "refund_waits";
 
 type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
@@ -24,8 +33,7 @@ type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
  * keeps it from happening twice. Outcomes in the order asked.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
-  // What has gathered is closed first: from now on nothing is added to it.
-  await moveRows(deps.db, "settlement", { ids: settlementIds, from: "gathering", to: "due", at: deps.now() });
+  await closeGathering(deps.db, settlementIds, deps.now());
   const due = await listDueSettlements(deps.db, settlementIds);
   const outcomes = new Map<string, SettleOutcome>();
   const payouts: Payout[] = [];
@@ -33,8 +41,12 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
+  const refused = await screenDestinations(
+    deps,
+    due.filter((settlement) => !findObstacle(settlement, caughtUp)),
+  );
   for (const settlement of due) {
-    const blocked = findObstacle(settlement, caughtUp);
+    const blocked = findObstacle(settlement, caughtUp) ?? refused.get(settlement.id);
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
@@ -54,18 +66,46 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
 }
 
 function findObstacle(
-  { asset, registered, refunds }: SettlementWithDestination,
+  { asset, registered, held, refunds }: SettlementWithDestination,
   caughtUp: ReadonlySet<string>,
 ): SettleOutcome | undefined {
+  if (held) return "held";
   // Its merchant's refunds come first: they are drawn on the same balance.
   if (refunds.length > 0) return "refund_waits";
   if (!parseAccountId(registered ?? "")) return "no_destination";
   return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
 }
 
+/** Nothing goes to whom the operator does not serve: such a merchant waits, and keeps no other one waiting. */
+async function screenDestinations(
+  deps: Deps,
+  settlements: readonly SettlementWithDestination[],
+): Promise<Map<string, SettleOutcome>> {
+  const outcomes = new Map<string, SettleOutcome>();
+  for (const [id, some] of Map.groupBy(settlements, ({ asset }) => chainOf(asset))) {
+    const accounts = some.map(({ registered }) => receiverOf(id, registered));
+    const refused = await screenAccounts(deps, getChain(deps.chains, id), [...new Set(accounts)]);
+    for (const [index, { id: settlement, merchant_id: merchant }] of some.entries()) {
+      if (!refused.has(accounts[index] ?? "")) continue;
+      deps.log.error(
+        { settlement, merchant },
+        "a merchant's destination is not served (screening): it is not paid out",
+      );
+      outcomes.set(settlement, "not_served");
+    }
+  }
+  return outcomes;
+}
+
+/** The address of a destination, as it stands in transfers: in lower case on EVM. */
+function receiverOf(chain: string, destination: string | null): string {
+  const address = parseAccountId(destination ?? "")?.address ?? "";
+  return chain.startsWith("eip155:") ? address.toLowerCase() : address;
+}
+
 function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
   const { id, asset, amount, number, merchant_id: merchantId, registered } = settlement;
-  const receiver = parseAccountId(registered ?? "")?.address ?? "";
+  const receiver = receiverOf(asset, registered);
   const key = ["settlement", merchantId, asset, String(number)];
   return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }

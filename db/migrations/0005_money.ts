@@ -10,8 +10,9 @@ const statements = [
   "alter table transaction add column fee numeric(78,0) check (fee >= 0)",
   "update transaction set fee = gas_used * gas_price where gas_used is not null",
 
-  // Balances by account and date without adding up what was ever booked. Several slots, so that those who book at the
-  // same moment do not wait for each other's row.
+  // Balances by account and date without adding up what was ever booked. Accounts that everybody books on have several
+  // slots, so that those who book at the same moment do not wait for each other's row. What a merchant is owed is booked
+  // by one at a time anyway, who holds its balance, and a lane is booked by its chain's watcher.
   `create table ledger_day (
     account text not null,
     asset text not null,
@@ -28,7 +29,8 @@ const statements = [
   `create function add_to_ledger_day() returns trigger language plpgsql as $$
   begin
     insert into ledger_day as d (account, asset, day, slot, amount)
-    select e.account, e.asset, ledger_day_of(g.at), pg_backend_pid() % 16, sum(e.amount)
+    select e.account, e.asset, ledger_day_of(g.at),
+      case when e.account ~ '^(payable|lane):' then 0 else pg_backend_pid() % 16 end, sum(e.amount)
     from booked e join ledger_group g on g.id = e.group_id
     group by e.account, e.asset, ledger_day_of(g.at)
     order by 1, 2, 3
@@ -104,4 +106,45 @@ const statements = [
     primary key (chain, account, asset)
   )`,
   "alter table chain_cursor add column reconcile_at timestamptz not null default now()",
+
+  // Payouts only from an amount on, and none to a merchant that an operator holds
+  `alter table settlement_destination
+    add column minimum numeric(78,0) check (minimum > 0),
+    add check (minimum is null or gather_ms is not null)`,
+  "alter table merchant add column payouts_held_at timestamptz",
+  // Since when a settlement waits for its payout: one that gathers does not
+  "alter table settlement add column closed_at timestamptz",
+  "update settlement set closed_at = created_at where state <> 'gathering'",
+
+  // Where merchants were paid before: by a trigger, because no change may be forgotten
+  `create table destination_change (
+    id bigint generated always as identity primary key,
+    merchant_id text not null,
+    destination_id text not null,
+    asset text not null,
+    before text,
+    after text,
+    at timestamptz not null
+  )`,
+  "create index destination_change_merchant on destination_change (merchant_id, id)",
+  `create function record_destination() returns trigger language plpgsql as $$
+  begin
+    if tg_op = 'DELETE' then
+      insert into destination_change (merchant_id, destination_id, asset, before, at)
+      values (old.merchant_id, old.id, old.asset, old.destination, clock_timestamp());
+    elsif tg_op = 'INSERT' then
+      insert into destination_change (merchant_id, destination_id, asset, after, at)
+      values (new.merchant_id, new.id, new.asset, new.destination, new.created_at);
+    elsif old.destination <> new.destination then
+      insert into destination_change (merchant_id, destination_id, asset, before, after, at)
+      values (new.merchant_id, new.id, new.asset, old.destination, new.destination, new.updated_at);
+    end if;
+    return null;
+  end $$`,
+  `insert into destination_change (merchant_id, destination_id, asset, after, at)
+    select merchant_id, id, asset, destination, updated_at from settlement_destination order by updated_at, id`,
+  `create trigger settlement_destination_change after insert or update or delete on settlement_destination
+    for each row execute function record_destination()`,
+  `create trigger destination_change_append_only before update or delete or truncate on destination_change
+    for each statement execute function refuse_change()`,
 ];

@@ -4,7 +4,6 @@ import {
   addDestinations,
   changeDestination,
   deleteDestination,
-  gatherPayouts,
   listDestinations,
 } from "../../payments/destinations.ts";
 import {
@@ -15,7 +14,9 @@ import {
   type MerchantStatus,
 } from "../../payments/merchants.ts";
 import { findMerchantOwner } from "../../payments/operators.ts";
+import { gatherPayouts, holdPayouts, listDestinationChanges } from "../../payments/payout-policies.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/policies.ts";
+import { readNetworks } from "../networks.ts";
 import { need, oneOf, RefusedError, runs, show, type Tool, UsageError, wholeNumber } from "./tool.ts";
 
 const mode = oneOf("live", "test");
@@ -80,6 +81,15 @@ export function addMerchantCommands(program: Command): void {
       return { value };
     },
   );
+  for (const [name, hold, what] of [
+    ["hold", true, "pay nothing out to a merchant until it is released; what is owed stays owed"],
+    ["release", false, "pay a merchant out again"],
+  ] as const)
+    runs(merchants.command(`${name} <merchant>`).description(what), async (tool, [id = ""]) => {
+      const value = need(await holdPayouts(tool, { ...(await own(tool, id)), hold }));
+      await tool.record(`merchants ${name}`, id);
+      return { value };
+    });
   addDestinationCommands(program);
   addPolicyCommands(program);
 }
@@ -120,16 +130,21 @@ function addDestinationCommands(program: Command): void {
       .command("gather <merchant> <destination>")
       .description("pay out what several payments owe in one transfer, instead of each at once")
       .option("--seconds <number>", "so long after the first of them", wholeNumber, "600")
-      .option("--amount <value>", "or when they come to so much, in minor units")
+      .option("--amount <value>", "or when they come to so much, in minor units (usually 1,000 units of the asset)")
+      .option("--minimum <value>", "and not before they come to so much, in minor units")
       .addHelpText(
         "after",
         "\nGo back to paying at once:\n  npm run admin -- destinations at-once <merchant> <destination>",
       ),
-    async (tool, [merchantId = "", id = ""], { seconds, amount }) => {
-      if (amount !== undefined && !/^[1-9]\d{0,77}$/.test(amount))
-        throw new UsageError("--amount: expected minor units");
-      const gather = { ms: Number(seconds) * 1_000, amount: amount === undefined ? null : BigInt(amount) };
-      const value = need(await gatherPayouts(tool, { ...(await own(tool, merchantId)), id, gather }));
+    async (tool, [merchantId = "", id = ""], { seconds, amount, minimum }) => {
+      const gather = {
+        ms: Number(seconds) * 1_000,
+        amount: minorUnits("--amount", amount),
+        minimum: minorUnits("--minimum", minimum),
+      };
+      const networks = amount === undefined ? readNetworks(tool.networksFile()) : undefined;
+      const deps = { ...tool, ...(networks ? { networks } : {}) };
+      const value = need(await gatherPayouts(deps, { ...(await own(tool, merchantId)), id, gather }));
       await tool.record(`destinations gather ${id}`, merchantId);
       return { value };
     },
@@ -140,6 +155,13 @@ function addDestinationCommands(program: Command): void {
       const value = need(await gatherPayouts(tool, { ...(await own(tool, merchantId)), id, gather: undefined }));
       await tool.record(`destinations at-once ${id}`, merchantId);
       return { value };
+    },
+  );
+  runs(
+    destinations.command("history <merchant>").description("where a merchant was paid, from the first day on"),
+    async (tool, [merchantId = ""]) => {
+      await own(tool, merchantId);
+      return { value: await listDestinationChanges(tool, merchantId) };
     },
   );
   runs(
@@ -184,6 +206,12 @@ function addPolicyCommands(program: Command): void {
     await tool.record("policies remove", id);
     return { value: { id, removed: true } };
   });
+}
+
+/** An amount on the command line. */
+function minorUnits(name: string, text: string | undefined): bigint | undefined {
+  if (text !== undefined && !/^[1-9]\d{0,77}$/.test(text)) throw new UsageError(`${name}: expected minor units`);
+  return text === undefined ? undefined : BigInt(text);
 }
 
 async function own(tool: Tool, merchantId: string) {

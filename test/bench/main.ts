@@ -5,6 +5,7 @@ import { readSettings, withFreePorts } from "../../ops/local/settings.ts";
 import { startStack } from "../../ops/local/stack.ts";
 import { findRunningStack } from "../../ops/local/stack-file.ts";
 import { benchHttp } from "./http.ts";
+import { benchLedger } from "./ledger.ts";
 import { benchPayments } from "./pay.ts";
 import { benchPolls } from "./polls.ts";
 
@@ -18,6 +19,8 @@ Uses the stack that runs (npm start), or brings up one of its own.
   --warmup N        payments before the clock starts (default 50)
   --http            creating payments and asking for status instead, beside a bare fastify route
   --polls           waiting long polls instead, woken while payments change, beside a few that wait
+  --ledger          a ledger of ten million entries instead: what balances and bookings cost, with their plans
+  --entries N       entries of --ledger (default 10000000)
   --waiters N       long polls that wait (default 5000)
   --seconds N       how long each part of --http and --polls takes (default 15)
   --help            this text
@@ -34,6 +37,8 @@ const { values } = parseArgs({
     warmup: { type: "string", default: "50" },
     http: { type: "boolean", default: false },
     polls: { type: "boolean", default: false },
+    ledger: { type: "boolean", default: false },
+    entries: { type: "string", default: "10000000" },
     waiters: { type: "string", default: "5000" },
     seconds: { type: "string", default: "15" },
     help: { type: "boolean", default: false },
@@ -49,6 +54,7 @@ const counts = {
   warmup: Number(values.warmup),
   waiters: Number(values.waiters),
   seconds: Number(values.seconds),
+  entries: Number(values.entries),
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
@@ -57,6 +63,10 @@ for (const [name, count] of Object.entries(counts))
   }
 
 const progress = createProgress();
+if (values.ledger) {
+  await benchLedger({ entries: counts.entries, say: progress.say });
+  process.exit(0);
+}
 const settings = readSettings({ LANES: "1", ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);
 const dir = running ? settings.STACK_DIR : join(settings.STACK_DIR, "bench");

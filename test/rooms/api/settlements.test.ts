@@ -108,7 +108,8 @@ test("an asset and a chain that no network of ours has yet are taken", async () 
   const solana = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
   const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v";
   const unknown = { asset: `eip155:8453/erc20:0x${"a1".repeat(20)}`, destination: `eip155:8453:0x${"d1".repeat(20)}` };
-  const later = { asset: `${solana}/token:${mint}`, destination: `${solana}:${mint}` };
+  const wallet = "9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM";
+  const later = { asset: `${solana}/token:${mint}`, destination: `${solana}:${wallet}` };
   expect(await add(unknown, later)).toMatchObject({ status: 201, body: { settlements: [unknown, later] } });
 });
 

@@ -81,6 +81,28 @@ test("a merchant, its destinations and its policies are made, shown and taken aw
   expect(await json("merchants", "show", merchantId)).toMatchObject({ settlements: [], policies: [] });
 });
 
+test("payouts of a merchant are gathered, held and released, and where it was paid before is shown", async () => {
+  const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Slow", "--email", "s@example.test");
+  const to = (byte: string) => `${chain.id}:0x${byte.repeat(20)}`;
+  const { id = "" } = await json("destinations", "add", merchantId, "--asset", chain.asset, "--to", to("cd"));
+  const gather = ["destinations", "gather", merchantId, id];
+  expect(await admin(...gather)).toMatchObject({ code: 2, stderr: expect.stringContaining("NETWORKS_FILE") });
+  expect(await json(...gather, "--amount", "5000", "--minimum", "100")).toMatchObject({
+    seconds: 600,
+    amount: "5000",
+    minimum: "100",
+  });
+  expect(await admin(...gather, "--amount", "5", "--minimum", "6")).toMatchObject({ code: 2 });
+  expect(await json("destinations", "at-once", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
+  expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
+  expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
+  await json("destinations", "change", merchantId, id, "--to", to("ce"));
+  expect(await json("destinations", "history", merchantId)).toMatchObject([
+    { before: null, after: to("cd") },
+    { before: to("cd"), after: to("ce") },
+  ]);
+});
+
 test("a webhook endpoint is set, shown without its secret, rotated and deleted", async () => {
   const set = ["webhooks", "set", ...owner, "--url"];
   expect(await admin(...set, "http://shop.example/hooks")).toMatchObject({

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { gatherPayouts, listDestinations } from "../../../payments/destinations.ts";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import {
+  addDestinations,
+  changeDestination,
+  deleteDestination,
+  listDestinations,
+} from "../../../payments/destinations.ts";
+import { readSystem } from "../../../payments/gauges.ts";
+import { gatherPayouts, holdPayouts, listDestinationChanges } from "../../../payments/payout-policies.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../support/chain.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
@@ -7,19 +15,19 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 const chain = await startChain();
 
 /** A till whose payouts gather for a minute, or until they come to an amount. */
-async function makeGathering(amount: bigint | null) {
+async function makeGathering(amount?: bigint, minimum?: bigint) {
   const till = await makeTill(chain);
   const { accountId, merchantId, mode, deps } = till;
   const owner = { accountId, merchantId, mode };
   const [destination] = good(await listDestinations(deps, owner));
-  good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 60_000, amount } }));
+  good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 60_000, amount, minimum } }));
   return till;
 }
 const settlements = (till: Till) => till.db.selectFrom("settlement").selectAll().orderBy("number").execute();
 const rungFor = (till: Till) => till.rung.filter(({ queue }) => queue === "settle").map(({ bell }) => bell.data);
 
 test("payments that succeed within the time are paid out in one transfer, and each is told of it", async () => {
-  const till = await makeGathering(null);
+  const till = await makeGathering();
   const payments: string[] = [];
   for (const buyer of await fundBuyers(chain, 3)) payments.push(await till.pay(buyer, 200n));
   const [settlement, ...others] = await settlements(till);
@@ -55,7 +63,7 @@ test("an amount that is reached is paid out at once, and what comes afterwards g
 });
 
 test("nothing is added to a payout that is being begun, and nothing is lost between the two", async () => {
-  const till = await makeGathering(null);
+  const till = await makeGathering();
   await till.pay(await fundBuyer(chain), 100n);
   const [first] = await settlements(till);
   const buyers = await fundBuyers(chain, 6);
@@ -73,7 +81,7 @@ test("nothing is added to a payout that is being begun, and nothing is lost betw
 });
 
 test("payments that are paid at once again leave what gathers as it is", async () => {
-  const till = await makeGathering(null);
+  const till = await makeGathering();
   await till.pay(await fundBuyer(chain), 100n);
   const { accountId, merchantId, mode, deps } = till;
   const owner = { accountId, merchantId, mode };
@@ -84,4 +92,94 @@ test("payments that are paid at once again leave what gathers as it is", async (
     { state: "gathering", amount: 1_000_000n },
     { state: "due", amount: 2_000_000n },
   ]);
+});
+
+test("an amount that is left out is a thousand units of the asset, and one that nobody knows has to be given", async () => {
+  const till = await makeTill(chain);
+  const { accountId, merchantId, mode, deps } = till;
+  const owner = { accountId, merchantId, mode };
+  const [{ id } = { id: "" }] = good(await listDestinations(deps, owner));
+  expect(await gatherPayouts(deps, { ...owner, id, gather: { ms: 600_000 } })).toMatchObject({
+    value: { seconds: 600, amount: 1_000_000_000n, minimum: null },
+  });
+  const { networks: _, ...bare } = deps;
+  expect(await gatherPayouts(bare, { ...owner, id, gather: { ms: 600_000 } })).toMatchObject({
+    code: "params_validation",
+  });
+  const bad = { ms: 600_000, amount: 5n, minimum: 6n };
+  expect(await gatherPayouts(deps, { ...owner, id, gather: bad })).toMatchObject({ code: "params_validation" });
+});
+
+test("what has not come to the minimum gathers on, however long, and is paid out when it has", async () => {
+  const till = await makeGathering(10_000_000n, 3_000_000n);
+  await till.pay(await fundBuyer(chain), 200n);
+  const [first] = await settlements(till);
+  till.clock.advance(3_600_000);
+  await till.watch();
+  await till.settle(first?.id ?? "");
+  expect(await settlements(till)).toMatchObject([{ state: "gathering", amount: 2_000_000n }]);
+  till.clock.advance(-3_600_000);
+  await till.pay(await fundBuyer(chain), 100n);
+  till.clock.advance(3_600_000);
+  await till.watch();
+  await till.settle(first?.id ?? "");
+  expect(await settlements(till)).toMatchObject([{ state: "paying", amount: 3_000_000n }]);
+});
+
+test("a merchant that an operator holds is paid nothing, keeps what it is owed, and holds up no other one", async () => {
+  const till = await makeTill(chain);
+  const other = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  const owner = { accountId: till.accountId, merchantId: till.merchantId, mode: till.mode };
+  good(await holdPayouts(till.deps, { ...owner, hold: true }));
+  const [one, two] = [await till.pay(await fundBuyer(chain)), await other.pay(await fundBuyer(chain))];
+  const ids = [(await till.settlementOf(one)).id, (await till.settlementOf(two)).id];
+  expect(await till.settle(...ids)).toEqual(["held", "begun"]);
+  await till.relay();
+  await till.watch();
+  expect(await transfersTo(chain, till.destination)).toEqual([]);
+  expect(await transfersTo(chain, other.destination)).toHaveLength(1);
+  till.clock.advance(7_200_000);
+  // An operator knows: nobody is called at night for it.
+  expect((await readSystem(till.deps)).owed.find(({ table }) => table === "settlement")?.seconds).toBe(0);
+  till.clock.advance(-7_200_000);
+  good(await holdPayouts(till.deps, { ...owner, hold: false }));
+  expect(await till.settle(ids[0] ?? "")).toEqual(["begun"]);
+});
+
+test("a destination that is not served any more is not paid, and holds up no other merchant", async () => {
+  const till = await makeTill(chain);
+  const other = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  const [one, two] = [await till.pay(await fundBuyer(chain)), await other.pay(await fundBuyer(chain))];
+  const ids = [(await till.settlementOf(one)).id, (await till.settlementOf(two)).id];
+  till.screened.add(till.destination.toLowerCase());
+  expect(await till.settle(...ids)).toEqual(["not_served", "begun"]);
+  expect(till.lines.some((line) => line.includes("destination is not served") && line.includes(till.merchantId))).toBe(
+    true,
+  );
+});
+
+test("a destination is refused when it is not served or an account of ours, and every change of one is kept", async () => {
+  const till = await makeTill(chain, { settles: false });
+  const { accountId, merchantId, mode, deps } = till;
+  const owner = { accountId, merchantId, mode };
+  const to = (address: string) => [{ asset: chain.asset, destination: `${chain.id}:${address}` }];
+  const [bad, first, second] = [newKey().address, newKey().address, newKey().address];
+  till.screened.add(bad.toLowerCase());
+  for (const address of [bad, chain.keys.treasury.address, till.evm.collector, till.evm.permit2, till.evm.multicall])
+    expect(await addDestinations(deps, { ...owner, settlements: to(address) })).toMatchObject({
+      code: "params_validation",
+    });
+  const [{ id } = { id: "" }] = good(await addDestinations(deps, { ...owner, settlements: to(first) }));
+  expect(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${bad}` })).toMatchObject({
+    code: "params_validation",
+  });
+  good(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${second}` }));
+  good(await deleteDestination(deps, { ...owner, id }));
+  const [a, b] = [`${chain.id}:${first}`, `${chain.id}:${second}`];
+  expect(await listDestinationChanges(deps, merchantId)).toMatchObject([
+    { before: null, after: a },
+    { before: a, after: b },
+    { before: b, after: null },
+  ]);
+  await expect(till.db.deleteFrom("destination_change").execute()).rejects.toThrow(/append only/);
 });

@@ -1,0 +1,91 @@
+import { type Hex, isAddress } from "viem";
+import { parseAccountId, parseAssetId } from "../chains/caip.ts";
+import { collectorAddress } from "../chains/evm/collector.ts";
+import { isAddress as isSolanaAddress } from "../chains/solana/keys.ts";
+import { findTokenAccount } from "../chains/solana/payment.ts";
+import { screenAccounts } from "../transfers/screening.ts";
+import type { PaymentDeps } from "./deps.ts";
+import type { Destination } from "./destinations.ts";
+
+/** A command line has no chains open, and one without a networks file does not know our own accounts. */
+export type CheckDeps = Partial<Pick<PaymentDeps, "networks" | "chains" | "screeningList" | "metrics">>;
+
+/** What is wrong with an asset, beginning with the member's name; undefined when it may be one. */
+export function findAssetFault(text: string): string | undefined {
+  const asset = parseAssetId(text);
+  if (!asset) return "asset: expected a CAIP-19 asset such as eip155:8453/erc20:0x…";
+  if (asset.chain.startsWith("solana:")) {
+    if (asset.namespace !== "token") return "asset: expected a token, such as solana:5eykt4U…/token:EPjFWdd5…";
+    return isSolanaAddress(asset.token) ? undefined : "asset: expected a mint's address in base58";
+  }
+  if (!asset.chain.startsWith("eip155:")) return undefined;
+  if (!/^eip155:[1-9]\d*$/.test(asset.chain)) return "asset: expected a chain such as eip155:8453";
+  if (asset.namespace !== "erc20") return "asset: expected a token, such as eip155:8453/erc20:0x…";
+  const fault = findAddressFault(asset.token);
+  return fault && `asset: ${fault}`;
+}
+
+/** What is wrong with a destination of a good asset, beginning with the member's name; undefined when it is usable. */
+export function findDestinationFault(deps: CheckDeps, entry: Destination): string | undefined {
+  const asset = parseAssetId(entry.asset);
+  const account = parseAccountId(entry.destination);
+  if (!account) return "destination: expected a CAIP-10 account such as eip155:8453:0x…";
+  if (account.chain !== asset?.chain) return "destination: is on another chain than the asset";
+  const isSolana = asset.chain.startsWith("solana:");
+  if (!isSolana && !asset.chain.startsWith("eip155:")) return undefined;
+  const notSolana = isSolanaAddress(account.address) ? undefined : "expected an address of 32 bytes in base58";
+  const fault = isSolana ? notSolana : findAddressFault(account.address);
+  if (fault) return `destination: ${fault}`;
+  const address = isSolana ? account.address : account.address.toLowerCase();
+  if (address === (isSolana ? asset.token : asset.token.toLowerCase()))
+    return "destination: is the token's own contract";
+  if (listOwn(deps, asset.chain).includes(address)) return "destination: is an account of the service itself";
+  return undefined;
+}
+
+/** What is wrong with an address of EVM. EIP-55: letters of both cases carry a checksum; a wrong one is a slip. */
+function findAddressFault(address: string): string | undefined {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return "expected an address of 20 bytes in hex";
+  if (/^0x0{40}$/.test(address)) return "is the zero address";
+  const hasChecksum = /[a-f]/.test(address.slice(2)) && /[A-F]/.test(address.slice(2));
+  return hasChecksum && !isAddress(address) ? "the address's checksum is wrong (EIP-55)" : undefined;
+}
+
+/**
+ * Where a payout would be lost or come back to us: our accounts, and the contracts that we work with, out of which nobody
+ * takes anything, or anybody does.
+ */
+function listOwn({ networks }: CheckDeps, chain: string): string[] {
+  const network = networks?.chains.find((one) => one.chain === chain);
+  if (!network) return [];
+  const own = [network.treasury, ...network.lanes].map(({ address }) => address);
+  if (!("multicall" in network)) {
+    const { address } = network.treasury;
+    const places = network.assets.map(({ asset, program }) =>
+      findTokenAccount(address, parseAssetId(asset)?.token ?? "", program),
+    );
+    return [...own, ...places];
+  }
+  const [treasury, permit2] = [network.treasury.address, network.permit2].map((one) => one.toLowerCase() as Hex);
+  const contracts = treasury && permit2 ? [permit2, collectorAddress({ treasury, permit2 })] : [];
+  return [...own, network.multicall, ...contracts].map((address) => address.toLowerCase());
+}
+
+/**
+ * The index of a destination whose account is not served (screening), if there is one. A command line screens nobody
+ * here; whoever is paid is screened again before each payout. Throws ChainFault when it cannot be asked.
+ */
+export async function findUnserved(
+  { chains, screeningList, metrics }: CheckDeps,
+  entries: readonly Destination[],
+): Promise<number | undefined> {
+  if (!chains || !screeningList || !metrics) return undefined;
+  for (const [index, { destination }] of entries.entries()) {
+    const account = parseAccountId(destination);
+    const chain = chains.get(account?.chain ?? "");
+    if (!account || !chain) continue;
+    const address = chain.family === "evm" ? account.address.toLowerCase() : account.address;
+    if ((await screenAccounts({ screeningList, metrics }, chain, [address])).has(address)) return index;
+  }
+  return undefined;
+}
