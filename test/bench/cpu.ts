@@ -7,7 +7,7 @@ const TICKS = 100;
 
 /** CPU seconds used so far, by role; Postgres with all its backends, this process as `bench`. Empty where there is no /proc. */
 export function readCpu(stack: StackFile): Record<string, number> {
-  const { api, workers, postgres, redis, anvil } = stack.processes;
+  const { api, workers, postgres, redis, anvil, solana } = stack.processes;
   const used: Record<string, number> = { bench: process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6 };
   const roles: [string, (number | undefined)[]][] = [
     ["api", api],
@@ -15,6 +15,7 @@ export function readCpu(stack: StackFile): Record<string, number> {
     ["postgres", [postgres]],
     ["redis", [redis]],
     ["anvil", [anvil]],
+    ["solana", [solana]],
   ];
   try {
     const all = readProcesses();

@@ -8,6 +8,7 @@ import { benchHttp } from "./http.ts";
 import { benchLedger } from "./ledger.ts";
 import { benchPayments } from "./pay.ts";
 import { benchPolls } from "./polls.ts";
+import { benchSolana } from "./solana.ts";
 
 const help = `usage: npm run bench -- [options]
 
@@ -17,6 +18,7 @@ Uses the stack that runs (npm start), or brings up one of its own.
   --payments N      how many (default 500)
   --concurrency N   payments, or requests, in flight at once (default 32)
   --warmup N        payments before the clock starts (default 50)
+  --chain C         evm (default) or solana
   --http            creating payments and asking for status instead, beside a bare fastify route
   --polls           waiting long polls instead, woken while payments change, beside a few that wait
   --ledger          a ledger of ten million entries instead: what balances and bookings cost, with their plans
@@ -28,13 +30,15 @@ Uses the stack that runs (npm start), or brings up one of its own.
 ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) change the stack that it brings up. The settings that are told of:
   npm run bench                                                           32 in flight: every payment is paid
   npm run bench -- --concurrency 256 --payments 3000                      speed with a block per transaction
-  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000   speed with a block a second`;
+  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000   speed with a block a second
+  npm run bench -- --chain solana --concurrency 256 --payments 2000       speed on Solana`;
 
 const { values } = parseArgs({
   options: {
     payments: { type: "string", default: "500" },
     concurrency: { type: "string", default: "32" },
     warmup: { type: "string", default: "50" },
+    chain: { type: "string", default: "evm" },
     http: { type: "boolean", default: false },
     polls: { type: "boolean", default: false },
     ledger: { type: "boolean", default: false },
@@ -47,6 +51,10 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(help);
   process.exit(0);
+}
+if (values.chain !== "evm" && values.chain !== "solana") {
+  console.error(`--chain takes evm or solana\n\n${help}`);
+  process.exit(2);
 }
 const counts = {
   payments: Number(values.payments),
@@ -81,8 +89,9 @@ try {
   const args = { ...counts, say: progress.say };
   if (values.http) await benchHttp(stack, args);
   if (values.polls) await benchPolls(stack, args);
-  if (!values.http && !values.polls)
-    await benchPayments(stack, { ...args, blockTime: settings.ANVIL_BLOCK_TIME, networksFile });
+  const pays = !values.http && !values.polls;
+  if (pays && values.chain === "solana") await benchSolana(stack, args);
+  else if (pays) await benchPayments(stack, { ...args, blockTime: settings.ANVIL_BLOCK_TIME, networksFile });
 } catch (error) {
   failure = error;
 }

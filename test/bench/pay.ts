@@ -11,7 +11,7 @@ import { printTable } from "./stats.ts";
 import { benchVerify } from "./verify.ts";
 
 /** One payout pays what has succeeded within so long, milliseconds. */
-const GATHER_MS = 2_000;
+export const GATHER_MS = 2_000;
 
 /** In flight at once: from here on speed and shared calls are asked of the service. */
 const FULL_LOAD = 128;
@@ -62,7 +62,7 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   if (run.paid !== args.payments) throw new Error(`${args.payments - run.paid} payments were not paid`);
 }
 
-type Line = [string, string];
+export type Line = [string, string];
 
 function describeSetting(stack: StackFile, args: PayArgsQuiet): Line[] {
   const { workers } = stack.processes;
@@ -86,6 +86,11 @@ type Figures = {
   verified: number;
 };
 
+/** A figure beside its bound. */
+export function beside(value: string, holds: boolean, bound: string): string {
+  return `${value.padEnd(14)}${bound}${holds ? "" : ": MISSED"}`;
+}
+
 /** What is asked of the service, each beside its bound. */
 function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[] {
   const asked = args.blockTime === undefined ? 300 : 290;
@@ -94,8 +99,6 @@ function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[]
   const most = 0.7 * raw.gas;
   // With few in flight a payment's own way through the service is the bound, not what the service can bear.
   const full = args.concurrency >= FULL_LOAD;
-  const beside = (value: string, holds: boolean, bound: string) =>
-    `${value.padEnd(14)}${bound}${holds ? "" : ": MISSED"}`;
   return [
     ["paid", beside(`${run.paid} of ${args.payments}`, run.paid === args.payments, "all")],
     [
@@ -118,13 +121,13 @@ function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[]
 }
 
 /** What a payment costs, and what of the machine it takes: the part that is used up is what bounds the speed. */
-function describeCost({
+export function describeCost({
   args,
   cost,
   seconds,
   machine,
 }: {
-  args: PayArgsQuiet;
+  args: { payments: number };
   cost: Counters;
   seconds: readonly (readonly [string, number])[];
   machine: { busy: number; idle: number };
@@ -150,7 +153,7 @@ function describeCost({
 }
 
 /** As an operator sets it for a busy merchant (npm run admin -- destinations gather). */
-async function gatherPayouts(stack: StackFile): Promise<void> {
+export async function gatherPayouts(stack: StackFile): Promise<void> {
   const client = new Client({ connectionString: stack.postgresUrl });
   await client.connect();
   try {
@@ -164,7 +167,7 @@ async function gatherPayouts(stack: StackFile): Promise<void> {
 }
 
 /** Every payout of every payment made so far has arrived. */
-async function waitSettled(stack: StackFile): Promise<void> {
+export async function waitSettled(stack: StackFile): Promise<void> {
   const client = new Client({ connectionString: stack.postgresUrl });
   await client.connect();
   try {

@@ -1,0 +1,118 @@
+import { base58 } from "@scure/base";
+import { openKeypair, verifySignature } from "../../chains/solana/keys.ts";
+import type { Say } from "../../ops/local/service.ts";
+import type { StackFile } from "../../ops/local/stack-file.ts";
+import { createPayment, listOptions, type Shop, signOption } from "../../ops/local/wallet.ts";
+import { readCounters, subtract } from "./counters.ts";
+import { readCpu, readMachine } from "./cpu.ts";
+import { beside, describeCost, GATHER_MS, gatherPayouts, type Line, waitSettled } from "./pay.ts";
+import { type PaidRun, type Prepared, runPayments } from "./payments.ts";
+import { runRawSolana } from "./raw-solana.ts";
+import { printTable, runPool } from "./stats.ts";
+
+/** What is asked of the service. */
+const LEAST_PER_SECOND = 150;
+const MOST_WATCHING = 0.2;
+/** In flight at once: from here on speed and shared calls are asked of the service. */
+const FULL_LOAD = 128;
+/** Calls that belong to one payment: its transaction is tried once and sent once. All others watch. */
+const OF_A_PAYMENT = ["simulateTransaction", "sendTransaction"];
+/** $0.01, so that a bench can run for long on what the buyers hold. */
+const CENTS = "1";
+
+type Args = { payments: number; concurrency: number; warmup: number };
+
+/** Pays payments on Solana end to end and prints what each cost, beside a raw send loop in the same run. */
+export async function benchSolana(stack: StackFile, { say, ...args }: Args & { say: Say }): Promise<void> {
+  await gatherPayouts(stack);
+  say(`payouts of the bench's merchant gather for ${GATHER_MS / 1_000} s`);
+  say(`warming up with ${args.warmup} payments`);
+  await runPayments(stack, await prepare(stack, args.warmup), args.concurrency);
+  say(`the raw loop: ${args.payments} transfers at ${args.concurrency}`);
+  const rawBefore = await runRawSolana(stack, args);
+  say(`creating, quoting and signing ${args.payments} payments`);
+  const prepared = await prepare(stack, args.payments);
+  const counters = await readCounters(stack);
+  say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
+  const [cpuBefore, machineBefore] = [readCpu(stack), readMachine()];
+  const run = await runPayments(stack, prepared, args.concurrency);
+  const [cpuAfter, machineAfter] = [readCpu(stack), readMachine()];
+  const cost = subtract(await readCounters(stack), counters);
+  say("waiting for the payouts");
+  await waitSettled(stack);
+  say("the raw loop once more");
+  const rawAfter = await runRawSolana(stack, args);
+  say("checking signatures on one core");
+  const seconds = Object.entries(cpuAfter).map(([role, used]) => [role, used - (cpuBefore[role] ?? 0)] as const);
+  const machine = { busy: machineAfter.busy - machineBefore.busy, idle: machineAfter.idle - machineBefore.idle };
+  const raw = (rawBefore.perSecond + rawAfter.perSecond) / 2;
+  printTable(describeSetting(stack, args));
+  printTable(describeRun({ args, run, raw, rpcByMethod: cost.rpcByMethod, verified: countVerified(stack) }));
+  printTable(describeCost({ args, cost, seconds, machine }));
+  for (const line of run.failed.slice(0, 10)) console.log(`not paid: ${line}`);
+  if (run.paid !== args.payments) throw new Error(`${args.payments - run.paid} payments were not paid`);
+}
+
+/** Creates and quotes all, and only then fetches and signs: a blockhash does not live long. */
+async function prepare(stack: StackFile, count: number): Promise<Prepared[]> {
+  const shop: Shop = { baseUrl: stack.baseUrl, caller: stack.live };
+  const expiresAt = new Date(Date.now() + 3_600_000);
+  const quoted = await runPool(Array.from({ length: count }), 16, async (_, index) => {
+    const buyer = stack.solana.buyers[index % stack.solana.buyers.length];
+    if (!buyer) throw new Error("the stack has too few buyers");
+    const paymentId = await createPayment(shop, { referenceId: `bench-${index}`, cents: CENTS, expiresAt });
+    const [option] = await listOptions(shop, paymentId, [`${stack.solana.chain}:${buyer.address}`]);
+    if (!option) throw new Error(`payment ${paymentId} has no option for ${buyer.address}`);
+    return { paymentId, option, buyer };
+  });
+  return runPool(quoted, 16, async ({ paymentId, option, buyer }) => {
+    const results = await signOption(shop, paymentId, option, buyer);
+    return { paymentId, optionId: option.id, results };
+  });
+}
+
+function describeSetting(stack: StackFile, args: Args): Line[] {
+  return [
+    ["payments, in flight at once", `${args.payments}, ${args.concurrency}`],
+    ["worker processes", String(stack.processes.workers.length)],
+    ["finality", "confirmed"],
+    ["payouts", `gathered for ${GATHER_MS / 1_000} s`],
+  ];
+}
+
+type Figures = { args: Args; run: PaidRun; raw: number; rpcByMethod: Record<string, number>; verified: number };
+
+function describeRun({ args, run, raw, rpcByMethod, verified }: Figures): Line[] {
+  const calls = Object.entries(rpcByMethod);
+  const sum = (some: [string, number][]) => some.reduce((total, [, count]) => total + count, 0) / args.payments;
+  const watching = sum(calls.filter(([method]) => !OF_A_PAYMENT.includes(method)));
+  const full = args.concurrency >= FULL_LOAD;
+  const little = `asked with ${FULL_LOAD} and more in flight`;
+  const fast = !full || run.perSecond >= LEAST_PER_SECOND;
+  return [
+    ["paid", beside(`${run.paid} of ${args.payments}`, run.paid === args.payments, "all")],
+    ["paid per second", beside(run.perSecond.toFixed(0), fast, full ? `at least ${LEAST_PER_SECOND}` : little)],
+    ["raw loop, transfers per second", raw.toFixed(0)],
+    ["ratio to the raw loop", (run.perSecond / raw).toFixed(2)],
+    ["confirm to succeeded", `p50 ${run.p50.toFixed(0)} ms, p95 ${run.p95.toFixed(0)} ms`],
+    ["RPC calls per payment", `${sum(calls).toFixed(2)}: tried once, sent once, and`],
+    [
+      "  for watching",
+      beside(watching.toFixed(2), !full || watching <= MOST_WATCHING, full ? `at most ${MOST_WATCHING}` : little),
+    ],
+    ["signatures checked per second", `${verified.toFixed(0)}, one core`],
+  ];
+}
+
+/** ed25519 checks of one core in a second. */
+function countVerified(stack: StackFile): number {
+  const [buyer] = stack.solana.buyers;
+  if (!buyer) throw new Error("the stack has too few buyers");
+  const message = Buffer.alloc(400, 7);
+  const signature = openKeypair(base58.decode(buyer.secretKey)).sign(message);
+  const begun = performance.now();
+  let checked = 0;
+  for (; performance.now() - begun < 1_000; checked += 1)
+    if (!verifySignature(buyer.address, message, signature)) throw new Error("a good signature was refused");
+  return checked;
+}
