@@ -1,4 +1,6 @@
 import { type AccountInfo, PublicKey } from "@solana/web3.js";
+import { z } from "zod";
+import type { Call } from "./json-rpc.ts";
 import type { SolanaChain } from "./open.ts";
 
 /** Accounts in one call; what endpoints allow. */
@@ -67,13 +69,12 @@ export async function readStatuses(
   signatures: readonly string[],
   { history }: { history: boolean },
 ): Promise<(Status | undefined)[]> {
-  const options = history ? { searchTransactionHistory: true } : undefined;
   const answers = await Promise.all(
     chunk(signatures, STATUSES).map((some) =>
-      chain.rpc.ask("getSignatureStatuses", (connection) => connection.getSignatureStatuses([...some], options)),
+      chain.rpc.ask("getSignatureStatuses", (_connection, call) => askStatuses(call, some, history)),
     ),
   );
-  return answers.flatMap(({ value }) => value.map(toStatus));
+  return answers.flat();
 }
 
 /**
@@ -83,22 +84,43 @@ export async function readStatuses(
 export async function listNeverSeen(chain: SolanaChain, signatures: readonly string[]): Promise<Set<string>> {
   const never = new Set<string>();
   for (const some of chunk(signatures, STATUSES)) {
-    const answers = await chain.rpc.askEach("getSignatureStatuses", (connection) =>
-      connection.getSignatureStatuses([...some], { searchTransactionHistory: true }),
+    const answers = await chain.rpc.askEach("getSignatureStatuses", (_connection, call) =>
+      askStatuses(call, some, true),
     );
     for (const [index, signature] of some.entries())
-      if (answers.every(({ value }) => value[index] === null)) never.add(signature);
+      if (answers.every((statuses) => statuses[index] === undefined)) never.add(signature);
   }
   return never;
 }
 
-type Told = { slot: number; err: unknown; confirmationStatus?: string; confirmations: number | null };
+const Statuses = z.object({
+  value: z.array(
+    z
+      .object({
+        slot: z.number(),
+        err: z.unknown(),
+        confirmationStatus: z.enum(["processed", "confirmed", "finalized"]).nullish(),
+        confirmations: z.number().nullish(),
+      })
+      .nullable(),
+  ),
+});
 
-function toStatus(told: Told | null): Status | undefined {
-  if (!told) return undefined;
-  const { slot, err, confirmationStatus, confirmations } = told;
-  const depth = confirmationStatus ?? (confirmations === null ? "finalized" : "processed");
-  return { slot, depth: depth as Status["depth"], error: err === null ? undefined : JSON.stringify(err) };
+async function askStatuses(
+  call: Call,
+  signatures: readonly string[],
+  history: boolean,
+): Promise<(Status | undefined)[]> {
+  const options = history ? [{ searchTransactionHistory: true }] : [];
+  const { value } = Statuses.parse(await call("getSignatureStatuses", [signatures, ...options]));
+  if (value.length !== signatures.length) throw new Error("an endpoint gave fewer statuses than it was asked for");
+  return value.map((told) => {
+    if (!told) return undefined;
+    const { slot, err, confirmationStatus, confirmations } = told;
+    // Old nodes name no depth; what is final has no confirmations to count any more.
+    const depth = confirmationStatus ?? (confirmations === null ? "finalized" : "processed");
+    return { slot, depth, error: err === null || err === undefined ? undefined : JSON.stringify(err) };
+  });
 }
 
 /** Splits a list into parts of so many at most. */

@@ -3,13 +3,14 @@ import pRetry from "p-retry";
 import type { Metrics } from "../../ops/metrics.ts";
 import type { SolanaNetwork } from "../../ops/networks.ts";
 import { ChainFault } from "../faults.ts";
+import { type Call, createCall } from "./json-rpc.ts";
 
 /** How long an endpoint that did not answer is asked last, milliseconds. */
 const SET_ASIDE_MS = 5_000;
 
-type Endpoint = { name: string; connection: Connection; setAsideUntil: number; isRightChain: boolean };
-/** One question to one endpoint. */
-export type Question<T> = (connection: Connection) => Promise<T>;
+type Endpoint = { name: string; connection: Connection; call: Call; setAsideUntil: number; isRightChain: boolean };
+/** One question to one endpoint: by the library, or by a plain call where that costs too much. */
+export type Question<T> = (connection: Connection, call: Call) => Promise<T>;
 
 /** The endpoints of a cluster. Everything they say besides an answer is a ChainFault. */
 export type SolanaRpc = {
@@ -33,6 +34,7 @@ export function openEndpoints(
   const endpoints: Endpoint[] = network.rpc.map(({ name, url }) => ({
     name,
     connection: openConnection(url, network.rpcTimeoutMs),
+    call: createCall(url, network.rpcTimeoutMs),
     setAsideUntil: 0,
     isRightChain: false,
   }));
@@ -41,7 +43,7 @@ export function openEndpoints(
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
     let outcome = "ok";
     try {
-      return await question(endpoint.connection);
+      return await question(endpoint.connection, endpoint.call);
     } catch (cause) {
       const fault = toFault(cause, `${network.chain} ${method}`);
       outcome = fault.code === "rpc_unreachable" ? "unreachable" : "error";
@@ -128,6 +130,7 @@ async function fetchInTime(input: string, init: RequestInit, timeoutMs: number):
 }
 
 function toFault(cause: unknown, detail: string): ChainFault {
+  if (cause instanceof ChainFault && cause.code === "rpc_answer") return cause;
   if (cause instanceof ChainFault) return new ChainFault(cause.code, { cause: cause.cause, detail });
   const said = cause instanceof SolanaJSONRPCError ? `${detail}: ${cause.code}` : detail;
   return new ChainFault("rpc_answer", { cause, detail: said });

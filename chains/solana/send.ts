@@ -11,9 +11,8 @@ export type Offer = { outcome: "accepted" } | { outcome: "unknown"; reason: stri
  */
 export async function offerBytes(chain: SolanaChain, bytes: Uint8Array): Promise<Offer> {
   try {
-    await chain.rpc.askOnce("sendTransaction", (connection) =>
-      connection.sendRawTransaction(bytes, { skipPreflight: true, maxRetries: 0 }),
-    );
+    const params = [Buffer.from(bytes).toString("base64"), { encoding: "base64", skipPreflight: true, maxRetries: 0 }];
+    await chain.rpc.askOnce("sendTransaction", (_connection, call) => call("sendTransaction", params));
     return { outcome: "accepted" };
   } catch (error) {
     if (!(error instanceof ChainFault) || !error.transient) throw error;

@@ -1,4 +1,4 @@
-import { VersionedTransaction } from "@solana/web3.js";
+import { z } from "zod";
 import type { SolanaChain } from "./open.ts";
 
 /**
@@ -7,11 +7,18 @@ import type { SolanaChain } from "./open.ts";
  */
 export type Outcome = { ok: true } | { ok: false; reason: string; later?: true };
 
+const Simulated = z.object({
+  value: z.object({ err: z.union([z.null(), z.string(), z.looseObject({})]), logs: z.array(z.string()).nullish() }),
+});
+
 /** Tries a transaction (wire bytes, signatures not asked) on the newest state, its own blockhash included. */
 export async function simulate(chain: SolanaChain, bytes: Uint8Array): Promise<Outcome> {
-  const transaction = VersionedTransaction.deserialize(bytes);
-  const { value } = await chain.rpc.ask("simulateTransaction", (connection) =>
-    connection.simulateTransaction(transaction, { sigVerify: false, commitment: "processed" }),
+  const params = [
+    Buffer.from(bytes).toString("base64"),
+    { encoding: "base64", sigVerify: false, commitment: "processed" },
+  ];
+  const { value } = await chain.rpc.ask("simulateTransaction", async (_connection, call) =>
+    Simulated.parse(await call("simulateTransaction", params)),
   );
   return value.err === null ? { ok: true } : describe(value.err, value.logs ?? []);
 }

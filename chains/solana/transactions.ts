@@ -41,7 +41,7 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { fault
     return { fault: `the transaction has ${count} signatures, its header says ${header.numRequiredSignatures}` };
   }
   const accounts = message.staticAccountKeys.map((key, index) => ({
-    address: key.toBase58(),
+    address: nameOf(key.toBytes()),
     signer: index < header.numRequiredSignatures,
     writable: message.isAccountWritable(index),
   }));
@@ -76,6 +76,21 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { fault
     instructions,
     lookupTables: lookups.length,
   };
+}
+
+/** Addresses that come again and again, by their bytes: writing base58 takes longer than all else here. */
+const REMEMBERED = 20_000;
+const remembered = new Map<string, string>();
+
+function nameOf(key: Uint8Array): string {
+  const bytes = Buffer.from(key).toString("latin1");
+  const known = remembered.get(bytes);
+  if (known) return known;
+  const [oldest] = remembered.size >= REMEMBERED ? remembered.keys() : [];
+  if (oldest !== undefined) remembered.delete(oldest);
+  const address = base58.encode(key);
+  remembered.set(bytes, address);
+  return address;
 }
 
 /** The wire bytes with a signature in the place of its signer; an address that is no signer is a bug and thrown. */

@@ -1,4 +1,4 @@
-import { listCreated } from "../../chains/solana/creations.ts";
+import { listCreated, mayCreate } from "../../chains/solana/creations.ts";
 import { readTransaction } from "../../chains/solana/history.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import type { Status } from "../../chains/solana/reads.ts";
@@ -20,7 +20,7 @@ export async function readRents(
   final: readonly { row: TransactionRow; status: Status }[],
 ): Promise<Rent[]> {
   const rents: Rent[] = [];
-  for (const { row, status } of final.filter((one) => !one.status.error)) {
+  for (const { row, status } of final.filter((one) => !one.status.error && mayCreate(one.row.bytes))) {
     const parsed = parseTransaction(row.bytes);
     const made = "fault" in parsed ? [] : listCreated(parsed);
     if ("fault" in parsed || made.length === 0) continue;

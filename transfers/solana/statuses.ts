@@ -1,9 +1,7 @@
 import type { SeenTransfer } from "../../chains/movements.ts";
-import { readBudget } from "../../chains/solana/budget.ts";
 import { feeOf } from "../../chains/solana/fees.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { listNeverSeen, readStatuses, type Status } from "../../chains/solana/reads.ts";
-import { parseTransaction } from "../../chains/solana/transactions.ts";
 import { moveRows } from "../../db/moves.ts";
 import { orphanProofs } from "../../db/sightings.ts";
 import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transactions.ts";
@@ -122,11 +120,9 @@ function toSeen({ row, status }: Standing, transfer: TransferRow, index: number)
   };
 }
 
-function readFee(row: TransactionRow): bigint {
-  const parsed = parseTransaction(row.bytes);
-  if ("fault" in parsed) throw new Error(`transaction ${row.hash} is stored and cannot be read: ${parsed.fault}`);
-  const { units, unitPrice } = readBudget(parsed);
-  return feeOf({ signatures: parsed.signers.length, units: BigInt(units), unitPrice });
+/** The first byte of a transaction counts its signatures. */
+function readFee({ bytes, gas_limit: units, max_fee_per_gas: unitPrice }: TransactionRow): bigint {
+  return feeOf({ signatures: bytes[0] ?? 0, units, unitPrice });
 }
 
 async function confirmDeep(deps: TransferDeps, deep: readonly Standing[], books: Books): Promise<void> {
