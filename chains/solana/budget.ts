@@ -1,5 +1,5 @@
 import type { ParsedTransaction } from "./transactions.ts";
-import { BUDGET_PROGRAM, DEFAULT_UNITS, MOST_UNITS } from "./wallet-extras.ts";
+import { BUDGET_PROGRAM, defaultUnits, MOST_UNITS } from "./wallet-extras.ts";
 
 /** Compute units that a transaction asks for, and micro-lamports that it offers for each. */
 export function readBudget(parsed: Pick<ParsedTransaction, "instructions">): { units: number; unitPrice: bigint } {
@@ -11,7 +11,7 @@ export function readBudget(parsed: Pick<ParsedTransaction, "instructions">): { u
   const [limit, price] = [dataOf(2), dataOf(3)];
   const others = parsed.instructions.length - budget.length;
   return {
-    units: Math.min(limit ? limit.readUInt32LE(1) : Number(DEFAULT_UNITS) * others, Number(MOST_UNITS)),
+    units: limit ? Math.min(limit.readUInt32LE(1), Number(MOST_UNITS)) : Number(defaultUnits(budget.length, others)),
     unitPrice: price ? price.readBigUInt64LE(1) : 0n,
   };
 }

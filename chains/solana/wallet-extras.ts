@@ -9,9 +9,11 @@ export const GUARD_PROGRAM = "L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95";
 
 const SET_LIMIT = 2;
 const SET_PRICE = 3;
-/** The runtime's: units a transaction has at most, and units per instruction of one that sets no limit. */
+/** The runtime's: units that a transaction has at most. */
 export const MOST_UNITS = 1_400_000n;
-export const DEFAULT_UNITS = 200_000n;
+/** Units of one that sets no limit, for each instruction; those of the budget are built in and get less (SIMD-0170). */
+const DEFAULT_UNITS = 200_000n;
+const BUILT_IN_UNITS = 3_000n;
 const MICRO = 1_000_000n;
 
 /** The most that a wallet is known to add; docs/decisions/wallet-guards.md. */
@@ -40,11 +42,18 @@ export function findBudgetFaults(budget: readonly PlainInstruction[], others: nu
   }
   if (limits.length > 1) reasons.push("the compute unit limit is set more than once");
   if (prices.length > 1) reasons.push("the compute unit price is set more than once");
-  const units = limits.length > 0 ? most(limits.map(({ data }) => readNumber(data))) : DEFAULT_UNITS * BigInt(others);
+  const units =
+    limits.length > 0 ? most(limits.map(({ data }) => readNumber(data))) : defaultUnits(budget.length, others);
   const price = most(prices.map(({ data }) => readNumber(data)));
   const fee = ((units < MOST_UNITS ? units : MOST_UNITS) * price + MICRO - 1n) / MICRO;
   if (fee > maxFee) reasons.push(`the priority fee of ${fee} lamports is above the ${maxFee} that we pay at most`);
   return reasons;
+}
+
+/** The units that the runtime gives a transaction without a limit, by its instructions of the budget and its others. */
+export function defaultUnits(budget: number, others: number): bigint {
+  const units = BUILT_IN_UNITS * BigInt(budget) + DEFAULT_UNITS * BigInt(others);
+  return units < MOST_UNITS ? units : MOST_UNITS;
 }
 
 /** What speaks against the guards a wallet added: too many, a kind that does more than read, or an account we protect. */

@@ -40,6 +40,17 @@ export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
   evm?: TestChain;
 };
 
+/** The steps that processes take, each by its own domain function. */
+function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: string) {
+  const verifyOne = createVerify(deps);
+  const books = createBooks(deps);
+  return {
+    verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
+    submit: () => submitReady(deps, id, (tx, declined) => bookDeclined(deps, tx, declined)),
+    watch: (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books }),
+  };
+}
+
 /** The same as `makeTill`, on a Solana. */
 export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOptions = {}) {
   const { id } = solana;
@@ -51,7 +62,8 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   const { evm } = options;
   const besides = evm ? [{ ...evm, chain: evm.client, rpcUrls: [evm.url] }] : [];
   const networks = parseNetworks(await networksDocument("test", besides, [network]));
-  const made = await makeDepsFor(networks, { ...keys.env, ...evm?.keys.env }, options);
+  const env = { ...keys.env, ...evm?.keys.env };
+  const made = await makeDepsFor(networks, env, options);
   const { deps, db } = made;
   for (const one of deps.chains.keys()) await startTransfers(deps, one);
   const { id: accountId } = await createAccount(deps, { name: "Shop" });
@@ -63,8 +75,6 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   }));
   if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
   good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
-  const books = createBooks(deps);
-
   const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
     const caller = { accountId, mode, scopes: [] };
     const amount = { unit: "iso4217/USD", value: cents };
@@ -98,16 +108,13 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     const { optionId, signed } = await sign(paymentId, buyer);
     return attemptWith(paymentId, optionId, signed);
   };
-  const verifyOne = createVerify(deps);
-  const verify = async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne)));
-  const submit = () => submitReady(deps, id, (tx, declined) => bookDeclined(deps, tx, declined));
-  const watch = () => watchChain(deps, { chain: id, signal: AbortSignal.abort(), books });
+  const { verify, submit, watch } = stepsOf(deps, id);
   const status = async (paymentId: string) => good(await findStatus(deps, { paymentId, mode }));
   /** Turns of the watcher, one after the other, until something is so. */
   const watchUntil = async (isSo: () => Promise<boolean>, withinMs = 20_000): Promise<void> => {
     for (const until = Date.now() + withinMs; !(await isSo()); ) {
       if (Date.now() > until) throw new Error("the watcher has not brought it about in time");
-      await watchChain(deps, { chain: id, signal: new AbortController().signal, books });
+      await watch(new AbortController().signal);
     }
   };
   const watchUntilState = (paymentId: string, state: string) =>
@@ -121,10 +128,15 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
       .executeTakeFirstOrThrow();
   return {
     ...made,
-    ...{ solana, keys, mode, merchantId, accountId, destination, books },
+    ...{ solana, keys, mode, merchantId, accountId, destination },
     chain: getSolanaChain(deps.chains, id),
     ...{ create, offer, fetchTransaction, confirm, sign, attempt, attemptWith, verify, submit, watch, status },
     ...{ watchUntil, watchUntilState, settlementOf },
+    /** What another process of the same deployment works with. */
+    anotherProcess: async () => {
+      const other = await makeDepsFor(networks, env, { databaseUrl: made.databaseUrl, clock: made.clock });
+      return { ...other, ...stepsOf(other.deps, id) };
+    },
     verdict: (attemptId: string) => findVerdict(deps, attemptId),
     settle: (...ids: string[]) => beginSettlements(deps, ids),
     /** A whole payment, until its money has been booked. */

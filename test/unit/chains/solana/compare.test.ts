@@ -132,7 +132,7 @@ describe("the compute budget of the wallet", () => {
     ["a fee of exactly the cap", [units(100_000), price(10_000n)]],
     ["a fee that comes to the cap by rounding up", [units(99_999), price(10_000n)]],
     ["the price before the limit", [price(1n), units(200_000)]],
-    ["no limit, and a price that fits two instructions' default", [price(2_500n)]],
+    ["no limit, and a price that fits two instructions' default", [price(2_481n)]],
     ["more units than the runtime gives, which it cuts", [units(2 ** 32 - 1), price(714n)]],
     ["the highest price on no units", [units(0), price(2n ** 64n - 1n)]],
   ])("%s is let through", (_, budgets) => {
@@ -141,7 +141,7 @@ describe("the compute budget of the wallet", () => {
 
   test.each([
     ["a fee one lamport above the cap", [units(100_000), price(10_001n)], "1001 lamports is above the 1000"],
-    ["no limit, and a price too high for the default", [price(2_501n)], "1001 lamports"],
+    ["no limit, and a price too high for the default", [price(2_482n)], "1001 lamports"],
     ["the largest of everything", [units(2 ** 32 - 1), price(2n ** 64n - 1n)], "above the 1000"],
     ["one unit of an enormous price", [units(1), price(2n ** 64n - 1n)], "above the 1000"],
     ["two limits", [units(1), units(1)], "limit is set more than once"],
