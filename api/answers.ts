@@ -61,7 +61,7 @@ export function toDetailAnswer(payment: PaymentDetail) {
 /** One payment in a list, for its merchant. */
 export function toListedAnswer(payment: PaymentListView, publicUrl: string) {
   const { id, name, logoId } = payment.merchant;
-  const { transaction, settlement } = payment;
+  const { transaction, settlement, fees } = payment;
   return {
     paymentId: payment.paymentId,
     merchantId: id,
@@ -73,6 +73,7 @@ export function toListedAnswer(payment: PaymentListView, publicUrl: string) {
     tokenAmount: payment.tokenAmount && toAmount(payment.tokenAmount),
     buyer: payment.buyer === null ? null : { accountCaip10: payment.buyer },
     transaction: transaction && { networkId: transaction.chain, hash: transaction.hash },
+    fees: fees && { total: toAmount(fees.total), fixed: toAmount(fees.fixed), percentage: fees.points / 100 },
     settlement: settlement && { ...settlement, amount: settlement.amount && toAmount(settlement.amount) },
     createdAt: payment.createdAt.toISOString(),
     lastUpdatedAt: payment.updatedAt.toISOString(),

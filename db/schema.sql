@@ -131,6 +131,19 @@ create table event (
   PRIMARY KEY (id)
 );
 
+create table fee_policy (
+  account_id text not null,
+  merchant_id text,
+  points integer not null,
+  fixed_micros numeric(78,0) not null,
+  updated_at timestamp with time zone not null,
+  CHECK (((points >= 0) AND (points <= 10000))),
+  CHECK ((fixed_micros >= (0)::numeric)),
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  FOREIGN KEY (merchant_id) REFERENCES merchant(id),
+  UNIQUE NULLS NOT DISTINCT (account_id, merchant_id)
+);
+
 create table idempotency (
   account_id text not null,
   mode text not null,
@@ -273,6 +286,7 @@ create table payment (
   option_id text,
   updated_at timestamp with time zone not null,
   cancelled_reason text,
+  fee numeric(78,0) not null default 0,
   CHECK (((cancelled_reason IS NULL) OR (state = 'cancelled'::text))),
   CHECK (((failure_code IS NULL) OR (state = 'failed'::text))),
   CHECK (((state <> 'succeeded'::text) OR ((tx_id IS NOT NULL) AND (paid_asset IS NOT NULL) AND (paid_amount IS NOT NULL)))),
@@ -302,6 +316,11 @@ create table payment_option (
   needs_data boolean not null default false,
   kind text not null default 'eip3009'::text,
   allowance jsonb,
+  fee numeric(78,0) not null default 0,
+  fee_fixed numeric(78,0) not null default 0,
+  fee_points integer not null default 0,
+  CHECK (((fee >= (0)::numeric) AND ((fee = (0)::numeric) OR (fee < amount)))),
+  CHECK (((fee_fixed >= (0)::numeric) AND (fee_fixed <= fee))),
   CHECK ((amount > (0)::numeric)),
   CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text, 'spl'::text]))),
   FOREIGN KEY (payment_id) REFERENCES payment(id),

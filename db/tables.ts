@@ -87,6 +87,16 @@ export type Tables = {
     after: string | null;
     at: Date;
   };
+  /** What the operator takes of an account's payments, or of one merchant's instead. */
+  fee_policy: {
+    account_id: string;
+    merchant_id: string | null;
+    /** Hundredths of a percent. */
+    points: number;
+    /** Millionths of a unit of the asset. */
+    fixed_micros: bigint;
+    updated_at: Date;
+  };
   transition: { machine: Machine; from_state: string; to_state: string };
   event: {
     id: Generated<number>;
@@ -112,6 +122,8 @@ export type Tables = {
     tx_id: string | null;
     paid_asset: string | null;
     paid_amount: bigint | null;
+    /** Of the paid amount, what the operator has taken. */
+    fee: Generated<bigint>;
     settlement_id: string | null;
     /** The option of the verified attempt. */
     option_id: string | null;
@@ -207,6 +219,11 @@ export type Tables = {
     valid_before: number;
     /** A policy asked for data of its buyer when it was made. */
     needs_data: Generated<boolean>;
+    /** What the operator takes of the amount, minor units of the asset; `fee_fixed` of it whatever the amount is. */
+    fee: Generated<bigint>;
+    fee_fixed: Generated<bigint>;
+    /** Hundredths of a percent, by which the rest was reckoned. */
+    fee_points: Generated<number>;
     kind: Generated<Kind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;

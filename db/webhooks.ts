@@ -86,6 +86,10 @@ export type DueEvent = {
   payer: string | null;
   asset: string | null;
   amount: bigint | null;
+  /** Of the amount, what the operator takes: all of it, the fixed part, and hundredths of a percent for the rest. */
+  fee: bigint;
+  feeFixed: bigint;
+  feePoints: number;
   settledTxId: string | null;
   settledAsset: string | null;
   settledAmount: bigint | null;
@@ -105,7 +109,8 @@ export async function listDueEvents(
       p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
       ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
       coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
-      g.tx_hash as "settledTxId", s.asset as "settledAsset", p.paid_amount as "settledAmount"
+      coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as "feeFixed", coalesce(o.fee_points, 0) as "feePoints",
+      g.tx_hash as "settledTxId", s.asset as "settledAsset", p.paid_amount - p.fee as "settledAmount"
     from (
       select * from webhook_delivery
       where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])

@@ -12,6 +12,8 @@ export const accounts = {
   treasury: "treasury",
   /** What we owe a merchant. */
   payable: (merchantId: string) => `payable:${merchantId}`,
+  /** What the operator has taken of payments. */
+  fees: "fees",
   /** Payouts and refunds that have left a merchant's balance and not yet arrived. */
   inTransit: "in_transit",
   /** Money that arrived and belongs to nobody yet. */
@@ -35,16 +37,18 @@ type Movement = Pick<
 
 type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
 
-/** A buyer's money has arrived: the treasury holds it, the merchant is owed it. */
-export function paymentGroup(transfer: Movement, merchantId: string): Group {
+/** A buyer's money has arrived: the treasury holds it, the merchant is owed it, less the operator's fee. */
+export function paymentGroup(transfer: Movement, merchantId: string, fee = 0n): Group {
   const { asset, amount } = transfer;
+  const taken = fee > 0n ? [{ account: accounts.fees, asset, amount: -fee }] : [];
   return {
     kind: "payment",
     subject: transfer.id,
     onChain: placeOf(transfer),
     entries: [
       { account: accounts.treasury, asset, amount },
-      { account: accounts.payable(merchantId), asset, amount: -amount },
+      { account: accounts.payable(merchantId), asset, amount: fee - amount },
+      ...taken,
     ],
   };
 }

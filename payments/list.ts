@@ -14,13 +14,17 @@ import type { Money, PaymentView } from "./views.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "chains">;
 
-/** A payment in a list. `tokenAmount`, `buyer` and `transaction` are there once it is being paid. */
+/**
+ * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (where there are any) are there once it is being
+ * paid; `points` are hundredths of a percent.
+ */
 export type PaymentListView = PaymentView & {
   updatedAt: Date;
   tokenAmount: Money | null;
   /** CAIP-10 */
   buyer: string | null;
   transaction: { chain: string; hash: string | null } | null;
+  fees: { total: Money; fixed: Money; points: number } | null;
   settlement: { settled: boolean; amount: Money | null; txHash: string | null } | null;
   settledAt: Date | null;
 };
@@ -103,15 +107,21 @@ export function toDecimal(value: bigint, decimals: number): string {
 
 function toListView(deps: Deps, row: ListedPayment): PaymentListView {
   const paid = row.option_asset !== null && row.option_amount !== null;
-  const money = paid ? toMoney(deps, `caip19/${row.option_asset}`, row.option_amount as bigint) : null;
+  const moneyOf = (value: bigint) => (paid ? toMoney(deps, `caip19/${row.option_asset}`, value) : null);
+  const amount = row.option_amount ?? 0n;
+  const [total, fixed] = [moneyOf(row.option_fee), moneyOf(row.option_fee_fixed)];
   const settled = row.settlement_state === "paid";
   return {
     ...toPaymentView(deps, row),
     updatedAt: row.updated_at,
-    tokenAmount: money,
+    tokenAmount: moneyOf(amount),
+    fees: total && fixed && total.value > 0n ? { total, fixed, points: row.option_fee_points } : null,
     buyer: row.buyer,
     transaction: row.chain === null ? null : { chain: row.chain, hash: row.tx_id },
-    settlement: row.settlement_id === null ? null : { settled, amount: money, txHash: row.settlement_tx_hash },
+    settlement:
+      row.settlement_id === null
+        ? null
+        : { settled, amount: moneyOf(amount - row.option_fee), txHash: row.settlement_tx_hash },
     settledAt: row.settled_at,
   };
 }

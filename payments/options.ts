@@ -9,13 +9,14 @@ import { isUsableAccount, listCandidates } from "./candidates.ts";
 import { payerOf } from "./collect.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Refusal, type Result, refuse } from "./errors.ts";
+import { reckonFee } from "./fees.ts";
 import { newId } from "./ids.ts";
 import { tokenMoney } from "./money.ts";
 import { keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
-import { needsData, type Policy } from "./policies.ts";
+import { needsData } from "./policies.ts";
 import { toPaymentView } from "./read.ts";
 import { blockhashEnd } from "./solana-actions.ts";
-import { readTerms } from "./terms.ts";
+import { readTerms, type Terms } from "./terms.ts";
 import type { OptionView, PaymentView, WalletAction } from "./views.ts";
 
 /** How long after the deadline an authorization may still be carried, beside the finality window, milliseconds. */
@@ -47,7 +48,7 @@ export async function listOptions(
   const affordable = payment.mode === "test" ? listTestOffers(served) : await listOffers(deps, served);
   const rows = await upsertOptions(
     deps.db,
-    affordable.map((candidate) => toRow(deps, payment, candidate, terms.policies)),
+    affordable.map((candidate) => toRow(deps, payment, candidate, terms)),
   );
   // The rows come back in any order; the wallet's own order of accounts is the buyer's preference.
   const byKey = new Map(rows.map((row) => [`${row.payer} ${row.asset}`, row]));
@@ -89,8 +90,9 @@ function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
   { account, payer, chain, token, amount, allowance }: Offer,
-  policies: readonly Policy[],
+  { policies, fee: policy }: Terms,
 ) {
+  const fee = reckonFee(policy, amount, token.decimals);
   const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
   return {
     id: newId("opt"),
@@ -102,6 +104,7 @@ function toRow(
     payer,
     receiver: chain.treasury,
     amount,
+    ...{ fee: fee.total, fee_fixed: fee.fixed, fee_points: fee.points },
     kind: token.kind,
     allowance: allowance && JSON.stringify(allowance),
     // Without the option: one payer can never pay one payment twice on one token.

@@ -30,8 +30,8 @@ export async function succeedPayments(
   for (const transfer of transfers) {
     const payment = moved.get(transfer.payment_id ?? "");
     if (payment) {
-      owed.push({ payment, transfer, asset: transfer.asset, amount: transfer.amount });
-      groups.push(paymentGroup(transfer, payment.merchant_id));
+      owed.push({ payment, transfer, asset: transfer.asset, amount: transfer.amount - payment.fee });
+      groups.push(paymentGroup(transfer, payment.merchant_id, payment.fee));
     } else {
       deps.log.error(
         { transfer: transfer.id, payment: transfer.payment_id },
@@ -62,7 +62,8 @@ async function moveSucceeded(
   const hash = sql`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
   const ofTransfer = (column: "asset" | "amount") =>
     sql`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
-  const set = { tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
+  const fee = sql`coalesce((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
+  const set = { fee, tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
   return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
 }

@@ -1,14 +1,23 @@
 import { sql } from "kysely";
 import type { Db } from "../db/tables.ts";
+import { type FeePolicy, noFee } from "./fees.ts";
 import type { Policy } from "./policies.ts";
 
-/** What a merchant's options depend on: assets it is paid in, whom it asks for data, and who has given it. */
-export type Terms = { settled: ReadonlySet<string>; policies: Policy[]; collected: ReadonlySet<string> };
+/** What a merchant's options depend on: assets it is paid in, whom it asks for data, who has given it, and its fee. */
+export type Terms = {
+  settled: ReadonlySet<string>;
+  policies: Policy[];
+  collected: ReadonlySet<string>;
+  fee: FeePolicy;
+};
 
 /** All of it in one statement: a wallet waits for its options. */
-export async function readTerms(db: Db, payment: { id: string; merchant_id: string }): Promise<Terms> {
+export async function readTerms(
+  db: Db,
+  payment: { id: string; account_id: string; merchant_id: string },
+): Promise<Terms> {
   const { rows } = await sql<{
-    kind: "settled" | "policy" | "collected";
+    kind: "settled" | "policy" | "collected" | "fee";
     text: string | null;
     unit: string | null;
     minimum: bigint | null;
@@ -16,11 +25,22 @@ export async function readTerms(db: Db, payment: { id: string; merchant_id: stri
     select 'settled' as kind, asset as text, null as unit, null::numeric as minimum
       from settlement_destination where merchant_id = ${payment.merchant_id}
     union all select 'policy', asset, unit, minimum from collection_policy where merchant_id = ${payment.merchant_id}
-    union all select 'collected', account, null, null from collected_data where payment_id = ${payment.id}`.execute(db);
+    union all select 'collected', account, null, null from collected_data where payment_id = ${payment.id}
+    union all (
+      select 'fee', points::text, null, fixed_micros from fee_policy
+      where account_id = ${payment.account_id} and (merchant_id = ${payment.merchant_id} or merchant_id is null)
+      order by merchant_id nulls last limit 1
+    )`.execute(db);
   const textsOf = (kind: "settled" | "collected") =>
     new Set(rows.flatMap((row) => (row.kind === kind && row.text !== null ? [row.text] : [])));
   const policies = rows
     .filter(({ kind }) => kind === "policy")
     .map(({ text: asset, unit, minimum }) => ({ asset, unit, minimum }));
-  return { settled: textsOf("settled"), policies, collected: textsOf("collected") };
+  const fee = rows.find(({ kind }) => kind === "fee");
+  return {
+    settled: textsOf("settled"),
+    policies,
+    collected: textsOf("collected"),
+    fee: fee ? { points: Number(fee.text), fixedMicros: fee.minimum ?? 0n } : noFee,
+  };
 }

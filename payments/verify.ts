@@ -217,7 +217,7 @@ async function refuseAttempts(
 /** Test mode moves no funds: what was confirmed has succeeded (specification, part 1 and 2.2). */
 async function succeedInTestMode(db: Db, won: readonly WholeAttempt[], at: Date): Promise<void> {
   for (const { payment, option } of won) {
-    const set = { tx_id: `test:${payment.id}`, paid_asset: option.asset, paid_amount: option.amount };
+    const set = { tx_id: `test:${payment.id}`, paid_asset: option.asset, paid_amount: option.amount, fee: option.fee };
     await moveRows(db, "payment", { ids: [payment.id], from: "processing", to: "succeeded", at, set });
   }
 }

@@ -51,7 +51,7 @@ function statusOf(stage: string): string {
 }
 
 /**
- * What the buyer chose. No fee is taken, so the merchant is to receive what the buyer pays. A test payment that is driven
+ * What the buyer chose, and what the merchant is to receive of it: all but the operator's fee. A test payment that is driven
  * by hand has no buyer, and until it has succeeded no asset either.
  */
 function toProcessing(event: DueEvent): object | null {
@@ -61,10 +61,24 @@ function toProcessing(event: DueEvent): object | null {
   return {
     processing_at: event.processingAt,
     option_amount: amount,
-    fee: null,
-    settlement_amount: amount,
+    fee: toFee(event),
+    settlement_amount: { ...amount, value: String(BigInt(amount.value) - event.fee) },
     buyer_caip10: event.payer === null ? null : `${chain}:${spellAddress(event.payer)}`,
     chain_caip2: chain,
+  };
+}
+
+/** Null where none is taken. `percent` says by what the percentage was reckoned. */
+function toFee({ asset, amount, fee, feeFixed, feePoints }: DueEvent): object | null {
+  if (asset === null || fee === 0n) return null;
+  const part = (value: bigint) => tokenAmount(asset, value);
+  return {
+    kind: feePoints === 0 ? "fixed" : feeFixed === 0n ? "percent" : "percent_and_fixed",
+    base_amount: part(amount ?? 0n),
+    percent: { numerator: feePoints, denominator: 10_000 },
+    percent_amount: part(fee - feeFixed),
+    fixed_amount: part(feeFixed),
+    total_amount: part(fee),
   };
 }
 

@@ -72,6 +72,10 @@ const listedPayment = z
     tokenAmount: amountAnswer.nullable(),
     buyer: z.object({ accountCaip10: z.string() }).nullable(),
     transaction: z.object({ networkId: z.string(), hash: z.string().nullable() }).nullable(),
+    fees: z
+      .object({ total: amountAnswer, fixed: amountAnswer, percentage: z.number() })
+      .nullable()
+      .meta({ description: "What the operator takes of tokenAmount; percentage in percent." }),
     settlement: z
       .object({ settled: z.boolean(), amount: amountAnswer.nullable(), txHash: z.string().nullable() })
       .nullable(),

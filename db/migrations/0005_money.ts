@@ -147,4 +147,19 @@ const statements = [
     for each row execute function record_destination()`,
   `create trigger destination_change_append_only before update or delete or truncate on destination_change
     for each statement execute function refuse_change()`,
+
+  // What the operator takes: of an account, or of one merchant instead. Fixed with the option that a buyer is shown.
+  `create table fee_policy (
+    account_id text not null references account,
+    merchant_id text references merchant,
+    points integer not null check (points between 0 and 10000),
+    fixed_micros numeric(78,0) not null check (fixed_micros >= 0),
+    updated_at timestamptz not null,
+    unique nulls not distinct (account_id, merchant_id)
+  )`,
+  `alter table payment_option
+    add column fee numeric(78,0) not null default 0 check (fee >= 0 and (fee = 0 or fee < amount)),
+    add column fee_fixed numeric(78,0) not null default 0 check (fee_fixed between 0 and fee),
+    add column fee_points integer not null default 0`,
+  "alter table payment add column fee numeric(78,0) not null default 0",
 ];

@@ -7,11 +7,15 @@ import {
   listExceptions,
   returnException,
 } from "../../payments/exceptions.ts";
-import { describe, need, runs, UsageError, wholeNumber } from "./tool.ts";
+import { clearFee, listFees, setFee } from "../../payments/fees.ts";
+import { toDecimal } from "../../payments/list.ts";
+import { findMerchantOwner, listAccounts } from "../../payments/operators.ts";
+import { describe, need, RefusedError, runs, type Tool, UsageError, wholeNumber } from "./tool.ts";
 
 /** Money that belongs to nobody yet, and the books. */
 export function addMoneyCommands(program: Command): void {
   addExceptionCommands(program);
+  addFeeCommands(program);
   const ledger = program.command("ledger").description("the books: double entry, in minor units");
   runs(
     ledger
@@ -54,6 +58,65 @@ export function addMoneyCommands(program: Command): void {
       return { value };
     },
   );
+}
+
+/** What the operator takes of payments. */
+function addFeeCommands(program: Command): void {
+  const fees = program.command("fees").description("what is taken of payments; nothing unless it is set");
+  runs(
+    fees.command("list").description("every policy; a merchant's own counts instead of its account's"),
+    async (tool) => {
+      const value = (await listFees(tool)).map(({ account_id, merchant_id, points, fixed_micros }) => ({
+        ...{ account: account_id, merchant: merchant_id },
+        ...{ percent: points / 100, fixed: toDecimal(fixed_micros, 6) },
+      }));
+      return { value };
+    },
+  );
+  const whose = (command: Command) =>
+    command
+      .requiredOption("--account <id>", "of an account's merchants")
+      .option("--merchant <id>", "of this one of them alone");
+  runs(
+    whose(fees.command("set").description("take a percentage, a fixed amount, or both, of payments from now on"))
+      .option("--percent <number>", "for example 1.5; at most two decimals", "0")
+      .option("--fixed <number>", "units of the asset, for example 0.10; at most six decimals", "0"),
+    async (tool, _args, { account = "", merchant, percent = "", fixed = "" }) => {
+      if (!/^\d{1,3}(\.\d{1,2})?$/.test(percent) || Number(percent) > 100)
+        throw new UsageError("--percent: expected a number from 0 to 100, with at most two decimals");
+      if (!/^\d{1,30}(\.\d{1,6})?$/.test(fixed))
+        throw new UsageError("--fixed: expected a number with at most six decimals");
+      const points = Number(toMinor(percent, 2));
+      const owner = await feeOwner(tool, account, merchant);
+      await setFee(tool, { ...owner, points, fixedMicros: toMinor(fixed, 6) });
+      await tool.record(`fees set ${percent} % and ${fixed}`, merchant ?? account);
+      return { value: { account, merchant: merchant ?? null, percent: points / 100, fixed } };
+    },
+  );
+  runs(
+    whose(fees.command("clear").description("take a policy away")),
+    async (tool, _args, { account = "", merchant }) => {
+      const owner = await feeOwner(tool, account, merchant);
+      if (!(await clearFee(tool, owner))) throw new RefusedError("there is no such policy");
+      await tool.record("fees clear", merchant ?? account);
+      return { value: { account, merchant: merchant ?? null, cleared: true } };
+    },
+  );
+}
+
+async function feeOwner(tool: Tool, accountId: string, merchantId: string | undefined) {
+  const [account] = await listAccounts(tool, accountId);
+  if (!account) throw new RefusedError(`there is no account ${accountId}`);
+  if (merchantId === undefined) return { accountId, merchantId: null };
+  const owner = await findMerchantOwner(tool, merchantId);
+  if (owner?.accountId !== accountId) throw new RefusedError(`account ${accountId} has no merchant ${merchantId}`);
+  return { accountId, merchantId };
+}
+
+/** A decimal text in its smallest units. */
+function toMinor(text: string, decimals: number): bigint {
+  const [whole = "", part = ""] = text.split(".");
+  return BigInt(whole + part.padEnd(decimals, "0"));
 }
 
 function addExceptionCommands(program: Command): void {

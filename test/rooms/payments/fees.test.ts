@@ -1,0 +1,113 @@
+import { expect, test } from "vitest";
+import { listBalances } from "../../../db/balances.ts";
+import { listDueEvents } from "../../../db/webhooks.ts";
+import { clearFee, setFee } from "../../../payments/fees.ts";
+import { listPaymentViews } from "../../../payments/list.ts";
+import { findPaymentDetail } from "../../../payments/read.ts";
+import { refundPayment } from "../../../payments/refund.ts";
+import { toPayload } from "../../../payments/webhook-payload.ts";
+import { setEndpoint } from "../../../payments/webhooks.ts";
+import { fundBuyer, startChain, usdcBalance } from "../../support/chain.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+const { accountId, merchantId, deps } = till;
+const booked = async (account: string, of: Till = till) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
+const settle = async (paymentId: string) => {
+  await till.settle((await till.settlementOf(paymentId)).id);
+  await till.relay();
+  await till.watch();
+};
+
+test("nothing is taken unless somebody says so", async () => {
+  const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
+  expect((await till.settlementOf(paymentId)).amount).toBe(10_000_000n);
+  expect(await booked("fees")).toBe(0n);
+  await settle(paymentId);
+});
+
+test("a fee is booked apart, and the merchant is paid the rest and told so", async () => {
+  good(
+    await setEndpoint(
+      { ...deps, findUrlFault: () => undefined },
+      { accountId, mode: "live", url: "https://shop.example/hooks" },
+    ),
+  );
+  await setFee(deps, { accountId, merchantId: null, points: 150, fixedMicros: 100_000n });
+  const before = await usdcBalance(chain, till.destination);
+  const buyer = await fundBuyer(chain);
+  const paymentId = await till.pay(buyer, 1_000n);
+  expect(await usdcBalance(chain, buyer.address)).toBe(990_000_000n);
+  expect(await booked("fees")).toBe(-250_000n);
+  expect((await till.settlementOf(paymentId)).amount).toBe(9_750_000n);
+  await settle(paymentId);
+  expect((await usdcBalance(chain, till.destination)) - before).toBe(9_750_000n);
+  expect(await booked(`payable:${merchantId}`)).toBe(0n);
+  expect(await booked("treasury")).toBe(250_000n);
+
+  const asked = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+  expect(good(await listPaymentViews(deps, asked)).items[0]).toMatchObject({
+    tokenAmount: { value: 10_000_000n },
+    fees: { total: { value: 250_000n }, fixed: { value: 100_000n }, points: 150 },
+    settlement: { settled: true, amount: { value: 9_750_000n } },
+  });
+  const detail = good(await findPaymentDetail(deps, { paymentId, mode: "live", merchant: { accountId, merchantId } }));
+  expect(detail.settlement?.amount.value).toBe(9_750_000n);
+
+  const [endpoint] = await till.db.selectFrom("webhook_endpoint").select("id").execute();
+  const events = await listDueEvents(till.db, {
+    endpointId: endpoint?.id ?? "",
+    now: deps.now(),
+    without: [],
+    limit: 50,
+  });
+  const told = Object.fromEntries(
+    events.filter((one) => one.paymentId === paymentId).map((one) => [one.type, JSON.parse(toPayload(one)).data]),
+  );
+  const unit = `caip19/${chain.asset}`;
+  const fee = {
+    kind: "percent_and_fixed",
+    base_amount: { unit, value: "10000000" },
+    percent: { numerator: 150, denominator: 10_000 },
+    percent_amount: { unit, value: "150000" },
+    fixed_amount: { unit, value: "100000" },
+    total_amount: { unit, value: "250000" },
+  };
+  expect(told["payment.processing"].processing).toMatchObject({ fee, settlement_amount: { unit, value: "9750000" } });
+  expect(told["payment.settled"]).toMatchObject({
+    processing: { fee, option_amount: { unit, value: "10000000" } },
+    settled: { amount: { unit, value: "9750000" } },
+  });
+});
+
+test("a merchant's own policy counts instead of its account's, and a fee that was shown stays", async () => {
+  await setFee(deps, { accountId, merchantId, points: 1_000, fixedMicros: 0n });
+  const paymentId = await till.create(1_000n);
+  const buyer = await fundBuyer(chain);
+  const [option] = await till.offer(paymentId, buyer);
+  expect(option?.amount.value).toBe(10_000_000n);
+  await setFee(deps, { accountId, merchantId, points: 5_000, fixedMicros: 0n });
+  await till.verify(await till.attempt(paymentId, buyer));
+  await till.relay();
+  await till.watch();
+  expect((await till.settlementOf(paymentId)).amount).toBe(9_000_000n);
+  await settle(paymentId);
+  expect(await clearFee(deps, { accountId, merchantId })).toBe(true);
+  expect(await clearFee(deps, { accountId, merchantId })).toBe(false);
+  const next = await till.pay(await fundBuyer(chain), 1_000n);
+  expect((await till.settlementOf(next)).amount).toBe(9_750_000n);
+  await settle(next);
+});
+
+test("the whole of what a buyer paid is refunded, and its merchant bears the fee", async () => {
+  const buyer = await fundBuyer(chain);
+  const paymentId = await till.pay(buyer, 1_000n);
+  const { refundId } = good(await refundPayment(deps, { paymentId, mode: "live" }));
+  expect(await till.refund(refundId)).toEqual(["balance_short"]);
+  await till.pay(await fundBuyer(chain), 100n);
+  expect(await till.refund(refundId)).toEqual(["begun"]);
+  await till.relay();
+  await till.watch();
+  expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
+});
