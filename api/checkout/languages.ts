@@ -1,5 +1,13 @@
+import { ar } from "./texts/ar.ts";
 import { de } from "./texts/de.ts";
 import { en, type Texts } from "./texts/en.ts";
+import { es } from "./texts/es.ts";
+import { fr } from "./texts/fr.ts";
+import { it } from "./texts/it.ts";
+import { ja } from "./texts/ja.ts";
+import { ptBr } from "./texts/pt-br.ts";
+import { tr } from "./texts/tr.ts";
+import { zh } from "./texts/zh.ts";
 
 export type Language = { tag: string; dir: "ltr" | "rtl"; texts: Texts };
 
@@ -7,6 +15,14 @@ export type Language = { tag: string; dir: "ltr" | "rtl"; texts: Texts };
 export const languages: readonly [Language, ...Language[]] = [
   { tag: "en", dir: "ltr", texts: en },
   { tag: "de", dir: "ltr", texts: de },
+  { tag: "es", dir: "ltr", texts: es },
+  { tag: "fr", dir: "ltr", texts: fr },
+  { tag: "it", dir: "ltr", texts: it },
+  { tag: "pt-BR", dir: "ltr", texts: ptBr },
+  { tag: "tr", dir: "ltr", texts: tr },
+  { tag: "ja", dir: "ltr", texts: ja },
+  { tag: "zh", dir: "ltr", texts: zh },
+  { tag: "ar", dir: "rtl", texts: ar },
 ];
 
 /**
