@@ -126,8 +126,8 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Fee cap of the lane's newest transaction (whole system: read with max by)",
       ["chain", "lane"],
     ),
-    laneFeeCeiling: gauge("pay_lane_fee_ceiling_wei", "Configured ceiling of the fee cap", ["chain"]),
-    laneGasBalance: gauge("pay_lane_gas_balance_wei", "Native balance of the lane, looked at once a minute", [
+    laneFeeCeiling: gauge("pay_lane_fee_ceiling_wei", "Configured ceiling of the fee cap; on Solana lamports per compute unit", ["chain"]),
+    laneGasBalance: gauge("pay_lane_gas_balance_wei", "Native balance of the lane (on Solana lamports), looked at once a minute", [
       "chain",
       "lane",
     ]),

@@ -26,12 +26,13 @@ try {
 }
 
 function printSummary({ file, adminLogin }: Stack): void {
-  const { baseUrl, adminUrl, metricsUrls, evm, postgresUrl, redisUrl } = file();
+  const { baseUrl, adminUrl, metricsUrls, evm, solana, postgresUrl, redisUrl } = file();
   const lines = {
     api: baseUrl,
     "bull-board": `${adminUrl}  (user ${adminLogin.user}, password ${adminLogin.password})`,
     metrics: metricsUrls.join(" "),
     chain: `${evm.rpcUrl}  (${evm.chain}, ${evm.buyers.length} funded buyers)`,
+    solana: `${solana.rpcUrl}  (${solana.chain}, ${solana.buyers.length} funded buyers)`,
     postgres: postgresUrl,
     redis: redisUrl,
   };

@@ -6,6 +6,7 @@ import { ensureCursor } from "../../db/cursors.ts";
 import { ensureLane } from "../../db/lanes.ts";
 import type { TransferDeps } from "../deps.ts";
 import { ensureAccounts } from "./accounts.ts";
+import { PAYMENT_UNITS } from "./authorization.ts";
 
 /**
  * Makes a cluster's lanes and cursors known, and sees to it that the treasury's token accounts and the durable nonces are
@@ -19,6 +20,8 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
     const signature = (await findNewest(chain, account)) ?? null;
     await ensureAccountCursor(deps.db, { chain: chain.chain, account, signature });
   }
+  const { maxPriorityFee } = chain.network;
+  deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
   const number = await readHead(chain);
   await ensureCursor(deps.db, { chain: chain.chain, number, hash: "", dueAt: deps.now() });
 }
