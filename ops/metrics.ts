@@ -126,11 +126,16 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Fee cap of the lane's newest transaction (whole system: read with max by)",
       ["chain", "lane"],
     ),
-    laneFeeCeiling: gauge("pay_lane_fee_ceiling_wei", "Configured ceiling of the fee cap; on Solana lamports per compute unit", ["chain"]),
-    laneGasBalance: gauge("pay_lane_gas_balance_wei", "Native balance of the lane (on Solana lamports), looked at once a minute", [
-      "chain",
-      "lane",
-    ]),
+    laneFeeCeiling: gauge(
+      "pay_lane_fee_ceiling_wei",
+      "Configured ceiling of the fee cap; on Solana lamports per compute unit",
+      ["chain"],
+    ),
+    laneGasBalance: gauge(
+      "pay_lane_gas_balance_wei",
+      "Native balance of the lane (on Solana lamports), looked at once a minute",
+      ["chain", "lane"],
+    ),
     laneHolds: gauge(
       "pay_lane_held",
       "1 while a lane has something to send and the fee ceiling forbids it (whole system: read with max by)",
