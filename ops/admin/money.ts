@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { correctLedger, readBalances } from "../../payments/corrections.ts";
 import {
   adoptException,
@@ -10,12 +10,14 @@ import {
 import { clearFee, listFees, setFee } from "../../payments/fees.ts";
 import { toDecimal } from "../../payments/list.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/operators.ts";
-import { describe, need, RefusedError, runs, type Tool, UsageError, wholeNumber } from "./tool.ts";
+import { readStatements, toCsv } from "../../payments/statement.ts";
+import { describe, need, oneOf, RefusedError, runs, type Tool, UsageError, wholeNumber } from "./tool.ts";
 
 /** Money that belongs to nobody yet, and the books. */
 export function addMoneyCommands(program: Command): void {
   addExceptionCommands(program);
   addFeeCommands(program);
+  addStatementCommand(program);
   const ledger = program.command("ledger").description("the books: double entry, in minor units");
   runs(
     ledger
@@ -25,8 +27,7 @@ export function addMoneyCommands(program: Command): void {
       .option("--asset <caip19>", "one asset")
       .option("--day <date>", "at the end of that day, UTC, for example 2026-03-31"),
     async (tool, _args, { account, asset, day }) => {
-      if (day !== undefined && (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(Date.parse(day))))
-        throw new UsageError("--day: expected a date such as 2026-03-31");
+      if (day !== undefined && !isDay(day)) throw new UsageError("--day: expected a date such as 2026-03-31");
       return { value: await readBalances(tool, { account, asset, day }) };
     },
   );
@@ -58,6 +59,42 @@ export function addMoneyCommands(program: Command): void {
       return { value };
     },
   );
+}
+
+/** What a merchant was owed, day by day. */
+function addStatementCommand(program: Command): void {
+  const day = (text: string) => {
+    if (!isDay(text)) throw new InvalidArgumentError("expected a date such as 2026-03-31");
+    return text;
+  };
+  runs(
+    program
+      .command("statement <merchant>")
+      .description(
+        "payments, fees, payouts and refunds of a merchant, with opening and closing balance, in minor units",
+      )
+      .requiredOption("--from <date>", "the first day, UTC", day)
+      .requiredOption("--until <date>", "the last day", day)
+      .option("--format <format>", "csv, or a table", oneOf("csv", "table"), "table")
+      .addHelpText(
+        "after",
+        "\nExample:\n  npm run admin -- statement mrch_… --from 2026-03-01 --until 2026-03-31 --format csv",
+      ),
+    async (tool, [merchantId = ""], { from = "", until = "", format }) => {
+      if (!(await findMerchantOwner(tool, merchantId))) throw new RefusedError(`there is no merchant ${merchantId}`);
+      if (from > until) throw new UsageError("--until: is before --from");
+      const value = await readStatements(tool, { merchantId, from, until });
+      if (format === "csv") return { value, lines: toCsv(value) };
+      const lines = value.flatMap(({ lines, ...head }) => ["", ...describe(head), "", ...describe(lines)]);
+      return { value, lines: lines.length > 0 ? lines.slice(1) : ["none"] };
+    },
+  );
+}
+
+/** A date that there is, YYYY-MM-DD. */
+function isDay(text: string): boolean {
+  const at = new Date(`${text}T00:00:00Z`);
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
 }
 
 /** What the operator takes of payments. */
