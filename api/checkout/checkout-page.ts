@@ -50,7 +50,7 @@ export function checkoutPage(asked: CheckoutPage): Html {
     head: refreshing(page) ? html`<noscript><meta http-equiv="refresh" content="10"></noscript>` : undefined,
     script: { name: "checkout", data: toScript(page) },
     body: html`
-      ${view.mode === "test" && html`<p class="banner">${words.t.testBanner}</p>`}
+      ${view.mode === "test" && html`<header><p class="banner">${words.t.testBanner}</p></header>`}
       <main class="card">
       ${shopLine(page)}
       ${paySection(page)}

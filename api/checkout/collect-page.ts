@@ -64,7 +64,7 @@ export function collectPage(page: CollectPage): Html {
     inLanguage,
     script: { name: "collect", data },
     body: html`
-      ${view?.mode === "test" && html`<p class="banner">${t.testBanner}</p>`}
+      ${view?.mode === "test" && html`<header><p class="banner">${t.testBanner}</p></header>`}
       <main class="card">
       ${stage === "open" && view && form(page, view)}
       <section id="done"${stage === "given" ? "" : html` hidden`}>${endMark("succeeded")}<h1 id="done-title" tabindex="-1">${t.dataDoneTitle}</h1>

@@ -20,9 +20,9 @@ export function testConsole(t: Texts, state: State): Html {
       html`<button type="button" data-from="${from}" data-to="${to}"${from === state ? "" : html` hidden`}>${t[text]}</button>`,
   );
   const isOver = !moves.some(({ from }) => from === state);
-  return html`<details id="console" class="card script"><summary>${t.consoleTitle}</summary>
+  return html`<aside aria-label="${t.consoleTitle}"><details id="console" class="card script"><summary>${t.consoleTitle}</summary>
     <p id="console-text"${isOver ? html` hidden` : ""}>${t.consoleText}</p>
     <p id="console-none"${isOver ? "" : html` hidden`}>${t.consoleNone}</p>
     <div class="stack">${buttons}</div>
-    <p id="console-problem" class="bad" role="alert" hidden>${t.consoleFailed}</p></details>`;
+    <p id="console-problem" class="bad" role="alert" hidden>${t.consoleFailed}</p></details></aside>`;
 }

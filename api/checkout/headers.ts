@@ -6,7 +6,7 @@ import { styleHash } from "./style.ts";
  * us, and be framed by nobody. Trusted Types: no script turns a text into markup.
  * @param opener whether the page may be told from, and tell, the window that opened it: wallets' pop-ups need it
  */
-export function setPageHeaders(reply: FastifyReply, publicUrl: string, opener: "popups" | "both" = "popups"): void {
+export function pageHeaders(publicUrl: string, opener: "popups" | "both" = "popups"): Record<string, string> {
   const policy = [
     "default-src 'none'",
     `script-src ${publicUrl}/assets/`,
@@ -20,7 +20,7 @@ export function setPageHeaders(reply: FastifyReply, publicUrl: string, opener: "
     "trusted-types 'none'",
     "report-to csp",
   ];
-  reply.headers({
+  return {
     "content-security-policy": policy.join("; "),
     "reporting-endpoints": `csp="${publicUrl}/csp-reports"`,
     "cross-origin-opener-policy": opener === "both" ? "unsafe-none" : "same-origin-allow-popups",
@@ -28,5 +28,9 @@ export function setPageHeaders(reply: FastifyReply, publicUrl: string, opener: "
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()",
     "x-robots-tag": "noindex, nofollow",
     vary: "accept-language, accept-encoding",
-  });
+  };
 }
+
+/** Puts them on an answer. */
+export const setPageHeaders = (reply: FastifyReply, ...page: Parameters<typeof pageHeaders>): void =>
+  void reply.headers(pageHeaders(...page));

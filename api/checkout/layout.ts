@@ -27,6 +27,7 @@ export function layout({ language, title, base, theme, inLanguage, head, script,
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>${title}</title>
+    <link rel="icon" href="data:,">
     ${styleElement}
     ${script && html`<script type="module" src="${base}/assets/${assets[script.name].file}" integrity="${assets[script.name].integrity}"></script>`}
     ${head}

@@ -15,6 +15,7 @@ import { findByLink, serveKeyless } from "./keyless.ts";
 import { type Language, pickLanguage } from "./languages.ts";
 import { plainPage, type Theme } from "./layout.ts";
 import { readPrefill } from "./prefill.ts";
+import { serveReports } from "./reports.ts";
 import { sendAsset, sendPage } from "./send.ts";
 
 type Query = Record<string, string | string[] | undefined>;
@@ -59,6 +60,7 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   for (const asset of Object.values(assets))
     app.get(`/assets/${asset.file}`, async (request, reply) => sendAsset(request, reply, asset));
   serveKeyless(app, deps);
+  serveReports(app, deps);
 }
 
 const one = (given: Query[string]): string | undefined => (typeof given === "string" ? given : given?.[0]);

@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import release from "../../../api/checkout/release.json" with { type: "json" };
+import { describeRelease } from "../../../api/checkout/release.ts";
 import { bring } from "../../browser/shop.ts";
 import { makeMerchant, makePayment, publicUrl, startApi } from "./start-api.ts";
 
@@ -213,4 +215,23 @@ test("our own trouble is told to a buyer in words, and nothing of its cause", as
   const text = await response.text();
   expect(text).toContain("do not pay again");
   expect(text).not.toMatch(/relation|postgres|lost"/i);
+});
+
+test("pages are served with the headers and scripts of the release file; npm run pages:release writes it anew", async () => {
+  expect(describeRelease()).toEqual(release);
+  const id = await makePayment(api, merchant);
+  for (const [path, kind] of [
+    [`/?pid=${id}`, "checkout"],
+    [`/collect/${id}/opt_none`, "collect"],
+  ] as const) {
+    const { headers, text } = await open(path);
+    for (const [name, value] of Object.entries(release.headers[kind]))
+      expect({ name, value: headers.get(name) }).toEqual({
+        name,
+        value: value.replaceAll("https://{checkout_host}", publicUrl),
+      });
+    expect(headers.get("strict-transport-security")).toBe("max-age=63072000");
+    const { path: script, integrity } = release.scripts[kind];
+    expect(text).toContain(`src="${script}" integrity="${integrity}"`);
+  }
 });

@@ -1,0 +1,18 @@
+import { writeFileSync } from "node:fs";
+import { assets } from "./assets.ts";
+import { pageHeaders } from "./headers.ts";
+
+/** What this release serves: the headers of its pages, and what its scripts are. A probe compares a deployment with it. */
+export function describeRelease() {
+  const publicUrl = "https://{checkout_host}";
+  return {
+    headers: { checkout: pageHeaders(publicUrl), collect: pageHeaders(publicUrl, "both") },
+    scripts: Object.fromEntries(
+      Object.entries(assets).map(([name, { file, integrity }]) => [name, { path: `/assets/${file}`, integrity }]),
+    ),
+  };
+}
+
+// `npm run pages:release` writes it down when a page has changed.
+if (import.meta.main)
+  writeFileSync(new URL("release.json", import.meta.url), `${JSON.stringify(describeRelease(), null, 2)}\n`);

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { none, openPage } from "./browser.ts";
+import { openShop } from "./shop.ts";
+import { makePages } from "./states.ts";
+
+const shop = await openShop();
+const { api } = shop;
+
+test("a page is at most 25 kB on the wire in two requests, its script at most 12 kB; no other host is asked", async () => {
+  for (const { name, path } of await makePages(shop)) {
+    const { page, context, misdeeds } = await openPage(api.url);
+    const session = await context.newCDPSession(page);
+    await session.send("Network.enable");
+    const sizes: { url: string; bytes: number }[] = [];
+    const urls = new Map<string, string>();
+    session.on("Network.requestWillBeSent", ({ requestId, request }) => void urls.set(requestId, request.url));
+    session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+      sizes.push({ url: urls.get(requestId) ?? "", bytes: encodedDataLength });
+    });
+    // A wallet whose picture is on somebody's server.
+    await page.addInitScript(() => {
+      const provider = { request: async () => [] };
+      const info = { uuid: "a", name: "A", icon: "https://tracker.example.test/a.png", rdns: "a" };
+      const detail = { info, provider };
+      const tell = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+      addEventListener("eip6963:requestProvider", tell);
+    });
+    await page.goto(`${api.url}${path}`);
+    await page.waitForTimeout(300);
+    const first = sizes.filter(({ url }) => !url.includes("/status"));
+    const total = first.reduce((sum, { bytes }) => sum + bytes, 0);
+    const script = first.filter(({ url }) => url.endsWith(".js")).reduce((sum, { bytes }) => sum + bytes, 0);
+    expect({ name, requests: first.length }).toEqual({ name, requests: name === "not found" ? 1 : 2 });
+    expect(total, `${name}: ${total} bytes`).toBeLessThan(25_000);
+    expect(script, `${name}: script of ${script} bytes`).toBeLessThan(12_000);
+    expect({ name, ...misdeeds }).toEqual({ name, ...none });
+    await context.close();
+  }
+});
