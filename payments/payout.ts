@@ -3,9 +3,9 @@ import { parseAssetId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
 import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import { getChain, getEvmChain } from "../chains/open.ts";
-import { findReachedHead } from "../db/cursors.ts";
 import type { NewTransfer } from "../db/transfers.ts";
 import { hashRow } from "../transfers/authorization.ts";
+import { isCaughtUp } from "../transfers/caught-up.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 
@@ -14,8 +14,6 @@ import { newId } from "./ids.ts";
  * so never has to be signed a second time.
  */
 const NEVER_OUT = 4_102_444_800;
-/** The treasury signs nothing while the watcher is further behind than this, milliseconds. */
-const WATCH_FRESH_MS = 60_000;
 
 export type PayoutDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
@@ -41,11 +39,7 @@ export async function listCaughtUp(
   chains: readonly string[],
 ): Promise<Set<string>> {
   const caughtUp = new Set<string>();
-  for (const chain of new Set(chains)) {
-    const reached = await findReachedHead(deps.db, chain);
-    if (reached && reached > deps.startedAt && deps.now().getTime() - reached.getTime() <= WATCH_FRESH_MS)
-      caughtUp.add(chain);
-  }
+  for (const chain of new Set(chains)) if (await isCaughtUp(deps, chain)) caughtUp.add(chain);
   return caughtUp;
 }
 

@@ -14,6 +14,8 @@ export type TransferDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
   /** The same for Solana. */
   solanaKeys: ReadonlyMap<string, SolanaKeys>;
+  /** When this process began: what a watcher had reached before may be from before a restore. */
+  startedAt: Date;
   /** The deployment's name: part of every natural key. */
   deployment: string;
   /** Names this process in leases. */

@@ -24,7 +24,6 @@ export type WorkerDeps = PaymentDeps &
     outOfContext: <T>(work: () => T) => T;
     /** Chains that have been compared with the networks file; more may come. Nothing is sent or believed before. */
     startedChains: ReadonlySet<string>;
-    startedAt: Date;
   };
 
 /** How often what was kept for a while is deleted, seconds: with 5,000 rows at a time, faster than any can come in. */

@@ -8,8 +8,10 @@ import { buildPayouts, countUnits, type Payout, type PayoutArgs, takeFitting } f
 import { simulate } from "../../chains/solana/simulate.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import { MOST_UNITS } from "../../chains/solana/wallet-extras.ts";
+import { isSighted } from "../../db/sightings.ts";
 import { keepFree } from "../../db/solana-transactions.ts";
 import type { TransferRow } from "../../db/transfers.ts";
+import { isCaughtUp } from "../caught-up.ts";
 import { claimEarlier } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
@@ -27,8 +29,9 @@ export async function submitPayouts(
   chain: SolanaChain,
   rows: readonly TransferRow[],
 ): Promise<void> {
+  if (rows.length === 0 || !(await isCaughtUp(deps, chain.chain))) return;
   const fresh: TransferRow[] = [];
-  for (const row of rows) if (!(await claimEarlier(deps, row))) fresh.push(row);
+  for (const row of rows) if (!(await wasMade(deps, row))) fresh.push(row);
   if (fresh.length === 0) return;
   const ready = await prepareReceivers(deps, chain, fresh);
   const nonces = await listFreeNonces(deps, chain);
@@ -44,6 +47,17 @@ export async function submitPayouts(
       rest = rest.slice(batch.length);
     }
   }
+}
+
+/**
+ * A database that was restored may not know of a payout that was made; nothing but the treasury's own history tells. What
+ * is booked as an exception already wants a person.
+ */
+async function wasMade(deps: TransferDeps, row: TransferRow): Promise<boolean> {
+  if (await claimEarlier(deps, row)) return true;
+  if (!(await isSighted(deps.db, row))) return false;
+  await holdPayout(deps, row, "the chain shows that it was made before, and the books have it as an exception");
+  return true;
 }
 
 /** Durable nonces that no transaction uses, with what they say now. */

@@ -47,9 +47,9 @@ export async function runSolanaTurn(
   await attempt(() => followStatuses(deps, chain, followed, books));
   await attempt(() => sendAgain(deps, chain, followed));
   if (looks) await attempt(() => lookAround(deps, chain, { cursor: watched.cursor, followed, books }));
-  // Only now: payouts wait for a watcher that has read what there was.
   if (troubles.length > 0) throw troubles[0];
-  watched.reachedHeadAt = deps.now();
+  // Payouts wait for a watcher that has read the treasury's history.
+  if (looks) watched.reachedHeadAt = deps.now();
   if (head > before)
     watched.cursor = await moveOn(deps, watched.cursor, { head, reachedHeadAt: watched.reachedHeadAt });
 }
@@ -57,7 +57,7 @@ export async function runSolanaTurn(
 async function moveOn(
   deps: TransferDeps,
   cursor: Cursor,
-  { head, reachedHeadAt }: { head: number; reachedHeadAt: Date },
+  { head, reachedHeadAt }: { head: number; reachedHeadAt: Date | undefined },
 ): Promise<Cursor> {
   const until = new Date(deps.now().getTime() + WATCH_LEASE_MS);
   const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", until, reachedHeadAt });

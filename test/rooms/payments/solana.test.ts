@@ -6,6 +6,7 @@ import { refundPayment } from "../../../payments/refund.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana, tokenBalance } from "../../support/solana.ts";
 import { makeSolanaTill } from "../../support/solana-till.ts";
 import { good } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const solana = await startTestSolana();
 const till = await makeSolanaTill(solana);
@@ -66,4 +67,50 @@ test("money that names a payment which waits, and pays it exactly, pays it", asy
     .executeTakeFirstOrThrow();
   await sendTokens(solana, { from: buyer, to: till.keys.treasury.address, amount: 1_000_000n, memo });
   await till.watchUntilState(paymentId, "succeeded");
+});
+
+test("a payout that a restored database has forgotten is found in the treasury's history and not made again", async () => {
+  const restored = await makeSolanaTill(solana);
+  const paymentId = await restored.pay(await fundSolanaBuyer(solana), 200n);
+  const { id } = await restored.settlementOf(paymentId);
+  expect(await restored.settle(id)).toEqual(["begun"]);
+  const { db } = restored;
+  const [transfer] = await db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).execute();
+  const cursors = await db.selectFrom("account_cursor").selectAll().execute();
+  await restored.submit();
+  await restored.watchUntil(async () => (await restored.settlementOf(paymentId)).state === "paid");
+  const paid = await tokenBalance(solana, restored.destination);
+  // Back to what a backup had that was taken before the payout was signed.
+  await db
+    .updateTable("sighting")
+    .set({ transfer_id: null, booked: false })
+    .where("transfer_id", "=", transfer?.id ?? "")
+    .execute();
+  await db.deleteFrom("sighting").where("transfer_id", "is", null).execute();
+  await db.deleteFrom("transaction").where("nonce_account", "is not", null).execute();
+  await db
+    .updateTable("transfer")
+    .set({ state: "ready", lane_id: null, lane_nonce: null })
+    .where("settlement_id", "=", id)
+    .execute();
+  await db.updateTable("settlement").set({ state: "paying", paid_at: null }).where("id", "=", id).execute();
+  for (const { account, signature } of cursors)
+    await db.updateTable("account_cursor").set({ signature }).where("account", "=", account).execute();
+  await db
+    .updateTable("chain_cursor")
+    .set({ reached_head_at: new Date(0) })
+    .execute();
+  await restored.submit();
+  expect((await restored.transfers()).find((row) => row.settlement_id === id)?.state).toBe("ready");
+  const isFound = async () => (await restored.transfers()).find((row) => row.settlement_id === id)?.state !== "ready";
+  await waitFor(
+    async () => {
+      // The ledger cannot be taken back as the rest was, and refuses to have the payout in it twice.
+      await restored.watch().catch(() => undefined);
+      return isFound();
+    },
+    { within: 10_000 },
+  );
+  await restored.submit();
+  expect(await tokenBalance(solana, restored.destination)).toBe(paid);
 });
