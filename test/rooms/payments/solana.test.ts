@@ -71,6 +71,8 @@ test("money that names a payment which waits, and pays it exactly, pays it", asy
 
 test("a payout that a restored database has forgotten is found in the treasury's history and not made again", async () => {
   const restored = await makeSolanaTill(solana);
+  // The treasury holds other merchants' money, enough to pay twice.
+  await restored.pay(await fundSolanaBuyer(solana), 500n);
   const paymentId = await restored.pay(await fundSolanaBuyer(solana), 200n);
   const { id } = await restored.settlementOf(paymentId);
   expect(await restored.settle(id)).toEqual(["begun"]);
