@@ -98,9 +98,9 @@ const payingAsset = sql<string | null>`coalesce(o.asset, p.paid_asset)`;
 const payingChain = sql<string | null>`coalesce(o.chain, split_part(p.paid_asset, '/', 1))`;
 
 /** The transaction that paid out, once it is booked. */
-const settlementHash = sql<string | null>`(
+const settlementHash = sql<string | null>`coalesce(s.tx_hash, (
   select g.tx_hash from transfer t join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
-  where t.settlement_id = p.settlement_id and t.purpose = 'settlement')`;
+  where t.settlement_id = p.settlement_id and t.purpose = 'settlement'))`;
 
 type Joined = Omit<Tables, never> & {
   p: Tables["payment"];

@@ -47,7 +47,8 @@ export async function findPayout(db: Db, settlementId: string): Promise<{ txHash
   const { rows } = await sql<{ txHash: string }>`
     select g.tx_hash as "txHash" from transfer t
     join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
-    where t.settlement_id = ${settlementId} and t.purpose = 'settlement' and g.tx_hash is not null`.execute(db);
+    where t.settlement_id = ${settlementId} and t.purpose = 'settlement' and g.tx_hash is not null
+    union all select tx_hash from settlement where id = ${settlementId} and tx_hash is not null`.execute(db);
   return rows[0];
 }
 

@@ -151,3 +151,9 @@ export async function lessenSettlement(db: Db, args: { id: string; by: bigint })
     .where("id", "=", args.id)
     .execute();
 }
+
+/** Notes where and by which transaction a buyer has paid a settlement directly. */
+export async function noteDirect(db: Db, args: { id: string; destination: string; txHash: string }): Promise<void> {
+  const { id, destination, txHash: tx_hash } = args;
+  await db.updateTable("settlement").set({ destination, tx_hash }).where("id", "=", id).execute();
+}

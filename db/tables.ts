@@ -74,6 +74,8 @@ export type Tables = {
     gather_amount: bigint | null;
     /** And not before it has come to so much, minor units. */
     minimum: bigint | null;
+    /** Buyers pay the destination itself, where the asset lets them. */
+    direct: Generated<boolean>;
     created_at: Date;
     updated_at: Date;
   };
@@ -124,6 +126,8 @@ export type Tables = {
     paid_amount: bigint | null;
     /** Of the paid amount, what the operator has taken. */
     fee: Generated<bigint>;
+    /** Its buyer has paid the merchant's destination itself. */
+    direct: Generated<boolean>;
     settlement_id: string | null;
     /** The option of the verified attempt. */
     option_id: string | null;
@@ -224,6 +228,8 @@ export type Tables = {
     fee_fixed: Generated<bigint>;
     /** Hundredths of a percent, by which the rest was reckoned. */
     fee_points: Generated<number>;
+    /** `receiver` is the merchant's destination, and not our treasury. */
+    direct: Generated<boolean>;
     kind: Generated<Kind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;
@@ -362,6 +368,8 @@ export type Tables = {
     created_at: Date;
     /** When it stopped gathering; from then on its payout is owed. */
     closed_at: Date | null;
+    /** Of one that a buyer has paid directly; a payout's is in the books. */
+    tx_hash: string | null;
     paid_at: Date | null;
   } & Due;
   ledger_group: {

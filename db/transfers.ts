@@ -216,6 +216,7 @@ export type ConfirmedTransfer = {
   refund_id: string | null;
   chain: string;
   asset: string;
+  receiver: string;
   amount: bigint;
   block_number: number;
   block_hash: string;
@@ -260,7 +261,17 @@ function proofs(db: Db) {
   return db
     .selectFrom("transfer as t")
     .innerJoin("sighting as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
-    .select(["t.id", "t.purpose", "t.payment_id", "t.settlement_id", "t.refund_id", "t.chain", "t.asset", "t.amount"])
+    .select([
+      "t.id",
+      "t.purpose",
+      "t.payment_id",
+      "t.settlement_id",
+      "t.refund_id",
+      "t.chain",
+      "t.asset",
+      "t.receiver",
+      "t.amount",
+    ])
     .select(["s.block_number", "s.block_hash", "s.tx_hash", "s.log_index"])
     .orderBy("s.block_number")
     .orderBy("s.log_index");

@@ -53,6 +53,20 @@ export function paymentGroup(transfer: Movement, merchantId: string, fee = 0n): 
   };
 }
 
+/** A buyer's money has arrived at its merchant's own account: what is owed for it is on its way no longer than it takes. */
+export function directPaymentGroup(transfer: Movement, merchantId: string): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "payment",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: [
+      { account: accounts.inTransit, asset, amount },
+      { account: accounts.payable(merchantId), asset, amount: -amount },
+    ],
+  };
+}
+
 /** A buyer's money has arrived for a payment that does not take it any more. */
 export function exceptionGroup(transfer: Movement): Group {
   const { asset, amount } = transfer;

@@ -1,3 +1,4 @@
+import { parseAccountId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
 import { getChain, getToken } from "../chains/open.ts";
 import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
@@ -9,7 +10,7 @@ import { isUsableAccount, listCandidates } from "./candidates.ts";
 import { payerOf } from "./collect.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Refusal, type Result, refuse } from "./errors.ts";
-import { reckonFee } from "./fees.ts";
+import { noFee, reckonFee } from "./fees.ts";
 import { newId } from "./ids.ts";
 import { tokenMoney } from "./money.ts";
 import { keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
@@ -90,9 +91,11 @@ function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
   { account, payer, chain, token, amount, allowance }: Offer,
-  { policies, fee: policy }: Terms,
+  { policies, fee: policy, direct: places }: Terms,
 ) {
-  const fee = reckonFee(policy, amount, token.decimals);
+  // Only what a buyer signs for anybody to submit may go elsewhere than to us; and of that we can take nothing.
+  const direct = token.kind === "eip3009" ? parseAccountId(places.get(token.asset) ?? "") : undefined;
+  const fee = reckonFee(direct ? noFee : policy, amount, token.decimals);
   const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
   return {
     id: newId("opt"),
@@ -102,7 +105,8 @@ function toRow(
     asset: token.asset,
     token: token.token,
     payer,
-    receiver: chain.treasury,
+    receiver: direct?.address.toLowerCase() ?? chain.treasury,
+    direct: direct !== undefined,
     amount,
     ...{ fee: fee.total, fee_fixed: fee.fixed, fee_points: fee.points },
     kind: token.kind,

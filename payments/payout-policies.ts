@@ -1,4 +1,5 @@
 import type { Db, Tables } from "../db/tables.ts";
+import type { EvmAsset, SolanaAsset } from "../ops/networks.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { changeAlone, noSuchDestination } from "./destinations.ts";
 import { done, type Result, refuse } from "./errors.ts";
@@ -56,10 +57,43 @@ export async function gatherPayouts(
   });
 }
 
-function findUsual({ networks }: Deps, wanted: string): bigint | undefined {
-  const entries = (networks?.chains ?? []).flatMap(({ assets }) => [...assets]);
-  const known = entries.find(({ asset }) => asset === wanted);
+function findAsset({ networks }: Deps, wanted: string) {
+  const entries = (networks?.chains ?? []).flatMap(({ assets }): (EvmAsset | SolanaAsset)[] => [...assets]);
+  return entries.find(({ asset }) => asset === wanted);
+}
+
+function findUsual(deps: Deps, wanted: string): bigint | undefined {
+  const known = findAsset(deps, wanted);
   return known && USUAL_UNITS * 10n ** BigInt(known.decimals);
+}
+
+/**
+ * Lets buyers pay a destination themselves, or not: then confirmed is paid out, and nothing of it is ever held here. For
+ * options that are made from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that
+ * does not take signed authorizations (EIP-3009), or that no network of ours knows.
+ */
+export async function payDirectly(
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; direct: boolean },
+): Promise<Result<{ id: string; asset: string; direct: boolean }>> {
+  const { merchantId, id, direct } = args;
+  return changeAlone(deps, args, async (db) => {
+    const row = await db
+      .selectFrom("settlement_destination")
+      .select("asset")
+      .where("id", "=", id)
+      .where("merchant_id", "=", merchantId)
+      .executeTakeFirst();
+    if (!row) return noSuchDestination();
+    if (direct && findAsset(deps, row.asset)?.kind !== "eip3009")
+      return refuse("params_validation", `${row.asset} is no asset of the networks file with signed authorizations`);
+    await db
+      .updateTable("settlement_destination")
+      .set({ direct, updated_at: deps.now() })
+      .where("id", "=", id)
+      .execute();
+    return done({ id, asset: row.asset, direct });
+  });
 }
 
 /** Lets nothing be paid out to a merchant, or lets it again; what is owed stays owed. `merchant_not_found`. */

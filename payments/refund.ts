@@ -14,7 +14,8 @@ export type RefundMade = { paymentId: string; refundId: string };
 
 /**
  * Sends a payment's money back to the account, chain and asset it came from: all that is left of it, or a part. The
- * merchant's own balance pays for it (`beginRefunds`); in test mode it is only marked. Refuses with
+ * merchant's own balance pays for it (`beginRefunds`); in test mode, and where the buyer paid the merchant directly, it is
+ * only marked. Refuses with
  * `payment_not_found`, `payment_not_succeeded`, `already_refunded` when nothing is left, and `params_validation` for an
  * amount that does not fit.
  */
@@ -38,7 +39,8 @@ export async function refundPayment(
     if (amount <= 0n || amount > left)
       return refuse("params_validation", `amount.value: more than is left of the payment, or nothing (${left} left)`);
     const option = await findOption(db, { id: payment.option_id ?? "", paymentId: payment.id });
-    const isMoved = payment.mode === "live" && option !== undefined;
+    // What was paid to the merchant itself is its own to send back.
+    const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;
     const at = deps.now();
     const id = newId("rfnd");
     await insertRefund(db, {

@@ -82,7 +82,7 @@ async function listRows(db: Db, args: { account: string; from: string; until: st
       case g.kind when 'payment' then t.amount end as gross,
       case g.kind when 'payment' then t.amount + e.amount end as fee,
       coalesce(s.destination, r.receiver) as "to",
-      case when g.kind in ('settlement_begun', 'refund_begun') then paid.tx_hash else g.tx_hash end as "txHash"
+      case when g.kind in ('settlement_begun', 'refund_begun') then coalesce(s.tx_hash, paid.tx_hash) else g.tx_hash end as "txHash"
     from ledger_entry e
     join ledger_group g on g.id = e.group_id
     left join transfer t on g.kind = 'payment' and t.id = g.subject

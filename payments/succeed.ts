@@ -5,6 +5,7 @@ import { listPayments, type PaymentRow } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 import type { PaymentDeps } from "./deps.ts";
+import { type Direct, settleDirect } from "./direct.ts";
 import { exceptionGroup, paymentGroup } from "./ledger.ts";
 import { type Owed, owe } from "./owe.ts";
 
@@ -26,23 +27,30 @@ export async function succeedPayments(
   if (transfers.length === 0) return { succeeded: [], groups: [], due: [] };
   const moved = await moveSucceeded(deps, db, transfers);
   const owed: (Owed & { transfer: ConfirmedTransfer })[] = [];
+  const direct: Direct[] = [];
   const groups: Group[] = [];
   for (const transfer of transfers) {
     const payment = moved.get(transfer.payment_id ?? "");
-    if (payment) {
+    if (payment?.direct) {
+      direct.push({ payment, transfer });
+    } else if (payment) {
       owed.push({ payment, transfer, asset: transfer.asset, amount: transfer.amount - payment.fee });
       groups.push(paymentGroup(transfer, payment.merchant_id, payment.fee));
     } else {
+      const isDirect = transfer.receiver !== deps.chains.get(transfer.chain)?.treasury;
       deps.log.error(
         { transfer: transfer.id, payment: transfer.payment_id },
-        "money arrived for a payment that has ended; it is booked as an exception",
+        isDirect
+          ? "a merchant was paid directly for a payment that has ended; nothing of it is ours to book"
+          : "money arrived for a payment that has ended; it is booked as an exception",
       );
-      groups.push(exceptionGroup(transfer));
+      if (!isDirect) groups.push(exceptionGroup(transfer));
     }
   }
   const due = await owe(deps, db, owed);
+  groups.push(...(await settleDirect(deps, db, direct)));
   const confirmedAt = await readConfirmTimes(db, [...moved.keys()]);
-  const succeeded = owed.map(({ payment, transfer }) => ({
+  const succeeded = [...owed, ...direct].map(({ payment, transfer }) => ({
     payment,
     confirmedAt: confirmedAt.get(payment.id) ?? payment.created_at,
     chain: transfer.chain,
@@ -63,7 +71,8 @@ async function moveSucceeded(
   const ofTransfer = (column: "asset" | "amount") =>
     sql`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
   const fee = sql`coalesce((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
-  const set = { fee, tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
+  const direct = sql`coalesce((select o.direct from payment_option o where o.id = payment.option_id), false)`;
+  const set = { fee, direct, tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
   return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
 }

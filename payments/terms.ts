@@ -6,6 +6,8 @@ import type { Policy } from "./policies.ts";
 /** What a merchant's options depend on: assets it is paid in, whom it asks for data, who has given it, and its fee. */
 export type Terms = {
   settled: ReadonlySet<string>;
+  /** Where buyers pay a merchant's destination themselves (CAIP-10), by asset. */
+  direct: ReadonlyMap<string, string>;
   policies: Policy[];
   collected: ReadonlySet<string>;
   fee: FeePolicy;
@@ -22,7 +24,7 @@ export async function readTerms(
     unit: string | null;
     minimum: bigint | null;
   }>`
-    select 'settled' as kind, asset as text, null as unit, null::numeric as minimum
+    select 'settled' as kind, asset as text, case when direct then destination end as unit, null::numeric as minimum
       from settlement_destination where merchant_id = ${payment.merchant_id}
     union all select 'policy', asset, unit, minimum from collection_policy where merchant_id = ${payment.merchant_id}
     union all select 'collected', account, null, null from collected_data where payment_id = ${payment.id}
@@ -39,6 +41,9 @@ export async function readTerms(
   const fee = rows.find(({ kind }) => kind === "fee");
   return {
     settled: textsOf("settled"),
+    direct: new Map(
+      rows.flatMap(({ kind, text, unit }) => (kind === "settled" && text && unit ? [[text, unit] as const] : [])),
+    ),
     policies,
     collected: textsOf("collected"),
     fee: fee ? { points: Number(fee.text), fixedMicros: fee.minimum ?? 0n } : noFee,

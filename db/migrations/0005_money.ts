@@ -162,4 +162,10 @@ const statements = [
     add column fee_fixed numeric(78,0) not null default 0 check (fee_fixed between 0 and fee),
     add column fee_points integer not null default 0`,
   "alter table payment add column fee numeric(78,0) not null default 0",
+
+  // Buyers who pay a merchant's destination themselves: nothing of it is ever ours
+  "alter table settlement_destination add column direct boolean not null default false",
+  "alter table payment_option add column direct boolean not null default false",
+  "alter table payment add column direct boolean not null default false",
+  "alter table settlement add column tx_hash text",
 ];

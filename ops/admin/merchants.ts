@@ -14,7 +14,7 @@ import {
   type MerchantStatus,
 } from "../../payments/merchants.ts";
 import { findMerchantOwner } from "../../payments/operators.ts";
-import { gatherPayouts, holdPayouts, listDestinationChanges } from "../../payments/payout-policies.ts";
+import { gatherPayouts, holdPayouts, listDestinationChanges, payDirectly } from "../../payments/payout-policies.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/policies.ts";
 import { readNetworks } from "../networks.ts";
 import { need, oneOf, RefusedError, runs, show, type Tool, UsageError, wholeNumber } from "./tool.ts";
@@ -157,6 +157,19 @@ function addDestinationCommands(program: Command): void {
       return { value };
     },
   );
+  for (const [name, direct, what] of [
+    ["direct", true, "let buyers pay it themselves: confirmed is paid out, without custody, fees or refunds by us"],
+    ["through-us", false, "pay it out of what buyers have paid to us"],
+  ] as const)
+    runs(
+      destinations.command(`${name} <merchant> <destination>`).description(what),
+      async (tool, [merchantId = "", id = ""]) => {
+        const deps = direct ? { ...tool, networks: readNetworks(tool.networksFile()) } : tool;
+        const value = need(await payDirectly(deps, { ...(await own(tool, merchantId)), id, direct }));
+        await tool.record(`destinations ${name} ${id}`, merchantId);
+        return { value };
+      },
+    );
   runs(
     destinations.command("history <merchant>").description("where a merchant was paid, from the first day on"),
     async (tool, [merchantId = ""]) => {

@@ -1,0 +1,40 @@
+import { creditMerchants, type Group } from "../db/ledger.ts";
+import { moveRows } from "../db/moves.ts";
+import type { PaymentRow } from "../db/payments.ts";
+import { insertSettlements, noteDirect, tieSettlements } from "../db/settlements.ts";
+import type { Db } from "../db/tables.ts";
+import type { ConfirmedTransfer } from "../db/transfers.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { newId } from "./ids.ts";
+import { directPaymentGroup, settlementBegunGroup } from "./ledger.ts";
+
+/** A payment whose buyer has paid its merchant's destination, and the movement that proves it. */
+export type Direct = { payment: PaymentRow; transfer: ConfirmedTransfer };
+
+/**
+ * Payments that are settled with their success: the money never was ours. Each has a settlement of its own that is paid
+ * at once, so that lists, webhooks and statements tell of it as of any other. Gives what is to be booked: what the
+ * merchant was owed and got, through what is in transit, which it leaves as it was.
+ */
+export async function settleDirect(
+  deps: Pick<PaymentDeps, "now">,
+  db: Db,
+  direct: readonly Direct[],
+): Promise<Group[]> {
+  const at = deps.now();
+  const groups: Group[] = [];
+  for (const { payment, transfer } of direct) {
+    const { merchant_id: merchantId, mode } = payment;
+    const { asset, amount, chain } = transfer;
+    const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: 0n, settlements: 1 }]);
+    const id = newId("stl");
+    await insertSettlements(db, [{ id, merchantId, mode, asset, number, amount, dueAt: at }], at);
+    await tieSettlements(db, [{ paymentId: payment.id, settlementId: id }]);
+    await noteDirect(db, { id, destination: `${chain}:${transfer.receiver}`, txHash: transfer.tx_hash });
+    const set = { due_at: null };
+    await moveRows(db, "settlement", { ids: [id], from: "due", to: "paying", at, set });
+    await moveRows(db, "settlement", { ids: [id], from: "paying", to: "paid", at, set: { paid_at: at } });
+    groups.push(directPaymentGroup(transfer, merchantId), settlementBegunGroup({ id, asset, amount, merchantId }));
+  }
+  return groups;
+}

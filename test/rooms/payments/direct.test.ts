@@ -1,0 +1,134 @@
+import { describe, expect, test } from "vitest";
+import { listBalances } from "../../../db/balances.ts";
+import { moveRows } from "../../../db/moves.ts";
+import { listDestinations } from "../../../payments/destinations.ts";
+import { setFee } from "../../../payments/fees.ts";
+import { listPaymentViews } from "../../../payments/list.ts";
+import { payDirectly } from "../../../payments/payout-policies.ts";
+import { findPaymentDetail } from "../../../payments/read.ts";
+import { reconcileChain } from "../../../payments/reconcile.ts";
+import { refundPayment } from "../../../payments/refund.ts";
+import { readStatements } from "../../../payments/statement.ts";
+import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
+import { startKinds } from "../../support/kinds.ts";
+import { remember } from "../../support/remember.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+const chain = await startChain();
+const treasury = chain.keys.treasury.address;
+async function goDirect(till: Till, asset: string) {
+  const { accountId, merchantId, mode, deps } = till;
+  const owner = { accountId, merchantId, mode };
+  const { id } = good(await listDestinations(deps, owner)).find((one) => one.asset === asset) ?? { id: "" };
+  return payDirectly(deps, { ...owner, id, direct: true });
+}
+async function makeDirect(options: Parameters<typeof makeTill>[1] = {}) {
+  const till = await makeTill(chain, options);
+  good(await goDirect(till, chain.asset));
+  return till;
+}
+
+describe("a destination that buyers pay themselves", () => {
+  test("has the money as soon as the payment succeeds, which is settled with it, and nothing ever is in the treasury", async () => {
+    const till = await makeDirect();
+    await setFee(till.deps, { accountId: till.accountId, merchantId: null, points: 500, fixedMicros: 0n });
+    const before = await usdcBalance(chain, treasury);
+    const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
+    expect(await usdcBalance(chain, till.destination)).toBe(10_000_000n);
+    expect(await usdcBalance(chain, treasury)).toBe(before);
+    const { accountId, merchantId, deps } = till;
+    const { state, info } = await till.status(paymentId);
+    expect(state).toBe("succeeded");
+    expect(await till.settlementOf(paymentId)).toMatchObject({
+      ...{ state: "paid", amount: 10_000_000n, due_at: null, number: 1 },
+      destination: `${chain.id}:${till.destination.toLowerCase()}`,
+    });
+    const settlement = { txId: info?.txId, amount: { value: 10_000_000n } };
+    const merchant = { accountId, merchantId };
+    expect(good(await findPaymentDetail(deps, { paymentId, mode: "live", merchant })).settlement).toMatchObject(
+      settlement,
+    );
+    const asked = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+    expect(good(await listPaymentViews(deps, asked)).items[0]).toMatchObject({
+      fees: null,
+      settlement: { settled: true, txHash: info?.txId },
+      settledAt: expect.any(Date),
+    });
+    expect(await listBalances(till.db, { asset: chain.asset })).toEqual([]);
+    const today = new Date().toISOString().slice(0, 10);
+    const [statement] = await readStatements(deps, { merchantId, from: today, until: today });
+    expect(statement).toMatchObject({ payments: 10_000_000n, settled: 10_000_000n, closing: 0n, fees: 0n });
+    expect(statement?.lines.map(({ txHash }) => txHash)).toEqual([info?.txId, info?.txId]);
+    const lines = good(await reconcileChain(deps, { chain: chain.id }));
+    expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
+  });
+
+  test("is paid once by each of several payments that share a transaction", async () => {
+    const till = await makeDirect();
+    const buyers = await fundBuyers(chain, 4);
+    const ids = await Promise.all(buyers.map(() => till.create(100n)));
+    await till.verify(...(await Promise.all(buyers.map((buyer, index) => till.attempt(ids[index] ?? "", buyer)))));
+    await till.relay();
+    await till.watch();
+    expect(await usdcBalance(chain, till.destination)).toBe(4_000_000n);
+    const settlements = await Promise.all(ids.map((id) => till.settlementOf(id)));
+    expect(settlements.map(({ state, number }) => [state, number]).sort()).toEqual(
+      [1, 2, 3, 4].map((number) => ["paid", number]),
+    );
+  });
+
+  test("is paid again by the same bytes when a reorg has taken them away, and booked once", async () => {
+    const own = await startChain();
+    const till = await makeTill(own, { change: { finality: { blocks: 4 } } });
+    good(await goDirect(till, own.asset));
+    const paymentId = await till.create(100n);
+    await till.verify(await till.attempt(paymentId, await fundBuyer(own)));
+    const takeBack = await remember(own);
+    await till.relay();
+    await till.watch();
+    await takeBack();
+    expect(await usdcBalance(own, till.destination)).toBe(0n);
+    for (let turn = 0; turn < 4; turn += 1) {
+      till.clock.advance(20_000);
+      await till.watch();
+      await own.client.mine({ blocks: 3 });
+      await till.watch();
+    }
+    expect(await usdcBalance(own, till.destination)).toBe(1_000_000n);
+    expect((await till.status(paymentId)).state).toBe("succeeded");
+    expect(await till.db.selectFrom("settlement").select("state").execute()).toEqual([{ state: "paid" }]);
+  });
+
+  test("is none of ours to refund: that is only marked", async () => {
+    const till = await makeDirect();
+    const paymentId = await till.pay(await fundBuyer(chain));
+    const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
+    const row = await till.db
+      .selectFrom("refund")
+      .select(["state", "due_at"])
+      .where("id", "=", refundId)
+      .executeTakeFirst();
+    expect(row).toEqual({ state: "marked", due_at: null });
+  });
+
+  test("that is paid for a payment that has ended is told, and not booked as ours", async () => {
+    const till = await makeDirect();
+    const paymentId = await till.create();
+    await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
+    await moveRows(till.db, "payment", { ids: [paymentId], from: "processing", to: "failed", at: till.deps.now() });
+    await till.relay();
+    await till.watch();
+    expect(await listBalances(till.db, { asset: chain.asset })).toEqual([]);
+    expect(till.lines.some((line) => line.includes("paid directly for a payment that has ended"))).toBe(true);
+    const lines = good(await reconcileChain(till.deps, { chain: chain.id }));
+    expect(lines.filter(({ difference, account }) => account === "treasury" && difference !== 0n)).toEqual([]);
+  });
+
+  test("is refused for an asset that buyers do not pay by a signature that anybody may submit", async () => {
+    const kinds = await startKinds();
+    const till = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
+    expect(await goDirect(till, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
+    expect(await goDirect(till, kinds.assets.push)).toMatchObject({ code: "params_validation" });
+    good(await goDirect(till, kinds.assets.usdc));
+  });
+});
