@@ -9,7 +9,7 @@ import { toNews } from "./news.ts";
 import { qrCode } from "./qr.ts";
 import { type CheckoutData, scriptTexts } from "./script-data.ts";
 import type { Texts } from "./texts/en.ts";
-import { phrase, writeMoney, writeTime } from "./words.ts";
+import { isolate, phrase, writeMoney, writeTime } from "./words.ts";
 
 /** How long a network may take before the buyer is told that he need not wait, milliseconds. */
 const PATIENCE_MS = 30_000;
@@ -40,7 +40,13 @@ export function checkoutPage(asked: CheckoutPage): Html {
   const words = { t: language.texts, ...values };
   const base = new URL(publicUrl).pathname.replace(/\/$/, "");
   const link = toPaymentLink(publicUrl, view.paymentId);
-  const page: Page = { ...asked, words, say: (text) => phrase(text, values), link, base };
+  const page: Page = {
+    ...asked,
+    words,
+    say: (text) => phrase(text, { ...values, ways: html`${values.ways}` }),
+    link,
+    base,
+  };
   return layout({
     language,
     base,
@@ -69,7 +75,9 @@ export function checkoutPage(asked: CheckoutPage): Html {
 
 /** `USDC on Base or USDT on Ethereum`, in the buyer's language. */
 function listWords(ways: readonly Way[], { tag, texts }: Language): string {
-  const items = ways.map(({ symbol, network }) => fill(texts.optionOn, { amount: symbol, network }));
+  const items = ways.map(({ symbol, network }) =>
+    fill(texts.optionOn, { amount: isolate(symbol), network: isolate(network) }),
+  );
   return new Intl.ListFormat(tag, { type: "disjunction" }).format([...new Set(items)]);
 }
 

@@ -1,15 +1,21 @@
 import type { Money } from "../../payments/views.ts";
-import { asHtml, type Html, html } from "./html.ts";
+import { type Html, html } from "./html.ts";
 import type { Language } from "./languages.ts";
 
-/** A text with its places filled; each value keeps its own direction of writing, whatever stands around it. */
-export function phrase(text: string, values: Record<string, string>): Html {
+/** Keeps a name's own direction of writing, whatever stands around it, where there can be no element. */
+export const isolate = (text: string): string => `\u2068${text}\u2069`;
+
+/**
+ * A text with its places filled. Each value from outside keeps its own direction of writing; what is markup already, words
+ * of ours, goes with the text.
+ */
+export function phrase(text: string, values: Record<string, string | Html>): Html {
   const parts = text.split(/\{(\w+)\}/);
-  return asHtml(
-    parts
-      .map((part, index) => (index % 2 === 0 ? html`${part}` : html`<bdi>${values[part] ?? ""}</bdi>`).markup)
-      .join(""),
-  );
+  return html`${parts.map((part, index) => {
+    if (index % 2 === 0) return part;
+    const value = values[part] ?? "";
+    return typeof value === "string" ? html`<bdi>${value}</bdi>` : value;
+  })}`;
 }
 
 /** An amount as people of a language write it. */

@@ -6,6 +6,7 @@ import { startStack } from "../../ops/local/stack.ts";
 import { findRunningStack } from "../../ops/local/stack-file.ts";
 import { benchHttp } from "./http.ts";
 import { benchLedger } from "./ledger.ts";
+import { benchPages } from "./pages.ts";
 import { benchPayments } from "./pay.ts";
 import { benchPolls } from "./polls.ts";
 import { benchSolana } from "./solana.ts";
@@ -21,6 +22,8 @@ Uses the stack that runs (npm start), or brings up one of its own.
   --chain C         evm (default) or solana
   --http            creating payments and asking for status instead, beside a bare fastify route
   --polls           waiting long polls instead, woken while payments change, beside a few that wait
+  --pages           the buyer's pages instead, in a real browser: bytes, requests, largest paint, layout shift, axe
+  --pictures DIR    where --pages puts a picture of every page and state, in light and dark
   --ledger          a ledger of ten million entries instead: what balances and bookings cost, with their plans
   --entries N       entries of --ledger (default 10000000)
   --waiters N       long polls that wait (default 5000)
@@ -41,6 +44,8 @@ const { values } = parseArgs({
     chain: { type: "string", default: "evm" },
     http: { type: "boolean", default: false },
     polls: { type: "boolean", default: false },
+    pages: { type: "boolean", default: false },
+    pictures: { type: "string" },
     ledger: { type: "boolean", default: false },
     entries: { type: "string", default: "10000000" },
     waiters: { type: "string", default: "5000" },
@@ -89,7 +94,8 @@ try {
   const args = { ...counts, say: progress.say };
   if (values.http) await benchHttp(stack, args);
   if (values.polls) await benchPolls(stack, args);
-  const pays = !values.http && !values.polls;
+  if (values.pages) await benchPages(stack, { pictures: values.pictures, say: progress.say });
+  const pays = !values.http && !values.polls && !values.pages;
   if (pays && values.chain === "solana") await benchSolana(stack, args);
   else if (pays) await benchPayments(stack, { ...args, blockTime: settings.ANVIL_BLOCK_TIME, networksFile });
 } catch (error) {

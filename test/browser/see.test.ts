@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { languages } from "../../api/checkout/languages.ts";
+import { findViolations } from "./axe.ts";
 import { none, openPage } from "./browser.ts";
 import { openShop } from "./shop.ts";
 import { makePages } from "./states.ts";
@@ -10,22 +9,6 @@ import { makePages } from "./states.ts";
 const shop = await openShop();
 const { api } = shop;
 const pages = await makePages(shop);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-
-/** What axe finds wrong. It comes in by the debugger: the page's own policy would not let it. */
-async function findViolations(page: Page): Promise<string[]> {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Runtime.evaluate", { expression: axe });
-  const { result } = await session.send("Runtime.evaluate", {
-    expression: `axe.run(document, { runOnly: ${JSON.stringify(tags)} }).then(({ violations }) =>
-      JSON.stringify(violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + " " + target))))`,
-    awaitPromise: true,
-    returnByValue: true,
-  });
-  return JSON.parse(result.value as string) as string[];
-}
-
 /** Elements that stick out to the side, and buttons and links that are too small to be hit. */
 function findMisfits(page: Page): Promise<string[]> {
   return page.evaluate(() => {
@@ -130,4 +113,17 @@ test("without script: amount, code, link, state and a way to look again", async 
   expect(await page.locator("meta[http-equiv=refresh]").count()).toBe(0);
   await page.goto(`${api.url}${processing?.path}`);
   expect(await page.locator("h1:visible").textContent()).toBe("Payment received");
+});
+
+test("a phone is offered wallets' own browsers by plain links, to the wallet's host; a desktop is not", async () => {
+  const [, , , , , , live] = pages;
+  const link = `${api.url}${live?.path}`;
+  const phone = await openPage(api.url, { hasTouch: true, isMobile: true, javaScriptEnabled: false });
+  await phone.page.goto(link);
+  const open = phone.page.getByRole("link", { name: "Open in MetaMask" });
+  expect(await open.isVisible()).toBe(true);
+  expect(await open.getAttribute("href")).toBe(`https://link.metamask.io/dapp/${link.slice("http://".length)}`);
+  const desktop = await openPage(api.url);
+  await desktop.page.goto(link);
+  expect(await desktop.page.getByRole("link", { name: "Open in MetaMask" }).isVisible()).toBe(false);
 });
