@@ -32,6 +32,15 @@ test("names an address on every chain, and an account of one chain there alone, 
   expect([...list("eip155:8453", [one, other])]).toEqual([one]);
 });
 
+test("names accounts of Solana in their own spelling alone", async () => {
+  const [here, there] = ["EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", "So11111111111111111111111111111111111111112"];
+  const cluster = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
+  const { list } = await openList(`${here}\n${cluster}:${there}\n${one}\n`);
+  expect([...list(cluster, [here, there, here.toLowerCase()])]).toEqual([here, there]);
+  expect([...list("solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1", [here, there])]).toEqual([here]);
+  expect([...list("eip155:1", [one])]).toEqual([one]);
+});
+
 test("that changes counts within seconds", async () => {
   const { list, write } = await openList("");
   expect([...list("eip155:1", [one])]).toEqual([]);
