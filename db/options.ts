@@ -7,7 +7,7 @@ export type OptionRow = Selectable<Tables["payment_option"]>;
 /**
  * Writes options, or gives the ones that are there: a payer has one option per payment and asset, however often it is
  * asked for, so that what was signed stays good. What the payer still has to allow, and until when it may confirm, are
- * as they are now.
+ * as they are now. An amount at a price stays as it is until its quote has run out, and is a new one then.
  */
 export async function upsertOptions(
   db: Db,
@@ -23,12 +23,22 @@ export async function upsertOptions(
         conflict.columns(["payment_id", "payer", "asset"]).doUpdateSet((eb) => ({
           account: eb.ref("excluded.account"),
           allowance: eb.ref("excluded.allowance"),
-          expires_at: eb.ref("excluded.expires_at"),
+          expires_at: sql<Date | null>`least(excluded.expires_at, ${quoted("quoted_until")})`,
+          ...Object.fromEntries(ofQuote.map((column) => [column, quoted(column)])),
         })),
       )
       .returningAll()
       .execute()
   );
+}
+
+/** What changes with a new quote. */
+const ofQuote = ["amount", "fee", "fee_fixed", "fee_points", "rate", "quoted_until"] as const;
+
+/** SQL: as it was while the quote holds (or there is none), and new afterwards. */
+function quoted(column: (typeof ofQuote)[number]) {
+  return sql`case when payment_option.quoted_until <= excluded.created_at
+    then ${sql.ref(`excluded.${column}`)} else ${sql.ref(`payment_option.${column}`)} end`;
 }
 
 /** An option of a payment. */

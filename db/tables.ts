@@ -230,6 +230,9 @@ export type Tables = {
     fee_points: Generated<number>;
     /** `receiver` is the merchant's destination, and not our treasury. */
     direct: Generated<boolean>;
+    /** What a price feed said, where the amount is at a price, and until when that holds. */
+    rate: string | null;
+    quoted_until: Date | null;
     kind: Generated<Kind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;

@@ -15,16 +15,30 @@ const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwo
   return z.NEVER;
 });
 
+const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
+/** A price feed of Chainlink on one of the EVM chains: one unit of `base` in units of `quote`. */
+const priceFeed = z.strictObject({
+  base: currency,
+  quote: currency,
+  chain: z.string(),
+  feed: z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address"),
+  /** An older answer is not used. Take the feed's heartbeat and a little more. */
+  maxAgeSeconds: z.number().int().min(1),
+});
+
 const Networks = z.strictObject({
   /** Part of every authorization nonce, so that two deployments on one treasury cannot meet. */
   deployment: z.string().regex(/^[-_.a-zA-Z0-9]{1,64}$/, "expected up to 64 letters, digits, dots, dashes"),
   chains: z.array(network).min(1),
+  /** Where prices between currencies come from; none are needed where every payment is in the currency of its asset. */
+  prices: z.array(priceFeed).default([]),
 });
 
 export type Networks = Readonly<z.infer<typeof Networks>>;
 export type { EvmAsset, EvmNetwork, KeySource } from "./networks-evm.ts";
 export type { SecretSource } from "./networks-shared.ts";
 export type { SolanaAsset, SolanaNetwork } from "./networks-solana.ts";
+export type PriceFeed = Networks["prices"][number];
 /** A chain's entry. */
 export type Network = Networks["chains"][number];
 
@@ -43,9 +57,19 @@ export function parseNetworks(document: unknown, where = "the networks document"
         throw new ConfigError(`${where} is not usable:\n  chains.${index}.assets.${at}.asset: is on another chain`);
     }
   }
-  const chains = new Set(parsed.data.chains.map((network) => network.chain));
+  const chains = new Set<string>(parsed.data.chains.map((network) => network.chain));
   if (chains.size !== parsed.data.chains.length)
     throw new ConfigError(`${where} is not usable:\n  chains: one chain stands twice`);
+  const pairs = new Set<string>();
+  for (const [index, { chain, base, quote }] of parsed.data.prices.entries()) {
+    const at = `${where} is not usable:\n  prices.${index}`;
+    if (!chain.startsWith("eip155:") || !chains.has(chain))
+      throw new ConfigError(`${at}.chain: is no EVM chain of this file`);
+    const pair = [base, quote].sort().join(" ");
+    if (base === quote || pairs.has(pair))
+      throw new ConfigError(`${at}: stands twice, or joins a currency with itself`);
+    pairs.add(pair);
+  }
   return Object.freeze(parsed.data);
 }
 

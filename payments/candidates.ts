@@ -4,9 +4,17 @@ import { isAddress } from "../chains/solana/keys.ts";
 import type { PaymentWithMerchant } from "../db/payments.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { toTokenAmount } from "./money.ts";
+import type { Rates } from "./prices.ts";
 
-/** An account that might pay with a token, and how much of it, minor units. */
-export type Candidate = { account: string; payer: string; chain: Chain; token: Token; amount: bigint };
+/** An account that might pay with a token, and how much of it, minor units; `rate` is the price where it is at one. */
+export type Candidate = {
+  account: string;
+  payer: string;
+  chain: Chain;
+  token: Token;
+  amount: bigint;
+  rate: string | null;
+};
 
 /** Beyond numeric(78,0), and beyond what a Solana token counts in; no account could pay it. */
 const tooMuch = { evm: 10n ** 78n, solana: 2n ** 64n };
@@ -25,7 +33,7 @@ export function listCandidates(
   deps: Pick<PaymentDeps, "chains">,
   payment: PaymentWithMerchant,
   accounts: readonly string[],
-  settled: ReadonlySet<string>,
+  { settled, rates }: { settled: ReadonlySet<string>; rates: Rates },
 ): Candidate[] {
   const seen = new Set<string>();
   return accounts.flatMap((account) => {
@@ -37,8 +45,9 @@ export function listCandidates(
     if (isOwn(chain, payer) || seen.has(`${chain.chain} ${payer}`)) return [];
     seen.add(`${chain.chain} ${payer}`);
     return [...chain.tokens.values()].flatMap((token) => {
-      const amount = settled.has(token.asset) ? toTokenAmount(payment, token) : undefined;
-      return amount === undefined || amount >= tooMuch[chain.family] ? [] : [{ account, payer, chain, token, amount }];
+      const amount = settled.has(token.asset) ? toTokenAmount(payment, token, rates) : undefined;
+      if (amount === undefined || amount.value >= tooMuch[chain.family]) return [];
+      return [{ account, payer, chain, token, amount: amount.value, rate: amount.rate }];
     });
   });
 }

@@ -1,6 +1,7 @@
 import { canonicalAsset } from "../chains/caip.ts";
 import type { Token } from "../chains/open.ts";
 import type { Network } from "../ops/networks.ts";
+import type { Rates } from "./prices.ts";
 import type { Money } from "./views.ts";
 
 const currencies = new Set(Intl.supportedValuesOf("currency"));
@@ -40,18 +41,27 @@ export function currencyDecimals(code: string): number | undefined {
 
 /**
  * How much of a token pays an amount, in the token's minor units; undefined when the token cannot pay that unit.
- * A token is worth its peg 1:1; what does not divide is rounded up, so that a merchant never gets less than asked.
+ * A token is worth its peg 1:1, and another currency what its rate says; what does not divide is rounded up, so that a
+ * merchant never gets less than asked. `rate` is told where one was needed.
  */
 export function toTokenAmount(
   amount: { unit: string; value: bigint },
   token: { asset: string; peg: string; decimals: number },
-): bigint | undefined {
+  rates: Rates = new Map(),
+): { value: bigint; rate: string | null } | undefined {
   const named = amount.unit.slice("caip19/".length);
-  if (amount.unit.toLowerCase().startsWith("caip19/") && canonicalAsset(named) === token.asset) return amount.value;
-  if (amount.unit !== token.peg) return undefined;
-  const decimals = currencyDecimals(token.peg.slice("iso4217/".length));
+  if (amount.unit.toLowerCase().startsWith("caip19/") && canonicalAsset(named) === token.asset)
+    return { value: amount.value, rate: null };
+  const decimals = amount.unit.startsWith("iso4217/")
+    ? currencyDecimals(amount.unit.slice("iso4217/".length))
+    : undefined;
   if (decimals === undefined) return undefined;
-  return rescale(amount.value, decimals, token.decimals);
+  if (amount.unit === token.peg) return { value: rescale(amount.value, decimals, token.decimals), rate: null };
+  const rate = rates.get(token.peg);
+  if (!rate) return undefined;
+  const dividend = amount.value * rate.numerator * 10n ** BigInt(token.decimals);
+  const divisor = rate.denominator * 10n ** BigInt(decimals);
+  return { value: (dividend + divisor - 1n) / divisor, rate: rate.told };
 }
 
 /** Changes the number of minor decimals, rounding up. */

@@ -1,6 +1,6 @@
 import { parseAccountId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
-import { getChain, getToken } from "../chains/open.ts";
+import { getChain, getToken, type Token } from "../chains/open.ts";
 import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import type { Mode } from "../db/tables.ts";
@@ -15,8 +15,9 @@ import { newId } from "./ids.ts";
 import { tokenMoney } from "./money.ts";
 import { keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { needsData } from "./policies.ts";
+import { QUOTE_MS, readRates } from "./prices.ts";
 import { toPaymentView } from "./read.ts";
-import { blockhashEnd } from "./solana-actions.ts";
+import { blockhashEnd, earlier } from "./solana-actions.ts";
 import { readTerms, type Terms } from "./terms.ts";
 import type { OptionView, PaymentView, WalletAction } from "./views.ts";
 
@@ -43,7 +44,9 @@ export async function listOptions(
   if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
 
   const terms = await readTerms(deps.db, payment);
-  const candidates = listCandidates(deps, payment, args.accounts, terms.settled);
+  const { settled } = terms;
+  const rates = await readRates(deps, payment.unit, listPegs(deps, settled));
+  const candidates = listCandidates(deps, payment, args.accounts, { settled, rates });
   const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const affordable = payment.mode === "test" ? listTestOffers(served) : await listOffers(deps, served);
@@ -90,12 +93,13 @@ export function findClosed(payment: PaymentWithMerchant, now: Date): Refusal | u
 function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
-  { account, payer, chain, token, amount, allowance }: Offer,
+  { account, payer, chain, token, amount, rate, allowance }: Offer,
   { policies, fee: policy, direct: places }: Terms,
 ) {
   // Only what a buyer signs for anybody to submit may go elsewhere than to us; and of that we can take nothing.
   const direct = token.kind === "eip3009" ? parseAccountId(places.get(token.asset) ?? "") : undefined;
   const fee = reckonFee(direct ? noFee : policy, amount, token.decimals);
+  const quotedUntil = rate === null ? null : new Date(deps.now().getTime() + QUOTE_MS);
   const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
   return {
     id: newId("opt"),
@@ -108,6 +112,7 @@ function toRow(
     receiver: direct?.address.toLowerCase() ?? chain.treasury,
     direct: direct !== undefined,
     amount,
+    ...{ rate, quoted_until: quotedUntil },
     ...{ fee: fee.total, fee_fixed: fee.fixed, fee_points: fee.points },
     kind: token.kind,
     allowance: allowance && JSON.stringify(allowance),
@@ -115,9 +120,15 @@ function toRow(
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
     valid_before: payment.mode === "test" ? NEVER_VALID : chain.family === "solana" ? 0 : Math.ceil(lastCarried / 1000),
-    expires_at: chain.family === "solana" ? blockhashEnd(chain, deps.now()) : null,
+    expires_at: earlier(chain.family === "solana" ? blockhashEnd(chain, deps.now()) : null, quotedUntil),
     created_at: deps.now(),
   };
+}
+
+/** The currencies that the assets of a merchant stand for. */
+function listPegs({ chains }: PaymentDeps, settled: ReadonlySet<string>): string[] {
+  const tokens = [...chains.values()].flatMap((chain): Token[] => [...chain.tokens.values()]);
+  return tokens.filter(({ asset }) => settled.has(asset)).map(({ peg }) => peg);
 }
 
 function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string>): OptionView {

@@ -52,7 +52,7 @@ async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promis
   const tokens = [...deps.chains.values()].flatMap((chain) => [...chain.tokens.values()]);
   for (const token of tokens.filter(({ asset }) => settled.some((row) => row.asset === asset))) {
     const amount = toTokenAmount(payment, token);
-    if (amount !== undefined) return { asset: token.asset, amount };
+    if (amount !== undefined) return { asset: token.asset, amount: amount.value };
   }
   return undefined;
 }

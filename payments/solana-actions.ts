@@ -40,11 +40,18 @@ export async function buildSolanaAction(
   const unitPrice = isLive ? await chooseUnitPrice(chain, PAYMENT_UNITS, now.getTime()) : 0n;
   const transfer = toSplTransfer(getSolanaToken(chain, option.asset), option, feePayer);
   const bytes = buildPayment(transfer, { units: PAYMENT_UNITS, unitPrice }, blockhash);
-  await extendOption(deps.db, { id: option.id, expiresAt: blockhashEnd(chain, now) });
+  const expiresAt = earlier(blockhashEnd(chain, now), option.quoted_until);
+  if (expiresAt) await extendOption(deps.db, { id: option.id, expiresAt });
   const transaction = Buffer.from(bytes).toString("base64");
   return { chain: option.chain, method: "solana_signTransaction", params: [{ transaction }] };
 }
 
 function inventBlockhash(option: OptionRow): string {
   return base58.encode(createHash("sha256").update(`test ${option.id}`).digest());
+}
+
+/** The earlier of two times, of which either may be unset. */
+export function earlier(one: Date | null, other: Date | null): Date | null {
+  if (one === null || other === null) return one ?? other;
+  return one < other ? one : other;
 }

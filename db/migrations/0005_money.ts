@@ -168,4 +168,10 @@ const statements = [
   "alter table payment_option add column direct boolean not null default false",
   "alter table payment add column direct boolean not null default false",
   "alter table settlement add column tx_hash text",
+
+  // What an option's amount was reckoned by, and until when it holds; null where the asset is of the payment's currency
+  `alter table payment_option
+    add column rate text,
+    add column quoted_until timestamptz,
+    add check ((rate is null) = (quoted_until is null))`,
 ];

@@ -3,13 +3,12 @@ import { type CollectorParts, collectorAddress, encodeCollectorDeployment } from
 import { type Compiled, compile } from "../../contracts/compile.ts";
 import type { ChainClient } from "../../ops/local/chain-client.ts";
 
+type TestFile = "Permit2" | "Tokens" | "Wallets" | "Oracle" | "Feed";
+
 const compiled = new Map<string, Record<string, Compiled>>();
 
 /** A contract of test/support/contracts, compiled once per process. */
-export function testContract(
-  file: "Permit2" | "Tokens" | "Wallets" | "Oracle",
-  name: string,
-): { abi: Abi; bytecode: Hex } {
+export function testContract(file: TestFile, name: string): { abi: Abi; bytecode: Hex } {
   const all = compiled.get(file) ?? compile(new URL(`./contracts/${file}.sol`, import.meta.url));
   compiled.set(file, all);
   const found = all[name];
@@ -18,11 +17,7 @@ export function testContract(
 }
 
 /** Deploys a test contract without constructor arguments; gives its address in lower case. */
-export async function deployTestContract(
-  client: ChainClient,
-  file: "Permit2" | "Tokens" | "Wallets" | "Oracle",
-  name: string,
-): Promise<Hex> {
+export async function deployTestContract(client: ChainClient, file: TestFile, name: string): Promise<Hex> {
   const hash = await client.deployContract({ ...testContract(file, name), args: [] });
   const { contractAddress } = await client.waitForTransactionReceipt({ hash });
   if (!contractAddress) throw new Error(`${name} was not deployed`);

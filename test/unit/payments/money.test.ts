@@ -23,12 +23,12 @@ describe("how much of a token pays an amount", () => {
     ],
     ["an amount far above 2^53", { unit: "iso4217/USD", value: 10n ** 30n + 1n }, usdc, 10n ** 34n + 10_000n],
   ])("%s", (_what, amount, token, expected) => {
-    expect(toTokenAmount(amount, token)).toBe(expected);
+    expect(toTokenAmount(amount, token)).toEqual({ value: expected, rate: null });
   });
 
   test("an amount in the token itself is taken as it is, however its address is written", () => {
-    expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xA0B8", value: 7n }, usdc)).toBe(7n);
-    expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xa0b8", value: 7n }, usdc)).toBe(7n);
+    expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xA0B8", value: 7n }, usdc)).toEqual({ value: 7n, rate: null });
+    expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xa0b8", value: 7n }, usdc)).toEqual({ value: 7n, rate: null });
   });
 
   test.each([
@@ -41,6 +41,26 @@ describe("how much of a token pays an amount", () => {
     "",
   ])("a token cannot pay %j, which is not its own currency or itself", (unit) => {
     expect(toTokenAmount({ unit, value: 1n }, usdc)).toBeUndefined();
+  });
+});
+
+describe("an amount in another currency", () => {
+  const rates = (numerator: bigint, denominator: bigint) =>
+    new Map([["iso4217/USD", { numerator, denominator, told: "t" }]]);
+
+  test.each<[string, { unit: string; value: bigint }, bigint, bigint, bigint]>([
+    ["of two decimals", { unit: "iso4217/EUR", value: 1_000n }, 108_500_000n, 10n ** 8n, 10_850_000n],
+    ["of none", { unit: "iso4217/JPY", value: 1_000n }, 66n, 10_000n, 6_600_000n],
+    ["by a price the other way round", { unit: "iso4217/EUR", value: 1_000n }, 10n ** 8n, 92_000_000n, 10_869_566n],
+    ["of the smallest unit, rounded up", { unit: "iso4217/EUR", value: 1n }, 1n, 10n ** 18n, 1n],
+  ])("%s", (_what, amount, numerator, denominator, expected) => {
+    expect(toTokenAmount(amount, usdc, rates(numerator, denominator))).toEqual({ value: expected, rate: "t" });
+  });
+
+  test("is paid only with assets of a currency that there is a price for", () => {
+    const euros = { unit: "iso4217/EUR", value: 1_000n };
+    expect(toTokenAmount(euros, { ...usdc, peg: "iso4217/GBP" }, rates(1n, 1n))).toBeUndefined();
+    expect(toTokenAmount({ unit: "XXX", value: 1n }, usdc, rates(1n, 1n))).toBeUndefined();
   });
 });
 

@@ -1,0 +1,36 @@
+import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem";
+import { ChainFault } from "../faults.ts";
+import { type CallOutcome, simulateCalls } from "./multicall.ts";
+import type { EvmChain } from "./open.ts";
+
+/** Chainlink's AggregatorV3Interface, what we read of it. */
+const abi = parseAbi([
+  "function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)",
+  "function decimals() view returns (uint8)",
+  "function description() view returns (string)",
+]);
+const names = ["latestRoundData", "decimals", "description"] as const;
+
+/** What a price feed says: `answer` with so many decimals, as of a time, and what it calls itself ("EUR / USD"). */
+export type FeedAnswer = { answer: bigint; decimals: number; updatedAt: Date; description: string };
+
+/** Asks a price feed; one eth_call. Throws ChainFault `wrong_contract` for a contract that is none. */
+export async function readFeed(chain: EvmChain, feed: Hex): Promise<FeedAnswer> {
+  const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
+  const [round, decimals, description] = await simulateCalls(chain.rpc, chain, calls);
+  try {
+    const data = decodeFunctionResult({ abi, functionName: "latestRoundData", data: dataOf(round) });
+    return {
+      answer: data[1],
+      decimals: decodeFunctionResult({ abi, functionName: "decimals", data: dataOf(decimals) }),
+      updatedAt: new Date(Number(data[3]) * 1_000),
+      description: decodeFunctionResult({ abi, functionName: "description", data: dataOf(description) }),
+    };
+  } catch (cause) {
+    throw new ChainFault("wrong_contract", { cause, detail: `${feed} does not answer as a price feed does` });
+  }
+}
+
+function dataOf(outcome: CallOutcome | undefined): Hex {
+  return outcome?.ok ? outcome.data : "0x";
+}
