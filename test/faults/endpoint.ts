@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type Hex, keccak256 } from "viem";
 import { freePort } from "../../ops/local/ports.ts";
 import { atEnd } from "../support/at-end.ts";
-import { type Answer, askLagging, type Call } from "./lagging.ts";
+import { type Answer, type Ask, askLagging, type Call } from "./lagging.ts";
 
 /** What can be wrong with an RPC endpoint. */
 export const moods = [
@@ -11,8 +12,9 @@ export const moods = [
   "says 500",
   "loses answers to sends",
   "delivers twice",
-  "lags 3 blocks",
-  "forgets receipts",
+  "drops what it has accepted",
+  "lags behind",
+  "forgets what became of transactions",
   "serves another chain",
 ] as const;
 export type Mood = (typeof moods)[number];
@@ -25,11 +27,37 @@ export type Endpoint = {
   felt(): number;
 };
 
-type Frame = Call & { id: unknown };
+/** What a kind of chain calls the things that can be wrong. */
+export type Cluster = {
+  /** The method that sends a transaction, and what a node answers that forgets it at once: its name, read off the bytes. */
+  send: string;
+  nameOf(call: Call): string;
+  /** The method that says which chain it is, and what another chain says. */
+  identity: { method: string; other: string };
+  /** The method that tells what became of transactions; a node that has forgotten them answers like this. */
+  receipts: string;
+  forget(answer: Answer): Answer;
+  /** Makes whoever asks hear what a node knows that is behind; made once per endpoint, and told every good answer. */
+  lag(): { ask(ask: Ask, call: Call): Promise<Answer>; hear(call: Call, answer: Answer): void };
+};
+
+/** Blocks that a lagging node of an EVM chain is behind. */
 const behind = 3;
 
+export const evmCluster: Cluster = {
+  send: "eth_sendRawTransaction",
+  nameOf: ({ params }) => keccak256(params[0] as Hex),
+  identity: { method: "eth_chainId", other: "0x1" },
+  receipts: "eth_getTransactionReceipt",
+  forget: () => ({ result: null }),
+  lag: () => ({ ask: (ask, call) => askLagging(ask, call, behind), hear: () => undefined }),
+};
+
+type Frame = Call & { id: unknown };
+
 /** A JSON-RPC endpoint before a chain, as bad as it is told to be. */
-export async function startEndpoint({ target }: { target: string }): Promise<Endpoint> {
+export async function startEndpoint({ target, cluster }: { target: string; cluster: Cluster }): Promise<Endpoint> {
+  const lagging = cluster.lag();
   let mood: Mood | undefined;
   let felt = 0;
   const hanging = new Set<IncomingMessage>();
@@ -38,13 +66,17 @@ export async function startEndpoint({ target }: { target: string }): Promise<End
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     const answered = await fetch(target, { method: "POST", headers: { "content-type": "application/json" }, body });
     const { result, error } = (await answered.json()) as Answer;
-    return error === undefined ? { result } : { error };
+    const answer = error === undefined ? { result } : { error };
+    lagging.hear({ method, params }, answer);
+    return answer;
   };
   const answerOne = async (call: Call): Promise<Answer> => {
-    if (isFelt(mood, call)) felt += 1;
-    if (mood === "lags 3 blocks") return askLagging(ask, call, behind);
-    if (mood === "serves another chain" && call.method === "eth_chainId") return { result: "0x1" };
-    if (mood === "forgets receipts" && call.method === "eth_getTransactionReceipt") return { result: null };
+    if (!isFelt(cluster, mood, call)) return ask(call);
+    felt += 1;
+    if (mood === "lags behind") return lagging.ask(ask, call);
+    if (mood === "serves another chain") return { result: cluster.identity.other };
+    if (mood === "forgets what became of transactions") return cluster.forget(await ask(call));
+    if (mood === "drops what it has accepted") return { result: cluster.nameOf(call) };
     // The caller hears what the second delivery came to.
     if (mood === "delivers twice") await ask(call);
     return ask(call);
@@ -60,7 +92,7 @@ export async function startEndpoint({ target }: { target: string }): Promise<End
     const answers = await Promise.all(
       frames.map(async ({ id, ...call }) => ({ jsonrpc: "2.0", id, ...(await answerOne(call)) })),
     );
-    const isSend = frames.some(({ method }) => method === "eth_sendRawTransaction");
+    const isSend = frames.some(({ method }) => method === cluster.send);
     if (isSend && mood === "loses answers to sends") return cut(request);
     const body = JSON.stringify(isBatch ? answers : answers[0]);
     response.writeHead(200, { "content-type": "application/json" }).end(body);
@@ -88,11 +120,12 @@ export async function startEndpoint({ target }: { target: string }): Promise<End
 }
 
 /** Whether a call that reaches the chain is answered otherwise than it should be. */
-function isFelt(mood: Mood | undefined, { method }: Call): boolean {
-  if (mood === "loses answers to sends" || mood === "delivers twice") return method === "eth_sendRawTransaction";
-  if (mood === "serves another chain") return method === "eth_chainId";
-  if (mood === "forgets receipts") return method === "eth_getTransactionReceipt";
-  return mood === "lags 3 blocks";
+function isFelt({ send, identity, receipts }: Cluster, mood: Mood | undefined, { method }: Call): boolean {
+  if (mood === "loses answers to sends" || mood === "delivers twice" || mood === "drops what it has accepted")
+    return method === send;
+  if (mood === "serves another chain") return method === identity.method;
+  if (mood === "forgets what became of transactions") return method === receipts;
+  return mood === "lags behind";
 }
 
 /** A reset, as a crashed node or a broken network gives it, and not an orderly end. */

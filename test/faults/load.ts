@@ -1,5 +1,4 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Hex } from "viem";
 import {
   ask,
   cancel,
@@ -11,12 +10,11 @@ import {
   Refused,
   type Shop,
   signOption,
-  type WalletResult,
   watchAnswers,
 } from "../../ops/local/wallet.ts";
 import { checkAnswer } from "../support/contract.ts";
-import type { Payers } from "./payers.ts";
-import { endsOf, type Plan } from "./plan.ts";
+import type { Payers, Signed } from "./payers.ts";
+import { endsOf, type Family, type Plan } from "./plan.ts";
 import type { Random } from "./random.ts";
 import type { Stage } from "./stage.ts";
 import type { Asked, History } from "./told.ts";
@@ -29,7 +27,10 @@ export type Load = {
   over: Promise<unknown>;
 };
 
-type Work = { stage: Stage; payers: Payers; history: History; random: Random; begun: number; signal: AbortSignal };
+/** Those who pay, by the chain they pay on. */
+export type PayersOf = Partial<Record<Family, Payers>>;
+
+type Work = { stage: Stage; payers: PayersOf; history: History; random: Random; begun: number; signal: AbortSignal };
 
 /** How often a wallet in trouble takes a refusal before its owner gives up. */
 const refusalsTaken = 3;
@@ -38,7 +39,7 @@ const pollMs = 3_000;
 /** Merchants ask, wallets pay, each by its plan, over HTTP; whatever they are told is written down. */
 export function startLoad(args: {
   stage: Stage;
-  payers: Payers;
+  payers: PayersOf;
   plans: readonly Plan[];
   random: Random;
   signal: AbortSignal;
@@ -69,7 +70,7 @@ export function startLoad(args: {
 }
 
 async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void> {
-  const { stage, payers, random, signal } = work;
+  const { random, signal } = work;
   await pause(Math.max(0, work.begun + plan.at - Date.now()), undefined, { signal });
   const deadline = Date.now() + plan.lives * 1_000;
   const asked = await create(work, plan, deadline).catch((error: unknown) => {
@@ -78,14 +79,12 @@ async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void>
     throw error;
   });
   if (asked === undefined) return;
-  const buyer = payers.buyerOf(plan);
-  const option = await findOption(work, asked, `${stage.chain.id}:${buyer.address}`);
-  if (option === undefined) return await pollToEnd(work, asked);
-  const results = await insist(work, asked.mode, (shop) => signOption(shop, asked.paymentId, option, buyer));
+  const signed = await sign(work, plan, asked);
+  if (signed === undefined) return await pollToEnd(work, asked);
   if (plan.kind === "late")
     await pause(Math.max(0, deadline - Date.now() + random.between(-800, 300)), undefined, { signal });
-  makeTrouble(work, plan, { option, results, buyer });
-  await payToEnd(work, plan, { asked, option, results, onSent });
+  makeTrouble(work, plan, signed);
+  await payToEnd(work, plan, { asked, signed, onSent });
 }
 
 /** The merchant's server sends its request until it is answered, always under the same key. */
@@ -110,7 +109,7 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> 
   };
   const [{ id }] = await Promise.all([send(body), ...(plan.repeatsCreation ? [send(body)] : [])]);
   if (plan.repeatsCreation) await send({ ...body, referenceId: "another" }).catch(() => undefined);
-  const asked = { paymentId: id, mode, kind: plan.kind, ends: endsOf[plan.kind], confirmed: false } as const;
+  const asked = { paymentId: id, mode, kind: plan.kind, ends: endsOf(plan), confirmed: false } as const;
   const noted: Asked = { ...asked };
   work.history.asked.push(noted);
   return noted;
@@ -130,20 +129,40 @@ async function findOption(work: Work, { paymentId, mode }: Asked, account: strin
   }
 }
 
-type Signed = { option: PayOption; results: WalletResult[]; buyer: ReturnType<Payers["buyerOf"]> };
+/** The wallet asks how to pay, and signs. Undefined when there is no way any more. */
+async function sign(work: Work, plan: Plan, asked: Asked): Promise<Signed | undefined> {
+  const payers = payersOf(work, plan);
+  const buyer = payers.buyerOf(plan);
+  for (;;) {
+    const option = await findOption(work, asked, `${payers.chain}:${buyer.address}`);
+    if (option === undefined) return undefined;
+    try {
+      const results = await insist(work, asked.mode, (shop) => signOption(shop, asked.paymentId, option, buyer));
+      return { option, results };
+    } catch (error) {
+      // The option has gone stale before its actions were fetched; or the payment is over, as the next question will say.
+      if (!(error instanceof Refused)) throw error;
+    }
+  }
+}
+
+function payersOf({ payers }: Work, { family }: Plan): Payers {
+  const found = payers[family];
+  if (found === undefined) throw new Error(`nobody pays on ${family} in this run`);
+  return found;
+}
 
 /** What gets in the way happens beside the confirm, shortly before it or after it. Nobody waits for it. */
-function makeTrouble({ payers, random, signal }: Work, plan: Plan, { option, results, buyer }: Signed): void {
+function makeTrouble(work: Work, plan: Plan, signed: Signed): void {
+  const { random, signal } = work;
+  const payers = payersOf(work, plan);
   const after = (ms: number) => pause(ms, undefined, { signal });
   const [soon, later] = [random.between(0, 900), random.between(2_000, 6_000)];
   const trouble = async () => {
     await after(soon);
-    if (plan.kind === "stranger") await payers.relay(option, results[0]?.data[0] as Hex);
-    if (plan.kind.startsWith("blocked")) payers.block(buyer.address, true);
-    if (plan.kind.startsWith("spent")) await payers.spend(buyer);
+    await payers.disturb(plan, signed);
     await after(later);
-    if (plan.kind === "blocked") payers.block(buyer.address, false);
-    if (plan.kind === "spent") payers.refill(buyer.address, BigInt(option.amount.value));
+    payers.relent(plan, signed);
   };
   // A stranger's transaction that the chain does not take changes nothing.
   void trouble().catch(() => undefined);
@@ -153,9 +172,10 @@ function makeTrouble({ payers, random, signal }: Work, plan: Plan, { option, res
 async function payToEnd(
   work: Work,
   plan: Plan,
-  { asked, option, results, onSent }: { asked: Asked; option: PayOption; results: WalletResult[]; onSent: () => void },
+  { asked, signed, onSent }: { asked: Asked; signed: Signed; onSent: () => void },
 ): Promise<void> {
   const { random, signal } = work;
+  let { option, results } = signed;
   const send = () =>
     tell(work, asked, "confirm", (shop) => confirm(shop, asked.paymentId, { optionId: option.id, results }));
   for (let refusals = 0; ; ) {
@@ -174,7 +194,11 @@ async function payToEnd(
       const isInTrouble = /blocked|spent/.test(plan.kind);
       if (isInTrouble && refusals >= refusalsTaken)
         await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
-      if ((await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId))).isFinal) return;
+      const { status, isFinal } = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId));
+      if (isFinal) return;
+      // A blockhash may have died before it was confirmed: then the wallet signs another one, if it has the money.
+      if (plan.family === "solana" && status === "requires_action" && !isInTrouble)
+        ({ option, results } = (await sign(work, plan, asked)) ?? { option, results });
     }
     await pause(random.between(300, 1_000), undefined, { signal });
   }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createProgress } from "../../ops/local/progress.ts";
 import { endAll } from "../support/at-end.ts";
+import { families } from "./plan.ts";
 import { countOf, type Outcome, runSeed, seconds } from "./run.ts";
 
 const help = `usage: npm run faults -- [options]
@@ -13,7 +14,8 @@ doubled or told wrongly. Ends with 1 when an invariant was broken.
 
   --seed N       the first seed (a random one when unset); the same seed deals the same faults and payments
   --seeds N      how many seeds, one after the other (default 20)
-  --payments N   payments per seed (default 500)
+  --chain X      where they are paid: evm, solana, or a mix of both (default)
+  --payments N   payments per seed (default 500; 300 on Solana alone)
   --workers N    worker processes (default 2)
   --help         this text
 
@@ -23,7 +25,8 @@ const { values } = parseArgs({
   options: {
     seed: { type: "string", default: String(randomInt(1_000_000)) },
     seeds: { type: "string", default: "20" },
-    payments: { type: "string", default: "500" },
+    chain: { type: "string" },
+    payments: { type: "string" },
     workers: { type: "string", default: "2" },
     help: { type: "boolean", default: false },
   },
@@ -32,7 +35,13 @@ if (values.help) {
   console.log(help);
   process.exit(0);
 }
-const numbers = { seed: values.seed, seeds: values.seeds, payments: values.payments, workers: values.workers };
+const chains = families.filter((family) => values.chain === undefined || values.chain === family);
+if (chains.length === 0) {
+  console.error(`--chain takes ${families.join(" or ")}\n\n${help}`);
+  process.exit(2);
+}
+const wanted = values.payments ?? (values.chain === "solana" ? "300" : "500");
+const numbers = { seed: values.seed, seeds: values.seeds, payments: wanted, workers: values.workers };
 for (const [name, text] of Object.entries(numbers))
   if (!/^\d+$/.test(text) || (name !== "seed" && Number(text) < 1)) {
     console.error(`--${name} takes a whole number\n\n${help}`);
@@ -46,13 +55,13 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
   });
 
 const progress = createProgress();
-const [first, payments, workers] = [Number(values.seed), Number(values.payments), Number(values.workers)];
+const [first, payments, workers] = [Number(values.seed), Number(wanted), Number(values.workers)];
 const failed: number[] = [];
 for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
   progress.print(`seed ${seed}`);
   const dir = join(".local", "faults", String(seed));
   try {
-    const outcome = await runSeed({ seed, payments, workers, dir, say: progress.say });
+    const outcome = await runSeed({ seed, payments, workers, chains, dir, say: progress.say });
     print(outcome);
     if (outcome.violations.length > 0) failed.push(seed);
   } catch (error) {

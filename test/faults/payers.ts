@@ -5,24 +5,23 @@ import { usdcAbi } from "../../ops/local/artifacts.ts";
 import { operator } from "../../ops/local/chain-client.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { fundGas, mintUsdc, usdcBalance } from "../../ops/local/usdc.ts";
-import type { PayOption } from "../../ops/local/wallet.ts";
+import type { Buyer, PayOption, WalletResult } from "../../ops/local/wallet.ts";
 import { atEnd } from "../support/at-end.ts";
+import { type EvmStage, finalityBlocks } from "./evm-stage.ts";
 import type { Plan } from "./plan.ts";
 import type { Random } from "./random.ts";
-import { finalityBlocks, type Stage } from "./stage.ts";
 
-/** Buyers, and those who get in their way. */
+/** Buyers on one chain, and those who get in their way. */
 export type Payers = {
-  buyerOf(plan: Plan): PrivateKeyAccount;
-  /** Puts a payer on the token's block list, or takes it off. Holds through reorgs. */
-  block(who: Address, on: boolean): void;
-  /** Gives a payer that has spent its money the same amount again. Holds through reorgs. */
-  refill(who: Address, amount: bigint): void;
-  /** The payer sends all its money to somebody else. */
-  spend(who: PrivateKeyAccount): Promise<void>;
-  /** Somebody who is none of ours submits a payer's signed authorization. */
-  relay(option: PayOption, signature: Hex): Promise<void>;
+  /** CAIP-2 */
+  chain: string;
+  buyerOf(plan: Plan): Buyer;
+  /** What the plan has in store for a payment that was signed. */
+  disturb(plan: Plan, signed: Signed): Promise<void>;
+  /** Takes that back, where the plan says so. */
+  relent(plan: Plan, signed: Signed): void;
 };
+export type Signed = { option: PayOption; results: WalletResult[] };
 
 const listAbi = parseAbi([
   "function blacklist(address)",
@@ -41,8 +40,9 @@ const patienceBlocks = 3n;
 type Wish = { holds(): Promise<boolean>; data: Hex; sentAt?: bigint; heldAt?: bigint };
 
 /** Makes and funds everybody before anything is broken. Common buyers never run dry; those in trouble have just enough. */
-export async function makePayers(stage: Stage, plans: readonly Plan[], random: Random): Promise<Payers> {
-  const { client, contracts } = stage.chain;
+export async function makePayers(stage: EvmStage, all: readonly Plan[], random: Random): Promise<Payers> {
+  const plans = all.filter(({ family }) => family === "evm");
+  const { client, contracts } = stage;
   const { token } = contracts;
   const fresh = () => privateKeyToAccount(newKey().privateKey);
   const common = Array.from({ length: commonBuyers }, fresh);
@@ -65,35 +65,51 @@ export async function makePayers(stage: Stage, plans: readonly Plan[], random: R
   });
   const isBlocked = (who: Address) =>
     client.readContract({ address: token, abi: listAbi, functionName: "isBlacklisted", args: [who] });
+  const buyerOf = ({ index }: Plan) => own.get(index)?.buyer ?? (common[index % common.length] as PrivateKeyAccount);
+  /** Puts a payer on the token's block list, or takes it off. Holds through reorgs. */
+  const block = (who: Address, on: boolean) => {
+    const data = encodeFunctionData({ abi: listAbi, functionName: on ? "blacklist" : "unBlacklist", args: [who] });
+    wishes.set(who, { holds: async () => (await isBlocked(who)) === on, data });
+  };
+  /** Gives a payer that has spent its money the same amount again. Holds through reorgs. */
+  const refill = (who: Address, amount: bigint) => {
+    const data = encodeFunctionData({ abi: usdcAbi, functionName: "mint", args: [who, amount] });
+    wishes.set(who, { holds: async () => (await usdcBalance(client, token, who)) >= amount, data });
+  };
+  /** The payer sends all its money to somebody else. */
+  const spend = async (buyer: PrivateKeyAccount) => {
+    const amount = await usdcBalance(client, token, buyer.address);
+    const to = others[0]?.address ?? operator.address;
+    const data = encodeFunctionData({ abi: usdcAbi, functionName: "transfer", args: [to, amount] });
+    await client.sendTransaction({ account: buyer, to: token, data, ...fees });
+  };
+  /** Somebody who is none of ours submits a payer's signed authorization. */
+  const relay = async (option: PayOption, signature: Hex) => {
+    const data = encodeRelay(option, signature);
+    // Before ours in the block, or after it.
+    const maxPriorityFeePerGas = random.pick([100_000_000n, 5_000_000_000n]);
+    await client.sendTransaction({ account: random.pick(others), to: token, data, ...fees, maxPriorityFeePerGas });
+  };
   return {
-    buyerOf: ({ index }) => own.get(index)?.buyer ?? (common[index % common.length] as PrivateKeyAccount),
-    block(who, on) {
-      const data = encodeFunctionData({ abi: listAbi, functionName: on ? "blacklist" : "unBlacklist", args: [who] });
-      wishes.set(who, { holds: async () => (await isBlocked(who)) === on, data });
+    chain: stage.id,
+    buyerOf,
+    async disturb(plan, { option, results }) {
+      const buyer = buyerOf(plan);
+      if (plan.kind === "stranger") await relay(option, results[0]?.data[0] as Hex);
+      if (plan.kind.startsWith("blocked")) block(buyer.address, true);
+      if (plan.kind.startsWith("spent")) await spend(buyer);
     },
-    refill(who, amount) {
-      const data = encodeFunctionData({ abi: usdcAbi, functionName: "mint", args: [who, amount] });
-      wishes.set(who, { holds: async () => (await usdcBalance(client, token, who)) >= amount, data });
-    },
-    async spend(buyer) {
-      const amount = await usdcBalance(client, token, buyer.address);
-      const to = others[0]?.address ?? operator.address;
-      const data = encodeFunctionData({ abi: usdcAbi, functionName: "transfer", args: [to, amount] });
-      await client.sendTransaction({ account: buyer, to: token, data, ...fees });
-    },
-    async relay(option, signature) {
-      const data = encodeRelay(option, signature);
-      // Before ours in the block, or after it.
-      const maxPriorityFeePerGas = random.pick([100_000_000n, 5_000_000_000n]);
-      const account = random.pick(others);
-      await client.sendTransaction({ account, to: token, data, ...fees, maxPriorityFeePerGas });
+    relent(plan, { option }) {
+      const buyer = buyerOf(plan);
+      if (plan.kind === "blocked") block(buyer.address, false);
+      if (plan.kind === "spent") refill(buyer.address, BigInt(option.amount.value));
     },
   };
 }
 
 /** One transaction at a time; one that a reorg or a full pool has taken is sent again. */
-async function serveWishes(stage: Stage, wishes: Map<string, Wish>, signal: AbortSignal): Promise<void> {
-  const { client, contracts } = stage.chain;
+async function serveWishes(stage: EvmStage, wishes: Map<string, Wish>, signal: AbortSignal): Promise<void> {
+  const { client, contracts } = stage;
   while (!signal.aborted) {
     for (const [who, wish] of wishes) {
       const serve = async () => {

@@ -111,7 +111,10 @@ export async function countBites(databaseUrl: string): Promise<Record<string, nu
       (select count(*) from transfer t join sighting s on s.transfer_id = t.id and not s.orphaned
         where not exists (select from transaction x where x.hash = s.tx_hash))::int as "relayed by strangers",
       (select count(*) from event where machine = 'attempt' and to_state = 'refused')::int as "attempts refused",
-      (select count(distinct (detail ->> 'reorg', at)) from event where detail ? 'reorg')::int as "reorgs that took transfers"`,
+      (select count(distinct (detail ->> 'reorg', at)) from event where detail ? 'reorg')::int as "reorgs that took transfers",
+      (select count(*) from transaction where state = 'expired')::int as "transactions that died",
+      (select count(*) from transaction where reverted and chain like 'solana:%')::int as "failed on Solana",
+      (select count(*) from event where detail ? 'slotGone')::int as "slots gone with a transfer"`,
   );
   return row as Record<string, number>;
 }

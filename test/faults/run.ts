@@ -1,19 +1,28 @@
 import type { Say } from "../../ops/local/service.ts";
 import { within } from "../../ops/local/wait.ts";
 import { endAll } from "../support/at-end.ts";
-import { scanChain } from "./chain-scan.ts";
-import { type Evidence, findViolations } from "./invariants.ts";
-import { startLoad } from "./load.ts";
+import { finalityBlocks, gatherEvm } from "./evm-stage.ts";
+import { findViolations } from "./invariants.ts";
+import { type PayersOf, startLoad } from "./load.ts";
+import type { Miner } from "./miner.ts";
 import { breakThings, type Injected } from "./nemesis.ts";
 import { makePayers } from "./payers.ts";
-import { planPayments } from "./plan.ts";
+import { type Family, type Plan, planPayments } from "./plan.ts";
 import { secondsToOutlive, waitQuiet } from "./quiet.ts";
-import { createRandom } from "./random.ts";
+import { createRandom, type Random } from "./random.ts";
 import { countBites, countEnded, readRows } from "./rows.ts";
-import { bringUp, feeCeiling, finalityBlocks, type Stage } from "./stage.ts";
-import type { History } from "./told.ts";
+import { makeSolanaPayers } from "./solana-payers.ts";
+import { finalAfter, gatherSolana } from "./solana-stage.ts";
+import { bringUp, type Stage } from "./stage.ts";
 
-export type RunOptions = { seed: number; payments: number; workers: number; dir: string; say: Say };
+export type RunOptions = {
+  seed: number;
+  payments: number;
+  workers: number;
+  chains: readonly Family[];
+  dir: string;
+  say: Say;
+};
 
 export type Outcome = {
   seed: number;
@@ -47,17 +56,13 @@ export async function runSeed(options: RunOptions): Promise<Outcome> {
   }
 }
 
-async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<Outcome> {
+async function run({ seed, payments, workers, chains, dir, say }: RunOptions): Promise<Outcome> {
   const random = createRandom(seed);
-  const stage = await bringUp({ dir, workers, say });
+  const stage = await bringUp({ dir, workers, chains, say });
   const everyMs = Math.max(paymentEveryMs, Math.floor(leastMs / payments));
-  const plans = planPayments(random.branch("plans"), { payments, everyMs });
+  const plans = planPayments(random.branch("plans"), { payments, everyMs, chains });
   say(`funding the buyers of ${payments} payments`);
-  const payers = await makePayers(stage, plans, random.branch("payers"));
-  // What everybody was given must not go with the first reorg.
-  await stage.chain.client.mine({ blocks: finalityBlocks });
-  const since = Number(await stage.chain.client.getBlockNumber());
-  const miner = await stage.startMiner();
+  const { payers, since, miner } = await prepare(stage, plans, random.branch("payers"));
   const calledOff = new AbortController();
   const { signal } = calledOff;
 
@@ -78,14 +83,19 @@ async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<O
     const waiting = () => load.history.asked.flatMap(({ paymentId, kind }) => (/for good/.test(kind) ? paymentId : []));
     const quiet = await waitQuiet(stage.postgres.url, { except: waiting(), withinMs: quietWithinMs });
     say(`quiet after ${seconds(quiet.ms)}; the chain's clock passes what payers in trouble have signed`);
-    await miner.advance(await secondsToOutlive(stage.postgres.url, stage.chain.client));
+    if (stage.evm) await miner?.advance(await secondsToOutlive(stage.postgres.url, stage.evm.client));
     const outlived = await waitQuiet(stage.postgres.url, { except: [], withinMs: quietWithinMs });
     const deaf = await within(15_000, "telling every wallet its end", load.over).then(
       () => [],
       (error: unknown) => [`answers: ${error}`],
     );
-    await miner.stop();
-    const evidence = await gather(stage, since, load.history);
+    await miner?.stop();
+    const [rows, evm, solana] = await Promise.all([
+      readRows(stage.postgres.url),
+      stage.evm && gatherEvm(stage.evm, since),
+      stage.solana && gatherSolana(stage.solana),
+    ]);
+    const evidence = { rows, evm, solana, history: load.history };
     const ends = countOf(evidence.rows.payments.map(({ state }) => state));
     const late = [...quiet.open, ...outlived.open].map((what) => `a minute after the last fault: ${what}`);
     const violations = [...slow, ...late, ...deaf, ...findViolations(evidence)];
@@ -96,15 +106,22 @@ async function run({ seed, payments, workers, dir, say }: RunOptions): Promise<O
   }
 }
 
-async function gather(stage: Stage, since: number, history: History): Promise<Evidence> {
-  const { url, contracts, keys } = stage.chain;
-  const treasury = keys.treasury.address.toLowerCase();
-  const accounts = keys.lanes.map(({ address }) => address);
-  const [rows, chain] = await Promise.all([
-    readRows(stage.postgres.url),
-    scanChain({ url, since, tokens: [contracts.token], treasury, accounts }),
-  ]);
-  return { rows, evm: { scan: chain, treasury, feeCeiling }, solana: undefined, history };
+/** Everybody gets what he pays with, and it must not go with the first reorg. `since`: the block that it is safe in. */
+async function prepare(
+  { evm, solana }: Stage,
+  plans: readonly Plan[],
+  random: Random,
+): Promise<{ payers: PayersOf; since: number; miner: Miner | undefined }> {
+  const payers: PayersOf = {};
+  if (solana) {
+    payers.solana = await makeSolanaPayers(solana, plans);
+    await solana.solana.knobs.jump(finalAfter + 1);
+  }
+  if (evm === undefined) return { payers, since: 0, miner: undefined };
+  payers.evm = await makePayers(evm, plans, random);
+  await evm.client.mine({ blocks: finalityBlocks });
+  const since = Number(await evm.client.getBlockNumber());
+  return { payers, since, miner: await evm.startMiner() };
 }
 
 /** How often each value stands in a list. */

@@ -1,0 +1,90 @@
+import { base58 } from "@scure/base";
+import { PublicKey } from "@solana/web3.js";
+import type { Cluster } from "./endpoint.ts";
+import type { Call } from "./lagging.ts";
+
+/** Slots that a lagging node is behind: more than the margin that anybody leaves for it. */
+const behind = 40;
+
+/** What a Solana calls the things that can be wrong with its endpoints. */
+export function solanaCluster({ slotMs, finalAfter }: { slotMs: number; finalAfter: number }): Cluster {
+  return {
+    send: "sendTransaction",
+    // The first signature stands behind the byte that counts them.
+    nameOf: ({ params }) => base58.encode(Buffer.from(String(params[0]), "base64").subarray(1, 65)),
+    identity: { method: "getGenesisHash", other: PublicKey.default.toBase58() },
+    receipts: "getSignatureStatuses",
+    forget: ({ result, ...rest }) =>
+      isInContext(result) ? { result: { ...result, value: result.value.map(() => null) } } : rest,
+    lag: () => createLag({ lagMs: behind * slotMs, finalAfter }),
+  };
+}
+
+type InContext = { context: { slot: number }; value: unknown[] };
+const isInContext = (result: unknown): result is InContext => Array.isArray((result as InContext | undefined)?.value);
+
+type Heard = { at: number; value: unknown };
+type Placed = { slot: number; confirmationStatus?: string } | null;
+
+/** What was heard is kept for so long, milliseconds. */
+const keptMs = 60_000;
+
+/**
+ * Answers as a node does that is some slots behind: with what there was to be heard so long ago (slots, blockhashes,
+ * accounts one by one), and with nothing of what has landed since.
+ */
+function createLag({ lagMs, finalAfter }: { lagMs: number; finalAfter: number }): ReturnType<Cluster["lag"]> {
+  const heard = new Map<string, Heard[]>();
+  const note = (key: string, value: unknown) => {
+    const at = Date.now();
+    const kept = (heard.get(key) ?? []).filter((one) => at - one.at < keptMs);
+    heard.set(key, [...kept, { at, value }]);
+  };
+  const recall = (key: string, live: unknown) =>
+    (heard.get(key) ?? []).findLast(({ at }) => Date.now() - at >= lagMs)?.value ?? live;
+  const accountKeys = ({ params: [addresses, config] }: Call) =>
+    (addresses as string[]).map((address) => `account ${address} ${JSON.stringify(config)}`);
+
+  return {
+    hear(call, { result }) {
+      if (call.method === "getSlot" || call.method === "getEpochInfo" || call.method === "getLatestBlockhash")
+        note(keyOf(call), result);
+      if (call.method === "getMultipleAccounts" && isInContext(result))
+        for (const [index, key] of accountKeys(call).entries()) note(key, result.value[index]);
+    },
+    async ask(ask, call) {
+      const head = Number((await ask({ method: "getSlot", params: [{ commitment: "processed" }] })).result) - behind;
+      const least = minContextSlot(call);
+      if (least !== undefined && least > head)
+        return { error: { code: -32_016, message: "Minimum context slot has not been reached" } };
+      const answer = await ask(call);
+      if (answer.error !== undefined) return answer;
+      if (isInContext(answer.result) && call.method === "getMultipleAccounts") {
+        const { context, value } = answer.result;
+        const keys = accountKeys(call);
+        const old = value.map((live, index) => recall(keys[index] ?? "", live));
+        return { result: { context: { ...context, slot: head }, value: old } };
+      }
+      if (isInContext(answer.result) && call.method === "getSignatureStatuses")
+        return { result: { ...answer.result, value: answer.result.value.map((one) => seeFrom(head, one as Placed)) } };
+      if (call.method === "getSignaturesForAddress")
+        return { result: (answer.result as { slot: number }[]).filter(({ slot }) => slot <= head - finalAfter) };
+      if (call.method === "getTransaction")
+        return ((answer.result as Placed)?.slot ?? 0) > head - finalAfter ? { result: null } : answer;
+      return { ...answer, result: recall(keyOf(call), answer.result) };
+    },
+  };
+
+  function seeFrom(head: number, placed: Placed): Placed {
+    if (placed === null || placed.slot > head) return null;
+    const isFinal = placed.slot <= head - finalAfter;
+    return isFinal ? placed : { ...placed, confirmationStatus: placed.slot === head ? "processed" : "confirmed" };
+  }
+}
+
+const keyOf = ({ method, params }: Call) => `${method} ${JSON.stringify(params)}`;
+
+function minContextSlot({ params }: Call): number | undefined {
+  const config = params.find((one): one is { minContextSlot?: number } => typeof one === "object" && one !== null);
+  return config?.minContextSlot;
+}

@@ -1,0 +1,29 @@
+import type { SolanaKey } from "../../ops/local/solana-client.ts";
+import { fundSolanaBuyers, sendTokens, tokenBalance } from "../support/solana.ts";
+import type { Payers } from "./payers.ts";
+import type { Plan } from "./plan.ts";
+import type { SolanaStage } from "./solana-stage.ts";
+
+const commonBuyers = 24;
+const unitsPerCent = 10_000n;
+
+/** Makes and funds everybody before anything is broken. Common buyers never run dry; those in trouble have just enough. */
+export async function makeSolanaPayers({ id, solana }: SolanaStage, all: readonly Plan[]): Promise<Payers> {
+  const [stranger, ...common] = await fundSolanaBuyers(solana, commonBuyers + 1, 1_000_000_000_000n);
+  const own = new Map<number, SolanaKey>();
+  for (const { index, cents } of all.filter(({ family, kind }) => family === "solana" && kind.startsWith("spent")))
+    for (const buyer of await fundSolanaBuyers(solana, 1, BigInt(cents) * unitsPerCent)) own.set(index, buyer);
+  const buyerOf = ({ index }: Plan) => own.get(index) ?? (common[index % common.length] as SolanaKey);
+  return {
+    chain: id,
+    buyerOf,
+    async disturb(plan) {
+      if (!plan.kind.startsWith("spent")) return;
+      // The payer sends all its money to somebody else.
+      const from = buyerOf(plan);
+      const amount = await tokenBalance(solana, from.address);
+      await sendTokens(solana, { from, to: stranger?.address ?? "", amount });
+    },
+    relent: () => undefined,
+  };
+}

@@ -1,0 +1,50 @@
+import { newSolanaKey } from "../../ops/local/solana-client.ts";
+import { describeSolana, MAX_PRIORITY_FEE, type SolanaChainKeys } from "../../ops/local/solana-network.ts";
+import { tokenAccountOf } from "../../ops/local/spl.ts";
+import { makeSolanaKeys, startTestSolana, type TestSolana } from "../support/solana.ts";
+import { type Endpoint, startEndpoint } from "./endpoint.ts";
+import type { Evidence } from "./invariants.ts";
+import { solanaCluster } from "./solana-endpoint.ts";
+import { scanSolana } from "./solana-scan.ts";
+
+/** A local Solana, and two endpoints before it that can be broken. */
+export type SolanaStage = {
+  /** `solana:` and the first 32 characters of the genesis hash. */
+  id: string;
+  solana: TestSolana;
+  keys: SolanaChainKeys;
+  /** Both before the same cluster; the service knows them as two endpoints. */
+  endpoints: readonly Endpoint[];
+  /** Its entry of the networks document. */
+  network: Record<string, unknown>;
+  settlement: { asset: string; destination: string };
+};
+
+const slotMs = 150;
+/** Rollbacks of the run are less deep than this. */
+export const finalAfter = 10;
+
+export async function startSolanaStage(): Promise<SolanaStage> {
+  const solana = await startTestSolana({ own: true, slotMs, finalAfter });
+  const { id, asset, mint } = solana;
+  const keys = await makeSolanaKeys(solana, 2);
+  const start = () => startEndpoint({ target: solana.url, cluster: solanaCluster({ slotMs, finalAfter }) });
+  const endpoints = await Promise.all([start(), start()]);
+  const change = { finality: "finalized", rpcTimeoutMs: 2_000, nonceAccounts: 4 };
+  const rpcUrls = endpoints.map(({ url }) => url);
+  return {
+    ...{ id, solana, keys, endpoints },
+    network: describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs, change }),
+    settlement: { asset, destination: `${id}:${newSolanaKey().address}` },
+  };
+}
+
+/** What the cluster says in the end. */
+export async function gatherSolana(stage: Pick<SolanaStage, "solana" | "keys">): Promise<Evidence["solana"]> {
+  const { url, mint } = stage.solana;
+  const treasury = stage.keys.treasury.address;
+  const treasuryAccount = tokenAccountOf(mint, treasury);
+  const lanes = stage.keys.lanes.map(({ address }) => address);
+  const scan = await scanSolana({ url, mint: mint.address, treasuryAccount, lanes });
+  return { scan, treasury, feeCeiling: MAX_PRIORITY_FEE };
+}
