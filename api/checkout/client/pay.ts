@@ -183,8 +183,8 @@ function explain(error: unknown, wallet: Wallet, chain: string): string {
   const at = { wallet: wallet.name, network: networkName(chain) };
   if (error instanceof WrongNetwork) return words("wrongNetwork", at);
   if (error instanceof Refused) {
-    if (error.code === "invalid_state" || error.code === "payment_expired") return words("alreadyPaying");
-    if (error.code === "quote_expired") return words("tooSlow");
+    if (error.code === "invalid_state") return words("alreadyPaying");
+    if (error.code === "quote_expired" || error.code === "payment_expired") return words("tooSlow");
     if (error.code === "sanctioned_user") return words("notServed");
     return words(error.status >= 500 || error.status === 429 ? "notReached" : "refused");
   }
