@@ -129,10 +129,12 @@ export function serveKeyless(app: FastifyInstance, deps: ApiDeps): void {
       method,
       url: `/checkout/:id${path}`,
       onRequest: async (request, reply) => {
-        const busy =
-          (await deps.limits.address(addressGroup(request.ip), reply)) ??
-          (await deps.limits.payment(request.params.id, reply));
+        const { id } = request.params;
+        const busy = await deps.limits.address(addressGroup(request.ip), reply);
         if (busy) return sendRefusal(reply, busy);
+        // Nothing is counted for what is no payment.
+        const often = paymentId.safeParse(id).success ? await deps.limits.payment(id, reply) : undefined;
+        if (often) return sendRefusal(reply, often);
       },
       handler: async (request, reply) => {
         const { id } = request.params;

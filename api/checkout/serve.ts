@@ -39,6 +39,8 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   };
   // A payment link carries the id in its query, or as its path (specification, 4.3 rule 6).
   const orSaySo = {
+    // Apps that are handed a link look first.
+    exposeHeadRoute: true,
     async errorHandler(err: Error, request: FastifyRequest, reply: FastifyReply) {
       request.log.error({ err, route: request.routeOptions.url }, "request failed");
       return sendPlain(deps, open(request, reply), "internal_error");

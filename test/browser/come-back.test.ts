@@ -93,3 +93,18 @@ test("an answer that is cut off in its middle is no answer", async () => {
   await bring(api, id, "succeeded");
   await paid.waitFor({ timeout: 2_500 });
 });
+
+test("a server that holds nothing any more, because it stops, is asked once a second and not without end", async () => {
+  const { page } = await open();
+  let asked = 0;
+  await page.route("**/status?*", async (route) => {
+    asked += 1;
+    const url = new URL(route.request().url());
+    url.searchParams.set("maxPollMs", "0");
+    await route.fulfill({ response: await route.fetch({ url: url.href }) });
+  });
+  await askAnew(page);
+  await pause(4_000);
+  expect(asked).toBeGreaterThan(1);
+  expect(asked).toBeLessThan(6);
+});

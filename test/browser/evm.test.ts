@@ -1,8 +1,10 @@
 import type { Page } from "playwright-core";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { openDb } from "../../db/open.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { ask, pay } from "../../ops/local/wallet.ts";
+import { addPolicy, removePolicy } from "../../payments/policies.ts";
 import { fundBuyer, startChain, transfersTo } from "../support/chain.ts";
 import { startFleet } from "../support/fleet.ts";
 import { none, openPage } from "./browser.ts";
@@ -147,6 +149,32 @@ test("an answer to the confirm that is lost costs nothing: the same confirm agai
   });
   await option.click();
   await paid(page);
+});
+
+test("a shop that has to know who pays: the form in between, and back to the payment", async () => {
+  const db = openDb(fleet.databaseUrl, { max: 1, applicationName: "pay-test" });
+  const { merchantId } = fleet.shop.caller;
+  const policy = { merchantId, asset: null, unit: null, minimum: null };
+  const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
+  const { page, id, misdeeds } = await open([{ name: "Beta", account: beta }]);
+  await page.getByRole("button", { name: "Beta" }).click();
+  await page.getByRole("button", { name: "12.50 USDC" }).click();
+  await page.getByText("Corner shop has to know who pays.").first().waitFor();
+  await page.getByRole("button", { name: "Give my details" }).click();
+  await page.getByLabel("Full name").fill("Zoë Quux");
+  for (const [part, value] of Object.entries({ Day: "28", Month: "2", Year: "1990" }))
+    await page.getByLabel(part).fill(value);
+  await page.getByLabel("Country").selectOption("SE");
+  await page.getByLabel("Address").fill("Uppsala 17");
+  await page.getByRole("checkbox").check();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.waitForURL(`${fleet.baseUrl}/?pid=${id}`);
+  await page.getByRole("button", { name: "Beta" }).click();
+  await page.getByRole("button", { name: "12.50 USDC" }).click();
+  await paid(page);
+  expect(misdeeds).toEqual(none);
+  await removePolicy({ db }, policyId);
+  await db.destroy();
 });
 
 test("an ingress that is killed while a buyer looks on, and comes back, says no wrong word and loses nothing", async () => {

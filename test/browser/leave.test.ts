@@ -27,6 +27,7 @@ test("three seconds after the end the buyer is at the shop, with the payment's n
   await bring(api, id, "succeeded");
   await heading(page, "Paid").waitFor();
   const began = performance.now();
+  expect(await page.getByRole("status").textContent()).toBe("Paid You go back to Shop in 3 s.");
   await page.waitForURL("https://shop.example.test/**");
   expect(performance.now() - began).toBeGreaterThan(2_500);
   expect(performance.now() - began).toBeLessThan(4_500);

@@ -4,16 +4,18 @@ import { words } from "./told.ts";
 /** As the specification has it, milliseconds. */
 const COUNTDOWN_MS = 3_000;
 
+/** What the buyer has chosen for the end; nothing to choose is no. */
+export const willLeave = (): boolean => (document.getElementById("auto") as HTMLInputElement | null)?.checked ?? false;
+
 /** Counts down and leaves for the shop, unless the buyer has switched that off before or stops it now. */
 export function leaveFor(url: string): void {
   const back = byId<HTMLAnchorElement>("back");
   back.href = url;
   back.hidden = false;
   byId("can-close").hidden = true;
-  const isWanted = (document.getElementById("auto") as HTMLInputElement | null)?.checked ?? false;
   // Who came back on purpose is not sent away again.
   const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
-  if (!isWanted || navigation?.type === "back_forward") return;
+  if (!willLeave() || navigation?.type === "back_forward") return;
 
   const [leaving, stay] = [byId("leaving"), byId<HTMLButtonElement>("stay")];
   const end = performance.now() + COUNTDOWN_MS;

@@ -5,6 +5,8 @@ import { ask } from "./told.ts";
 const GIVE_UP_MS = 32_000;
 /** Wait after a failure: soon enough to be right within two seconds, milliseconds. */
 const AGAIN_MS = 1_000;
+/** An answer without news that comes so soon was not held, milliseconds. */
+const SOON_MS = 1_000;
 /** Browsers tell of one return in several events; they are one question, milliseconds. */
 const TOGETHER_MS = 250;
 
@@ -26,9 +28,12 @@ export function follow(version: () => number, tell: (news: News) => void): { ask
       const { signal } = controller;
       const timer = setTimeout(() => controller.abort(), GIVE_UP_MS);
       try {
-        const news = await ask<News>(`/status?version=${version()}`, { signal });
+        const asked = version();
+        const news = await ask<News>(`/status?version=${asked}`, { signal });
         isFinal = news.isFinal;
         tell(news);
+        // A server that is about to stop answers at once and has no news: the next one is not to be stormed.
+        if (news.version === asked && performance.now() - began < SOON_MS) await pause();
       } catch {
         // Away, busy or being restarted: what is shown stays, and was true when it was shown.
         if (!signal.aborted) await pause();

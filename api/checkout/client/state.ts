@@ -1,7 +1,7 @@
 import type { News, ScriptText, Status } from "../script-data.ts";
 import { tellApp } from "./app.ts";
 import { startClock } from "./clock.ts";
-import { leaveFor } from "./leave.ts";
+import { leaveFor, willLeave } from "./leave.ts";
 import { announce, byId } from "./page.ts";
 import { data, words } from "./told.ts";
 
@@ -56,11 +56,13 @@ export function apply(news: News): void {
 }
 
 /** The result takes the focus, so that keyboards and screen readers are where the news is. */
-function tellNews({ status, money }: News): void {
+function tellNews({ status, money, returnUrl }: News): void {
   if (status === "requires_action") return;
   const isLost = status === "failed" || status === "expired" || status === "cancelled";
   const lines = isLost ? [...said[status], money === "unclear" ? "moneyUnclear" : "moneyNone"] : said[status];
-  announce(lines.map((line) => words(line as ScriptText)).join(" "));
+  // Who cannot see the countdown has to know of it too, while Escape still helps.
+  const leaving = returnUrl !== null && willLeave() ? [words("leaving", { seconds: 3 })] : [];
+  announce([...lines.map((line) => words(line as ScriptText)), ...leaving].join(" "));
   byId(`${status}-title`).focus({ preventScroll: true });
   scrollTo({ top: 0 });
 }

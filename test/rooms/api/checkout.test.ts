@@ -29,6 +29,7 @@ test("the page opens under each form of a payment link, and says what is to be p
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(text).toContain('<h1 id="pay-title" tabindex="-1">Pay <bdi>$5.00</bdi> to <bdi>Shop</bdi></h1>');
+    expect((await fetch(`${api.url}${path}`, { method: "HEAD" })).status).toBe(200);
     for (const said of ["order-17", id, `value="${publicUrl}/?pid=${id}"`, "Nothing has been charged yet."])
       expect(text).toContain(said);
   }
