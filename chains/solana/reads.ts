@@ -37,8 +37,10 @@ export function readHead(chain: SolanaChain): Promise<number> {
   return chain.rpc.ask("getSlot", (connection) => connection.getSlot(chain.network.finality));
 }
 
+export type Final = { slot: number; height: number };
+
 /** How far the cluster is final: its slot, and the block height that blockhashes die by. */
-export async function readFinal(chain: SolanaChain): Promise<{ slot: number; height: number }> {
+export async function readFinal(chain: SolanaChain): Promise<Final> {
   const { absoluteSlot, blockHeight } = await chain.rpc.ask("getEpochInfo", (connection) =>
     connection.getEpochInfo("finalized"),
   );
@@ -61,20 +63,22 @@ export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
 export type Status = { slot: number; depth: "processed" | "confirmed" | "finalized"; error: string | undefined };
 
 /**
- * The statuses of signatures, in the order asked: one call for 256 of them. Nodes keep those of the last minute or so at
- * hand; older ones they look for only when the whole history is asked for.
+ * The statuses of signatures, in the order asked, one call for 256 of them; and the slot up to which whoever answered
+ * knows of everything. Nodes keep those of the last minute or so at hand; older ones they look for only when the whole
+ * history is asked for.
  */
 export async function readStatuses(
   chain: SolanaChain,
   signatures: readonly string[],
   { history }: { history: boolean },
-): Promise<(Status | undefined)[]> {
+): Promise<{ slot: number; statuses: (Status | undefined)[] }> {
   const answers = await Promise.all(
     chunk(signatures, STATUSES).map((some) =>
       chain.rpc.ask("getSignatureStatuses", (_connection, call) => askStatuses(call, some, history)),
     ),
   );
-  return answers.flat();
+  const slot = Math.min(...answers.map((answer) => answer.slot));
+  return { slot, statuses: answers.flatMap(({ statuses }) => statuses) };
 }
 
 /**
@@ -88,12 +92,13 @@ export async function listNeverSeen(chain: SolanaChain, signatures: readonly str
       askStatuses(call, some, true),
     );
     for (const [index, signature] of some.entries())
-      if (answers.every((statuses) => statuses[index] === undefined)) never.add(signature);
+      if (answers.every(({ statuses }) => statuses[index] === undefined)) never.add(signature);
   }
   return never;
 }
 
 const Statuses = z.object({
+  context: z.object({ slot: z.number() }),
   value: z.array(
     z
       .object({
@@ -110,17 +115,18 @@ async function askStatuses(
   call: Call,
   signatures: readonly string[],
   history: boolean,
-): Promise<(Status | undefined)[]> {
+): Promise<{ slot: number; statuses: (Status | undefined)[] }> {
   const options = history ? [{ searchTransactionHistory: true }] : [];
-  const { value } = Statuses.parse(await call("getSignatureStatuses", [signatures, ...options]));
+  const { context, value } = Statuses.parse(await call("getSignatureStatuses", [signatures, ...options]));
   if (value.length !== signatures.length) throw new Error("an endpoint gave fewer statuses than it was asked for");
-  return value.map((told) => {
+  const statuses = value.map((told) => {
     if (!told) return undefined;
     const { slot, err, confirmationStatus, confirmations } = told;
     // Old nodes name no depth; what is final has no confirmations to count any more.
     const depth = confirmationStatus ?? (confirmations === null ? "finalized" : "processed");
     return { slot, depth, error: err === null || err === undefined ? undefined : JSON.stringify(err) };
   });
+  return { slot: context.slot, statuses };
 }
 
 /** Splits a list into parts of so many at most. */

@@ -14,8 +14,11 @@ import type { Books } from "../watch.ts";
 import { endTransfers } from "./dead.ts";
 import { bookRents, readRents } from "./rents.ts";
 
-/** A transaction of ours with what the cluster says of it; undefined when it has not seen it. */
-export type Followed = { row: TransactionRow; status: Status | undefined };
+/**
+ * A transaction of ours with what the cluster says of it; undefined when it has not seen it. `slot`: as far as whoever
+ * said so has come.
+ */
+export type Followed = { row: TransactionRow; status: Status | undefined; slot: number };
 
 /** Beyond this age a status is looked for in the whole history: nodes keep only the newest at hand, milliseconds. */
 const RECENT_MS = 45_000;
@@ -33,8 +36,8 @@ export async function readFollowed(
   const ask = async (some: readonly TransactionRow[], history: boolean): Promise<Followed[]> => {
     if (some.length === 0) return [];
     const hashes = some.map(({ hash }) => hash);
-    const statuses = await readStatuses(chain, hashes, { history });
-    return some.map((row, index) => ({ row, status: statuses[index] }));
+    const { slot, statuses } = await readStatuses(chain, hashes, { history });
+    return some.map((row, index) => ({ row, status: statuses[index], slot }));
   };
   return (await Promise.all([ask(recent, false), ask(old, true)])).flat();
 }

@@ -1,5 +1,5 @@
 import type { SolanaChain } from "../../chains/solana/open.ts";
-import { readFinal, readHead } from "../../chains/solana/reads.ts";
+import { type Final, readFinal, readHead } from "../../chains/solana/reads.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
 import { listUnsettled } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
@@ -39,6 +39,8 @@ export async function runSolanaTurn(
   const head = await waitForSlot(chain, before + 1, signal);
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
   const looks = head <= before || Math.floor(head / LOOK_EVERY_SLOTS) !== Math.floor(before / LOOK_EVERY_SLOTS);
+  // Before the rest is asked: what is final by now was stored before, and is among the rows unless it is settled.
+  const final = looks ? await readFinal(chain) : undefined;
   const rows = await listUnsettled(deps.db, { chain: chain.chain, included: looks });
   const followed = await readFollowed(deps, chain, rows);
   const troubles: unknown[] = [];
@@ -46,8 +48,9 @@ export async function runSolanaTurn(
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
   await attempt(() => followStatuses(deps, chain, followed, books));
   await attempt(() => sendAgain(deps, chain, followed));
-  if (looks) await attempt(() => lookAround(deps, chain, { cursor: watched.cursor, followed, books }));
+  if (final) await attempt(() => lookAround(deps, chain, { final, followed, books }));
   if (troubles.length > 0) throw troubles[0];
+  if (final && isSettled(followed, final.slot)) await raise(deps, watched.cursor, final.slot);
   // Payouts wait for a watcher that has read the treasury's history.
   if (looks) watched.reachedHeadAt = deps.now();
   if (head > before)
@@ -91,16 +94,27 @@ async function sendAgain(deps: TransferDeps, chain: SolanaChain, followed: reado
 async function lookAround(
   deps: TransferDeps,
   chain: SolanaChain,
-  { cursor, followed, books }: { cursor: Cursor; followed: readonly Followed[]; books: Books },
+  { final, followed, books }: { final: Final; followed: readonly Followed[]; books: Books },
 ): Promise<void> {
-  const final = await readFinal(chain);
   await endDead(deps, chain, { followed, height: final.height, book: books.ended });
   await scanTreasury(deps, chain, books.bound);
   await confirmRest(deps, chain, { followed, slot: final.slot, books });
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
-  if (final.slot <= cursor.finalNumber) return;
-  await raiseFinal(deps.db, { chain: chain.chain, finalNumber: final.slot });
-  cursor.finalNumber = final.slot;
+}
+
+/** Up to this slot everything of ours has been seen and is final, by the word of endpoints that have come there. */
+function isSettled(followed: readonly Followed[], upTo: number): boolean {
+  return followed.every(({ row, status, slot }) => {
+    if (!status) return row.state !== "included" && slot >= upTo;
+    return status.depth === "finalized" || status.slot > upTo;
+  });
+}
+
+/** Up to here the books are complete: they can be compared with the cluster. */
+async function raise(deps: TransferDeps, cursor: Cursor, slot: number): Promise<void> {
+  if (slot <= cursor.finalNumber) return;
+  await raiseFinal(deps.db, { chain: cursor.chain, finalNumber: slot });
+  cursor.finalNumber = slot;
 }
 
 /** Included transfers of final slots that no transaction of ours speaks for, such as money that came by itself. */
