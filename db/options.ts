@@ -33,7 +33,7 @@ export async function upsertOptions(
 }
 
 /** What changes with a new quote. */
-const ofQuote = ["amount", "fee", "fee_fixed", "fee_points", "rate", "quoted_until"] as const;
+const ofQuote = ["amount", "fee", "fee_fixed", "fee_points", "rate", "quoted_until", "owed_amount"] as const;
 
 /** SQL: as it was while the quote holds (or there is none), and new afterwards. */
 function quoted(column: (typeof ofQuote)[number]) {

@@ -288,6 +288,8 @@ create table payment (
   cancelled_reason text,
   fee numeric(78,0) not null default 0,
   direct boolean not null default false,
+  owed_asset text,
+  owed_amount numeric(78,0),
   CHECK (((cancelled_reason IS NULL) OR (state = 'cancelled'::text))),
   CHECK (((failure_code IS NULL) OR (state = 'failed'::text))),
   CHECK (((state <> 'succeeded'::text) OR ((tx_id IS NOT NULL) AND (paid_asset IS NOT NULL) AND (paid_amount IS NOT NULL)))),
@@ -323,11 +325,15 @@ create table payment_option (
   direct boolean not null default false,
   rate text,
   quoted_until timestamp with time zone,
+  owed_asset text,
+  owed_amount numeric(78,0),
   CHECK (((fee >= (0)::numeric) AND ((fee = (0)::numeric) OR (fee < amount)))),
   CHECK (((fee_fixed >= (0)::numeric) AND (fee_fixed <= fee))),
+  CHECK (((owed_asset IS NULL) = (owed_amount IS NULL))),
   CHECK (((rate IS NULL) = (quoted_until IS NULL))),
   CHECK ((amount > (0)::numeric)),
   CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text, 'spl'::text]))),
+  CHECK ((owed_amount > (0)::numeric)),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, payer, asset)
@@ -359,6 +365,8 @@ create table refund (
   paid_at timestamp with time zone,
   due_at timestamp with time zone,
   due_try integer not null default 0,
+  owed_asset text,
+  owed_amount numeric(78,0),
   CHECK (((payment_id IS NULL) <> (exception_id IS NULL))),
   CHECK (((payment_id IS NULL) = (merchant_id IS NULL))),
   CHECK ((amount > (0)::numeric)),
@@ -385,6 +393,7 @@ create table settlement (
   due_try integer not null default 0,
   closed_at timestamp with time zone,
   tx_hash text,
+  converted boolean not null default false,
   CHECK (((amount > (0)::numeric) OR ((amount = (0)::numeric) AND (state = 'netted'::text)))),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
@@ -403,6 +412,7 @@ create table settlement_destination (
   gather_amount numeric(78,0),
   minimum numeric(78,0),
   direct boolean not null default false,
+  takes_others boolean not null default false,
   CHECK (((gather_amount IS NULL) OR (gather_ms IS NOT NULL))),
   CHECK (((minimum IS NULL) OR (gather_ms IS NOT NULL))),
   CHECK ((gather_amount > (0)::numeric)),
@@ -560,6 +570,7 @@ CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['stray'::text, 'exception'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
+CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset) INCLUDE (amount);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
@@ -568,7 +579,8 @@ CREATE INDEX payment_option_authorization ON public.payment_option USING btree (
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX refund_due ON public.refund USING btree (due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id, asset) WHERE (state = 'due'::text);
+CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
+CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'gathering'::text])));
 CREATE INDEX settlement_due ON public.settlement USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_unbegun ON public.settlement USING btree (merchant_id, asset) WHERE (state = ANY (ARRAY['due'::text, 'gathering'::text]));

@@ -11,6 +11,8 @@ export type NewSettlement = {
   number: number;
   amount: bigint;
   dueAt: Date;
+  /** Some of it came in another asset. */
+  converted?: boolean;
 };
 
 /** Writes settlements that are due. */
@@ -28,10 +30,10 @@ export async function insertSettlements(db: Db, settlements: readonly NewSettlem
  */
 export async function addToGathering(
   db: Db,
-  args: { merchantId: string; asset: string; amount: bigint; limit: bigint | null; at: Date },
+  args: { merchantId: string; asset: string; amount: bigint; converted: boolean; limit: bigint | null; at: Date },
 ): Promise<Gathering | undefined> {
   const { rows } = await sql<Gathering>`
-    update settlement set amount = amount + ${args.amount},
+    update settlement set amount = amount + ${args.amount}, converted = converted or ${args.converted},
       due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end
     where merchant_id = ${args.merchantId} and asset = ${args.asset} and state = 'gathering'
     returning id, due_at as "dueAt"`.execute(db);
@@ -47,10 +49,10 @@ export async function beginGathering(db: Db, settlement: NewSettlement, at: Date
     .insertInto("settlement")
     .values({ ...toRow(settlement, at), state: "gathering" })
     .onConflict((conflict) =>
-      conflict
-        .columns(["merchant_id", "asset"])
-        .where("state", "=", "gathering")
-        .doUpdateSet({ amount: sql`settlement.amount + excluded.amount` }),
+      conflict.columns(["merchant_id", "asset"]).where("state", "=", "gathering").doUpdateSet({
+        amount: sql`settlement.amount + excluded.amount`,
+        converted: sql`settlement.converted or excluded.converted`,
+      }),
     )
     .returning(["id", "due_at"])
     .executeTakeFirstOrThrow();
@@ -58,8 +60,20 @@ export async function beginGathering(db: Db, settlement: NewSettlement, at: Date
 }
 
 function toRow(one: NewSettlement, at: Date) {
-  const { id, merchantId: merchant_id, mode, asset, number, amount, dueAt: due_at } = one;
-  return { id, merchant_id, mode, asset, number, amount, destination: null, created_at: at, paid_at: null, due_at };
+  const { id, merchantId: merchant_id, mode, asset, number, amount, dueAt: due_at, converted = false } = one;
+  return {
+    id,
+    merchant_id,
+    mode,
+    asset,
+    number,
+    amount,
+    converted,
+    destination: null,
+    created_at: at,
+    paid_at: null,
+    due_at,
+  };
 }
 
 /** Ties payments to the settlements that pay them out. */
@@ -119,7 +133,9 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
       "d.destination as registered",
       sql<boolean>`m.payouts_held_at is not null`.as("held"),
       sql<string[]>`array(select r.id from refund r
-        where r.merchant_id = s.merchant_id and r.asset = s.asset and r.state = 'due' order by r.id)`.as("refunds"),
+        where r.merchant_id = s.merchant_id and coalesce(r.owed_asset, r.asset) = s.asset and r.state = 'due' order by r.id)`.as(
+        "refunds",
+      ),
     ])
     .where(sql<boolean>`s.id = any(${ids})`)
     .where("s.state", "=", "due")

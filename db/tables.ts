@@ -74,6 +74,8 @@ export type Tables = {
     gather_amount: bigint | null;
     /** And not before it has come to so much, minor units. */
     minimum: bigint | null;
+    /** Payments in other assets of the same currency are taken, and owed in this one. */
+    takes_others: Generated<boolean>;
     /** Buyers pay the destination itself, where the asset lets them. */
     direct: Generated<boolean>;
     created_at: Date;
@@ -126,6 +128,9 @@ export type Tables = {
     paid_amount: bigint | null;
     /** Of the paid amount, what the operator has taken. */
     fee: Generated<bigint>;
+    /** What its merchant is owed for it, where that is another asset than the one it was paid in. */
+    owed_asset: string | null;
+    owed_amount: bigint | null;
     /** Its buyer has paid the merchant's destination itself. */
     direct: Generated<boolean>;
     settlement_id: string | null;
@@ -148,6 +153,9 @@ export type Tables = {
     merchant_id: string | null;
     asset: string;
     amount: bigint;
+    /** What it takes of its merchant's balance, where that is in another asset. */
+    owed_asset: string | null;
+    owed_amount: bigint | null;
     /** An address on the asset's chain; null for a payment without a payer (test mode). */
     receiver: string | null;
     state: RefundState;
@@ -233,6 +241,9 @@ export type Tables = {
     /** What a price feed said, where the amount is at a price, and until when that holds. */
     rate: string | null;
     quoted_until: Date | null;
+    /** What the merchant is owed for it, less the fee, where that is another asset. */
+    owed_asset: string | null;
+    owed_amount: bigint | null;
     kind: Generated<Kind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;
@@ -371,6 +382,8 @@ export type Tables = {
     created_at: Date;
     /** When it stopped gathering; from then on its payout is owed. */
     closed_at: Date | null;
+    /** Some of it came in another asset: it is paid out of the treasury's stock of this one. */
+    converted: Generated<boolean>;
     /** Of one that a buyer has paid directly; a payout's is in the books. */
     tx_hash: string | null;
     paid_at: Date | null;

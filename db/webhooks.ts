@@ -90,6 +90,9 @@ export type DueEvent = {
   fee: bigint;
   feeFixed: bigint;
   feePoints: number;
+  /** What the merchant is to receive, where that is another asset. */
+  owedAsset: string | null;
+  owedAmount: bigint | null;
   settledTxId: string | null;
   settledAsset: string | null;
   settledAmount: bigint | null;
@@ -110,7 +113,8 @@ export async function listDueEvents(
       ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
       coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
       coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as "feeFixed", coalesce(o.fee_points, 0) as "feePoints",
-      coalesce(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", p.paid_amount - p.fee as "settledAmount"
+      coalesce(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", coalesce(p.owed_amount, p.paid_amount - p.fee) as "settledAmount",
+      o.owed_asset as "owedAsset", o.owed_amount as "owedAmount"
     from (
       select * from webhook_delivery
       where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])

@@ -76,6 +76,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Time since the books were last compared with the chain (whole system: read with max by)",
       ["chain"],
     ),
+    stockShort: counter(
+      "pay_stock_short_total",
+      "Times a payout in another asset than the buyer's had to wait because the treasury has too little of it",
+      ["chain", "asset"],
+    ),
     webhookDeliveries: counter("pay_webhook_deliveries_total", "Attempts to deliver a webhook event, by outcome", [
       "outcome",
     ]),

@@ -3,6 +3,7 @@ import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { type DueRefund, listDueRefunds } from "../db/refunds.ts";
 import { lessenSettlement, lockUnbegun, type Unbegun } from "../db/settlements.ts";
+import { readStock } from "../db/stock.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { screenAccounts } from "../transfers/screening.ts";
@@ -72,7 +73,10 @@ async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undef
       if (refund.merchant_id !== null) {
         const drawn = { ...refund, merchant_id: refund.merchant_id };
         await draw(db, drawn, at);
-        await insertGroups(db, [refundBegunGroup({ ...drawn, merchantId: drawn.merchant_id })], at);
+        const from = { asset: refund.owed_asset ?? asset, amount: refund.owed_amount ?? amount };
+        await insertGroups(db, [refundBegunGroup({ ...drawn, merchantId: drawn.merchant_id, drawn: from })], at);
+        // What it came in may have been moved elsewhere since: then it waits for stock.
+        if (refund.owed_asset !== null && (await readStock(db, asset)) < 0n) throw new BalanceShort();
       }
       await insertTransfers(db, [transfer], at);
     });
@@ -98,7 +102,9 @@ function keyOf({ payment_id, number, chain, tx_hash, log_index }: DueRefund): st
  * ones that have not begun, which are lessened or netted. What is owed and what they come to stay the same.
  */
 async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Date): Promise<void> {
-  const { merchant_id: merchantId, asset, amount, settlement_id: own } = refund;
+  const { merchant_id: merchantId, settlement_id: own } = refund;
+  const asset = refund.owed_asset ?? refund.asset;
+  const amount = refund.owed_amount ?? refund.amount;
   // Settlements before balances, as whoever else takes both: then nobody waits in a circle.
   const unbegun = await lockUnbegun(db, { merchantId, asset });
   const inTurn = unbegun.toSorted((a, b) => Number(b.id === own) - Number(a.id === own) || a.number - b.number);

@@ -14,6 +14,8 @@ export type Candidate = {
   token: Token;
   amount: bigint;
   rate: string | null;
+  /** The asset that the merchant is owed in, where it is another one. */
+  owed: Token | null;
 };
 
 /** Beyond numeric(78,0), and beyond what a Solana token counts in; no account could pay it. */
@@ -33,8 +35,9 @@ export function listCandidates(
   deps: Pick<PaymentDeps, "chains">,
   payment: PaymentWithMerchant,
   accounts: readonly string[],
-  { settled, rates }: { settled: ReadonlySet<string>; rates: Rates },
+  { settled, takers, rates }: { settled: ReadonlySet<string>; takers: ReadonlySet<string>; rates: Rates },
 ): Candidate[] {
+  const others = listTakers(deps, payment, takers);
   const seen = new Set<string>();
   return accounts.flatMap((account) => {
     const parsed = parseAccountId(account);
@@ -45,11 +48,23 @@ export function listCandidates(
     if (isOwn(chain, payer) || seen.has(`${chain.chain} ${payer}`)) return [];
     seen.add(`${chain.chain} ${payer}`);
     return [...chain.tokens.values()].flatMap((token) => {
-      const amount = settled.has(token.asset) ? toTokenAmount(payment, token, rates) : undefined;
+      const owed = settled.has(token.asset) ? null : others.get(token.peg);
+      const amount = owed === undefined ? undefined : toTokenAmount(payment, token, rates);
       if (amount === undefined || amount.value >= tooMuch[chain.family]) return [];
-      return [{ account, payer, chain, token, amount: amount.value, rate: amount.rate }];
+      return [{ account, payer, chain, token, amount: amount.value, rate: amount.rate, owed: owed ?? null }];
     });
   });
+}
+
+/** By currency, the asset that a payment in another asset of it is owed in. One that asks for an asset gets no other. */
+function listTakers(
+  { chains }: Pick<PaymentDeps, "chains">,
+  { unit }: Pick<PaymentWithMerchant, "unit">,
+  takers: ReadonlySet<string>,
+): Map<string, Token> {
+  if (takers.size === 0 || !unit.startsWith("iso4217/")) return new Map();
+  const tokens = [...chains.values()].flatMap((chain): Token[] => [...chain.tokens.values()]);
+  return new Map(tokens.filter(({ asset }) => takers.has(asset)).map((token) => [token.peg, token]));
 }
 
 function isOwn(chain: Chain, payer: string): boolean {

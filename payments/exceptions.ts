@@ -57,7 +57,15 @@ export function returnException(deps: Deps, args: { id: number }): Promise<Resul
   return resolve(deps, args.id, async (db, { id, asset, amount, payer }) => {
     if (payer === null) return refuse("invalid_state", "it is not on record where it came from");
     const at = deps.now();
-    const row = { id: newId("rfnd"), payment_id: null, exception_id: id, merchant_id: null, number: 1 };
+    const row = {
+      id: newId("rfnd"),
+      payment_id: null,
+      exception_id: id,
+      merchant_id: null,
+      number: 1,
+      owed_asset: null,
+      owed_amount: null,
+    };
     await insertRefund(db, { ...row, asset, amount, receiver: payer, state: "due", created_at: at, due_at: at });
     return done({ account: accounts.inTransit, note: `sent back by ${row.id}` });
   });

@@ -12,6 +12,8 @@ export const accounts = {
   treasury: "treasury",
   /** What we owe a merchant. */
   payable: (merchantId: string) => `payable:${merchantId}`,
+  /** What has come in one asset and is owed in another: the operator's, who moves stock between them. */
+  exchange: "exchange",
   /** What the operator has taken of payments. */
   fees: "fees",
   /** Payouts and refunds that have left a merchant's balance and not yet arrived. */
@@ -37,9 +39,24 @@ type Movement = Pick<
 
 type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
 
-/** A buyer's money has arrived: the treasury holds it, the merchant is owed it, less the operator's fee. */
-export function paymentGroup(transfer: Movement, merchantId: string, fee = 0n): Group {
+/**
+ * A buyer's money has arrived: the treasury holds it, the merchant is owed it, less the operator's fee; where it is owed
+ * in another asset, through the exchange accounts of both.
+ */
+export function paymentGroup(
+  transfer: Movement,
+  {
+    merchantId,
+    fee = 0n,
+    converted,
+  }: {
+    merchantId: string;
+    fee?: bigint;
+    converted?: { asset: string; amount: bigint } | undefined;
+  },
+): Group {
   const { asset, amount } = transfer;
+  const payable = accounts.payable(merchantId);
   const taken = fee > 0n ? [{ account: accounts.fees, asset, amount: -fee }] : [];
   return {
     kind: "payment",
@@ -47,7 +64,13 @@ export function paymentGroup(transfer: Movement, merchantId: string, fee = 0n): 
     onChain: placeOf(transfer),
     entries: [
       { account: accounts.treasury, asset, amount },
-      { account: accounts.payable(merchantId), asset, amount: fee - amount },
+      ...(converted
+        ? [
+            { account: accounts.exchange, asset, amount: fee - amount },
+            { account: accounts.exchange, asset: converted.asset, amount: converted.amount },
+            { account: payable, asset: converted.asset, amount: -converted.amount },
+          ]
+        : [{ account: payable, asset, amount: fee - amount }]),
       ...taken,
     ],
   };
@@ -189,13 +212,26 @@ export function settlementPaidGroup(transfer: Movement): Group {
 }
 
 /** A refund of a payment was begun: its merchant is owed less, and the money is on its way. */
-export function refundBegunGroup(refund: { id: string; asset: string; amount: bigint; merchantId: string }): Group {
-  const { asset, amount } = refund;
+export function refundBegunGroup(refund: {
+  id: string;
+  asset: string;
+  amount: bigint;
+  merchantId: string;
+  drawn: { asset: string; amount: bigint };
+}): Group {
+  const { asset, amount, drawn } = refund;
+  const isConverted = drawn.asset !== asset;
   return {
     kind: "refund_begun",
     subject: refund.id,
     entries: [
-      { account: accounts.payable(refund.merchantId), asset, amount },
+      { account: accounts.payable(refund.merchantId), ...drawn },
+      ...(isConverted
+        ? [
+            { account: accounts.exchange, asset: drawn.asset, amount: -drawn.amount },
+            { account: accounts.exchange, asset, amount },
+          ]
+        : []),
       { account: accounts.inTransit, asset, amount: -amount },
     ],
   };

@@ -109,6 +109,7 @@ function toListView(deps: Deps, row: ListedPayment): PaymentListView {
   const paid = row.option_asset !== null && row.option_amount !== null;
   const moneyOf = (value: bigint) => (paid ? toMoney(deps, `caip19/${row.option_asset}`, value) : null);
   const amount = row.option_amount ?? 0n;
+  const owed = row.owed_asset && row.owed_amount ? toMoney(deps, `caip19/${row.owed_asset}`, row.owed_amount) : null;
   const [total, fixed] = [moneyOf(row.option_fee), moneyOf(row.option_fee_fixed)];
   const settled = row.settlement_state === "paid";
   return {
@@ -121,7 +122,7 @@ function toListView(deps: Deps, row: ListedPayment): PaymentListView {
     settlement:
       row.settlement_id === null
         ? null
-        : { settled, amount: moneyOf(amount - row.option_fee), txHash: row.settlement_tx_hash },
+        : { settled, amount: owed ?? moneyOf(amount - row.option_fee), txHash: row.settlement_tx_hash },
     settledAt: row.settled_at,
   };
 }

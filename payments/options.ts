@@ -46,7 +46,7 @@ export async function listOptions(
   const terms = await readTerms(deps.db, payment);
   const { settled } = terms;
   const rates = await readRates(deps, payment.unit, listPegs(deps, settled));
-  const candidates = listCandidates(deps, payment, args.accounts, { settled, rates });
+  const candidates = listCandidates(deps, payment, args.accounts, { settled, takers: terms.takers, rates });
   const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const affordable = payment.mode === "test" ? listTestOffers(served) : await listOffers(deps, served);
@@ -93,7 +93,7 @@ export function findClosed(payment: PaymentWithMerchant, now: Date): Refusal | u
 function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
-  { account, payer, chain, token, amount, rate, allowance }: Offer,
+  { account, payer, chain, token, amount, rate, owed, allowance }: Offer,
   { policies, fee: policy, direct: places }: Terms,
 ) {
   // Only what a buyer signs for anybody to submit may go elsewhere than to us; and of that we can take nothing.
@@ -113,6 +113,8 @@ function toRow(
     direct: direct !== undefined,
     amount,
     ...{ rate, quoted_until: quotedUntil },
+    owed_asset: owed?.asset ?? null,
+    owed_amount: owed && scaleDown(amount - fee.total, token.decimals, owed.decimals),
     ...{ fee: fee.total, fee_fixed: fee.fixed, fee_points: fee.points },
     kind: token.kind,
     allowance: allowance && JSON.stringify(allowance),
@@ -123,6 +125,13 @@ function toRow(
     expires_at: earlier(chain.family === "solana" ? blockhashEnd(chain, deps.now()) : null, quotedUntil),
     created_at: deps.now(),
   };
+}
+
+/** The same value in other decimals, rounded down but never to nothing: we cannot owe more than has come. */
+function scaleDown(value: bigint, from: number, to: number): bigint {
+  if (to >= from) return value * 10n ** BigInt(to - from);
+  const scaled = value / 10n ** BigInt(from - to);
+  return scaled > 0n ? scaled : 1n;
 }
 
 /** The currencies that the assets of a merchant stand for. */

@@ -15,9 +15,9 @@ import { newId } from "./ids.ts";
 
 /**
  * What a payment that has succeeded owes its merchant, minor units of the asset it was paid in; or, `extra`, other money
- * that was found to be for it, and that says nothing of when the payment itself is paid out.
+ * that was found to be for it, and that says nothing of when the payment itself is paid out. `converted`: it came in another asset.
  */
-export type Owed = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean };
+export type Owed = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
 type Tie = { paymentId: string; settlementId: string };
 type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly Owed[] };
 
@@ -67,7 +67,8 @@ async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group):
     group.owed.map((one, index): [Owed, NewSettlement] => {
       const { merchantId, asset } = group;
       const { mode } = one.payment;
-      return [one, { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt }];
+      const row = { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };
+      return [one, { ...row, converted: one.converted === true }];
     }),
   );
   await insertSettlements(db, [...rows.values()], at);
@@ -86,7 +87,14 @@ async function gather(
 ): Promise<Settled> {
   const at = deps.now();
   const { merchantId, asset, amount } = group;
-  const open = await addToGathering(db, { merchantId, asset, amount, limit: policy.amount, at });
+  const open = await addToGathering(db, {
+    merchantId,
+    asset,
+    amount,
+    converted: isConverted(group),
+    limit: policy.amount,
+    at,
+  });
   const [number = 0] = await creditMerchants(db, [{ ...group, settlements: open ? 0 : 1 }]);
   const gathering = open ?? (await beginNew(db, { group, policy, number, at }));
   return {
@@ -94,6 +102,8 @@ async function gather(
     settlementOf: () => gathering.id,
   };
 }
+
+const isConverted = ({ owed }: Group) => owed.some(({ converted }) => converted);
 
 function beginNew(
   db: Db,
@@ -104,5 +114,6 @@ function beginNew(
   const mode = group.owed[0]?.payment.mode ?? "live";
   const isEnough = policy.amount !== null && amount >= policy.amount;
   const dueAt = isEnough ? at : new Date(at.getTime() + policy.ms);
-  return beginGathering(db, { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt }, at);
+  const row = { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt };
+  return beginGathering(db, { ...row, converted: isConverted(group) }, at);
 }

@@ -96,6 +96,37 @@ export async function payDirectly(
   });
 }
 
+/**
+ * Takes payments in other assets of the same currency for a destination too, or not: they are owed in its asset, and
+ * paid out of what the treasury has of it. One destination of a merchant does so for each currency. For options that are
+ * made from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no network knows.
+ */
+export async function takeOthers(
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; take: boolean },
+): Promise<Result<{ id: string; asset: string; takesOthers: boolean }>> {
+  const { merchantId, id, take } = args;
+  return changeAlone(deps, args, async (db) => {
+    const rows = await db
+      .selectFrom("settlement_destination")
+      .select(["id", "asset", "takes_others"])
+      .where("merchant_id", "=", merchantId)
+      .execute();
+    const row = rows.find((one) => one.id === id);
+    if (!row) return noSuchDestination();
+    const peg = findAsset(deps, row.asset)?.peg;
+    if (take && peg === undefined) return refuse("params_validation", `${row.asset} is in no networks file`);
+    const rival = rows.find((one) => one.takes_others && one.id !== id && findAsset(deps, one.asset)?.peg === peg);
+    if (take && rival) return refuse("params_validation", `${rival.asset} takes the others of ${peg} already`);
+    await db
+      .updateTable("settlement_destination")
+      .set({ takes_others: take, updated_at: deps.now() })
+      .where("id", "=", id)
+      .execute();
+    return done({ id, asset: row.asset, takesOthers: take });
+  });
+}
+
 /** Lets nothing be paid out to a merchant, or lets it again; what is owed stays owed. `merchant_not_found`. */
 export async function holdPayouts(
   deps: Pick<Deps, "db" | "now">,

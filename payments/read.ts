@@ -27,7 +27,12 @@ export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise
   if (!row) return refuse("payment_not_found", "no such payment");
   const payout = row.settlement_id === null ? undefined : await findPayout(deps.db, row.settlement_id);
   const paid = payout && row.paid_asset !== null && row.paid_amount !== null;
-  const amount = paid ? toMoney(deps, `caip19/${row.paid_asset}`, (row.paid_amount as bigint) - row.fee) : undefined;
+  const amount =
+    row.owed_asset !== null && row.owed_amount !== null
+      ? toMoney(deps, `caip19/${row.owed_asset}`, row.owed_amount)
+      : paid
+        ? toMoney(deps, `caip19/${row.paid_asset}`, (row.paid_amount as bigint) - row.fee)
+        : undefined;
   const settlement = payout && amount ? { txId: payout.txHash, amount } : null;
   return done({ ...toPaymentView(deps, row), checkout: row.checkout, settlement });
 }

@@ -46,6 +46,7 @@ export async function refundPayment(
     await insertRefund(db, {
       ...{ id, payment_id: payment.id, exception_id: null, merchant_id: payment.merchant_id },
       ...{ number: before.length + 1, asset: payment.paid_asset ?? "", amount, receiver: option?.payer ?? null },
+      ...drawnFor(payment, amount),
       ...{ state: isMoved ? "due" : "marked", created_at: at },
       due_at: isMoved ? new Date(at.getTime() + RING_AGAIN_MS) : null,
     });
@@ -62,6 +63,17 @@ function toPaidAsset(payment: PaymentRow, { unit, value }: RefundAmount): bigint
   if (unit === `caip19/${payment.paid_asset}`) return value;
   if (unit !== payment.unit) return undefined;
   return ((payment.paid_amount ?? 0n) * value) / payment.value;
+}
+
+/**
+ * What a refund takes of its merchant's balance, where that is in another asset: as much of what the payment came to
+ * there as is refunded of it, its fee included, rounded up.
+ */
+function drawnFor({ owed_asset, owed_amount, paid_amount, fee }: PaymentRow, amount: bigint) {
+  if (owed_asset === null || owed_amount === null || paid_amount === null)
+    return { owed_asset: null, owed_amount: null };
+  const net = paid_amount - fee;
+  return { owed_asset, owed_amount: (owed_amount * amount + net - 1n) / net };
 }
 
 /** Rings for refunds that may be begun. */

@@ -4,6 +4,7 @@ import { getChain } from "../chains/open.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { closeGathering, listDueSettlements, type SettlementWithDestination } from "../db/settlements.ts";
+import { readStock } from "../db/stock.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { screenAccounts } from "../transfers/screening.ts";
@@ -21,6 +22,7 @@ export type SettleOutcome =
   | "not_served"
   | "held"
   | "balance_short"
+  | "stock_short"
   | "refund_waits";
 
 type Deps = PaymentDeps & PayoutDeps;
@@ -51,7 +53,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
   const { begun, short } = await begin(deps, payouts);
-  for (const { settlement } of short) outcomes.set(settlement.id, "balance_short");
+  for (const { settlement, why } of short) outcomes.set(settlement.id, why);
   for (const { settlement } of begun)
     deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
   await ringRelays(
@@ -110,24 +112,42 @@ function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<New
   return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }
 
-/** Undoes the transaction of payouts that a merchant's balance does not cover. */
-class BalanceShort extends Error {
-  override readonly name = "BalanceShort";
+/** Undoes the transaction of payouts that a merchant's balance, or the treasury's stock, does not cover. */
+class Short extends Error {
+  override readonly name = "Short";
+  readonly why: "balance_short" | "stock_short";
+  constructor(why: "balance_short" | "stock_short") {
+    super(why);
+    this.why = why;
+  }
 }
 
-/** State, balances, ledger and transfers of payouts in one transaction; those a balance does not cover are `short`. */
-async function begin(deps: Deps, payouts: readonly Payout[]): Promise<{ begun: Payout[]; short: Payout[] }> {
+type Begun = { begun: Payout[]; short: (Payout & Pick<Short, "why">)[] };
+
+/** State, balances, ledger and transfers of payouts in one transaction; those that are not covered are `short`. */
+async function begin(deps: Deps, payouts: readonly Payout[]): Promise<Begun> {
   if (payouts.length === 0) return { begun: [], short: [] };
   try {
     return { begun: await deps.db.transaction().execute((db) => beginTogether(deps, db, payouts)), short: [] };
   } catch (error) {
-    if (!(error instanceof BalanceShort)) throw error;
-    if (payouts.length === 1) return { begun: [], short: [...payouts] };
+    if (!(error instanceof Short)) throw error;
+    if (payouts.length === 1) {
+      if (error.why === "stock_short") tellStockShort(deps, payouts);
+      return { begun: [], short: payouts.map((payout) => ({ ...payout, why: error.why })) };
+    }
   }
   // One of them is not covered: the others must not wait for it.
   const each = [];
   for (const payout of payouts) each.push(await begin(deps, [payout]));
   return { begun: each.flatMap(({ begun }) => begun), short: each.flatMap(({ short }) => short) };
+}
+
+function tellStockShort(deps: Deps, payouts: readonly Payout[]): void {
+  for (const { settlement, transfer } of payouts) {
+    const { id, asset, amount } = settlement;
+    deps.metrics.stockShort.inc({ chain: transfer.chain, asset });
+    deps.log.error({ settlement: id, asset, amount: String(amount) }, "the treasury's stock of an asset is short");
+  }
 }
 
 async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<Payout[]> {
@@ -142,12 +162,16 @@ async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Pr
   const set = { destination, due_at: null };
   const moved = new Set(await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where }));
   const ours = payouts.filter(({ settlement }) => moved.has(settlement.id));
+  const converted = ours.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
+  // What came in another asset is paid out of what the treasury has in this one beyond what it owes to others.
+  for (const asset of [...new Set(converted)].sort())
+    if ((await readStock(db, asset)) < 0n) throw new Short("stock_short");
   const byBalance = Map.groupBy(ours, ({ settlement }) => `${settlement.merchant_id} ${settlement.asset}`);
   for (const key of [...byBalance.keys()].sort()) {
     const group = byBalance.get(key) ?? [];
     const amount = group.reduce((sum, { settlement }) => sum + settlement.amount, 0n);
     const [merchantId = "", asset = ""] = key.split(" ");
-    if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
+    if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new Short("balance_short");
   }
   const groups = ours.map(({ settlement }) =>
     settlementBegunGroup({ ...settlement, merchantId: settlement.merchant_id }),

@@ -9,7 +9,7 @@ export type StatementLine = {
   kind: "payment" | "settlement" | "refund" | "assigned";
   paymentId: string | null;
   referenceId: string | null;
-  /** What the buyer paid, and what the operator took of it; only of payments. */
+  /** What the buyer paid, and what the operator took of it; only of payments. What came in another asset counts less its fee. */
   gross: bigint | null;
   fee: bigint | null;
   /** What the balance changed by: paid out and refunded is negative. */
@@ -79,8 +79,8 @@ async function listRows(db: Db, args: { account: string; from: string; until: st
       case g.kind when 'payment' then 'payment' when 'settlement_begun' then 'settlement'
         when 'refund_begun' then 'refund' else 'assigned' end as kind,
       coalesce(p.id, r.payment_id) as "paymentId", coalesce(p.reference_id, rp.reference_id) as "referenceId",
-      case g.kind when 'payment' then t.amount end as gross,
-      case g.kind when 'payment' then t.amount + e.amount end as fee,
+      case when g.kind = 'payment' then case when p.owed_asset is null then t.amount else -e.amount end end as gross,
+      case when g.kind = 'payment' then case when p.owed_asset is null then t.amount + e.amount else 0 end end as fee,
       coalesce(s.destination, r.receiver) as "to",
       case when g.kind in ('settlement_begun', 'refund_begun') then coalesce(s.tx_hash, paid.tx_hash) else g.tx_hash end as "txHash"
     from ledger_entry e

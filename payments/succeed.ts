@@ -34,8 +34,11 @@ export async function succeedPayments(
     if (payment?.direct) {
       direct.push({ payment, transfer });
     } else if (payment) {
-      owed.push({ payment, transfer, asset: transfer.asset, amount: transfer.amount - payment.fee });
-      groups.push(paymentGroup(transfer, payment.merchant_id, payment.fee));
+      const { owed_asset: asset, owed_amount: amount } = payment;
+      const converted = asset !== null && amount !== null ? { asset, amount } : undefined;
+      const due = converted ?? { asset: transfer.asset, amount: transfer.amount - payment.fee };
+      owed.push({ payment, transfer, ...due, converted: converted !== undefined });
+      groups.push(paymentGroup(transfer, { merchantId: payment.merchant_id, fee: payment.fee, converted }));
     } else {
       const isDirect = transfer.receiver !== deps.chains.get(transfer.chain)?.treasury;
       deps.log.error(
@@ -72,7 +75,10 @@ async function moveSucceeded(
     sql`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
   const fee = sql`coalesce((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
   const direct = sql`coalesce((select o.direct from payment_option o where o.id = payment.option_id), false)`;
-  const set = { fee, direct, tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
+  const ofOption = (column: "owed_asset" | "owed_amount") =>
+    sql`(select o.${sql.ref(column)} from payment_option o where o.id = payment.option_id)`;
+  const owed = { owed_asset: ofOption("owed_asset"), owed_amount: ofOption("owed_amount") };
+  const set = { fee, direct, ...owed, tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
   return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
 }

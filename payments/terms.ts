@@ -6,6 +6,8 @@ import type { Policy } from "./policies.ts";
 /** What a merchant's options depend on: assets it is paid in, whom it asks for data, who has given it, and its fee. */
 export type Terms = {
   settled: ReadonlySet<string>;
+  /** Assets in which what came in another one of the same currency is owed. */
+  takers: ReadonlySet<string>;
   /** Where buyers pay a merchant's destination themselves (CAIP-10), by asset. */
   direct: ReadonlyMap<string, string>;
   policies: Policy[];
@@ -23,13 +25,15 @@ export async function readTerms(
     text: string | null;
     unit: string | null;
     minimum: bigint | null;
+    taker?: boolean;
   }>`
-    select 'settled' as kind, asset as text, case when direct then destination end as unit, null::numeric as minimum
+    select 'settled' as kind, asset as text, case when direct then destination end as unit, null::numeric as minimum,
+      takes_others as taker
       from settlement_destination where merchant_id = ${payment.merchant_id}
-    union all select 'policy', asset, unit, minimum from collection_policy where merchant_id = ${payment.merchant_id}
-    union all select 'collected', account, null, null from collected_data where payment_id = ${payment.id}
+    union all select 'policy', asset, unit, minimum, false from collection_policy where merchant_id = ${payment.merchant_id}
+    union all select 'collected', account, null, null, false from collected_data where payment_id = ${payment.id}
     union all (
-      select 'fee', points::text, null, fixed_micros from fee_policy
+      select 'fee', points::text, null, fixed_micros, false from fee_policy
       where account_id = ${payment.account_id} and (merchant_id = ${payment.merchant_id} or merchant_id is null)
       order by merchant_id nulls last limit 1
     )`.execute(db);
@@ -41,6 +45,7 @@ export async function readTerms(
   const fee = rows.find(({ kind }) => kind === "fee");
   return {
     settled: textsOf("settled"),
+    takers: new Set(rows.flatMap(({ kind, text, taker }) => (kind === "settled" && text && taker ? [text] : []))),
     direct: new Map(
       rows.flatMap(({ kind, text, unit }) => (kind === "settled" && text && unit ? [[text, unit] as const] : [])),
     ),

@@ -62,7 +62,10 @@ function toProcessing(event: DueEvent): object | null {
     processing_at: event.processingAt,
     option_amount: amount,
     fee: toFee(event),
-    settlement_amount: { ...amount, value: String(BigInt(amount.value) - event.fee) },
+    settlement_amount: tokenAmount(event.owedAsset, event.owedAmount) ?? {
+      ...amount,
+      value: String(BigInt(amount.value) - event.fee),
+    },
     buyer_caip10: event.payer === null ? null : `${chain}:${spellAddress(event.payer)}`,
     chain_caip2: chain,
   };

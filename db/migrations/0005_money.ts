@@ -174,4 +174,18 @@ const statements = [
     add column rate text,
     add column quoted_until timestamptz,
     add check ((rate is null) = (quoted_until is null))`,
+
+  // Payments in other assets of the same currency than the merchant's, which are owed in the merchant's
+  "alter table settlement_destination add column takes_others boolean not null default false",
+  `alter table payment_option
+    add column owed_asset text,
+    add column owed_amount numeric(78,0) check (owed_amount > 0),
+    add check ((owed_asset is null) = (owed_amount is null))`,
+  "alter table payment add column owed_asset text, add column owed_amount numeric(78,0)",
+  "alter table settlement add column converted boolean not null default false",
+  "create index settlement_converted on settlement (asset) where converted and state in ('due', 'gathering')",
+  "create index merchant_balance_asset on merchant_balance (asset) include (amount)",
+  "alter table refund add column owed_asset text, add column owed_amount numeric(78,0)",
+  "drop index refund_waiting",
+  "create index refund_waiting on refund (merchant_id) where state = 'due'",
 ];

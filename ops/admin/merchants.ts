@@ -14,7 +14,13 @@ import {
   type MerchantStatus,
 } from "../../payments/merchants.ts";
 import { findMerchantOwner } from "../../payments/operators.ts";
-import { gatherPayouts, holdPayouts, listDestinationChanges, payDirectly } from "../../payments/payout-policies.ts";
+import {
+  gatherPayouts,
+  holdPayouts,
+  listDestinationChanges,
+  payDirectly,
+  takeOthers,
+} from "../../payments/payout-policies.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/policies.ts";
 import { readNetworks } from "../networks.ts";
 import { need, oneOf, RefusedError, runs, show, type Tool, UsageError, wholeNumber } from "./tool.ts";
@@ -166,6 +172,19 @@ function addDestinationCommands(program: Command): void {
       async (tool, [merchantId = "", id = ""]) => {
         const deps = direct ? { ...tool, networks: readNetworks(tool.networksFile()) } : tool;
         const value = need(await payDirectly(deps, { ...(await own(tool, merchantId)), id, direct }));
+        await tool.record(`destinations ${name} ${id}`, merchantId);
+        return { value };
+      },
+    );
+  for (const [name, take, what] of [
+    ["take-others", true, "take payments in other assets of its currency, owed in its own and paid out of our stock"],
+    ["take-own", false, "take payments in its own asset only"],
+  ] as const)
+    runs(
+      destinations.command(`${name} <merchant> <destination>`).description(what),
+      async (tool, [merchantId = "", id = ""]) => {
+        const deps = { ...tool, networks: readNetworks(tool.networksFile()) };
+        const value = need(await takeOthers(deps, { ...(await own(tool, merchantId)), id, take }));
         await tool.record(`destinations ${name} ${id}`, merchantId);
         return { value };
       },

@@ -126,6 +126,7 @@ const onlyInTrouble = [
   "pay_rate_limited_total",
   "pay_ring_failures_total",
   "pay_screening_failures_total",
+  "pay_stock_short_total",
   "pay_chain_reorgs_total",
   "pay_chain_reorg_depth_blocks",
 ];

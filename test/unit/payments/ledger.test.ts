@@ -5,7 +5,7 @@ const place = { chain: "eip155:1", block_number: 7, block_hash: "0xb", tx_hash: 
 const movement = { id: "trf_1", asset: "a", amount: 5n, ...place };
 
 const groups = [
-  paymentGroup(movement, "mrch_1"),
+  paymentGroup(movement, { merchantId: "mrch_1" }),
   settlementBegunGroup({ id: "stl_1", asset: "a", amount: 5n, merchantId: "mrch_1" }),
   settlementPaidGroup({ ...movement, id: "trf_2" }),
 ];

@@ -1,0 +1,131 @@
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { listBalances } from "../../../db/balances.ts";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { listDestinations } from "../../../payments/destinations.ts";
+import { bookException, listExceptions } from "../../../payments/exceptions.ts";
+import { setFee } from "../../../payments/fees.ts";
+import { listPaymentViews } from "../../../payments/list.ts";
+import { takeOthers } from "../../../payments/payout-policies.ts";
+import { reconcileChain } from "../../../payments/reconcile.ts";
+import { refundPayment } from "../../../payments/refund.ts";
+import { readStatements } from "../../../payments/statement.ts";
+import { fundBuyer, sendUsdc, usdcBalance } from "../../support/chain.ts";
+import { mintTestToken, startKinds, testTokenBalance } from "../../support/kinds.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+const kinds = await startKinds();
+const { chain, assets } = kinds;
+const UNIT = 1_000_000n;
+/** Paid out in USDC only. */
+const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
+const { deps, accountId, merchantId } = till;
+const owner = { accountId, merchantId, mode: till.mode };
+const [{ id: destination } = { id: "" }] = good(await listDestinations(deps, owner));
+const booked = async (account: string, asset: string) =>
+  (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
+
+async function makeBuyer(): Promise<PrivateKeyAccount> {
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, assets.permit, buyer.address);
+  return buyer;
+}
+async function payWith(buyer: PrivateKeyAccount, cents = 1_000n): Promise<string> {
+  const paymentId = await till.pay(buyer, cents);
+  expect((await till.status(paymentId)).state).toBe("succeeded");
+  return paymentId;
+}
+const settle = async (of: Till, paymentId: string) => {
+  const outcome = await of.settle((await of.settlementOf(paymentId)).id);
+  await of.relay();
+  await of.watch();
+  return outcome;
+};
+async function expectEven() {
+  const lines = good(await reconcileChain(deps, { chain: chain.id }));
+  expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
+}
+/** The operator puts USDC into the treasury. */
+async function stock(amount: bigint) {
+  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, amount);
+  await till.watch();
+  const one = (await listExceptions(deps, 50)).at(-1);
+  good(await bookException(deps, { id: one?.id ?? 0, as: "capital", note: "stock" }));
+}
+
+test("another asset is not offered unless the operator allows it", async () => {
+  expect(await till.offer(await till.create(), await makeBuyer())).toEqual([]);
+});
+
+test("a payment in another asset is owed in the merchant's, waits for stock, touches nobody else's money, and is paid", async () => {
+  good(await takeOthers(deps, { ...owner, id: destination, take: true }));
+  const other = await makeTill(chain, { change: kinds.change, assets: [assets.usdc], databaseUrl: till.databaseUrl });
+  const theirs = await other.pay(await fundBuyer(chain), 1_500n);
+  const buyer = await makeBuyer();
+  const paymentId = await payWith(buyer);
+  expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(990n * UNIT);
+  expect(await till.settlementOf(paymentId)).toMatchObject({ asset: assets.usdc, amount: 10n * UNIT, converted: true });
+  expect(await booked("exchange", assets.permit)).toBe(-10n * UNIT);
+  expect(await booked("exchange", assets.usdc)).toBe(10n * UNIT);
+  expect(await booked(`payable:${merchantId}`, assets.usdc)).toBe(-10n * UNIT);
+
+  // There are fifteen USDC, and they are another merchant's.
+  expect(await settle(till, paymentId)).toEqual(["stock_short"]);
+  expect(till.lines.some((line) => line.includes("stock of an asset is short"))).toBe(true);
+  const own = await till.pay(await fundBuyer(chain), 100n);
+  expect(await settle(till, own)).toEqual(["begun"]);
+  expect(await settle(other, theirs)).toEqual(["begun"]);
+  expect(await usdcBalance(chain, other.destination)).toBe(15n * UNIT);
+
+  await stock(12n * UNIT);
+  expect(await settle(till, paymentId)).toEqual(["begun"]);
+  expect(await usdcBalance(chain, till.destination)).toBe(11n * UNIT);
+  await expectEven();
+  const asked = { accountId, mode: "live", sortBy: "date", sortDir: "asc", limit: 2 } as const;
+  expect(good(await listPaymentViews(deps, asked)).items[1]).toMatchObject({
+    tokenAmount: { unit: `caip19/${assets.permit}`, value: 10n * UNIT },
+    settlement: { settled: true, amount: { unit: `caip19/${assets.usdc}`, value: 10n * UNIT } },
+  });
+  const today = new Date().toISOString().slice(0, 10);
+  const [statement] = await readStatements(deps, { merchantId, from: today, until: today });
+  expect(statement).toMatchObject({ asset: assets.usdc, payments: 11n * UNIT, settled: 11n * UNIT, closing: 0n });
+});
+
+test("two of them that race for a stock that covers one are paid one after the other", async () => {
+  const ids = [await payWith(await makeBuyer(), 200n), await payWith(await makeBuyer(), 200n)];
+  const settlements = await Promise.all(ids.map((id) => till.settlementOf(id)));
+  const outcomes = (await Promise.all(settlements.map(({ id }) => till.settle(id)))).flat();
+  expect(outcomes.toSorted()).toEqual(["begun", "stock_short"]);
+  await till.relay();
+  await till.watch();
+  await stock(2n * UNIT);
+  const left = settlements.filter((_one, index) => outcomes[index] !== "begun").map(({ id }) => id);
+  expect(await till.settle(...left)).toEqual(["begun"]);
+  await till.relay();
+  await till.watch();
+  await expectEven();
+});
+
+test("a refund goes back in the asset it came in, drawn on what the merchant is owed, the fee included", async () => {
+  await setFee(deps, { accountId, merchantId: null, points: 1_000, fixedMicros: 0n });
+  const buyer = await makeBuyer();
+  const paymentId = await payWith(buyer);
+  expect((await till.settlementOf(paymentId)).amount).toBe(9n * UNIT);
+  expect(await booked("fees", assets.permit)).toBe(-UNIT);
+  const { refundId } = good(await refundPayment(deps, { paymentId, mode: "live" }));
+  expect(await till.refund(refundId)).toEqual(["balance_short"]);
+  const more = await till.pay(await fundBuyer(chain), 200n);
+  expect(await settle(till, more)).toEqual(["refund_waits"]);
+  expect(await till.refund(refundId)).toEqual(["begun"]);
+  await till.relay();
+  await till.watch();
+  expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(1_000n * UNIT);
+  const [{ amount: owed } = { amount: 0n }] = await till.db
+    .selectFrom("merchant_balance")
+    .select("amount")
+    .where("merchant_id", "=", merchantId)
+    .execute();
+  // Nine and almost two came, ten were drawn.
+  expect(owed).toBe(9n * UNIT + 1_800_000n - 10n * UNIT);
+  await expectEven();
+});
