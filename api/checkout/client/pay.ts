@@ -117,8 +117,10 @@ export function startPaying({ askNow }: { askNow: () => void }): void {
       apply(await handIn({ optionId: option.id, results }));
       askNow();
     } catch (error) {
-      if (sent) return doing(words("sentUnclear"));
-      if (isMine()) giveBack(explain(error, wallet, chain));
+      // What has become of the payment meanwhile is shown already.
+      if (!isMine()) return;
+      if (sent) doing(words("sentUnclear"));
+      else giveBack(explain(error, wallet, chain));
     }
   }
 

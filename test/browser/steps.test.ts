@@ -1,0 +1,77 @@
+import { randomUUID } from "node:crypto";
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { newKey } from "../../ops/local/networks-document.ts";
+import { ask } from "../../ops/local/wallet.ts";
+import { startFleet } from "../support/fleet.ts";
+import { mintTestToken, startKinds } from "../support/kinds.ts";
+import { askAnew, none, openPage } from "./browser.ts";
+import { installWallets } from "./evm-wallets.ts";
+
+const kinds = await startKinds();
+const { chain, assets } = kinds;
+const fleet = await startFleet({ chain, change: kinds.change, workers: 1, ownUrl: true });
+const { shop } = fleet;
+const settlements = [assets.permit, assets.zeroFirst, assets.push].map((asset) => ({
+  asset,
+  destination: `${chain.id}:${fleet.destination}`,
+}));
+const path = `/v1/merchants/${shop.caller.merchantId}/settlements/crypto`;
+await ask(shop, "POST", path, { settlements }, { "idempotency-key": randomUUID() });
+
+/** A page on a new payment, whose buyer has one kind of token, and gas. */
+async function open(asset: string, refuse: Record<string, number[]> = {}) {
+  const account = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, asset, account.address);
+  await chain.client.setBalance({ address: account.address, value: 10n ** 18n });
+  const amount = { unit: "iso4217/USD", value: "100" };
+  const { id } = (await ask(shop, "POST", "/v1/payments", { amount })) as { id: string };
+  const opened = await openPage(fleet.baseUrl);
+  const calls = await installWallets(opened.context, chain, [{ name: "Beta", account, refuse }]);
+  await opened.page.goto(`${fleet.baseUrl}/?pid=${id}`);
+  const choose = async () => {
+    await opened.page.getByRole("button", { name: "Beta" }).click();
+    await opened.page.getByRole("button", { name: "1.00 " }).click();
+  };
+  const acts = () => calls.map(({ method }) => method).filter((method) => /sign|send/i.test(method));
+  return { ...opened, id, choose, acts };
+}
+
+const [sign, send] = ["eth_signTypedData_v4", "eth_sendTransaction"];
+
+test.each([
+  ["a permit and a signature", assets.permit, [sign, sign]],
+  ["approvals that have to be in a block, and a signature", assets.zeroFirst, [send, sign]],
+  ["the buyer's own transaction", assets.push, [send]],
+])("step by step: %s", async (_what, asset, expected) => {
+  const { page, choose, acts, misdeeds } = await open(asset);
+  await choose();
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+  expect(acts()).toEqual(expected);
+  expect(misdeeds).toEqual(none);
+});
+
+test("declined at the second step: what was allowed is no payment, and the next try asks only for what is missing", async () => {
+  const { page, choose, acts } = await open(assets.zeroFirst, { [sign as string]: [4001] });
+  await choose();
+  await page.getByRole("alert").filter({ hasText: "You declined in your wallet. Nothing was charged." }).waitFor();
+  await choose();
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+  expect(acts()).toEqual([send, sign, sign]);
+});
+
+test("sent, and nobody could be told: the page says not to pay again, and finds the money itself", async () => {
+  const { page, choose } = await open(assets.push);
+  await page.route("**/confirm", (route) =>
+    route.fulfill({ status: 400, contentType: "application/json", body: '{"code":"invalid_params","message":""}' }),
+  );
+  // Nor does the page hear of it at first.
+  await page.route("**/status?*", (route) => route.abort());
+  await askAnew(page);
+  await choose();
+  await page.locator("#step").filter({ hasText: "Your payment was sent" }).waitFor();
+  expect(await page.getByText("Nothing was charged. You can try again").count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Beta" }).isVisible()).toBe(false);
+  await page.unroute("**/status?*");
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+});
