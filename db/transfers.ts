@@ -89,10 +89,10 @@ export async function carryAssigned(
   return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "carried", at: args.at, set });
 }
 
-/** Transfers of a kind that could be carried now, oldest first; nobody's yet. */
+/** Transfers of a kind and of some purposes that could be carried now, oldest first; nobody's yet. */
 export async function listReady(
   db: Db,
-  args: { chain: string; kind: Kind; now: Date; limit: number },
+  args: { chain: string; kind: Kind; purposes: readonly Purpose[]; now: Date; limit: number },
 ): Promise<TransferRow[]> {
   return db
     .selectFrom("transfer")
@@ -100,6 +100,7 @@ export async function listReady(
     .where("chain", "=", args.chain)
     .where("state", "=", "ready")
     .where("kind", "=", args.kind)
+    .where("purpose", "in", args.purposes)
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
     .orderBy("created_at")
     .orderBy("id")

@@ -7,7 +7,7 @@ import {
   type TransactionInstruction,
 } from "@solana/web3.js";
 import type { SolanaChain } from "./open.ts";
-import { readAccounts } from "./reads.ts";
+import { readAccountsAt } from "./reads.ts";
 
 /** A durable nonce account of ours: its address, and the seed that it follows from. */
 export type NoncePlace = { address: string; seed: string };
@@ -25,14 +25,14 @@ export async function listNoncePlaces(chain: SolanaChain, deployment: string): P
   );
 }
 
-/** What durable nonces say, in the order asked; undefined where there is no such account. */
+/** What durable nonces say, in the order asked, and in which slot; undefined where there is no such account. */
 export async function readNonces(
   chain: SolanaChain,
   addresses: readonly string[],
   commitment: "confirmed" | "finalized",
-): Promise<(string | undefined)[]> {
-  const accounts = await readAccounts(chain, addresses, commitment);
-  return accounts.map((account) => account && readNonce(account.data));
+): Promise<{ slot: number; nonces: (string | undefined)[] }> {
+  const { slot, accounts } = await readAccountsAt(chain, addresses, commitment);
+  return { slot, nonces: accounts.map((account) => account && readNonce(account.data)) };
 }
 
 function readNonce(data: Uint8Array): string | undefined {

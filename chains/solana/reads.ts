@@ -1,5 +1,6 @@
 import { type AccountInfo, PublicKey } from "@solana/web3.js";
 import { z } from "zod";
+import { ChainFault } from "../faults.ts";
 import type { Call } from "./json-rpc.ts";
 import type { SolanaChain } from "./open.ts";
 
@@ -17,15 +18,28 @@ export async function readAccounts(
   addresses: readonly string[],
   commitment: "confirmed" | "finalized" = "confirmed",
 ): Promise<(Account | undefined)[]> {
+  return (await readAccountsAt(chain, addresses, commitment)).accounts;
+}
+
+/** The same with the newest slot that an endpoint spoke of. */
+export async function readAccountsAt(
+  chain: SolanaChain,
+  addresses: readonly string[],
+  commitment: "confirmed" | "finalized",
+): Promise<{ slot: number; accounts: (Account | undefined)[] }> {
   const chunks = chunk(addresses, ACCOUNTS).map((some) =>
     chain.rpc.ask("getMultipleAccounts", (connection) =>
-      connection.getMultipleAccountsInfo(
+      connection.getMultipleAccountsInfoAndContext(
         some.map((address) => new PublicKey(address)),
         commitment,
       ),
     ),
   );
-  return (await Promise.all(chunks)).flat().map((info) => (info ? toAccount(info) : undefined));
+  const answers = await Promise.all(chunks);
+  return {
+    slot: Math.max(0, ...answers.map(({ context }) => context.slot)),
+    accounts: answers.flatMap(({ value }) => value).map((info) => (info ? toAccount(info) : undefined)),
+  };
 }
 
 function toAccount({ owner, lamports, data }: AccountInfo<Buffer>): Account {
@@ -82,17 +96,24 @@ export async function readStatuses(
 }
 
 /**
- * Which of some signatures no endpoint has ever seen, with the whole history searched: at least two endpoints have to
- * say so. Throws ChainFault when fewer answered.
+ * Which of some signatures no endpoint has ever seen, with the whole history searched: at least two endpoints have to say
+ * so that have come to a slot themselves. Throws ChainFault while there are fewer: `rpc_unreachable`, or `rpc_behind`.
  */
-export async function listNeverSeen(chain: SolanaChain, signatures: readonly string[]): Promise<Set<string>> {
+export async function listNeverSeen(
+  chain: SolanaChain,
+  signatures: readonly string[],
+  { since }: { since: number },
+): Promise<Set<string>> {
   const never = new Set<string>();
   for (const some of chunk(signatures, STATUSES)) {
     const answers = await chain.rpc.askEach("getSignatureStatuses", (_connection, call) =>
       askStatuses(call, some, true),
     );
-    for (const [index, signature] of some.entries())
-      if (answers.every(({ statuses }) => statuses[index] === undefined)) never.add(signature);
+    const unseen = some.filter((_one, index) => answers.every(({ statuses }) => statuses[index] === undefined));
+    // An endpoint that lags has not seen anything yet, and what it does not know says nothing.
+    if (unseen.length > 0 && answers.filter(({ slot }) => slot >= since).length < 2)
+      throw new ChainFault("rpc_behind", { detail: `${chain.chain}: slot ${since}, at two endpoints` });
+    for (const signature of unseen) never.add(signature);
   }
   return never;
 }

@@ -1,4 +1,5 @@
 import { getSolanaChain } from "../../chains/open.ts";
+import { findReachedHead } from "../../db/cursors.ts";
 import type { Mode } from "../../db/tables.ts";
 import { networksDocument, newKey } from "../../ops/local/networks-document.ts";
 import { newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
@@ -138,7 +139,11 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
       return { ...other, ...stepsOf(other.deps, id) };
     },
     verdict: (attemptId: string) => findVerdict(deps, attemptId),
-    settle: (...ids: string[]) => beginSettlements(deps, ids),
+    /** As soon as the watcher has read what there was. */
+    settle: async (...ids: string[]) => {
+      await watchUntil(async () => ((await findReachedHead(db, id)) ?? deps.startedAt) > deps.startedAt);
+      return beginSettlements(deps, ids);
+    },
     /** A whole payment, until its money has been booked. */
     pay: async (buyer: SolanaKey, cents = 100n): Promise<string> => {
       const paymentId = await create(cents);

@@ -1,8 +1,9 @@
 import { readNonces } from "../../chains/solana/nonces.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
-import { listNeverSeen } from "../../chains/solana/reads.ts";
+import { type Final, listNeverSeen } from "../../chains/solana/reads.ts";
 import { moveRows } from "../../db/moves.ts";
 import { expireTransactions } from "../../db/solana-transactions.ts";
+import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, listOutlived, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
 import type { TransferDeps } from "../deps.ts";
@@ -20,77 +21,99 @@ const MOST = 100;
 export async function endDead(
   deps: TransferDeps,
   chain: SolanaChain,
-  args: { followed: readonly Followed[]; height: number; book: EndedBook },
+  { followed, final, book }: { followed: readonly Followed[]; final: Final; book: EndedBook },
 ): Promise<void> {
-  const unseen = args.followed.filter(({ row, status }) => !status && row.state !== "included").map(({ row }) => row);
-  const outlived = unseen.filter(({ last_valid_height: last }) => last !== null && last < args.height);
-  const dead = [...outlived, ...(await listUsedUp(chain, unseen))];
-  if (dead.length > 0) await endTransactions(deps, chain, dead, args.book);
-  await endNeverSubmitted(deps, chain, args);
+  await endNeverSubmitted(deps, chain, { final, book });
+  const unseen = followed.filter(({ row, status }) => !status && row.state !== "included").map(({ row }) => row);
+  const outlived = unseen.filter(({ last_valid_height: last }) => last !== null && last < final.height);
+  const { slot, usedUp } = await listUsedUp(chain, unseen);
+  const dead = [...outlived, ...usedUp].map(({ hash }) => hash);
+  const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });
+  if (never.size > 0) await endTransactions(deps, chain, [...never], book);
 }
 
-/** Those whose durable nonce is another one now, for good. */
-async function listUsedUp(chain: SolanaChain, unseen: readonly TransactionRow[]): Promise<TransactionRow[]> {
+/** Those whose durable nonce is another one now, for good, and the slot that shows it. */
+async function listUsedUp(
+  chain: SolanaChain,
+  unseen: readonly TransactionRow[],
+): Promise<{ slot: number; usedUp: TransactionRow[] }> {
   const durable = unseen.filter((row) => row.nonce_account !== null);
-  if (durable.length === 0) return [];
-  const nonces = await readNonces(
-    chain,
-    durable.map((row) => row.nonce_account ?? ""),
-    "finalized",
-  );
-  return durable.filter((row, index) => nonces[index] !== undefined && nonces[index] !== row.nonce_value);
+  if (durable.length === 0) return { slot: 0, usedUp: [] };
+  const places = durable.map((row) => row.nonce_account ?? "");
+  const { slot, nonces } = await readNonces(chain, places, "finalized");
+  const isOther = (row: TransactionRow, nonce: string | undefined) => nonce !== undefined && nonce !== row.nonce_value;
+  return { slot, usedUp: durable.filter((row, index) => isOther(row, nonces[index])) };
 }
 
 async function endTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
-  dead: readonly TransactionRow[],
+  hashes: readonly string[],
   book: EndedBook,
 ): Promise<void> {
-  const never = await listNeverSeen(
-    chain,
-    dead.map(({ hash }) => hash),
-  );
-  const hashes = dead.map(({ hash }) => hash).filter((hash) => never.has(hash));
-  if (hashes.length === 0) return;
-  const stranded = await deps.db.transaction().execute(async (db) => {
-    const left = await listCarried(db, await expireTransactions(db, { chain: chain.chain, hashes }));
-    const payouts = left.filter(({ purpose }) => purpose !== "payment").map(({ id }) => id);
-    await uncarryTransfers(db, { ids: payouts, reason: "its nonce was used up by something else", now: deps.now() });
-    return left.filter(({ purpose }) => purpose === "payment");
+  const afterCommit = await deps.db.transaction().execute(async (db) => {
+    const carried = await listCarried(db, await expireTransactions(db, { chain: chain.chain, hashes }));
+    return giveUp(deps, db, carried, {
+      payment: "its blockhash has died",
+      payout: "its nonce was used up by something else",
+      book,
+    });
   });
   deps.log.warn({ chain: chain.chain, transactions: hashes }, "transactions have died without being seen");
-  await endTransfers(deps, stranded, { reason: "its blockhash has died", book });
+  afterCommit();
 }
 
 /** Buyers' transactions whose blockhash has died before they were signed by us: without us they never could land. */
 async function endNeverSubmitted(
   deps: TransferDeps,
   chain: SolanaChain,
-  args: { height: number; book: EndedBook },
+  { final, book }: { final: Final; book: EndedBook },
 ): Promise<void> {
-  const outlived = await listOutlived(deps.db, { chain: chain.chain, at: args.height - 1, limit: MOST });
+  const outlived = await listOutlived(deps.db, { chain: chain.chain, at: final.height - 1, limit: MOST });
   const ready = outlived.filter(({ state }) => state === "ready");
-  await endTransfers(deps, ready, { reason: "its blockhash had died before it was sent", book: args.book });
+  if (ready.length === 0) return;
+  const reason = "its blockhash had died before it was sent";
+  const afterCommit = await deps.db.transaction().execute((db) => endTransfers(deps, db, ready, { reason, book }));
+  afterCommit();
 }
 
-/** Ends transfers that are not going to happen, each booked with its move. */
-export async function endTransfers(
+/**
+ * Transfers whose transaction has not made them and never will: buyers' have ended, the treasury's are made anew. In the
+ * transaction that says so of theirs, so that none is left behind. Gives what is to be done after the commit.
+ */
+export async function giveUp(
   deps: TransferDeps,
+  db: Db,
+  carried: readonly TransferRow[],
+  { payment, payout, book }: { payment: string; payout: string; book: EndedBook },
+): Promise<() => void> {
+  const payouts = carried.filter(({ purpose }) => purpose !== "payment").map(({ id }) => id);
+  await uncarryTransfers(db, { ids: payouts, reason: payout, now: deps.now() });
+  const payments = carried.filter(({ purpose }) => purpose === "payment");
+  return endTransfers(deps, db, payments, { reason: payment, book });
+}
+
+/** Ends transfers that are not going to happen, and books it. Gives what is to be done after the commit. */
+async function endTransfers(
+  deps: TransferDeps,
+  db: Db,
   transfers: readonly TransferRow[],
   { reason, book }: { reason: string; book: EndedBook },
-): Promise<void> {
-  for (const transfer of transfers) {
-    const { id, chain, purpose } = transfer;
-    const from = transfer.state as "ready" | "carried";
-    const afterCommit = await deps.db.transaction().execute(async (db) => {
-      const move = { ids: [id], from, to: "ended" as const, at: deps.now(), detail: { reason } };
-      const moved = await moveRows(db, "transfer", { ...move, set: { due_at: null, last_trouble: reason } });
-      return moved.length === 0 ? undefined : await book(db, [transfer]);
-    });
-    if (!afterCommit) continue;
-    deps.log.warn({ transfer: id, chain, reason }, "a transfer can no longer happen");
-    deps.metrics.transferMoves.inc({ chain, purpose, from, to: "ended" });
-    afterCommit();
+): Promise<() => void> {
+  const ended: TransferRow[] = [];
+  for (const from of ["ready", "carried"] as const) {
+    const some = transfers.filter(({ state }) => state === from);
+    const move = { from, to: "ended" as const, at: deps.now(), detail: { reason } };
+    const set = { due_at: null, last_trouble: reason };
+    const moved = new Set(await moveRows(db, "transfer", { ids: some.map(({ id }) => id), ...move, set }));
+    ended.push(...some.filter(({ id }) => moved.has(id)));
   }
+  const booked = await book(db, ended);
+  return () => {
+    for (const { id, chain, purpose, state } of ended) {
+      deps.log.warn({ transfer: id, chain, reason }, "a transfer can no longer happen");
+      deps.metrics.transferMoves.inc({ chain, purpose, from: state, to: "ended" });
+    }
+    booked();
+  };
 }

@@ -22,31 +22,34 @@ type NonceAt = { address: string; nonce: string };
 /**
  * Sends the treasury's transfers, as many to a transaction as fit, each transaction signed against a durable nonce that is
  * in no other one: it lands once or never, however late, and nothing signed later can pay the same again. What stands in
- * the chain already, as the history of the treasury shows, is not sent at all. Those that would fail are held, alone.
+ * the chain already, as the history of the treasury shows, is not sent at all. Those that would fail are held, alone. Gives
+ * how many went.
  */
 export async function submitPayouts(
   deps: TransferDeps,
   chain: SolanaChain,
   rows: readonly TransferRow[],
-): Promise<void> {
-  if (rows.length === 0 || !(await isCaughtUp(deps, chain.chain))) return;
+): Promise<number> {
+  if (rows.length === 0 || !(await isCaughtUp(deps, chain.chain))) return 0;
   const fresh: TransferRow[] = [];
   for (const row of rows) if (!(await wasMade(deps, row))) fresh.push(row);
-  if (fresh.length === 0) return;
+  if (fresh.length === 0) return 0;
   const ready = await prepareReceivers(deps, chain, fresh);
+  let went = 0;
   const nonces = await listFreeNonces(deps, chain);
   for (const [asset, group] of Map.groupBy(ready, ({ row }) => row.asset)) {
     const token = getSolanaToken(chain, asset);
     // One that has failed in company goes alone.
     for (const one of group.filter(({ row }) => row.alone))
-      await submitBatch(deps, chain, { token, batch: [one], nonces });
+      went += await submitBatch(deps, chain, { token, batch: [one], nonces });
     let rest = group.filter(({ row }) => !row.alone);
     while (rest.length > 0 && nonces.length > 0) {
       const batch = takeBatch(chain, { token, ready: rest, nonces });
-      await submitBatch(deps, chain, { token, batch, nonces });
+      went += await submitBatch(deps, chain, { token, batch, nonces });
       rest = rest.slice(batch.length);
     }
   }
+  return went;
 }
 
 /**
@@ -65,7 +68,7 @@ async function listFreeNonces(deps: TransferDeps, chain: SolanaChain): Promise<N
   const places = (await listNoncePlaces(chain, deps.deployment)).map(({ address }) => address);
   const free = await keepFree(deps.db, { chain: chain.chain, accounts: places });
   // What was signed against a nonce that goes again with its slot can never land, and is found dead.
-  const nonces = await readNonces(chain, free, "confirmed");
+  const { nonces } = await readNonces(chain, free, "confirmed");
   return free.flatMap((address, index) => {
     const nonce = nonces[index];
     return nonce === undefined ? [] : [{ address, nonce }];
@@ -100,19 +103,24 @@ function toPayout({ row, makeAccount }: Ready): Payout {
 type Batch = { token: SolanaToken; batch: readonly Ready[]; nonces: NonceAt[] };
 
 /** What finds no free nonce waits: the watcher rings when it has seen some transactions land. */
-async function submitBatch(deps: TransferDeps, chain: SolanaChain, { token, batch, nonces }: Batch): Promise<void> {
+async function submitBatch(deps: TransferDeps, chain: SolanaChain, { token, batch, nonces }: Batch): Promise<number> {
   const [at] = nonces;
-  if (!at) return;
+  if (!at) return 0;
   const signing = await signBatch(deps, chain, { token, batch, at });
   const outcome = await simulate(chain, signing.bytes);
   if (outcome.ok) {
     nonces.shift();
-    return offerStored(deps, chain, await storeSignings(deps, chain, [signing]));
+    const stored = await storeSignings(deps, chain, [signing]);
+    await offerStored(deps, chain, stored);
+    return stored.length * batch.length;
   }
   const [only, ...others] = batch;
+  let went = 0;
   // One of several would fail: each is tried alone, and the others do not wait for it.
-  if (others.length > 0) for (const one of batch) await submitBatch(deps, chain, { token, batch: [one], nonces });
+  if (others.length > 0)
+    for (const one of batch) went += await submitBatch(deps, chain, { token, batch: [one], nonces });
   else if (only) await holdPayout(deps, only.row, outcome.reason);
+  return went;
 }
 
 async function signBatch(

@@ -6,12 +6,12 @@ import { moveRows } from "../../db/moves.ts";
 import { orphanProofs } from "../../db/sightings.ts";
 import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
-import { listCarried, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
+import { listCarried, type TransferRow } from "../../db/transfers.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
 import { recordBlocks } from "../record.ts";
 import type { Books } from "../watch.ts";
-import { endTransfers } from "./dead.ts";
+import { giveUp } from "./dead.ts";
 import { bookRents, readRents } from "./rents.ts";
 
 /**
@@ -57,14 +57,16 @@ export async function followStatuses(
   followed: readonly Followed[],
   books: Books,
 ): Promise<void> {
-  const vanished = await takeBackVanished(deps, chain, followed);
-  const landed = followed.flatMap(({ row, status }) =>
-    status && status.depth !== "processed" && (row.state !== "included" || vanished.has(row.hash))
-      ? [{ row, status }]
-      : [],
-  );
-  await recordLanded(deps, chain, landed, books);
   const standing = followed.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
+  const moved = standing.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
+  await takeBack(deps, chain, moved);
+  const isNew = (one: Standing) => one.row.state !== "included" || moved.includes(one);
+  await recordLanded(
+    deps,
+    chain,
+    standing.filter((one) => one.status.depth !== "processed" && isNew(one)),
+    books,
+  );
   await confirmDeep(
     deps,
     standing.filter(({ status }) => !status.error && isConfirmed(chain, status)),
@@ -76,6 +78,8 @@ export async function followStatuses(
     standing.filter(({ status }) => status.depth === "finalized"),
     books,
   );
+  // Last: it needs two endpoints, and nothing else waits for them.
+  await takeBack(deps, chain, await listVanished(chain, followed));
 }
 
 type Standing = { row: TransactionRow; status: Status };
@@ -146,7 +150,7 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
   const failed = final.filter(({ status }) => status.error).map(({ row }) => row);
   const hashes = final.map(({ row }) => row.hash);
   const rents = await readRents(chain, final);
-  const stranded = await deps.db.transaction().execute(async (db) => {
+  const afterCommit = await deps.db.transaction().execute(async (db) => {
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
     if (spent.length > 0) await books.gas(db, spent);
     const ours = new Set(spent.map(({ hash }) => hash));
@@ -156,40 +160,32 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
       rents.filter(({ hash }) => ours.has(hash)),
       books.rent,
     );
-    const left = await listCarried(db, failed);
-    const payouts = left.filter(({ purpose }) => purpose !== "payment").map(({ id }) => id);
-    await uncarryTransfers(db, { ids: payouts, reason: "its transaction failed", now: deps.now() });
-    return left.filter(({ purpose }) => purpose === "payment");
+    const reason = "its transaction failed";
+    return giveUp(deps, db, await listCarried(db, failed), { payment: reason, payout: reason, book: books.ended });
   });
-  await endTransfers(deps, stranded, { reason: "its transaction failed", book: books.ended });
+  afterCommit();
+}
+
+/** Included transactions that no endpoint knows any more. */
+async function listVanished(chain: SolanaChain, followed: readonly Followed[]): Promise<Followed[]> {
+  const missing = followed.filter(({ row, status }) => row.state === "included" && !status);
+  const hashes = missing.map(({ row }) => row.hash);
+  const since = Math.max(0, ...missing.map(({ row }) => row.block_number ?? 0));
+  const never = await listNeverSeen(chain, hashes, { since });
+  return missing.filter(({ row }) => never.has(row.hash));
 }
 
 /**
- * A slot that was confirmed can still go, before it is final. That a transaction has gone with it is believed only from
- * two endpoints: one that lags has not seen it yet. Gives what was taken back.
+ * A slot that was confirmed can still go, before it is final: what was included in it may land again, by the same bytes.
+ * What was told of it stays.
  */
-async function takeBackVanished(
-  deps: TransferDeps,
-  chain: SolanaChain,
-  followed: readonly Followed[],
-): Promise<Set<string>> {
-  const moved = followed.filter(
-    ({ row, status }) => row.state === "included" && status && status.slot !== row.block_number,
-  );
-  const missing = followed.filter(({ row, status }) => row.state === "included" && !status);
-  const never =
-    missing.length === 0
-      ? new Set<string>()
-      : await listNeverSeen(
-          chain,
-          missing.map(({ row }) => row.hash),
-        );
-  const gone = [...moved, ...missing.filter(({ row }) => never.has(row.hash))].map(({ row }) => row);
-  if (gone.length === 0) return new Set();
-  const hashes = gone.map(({ hash }) => hash);
+async function takeBack(deps: TransferDeps, chain: SolanaChain, gone: readonly Pick<Followed, "row">[]): Promise<void> {
+  if (gone.length === 0) return;
+  const rows = gone.map(({ row }) => row);
+  const hashes = rows.map(({ hash }) => hash);
   const at = deps.now();
-  await deps.db.transaction().execute(async (db) => {
-    const proved = await listCarried(db, gone, ["included", "confirmed"]);
+  const told = await deps.db.transaction().execute(async (db) => {
+    const proved = await listCarried(db, rows, ["included", "confirmed"]);
     await orphanProofs(
       db,
       proved.map(({ id }) => id),
@@ -197,11 +193,10 @@ async function takeBackVanished(
     await unmarkLanded(db, { chain: chain.chain, hashes });
     const ids = proved.filter(({ state }) => state === "included").map(({ id }) => id);
     await moveRows(db, "transfer", { ids, from: "included", to: "carried", at, detail: { slotGone: true } });
+    return proved.filter(({ state }) => state === "confirmed").map(({ id }) => id);
   });
   deps.metrics.reorgs.inc({ chain: chain.chain });
-  deps.log.warn(
-    { chain: chain.chain, transactions: hashes },
-    "slots are gone with transactions of ours; the same bytes go out again",
-  );
-  return new Set(hashes);
+  const facts = { chain: chain.chain, transactions: hashes };
+  if (told.length > 0) deps.log.error({ ...facts, confirmed: told }, "slots are gone that were called confirmed");
+  else deps.log.warn(facts, "slots are gone with transactions of ours; the same bytes go out again");
 }

@@ -2,11 +2,11 @@ import { getSolanaChain } from "../../chains/open.ts";
 import { readBudget } from "../../chains/solana/budget.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
+import type { Purpose } from "../../db/tables.ts";
 import { listReady, type TransferRow } from "../../db/transfers.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { screenAccounts } from "../screening.ts";
-
 import { submitPayouts } from "./payouts.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
 
@@ -16,7 +16,8 @@ const TOGETHER = 100;
 /**
  * Submits what is ready on a cluster. Buyers' transactions get the relayer's signature, once: bytes, first signature and
  * last height are stored before anything is sent, and nobody ever signs a second one for the same payment. The
- * treasury's transfers go out by durable nonces (see submitPayouts). `more`: there is work left for another call.
+ * treasury's transfers go out by durable nonces (see submitPayouts), and no buyer waits behind them. `more`: there is
+ * work left that another call can do now.
  */
 export async function submitReady(
   deps: TransferDeps,
@@ -24,18 +25,21 @@ export async function submitReady(
   declined: DeclinedBook,
 ): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
-  const ready = await listReady(deps.db, { chain: chain.chain, kind: "spl", now: deps.now(), limit: TOGETHER });
-  if (ready.length === 0) return "idle";
-  const [payouts, payments] = [ready.filter(isOurs), ready.filter((row) => !isOurs(row))];
+  const ready = (purposes: readonly Purpose[]) =>
+    listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: TOGETHER });
+  const payments = await ready(["payment"]);
   const served = await keepServed(deps, chain, payments, declined);
-  const signings = served.flatMap((row) => sign(deps, chain, row) ?? []);
-  await offerStored(deps, chain, await storeSignings(deps, chain, signings));
-  await submitPayouts(deps, chain, payouts);
-  return ready.length === TOGETHER ? "more" : "idle";
-
-  function isOurs({ payer }: TransferRow): boolean {
-    return payer === chain.treasury;
-  }
+  const stored = await storeSignings(
+    deps,
+    chain,
+    served.flatMap((row) => sign(deps, chain, row) ?? []),
+  );
+  await offerStored(deps, chain, stored);
+  const payouts = await ready(["settlement", "refund"]);
+  const went = await submitPayouts(deps, chain, payouts);
+  // What did not go now, for want of a durable nonce or a key, would not go at once either.
+  const isFull = (rows: readonly TransferRow[], done: number) => rows.length === TOGETHER && done > 0;
+  return isFull(payments, stored.length) || isFull(payouts, went) ? "more" : "idle";
 }
 
 async function keepServed(
@@ -44,6 +48,7 @@ async function keepServed(
   rows: readonly TransferRow[],
   declined: DeclinedBook,
 ): Promise<TransferRow[]> {
+  if (rows.length === 0) return [];
   const refused = await screenAccounts(
     deps,
     chain,

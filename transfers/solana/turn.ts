@@ -48,20 +48,13 @@ export async function runSolanaTurn(
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
   await attempt(() => followStatuses(deps, chain, followed, books));
   await attempt(() => sendAgain(deps, chain, followed));
-  if (final) await attempt(() => lookAround(deps, chain, { final, followed, books }));
+  if (final) await attempt(() => lookAround(deps, chain, { watched, final, followed, books }, attempt));
+  if (head > before) watched.cursor = await moveOn(deps, watched, head);
   if (troubles.length > 0) throw troubles[0];
   if (final && isSettled(followed, final.slot)) await raise(deps, watched.cursor, final.slot);
-  // Payouts wait for a watcher that has read the treasury's history.
-  if (looks) watched.reachedHeadAt = deps.now();
-  if (head > before)
-    watched.cursor = await moveOn(deps, watched.cursor, { head, reachedHeadAt: watched.reachedHeadAt });
 }
 
-async function moveOn(
-  deps: TransferDeps,
-  cursor: Cursor,
-  { head, reachedHeadAt }: { head: number; reachedHeadAt: Date | undefined },
-): Promise<Cursor> {
+async function moveOn(deps: TransferDeps, { cursor, reachedHeadAt }: Watched, head: number): Promise<Cursor> {
   const until = new Date(deps.now().getTime() + WATCH_LEASE_MS);
   const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", until, reachedHeadAt });
   // Somebody else watches by now; all that was written is guarded by its own state.
@@ -94,11 +87,16 @@ async function sendAgain(deps: TransferDeps, chain: SolanaChain, followed: reado
 async function lookAround(
   deps: TransferDeps,
   chain: SolanaChain,
-  { final, followed, books }: { final: Final; followed: readonly Followed[]; books: Books },
+  { watched, final, followed, books }: { watched: Watched; final: Final; followed: readonly Followed[]; books: Books },
+  attempt: (step: () => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
-  await endDead(deps, chain, { followed, height: final.height, book: books.ended });
+  // It needs two endpoints, and nothing else waits for them.
+  await attempt(() => endDead(deps, chain, { followed, final, book: books.ended }));
+  const before = deps.now();
   await scanTreasury(deps, chain, books.bound);
-  await confirmRest(deps, chain, { followed, slot: final.slot, books });
+  // Payouts wait for a watcher that has read the treasury's history.
+  watched.reachedHeadAt = before;
+  await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
 }
 
