@@ -14,8 +14,9 @@ export type OwedTable =
 /**
  * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
  * so the wait is counted from what does not move: a payment's deadline, the making of the others, and for a transfer in
- * trouble the end of its hold. A settlement waits from the end of its
- * gathering until its payout has arrived, whoever keeps it, unless an operator holds its merchant. A chain's own wait is in `listChainLooks`; here it only tells that no sweep has run.
+ * trouble the end of its hold. A settlement waits from the end of its gathering until its payout has arrived, whoever
+ * keeps it, unless an operator holds its merchant. A chain's own wait is in `listChainLooks`; here it only tells that no
+ * sweep has run.
  */
 export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTable; since: Date | null }[]> {
   // Longer than the sweep's longest push: no row that is overdue lies beyond it in the index.

@@ -51,8 +51,8 @@ export async function readDossier(deps: { db: Db }, paymentId: string): Promise<
   const { rows } = await sql<Dossier["payment"]>`
     select p.id, p.state, p.mode, p.account_id as "accountId", p.merchant_id as "merchantId", p.reference_id as reference,
       p.value || ' ' || p.unit as amount, p.created_at as "createdAt", p.expires_at as "expiresAt", p.tx_id as "txId",
-      r.created_at as "refundedAt", o.account as payer, o.amount || ' ' || o.asset as "paysWith"
-    from payment p left join payment_option o on o.id = p.option_id left join refund r on r.payment_id = p.id
+      (select min(created_at) from refund r where r.payment_id = p.id) as "refundedAt", o.account as payer, o.amount || ' ' || o.asset as "paysWith"
+    from payment p left join payment_option o on o.id = p.option_id
     where p.id = ${paymentId}`.execute(db);
   const [payment] = rows;
   if (!payment) return undefined;
@@ -63,9 +63,9 @@ export async function readDossier(deps: { db: Db }, paymentId: string): Promise<
     select t.id, t.purpose, t.state, t.amount, t.asset, t.payer as "from", t.receiver as "to", t.lane_id as lane,
       t.lane_nonce as nonce, t.troubles, t.last_trouble as "lastTrouble", t.hold_until as "heldUntil", t.due_at as "dueAt"
     from transfer t where t.purpose = 'payment' and t.payment_id = ${paymentId}
-      or t.purpose = 'settlement' and t.settlement_id = (select settlement_id from payment where id = ${paymentId}) order by t.created_at`.execute(
-    db,
-  );
+      or t.purpose = 'settlement' and t.settlement_id = (select settlement_id from payment where id = ${paymentId})
+      or t.purpose = 'refund' and t.refund_id = any(select id from refund where payment_id = ${paymentId})
+    order by t.created_at`.execute(db);
   const { rows: webhooks } = await sql<Dossier["webhooks"][number]>`
     select id, type, state, tries, last_outcome as "lastOutcome", due_at as "dueAt" from webhook_delivery
     where payment_id = ${paymentId} order by at, id`.execute(db);

@@ -3,7 +3,7 @@ import type { Db } from "../db/tables.ts";
 
 /** Everything that is recorded of one payment, in order of time. */
 export type History = {
-  /** Moves of the payment, its attempts, its transfers and its settlement. */
+  /** Moves of the payment, its attempts, its transfers, its settlement and its refunds. */
   moves: {
     at: Date;
     machine: string;
@@ -41,7 +41,10 @@ export async function listHistory(deps: { db: Db }, paymentId: string): Promise<
     union all select id from transfer where payment_id = ${paymentId} and purpose = 'payment'
     union all select settlement_id from payment where id = ${paymentId} and settlement_id is not null
     union all select t.id from transfer t join payment p on p.settlement_id = t.settlement_id
-      where p.id = ${paymentId} and t.purpose = 'settlement'`.execute(deps.db);
+      where p.id = ${paymentId} and t.purpose = 'settlement'
+    union all select id from refund where payment_id = ${paymentId}
+    union all select t.id from refund r join transfer t on t.refund_id = r.id and t.purpose = 'refund'
+      where r.payment_id = ${paymentId}`.execute(deps.db);
   const ids = subjects.map((row) => row.id);
   const { rows: moves } = await sql<History["moves"][number]>`
     select at, machine, subject, from_state as "from", to_state as "to", detail from event where subject = any(${ids}) order by id`.execute(

@@ -3,6 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { addDestinations } from "../../../payments/destinations.ts";
+import { readDossier } from "../../../payments/dossier.ts";
 import { createMerchant } from "../../../payments/merchants.ts";
 import { type RefundAmount, refundPayment } from "../../../payments/refund.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
@@ -55,6 +56,10 @@ describe("a refund", () => {
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
     expect(await rowOf(till, refundId)).toMatchObject({ state: "paid", amount: 2_500_000n, paid_at: expect.any(Date) });
     expect(await till.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
+    const dossier = await readDossier(till.deps, paymentId);
+    expect(dossier?.transfers.map(({ purpose, state }) => [purpose, state])).toContainEqual(["refund", "confirmed"]);
+    expect(dossier?.moves.map(({ machine, to }) => `${machine} ${to}`)).toContain("refund paid");
+    expect(dossier?.ledger.map(({ kind }) => kind)).toContain("refund_paid");
     await settle(till, paymentId);
     expect(await usdcBalance(chain, till.destination)).toBe(before);
     await expectEvenBooks(till);
