@@ -230,7 +230,7 @@ describe("a request that cannot be read", () => {
   });
 
   test("is refused with 404 on a path we do not have, whatever it carries", async () => {
-    for (const path of ["/", "/v1", "/v2/payments", "/v1/payment", "/v1/gateway/payment", "/favicon.ico"])
+    for (const path of ["/v1", "/v2/payments", "/v1/payment", "/v1/gateway/payment", "/favicon.ico"])
       expect(await refused(() => api.get(path))).toMatchObject({ status: 404, code: "invalid_params" });
     const asked = { text: "<a/>", headers: { "content-type": "text/xml" } };
     expect(await refused(() => api.ask("POST", "/nowhere", asked))).toMatchObject({
