@@ -463,6 +463,7 @@ create table transaction (
   last_valid_height bigint,
   nonce_account text,
   nonce_value text,
+  nonce_slot bigint,
   fee numeric(78,0),
   CHECK ((fee >= (0)::numeric)),
   FOREIGN KEY (lane_id) REFERENCES lane(id),

@@ -287,9 +287,10 @@ export type Tables = {
     max_priority_fee_per_gas: bigint;
     /** Solana: the block height after which the bytes can no longer land. */
     last_valid_height: ColumnType<number | null, number | null | undefined>;
-    /** Solana: the durable nonce account that the bytes use up, instead of a height, and the nonce they expect there. */
+    /** Solana: the durable nonce account that the bytes use up, instead of a height, the nonce they expect there, and in which slot it was seen. */
     nonce_account: ColumnType<string | null, string | null | undefined>;
     nonce_value: ColumnType<string | null, string | null | undefined>;
+    nonce_slot: ColumnType<number | null, number | null | undefined>;
     state: TransactionState;
     created_at: Date;
     offered_at: Date | null;

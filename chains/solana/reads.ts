@@ -21,7 +21,7 @@ export async function readAccounts(
   return (await readAccountsAt(chain, addresses, commitment)).accounts;
 }
 
-/** The same with the newest slot that an endpoint spoke of. */
+/** The same with the slot up to which whoever answered knows of everything. */
 export async function readAccountsAt(
   chain: SolanaChain,
   addresses: readonly string[],
@@ -37,7 +37,7 @@ export async function readAccountsAt(
   );
   const answers = await Promise.all(chunks);
   return {
-    slot: Math.max(0, ...answers.map(({ context }) => context.slot)),
+    slot: Math.min(...answers.map(({ context }) => context.slot)),
     accounts: answers.flatMap(({ value }) => value).map((info) => (info ? toAccount(info) : undefined)),
   };
 }

@@ -17,7 +17,8 @@ const statements = [
   `alter table transaction
     add column last_valid_height bigint,
     add column nonce_account text,
-    add column nonce_value text`,
+    add column nonce_value text,
+    add column nonce_slot bigint`,
   // A durable nonce is in one transaction at a time
   `create unique index transaction_nonce_account on transaction (chain, nonce_account)
     where nonce_account is not null and state in ('signed', 'offered', 'accepted', 'included')`,

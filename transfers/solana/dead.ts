@@ -32,7 +32,10 @@ export async function endDead(
   if (never.size > 0) await endTransactions(deps, chain, [...never], book);
 }
 
-/** Those whose durable nonce is another one now, for good, and the slot that shows it. */
+/**
+ * Those whose durable nonce is another one now, for good, and the slot that shows it. Whoever lags behind their signing
+ * tells one from before.
+ */
 async function listUsedUp(
   chain: SolanaChain,
   unseen: readonly TransactionRow[],
@@ -41,8 +44,11 @@ async function listUsedUp(
   if (durable.length === 0) return { slot: 0, usedUp: [] };
   const places = durable.map((row) => row.nonce_account ?? "");
   const { slot, nonces } = await readNonces(chain, places, "finalized");
-  const isOther = (row: TransactionRow, nonce: string | undefined) => nonce !== undefined && nonce !== row.nonce_value;
-  return { slot, usedUp: durable.filter((row, index) => isOther(row, nonces[index])) };
+  const usedUp = durable.filter(({ nonce_value, nonce_slot }, index) => {
+    const nonce = nonces[index];
+    return nonce !== undefined && nonce !== nonce_value && slot >= (nonce_slot ?? 0);
+  });
+  return { slot, usedUp };
 }
 
 async function endTransactions(

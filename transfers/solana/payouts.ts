@@ -17,7 +17,8 @@ import type { TransferDeps } from "../deps.ts";
 import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
 
-type NonceAt = { address: string; nonce: string };
+/** A durable nonce, and the slot that it was seen in. */
+type NonceAt = { address: string; nonce: string; slot: number };
 
 /**
  * Sends the treasury's transfers, as many to a transaction as fit, each transaction signed against a durable nonce that is
@@ -68,10 +69,10 @@ async function listFreeNonces(deps: TransferDeps, chain: SolanaChain): Promise<N
   const places = (await listNoncePlaces(chain, deps.deployment)).map(({ address }) => address);
   const free = await keepFree(deps.db, { chain: chain.chain, accounts: places });
   // What was signed against a nonce that goes again with its slot can never land, and is found dead.
-  const { nonces } = await readNonces(chain, free, "confirmed");
+  const { slot, nonces } = await readNonces(chain, free, "confirmed");
   return free.flatMap((address, index) => {
     const nonce = nonces[index];
-    return nonce === undefined ? [] : [{ address, nonce }];
+    return nonce === undefined ? [] : [{ address, nonce, slot }];
   });
 }
 
@@ -80,7 +81,7 @@ function takeBatch(
   chain: SolanaChain,
   { token, ready, nonces }: { token: SolanaToken; ready: readonly Ready[]; nonces: readonly NonceAt[] },
 ): readonly Ready[] {
-  const at = nonces[0] ?? { address: chain.treasury, nonce: chain.treasury };
+  const at = nonces[0] ?? { address: chain.treasury, nonce: chain.treasury, slot: 0 };
   const budget = { units: Number(MOST_UNITS), unitPrice: 0n };
   const frame = describeFrame(chain, { token, lane: chain.lanes[0] ?? "", at, budget });
   return ready.slice(0, Math.max(1, takeFitting(ready.map(toPayout), frame)));
@@ -141,7 +142,7 @@ async function signBatch(
     payouts,
   });
   const bytes = [relayer, keys.treasury].reduce(addSignature, unsigned);
-  const dies = { nonceAccount: at.address, nonce: at.nonce };
+  const dies = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
   return { lane, bytes, units, unitPrice, dies, transferIds: batch.map(({ row }) => row.id) };
 }
 

@@ -12,7 +12,7 @@ export type Signing = {
   bytes: Uint8Array;
   units: number;
   unitPrice: bigint;
-  dies: { lastHeight: number } | { nonceAccount: string; nonce: string };
+  dies: { lastHeight: number } | { nonceAccount: string; nonce: string; slot: number };
   transferIds: readonly string[];
 };
 
@@ -82,6 +82,7 @@ function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; non
     last_valid_height: durable ? null : dies.lastHeight,
     nonce_account: durable ? dies.nonceAccount : null,
     nonce_value: durable ? dies.nonce : null,
+    nonce_slot: durable ? dies.slot : null,
     ...{ state: "signed" as const, created_at, offered_at: null, block_number: null, block_hash: null },
     ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
   };

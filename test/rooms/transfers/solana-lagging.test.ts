@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { startAlteringProxy } from "../../support/altering-proxy.ts";
-import { fundSolanaBuyer, startTestSolana } from "../../support/solana.ts";
+import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../support/solana.ts";
 import { makeSolanaTill } from "../../support/solana-till.ts";
 
 const solana = await startTestSolana({ own: true });
@@ -40,4 +40,49 @@ test("a slot is called booked only when an endpoint that has come to it has told
     .select("state")
     .where("hash", "=", transaction?.hash ?? "");
   expect(await booked.executeTakeFirst()).toEqual({ state: "final" });
+});
+
+test("an endpoint that lags behind the signing of a payout tells an older nonce: the payout is not taken for dead, nor signed again", async () => {
+  const [one, two] = await Promise.all([1, 2].map(() => startAlteringProxy({ target: solana.url })));
+  if (!one || !two) throw new Error("there are no endpoints");
+  const till = await makeSolanaTill(solana, { rpcUrls: [one.url, two.url], change: { nonceAccounts: 1 } });
+  const isPaid = async (paymentId: string) => (await till.settlementOf(paymentId)).state === "paid";
+  const settle = async (paymentId: string) => {
+    expect(await till.settle((await till.settlementOf(paymentId)).id)).toEqual(["begun"]);
+    await till.submit();
+  };
+  const [first, second] = [
+    await till.pay(await fundSolanaBuyer(solana)),
+    await till.pay(await fundSolanaBuyer(solana)),
+  ];
+  // What the final account of the nonce was before the first payout has used it up.
+  let before: unknown;
+  const isOfNonce = (method: string, params: unknown[]) =>
+    method === "getMultipleAccounts" &&
+    (params[0] as string[]).length === 1 &&
+    (params[1] as { commitment?: string }).commitment === "finalized";
+  one.alter((method, params, result) => {
+    if (isOfNonce(method, params)) before ??= result;
+    return result;
+  });
+  await solana.knobs.drop("all");
+  await settle(first);
+  await till.watchUntil(async () => before !== undefined);
+  await solana.knobs.drop(0);
+  const payouts = async () => (await till.transactions()).filter(({ nonce_account }) => nonce_account !== null);
+  await till.watchUntil(async () => (await isPaid(first)) && (await payouts())[0]?.state === "final");
+
+  await solana.knobs.drop("all");
+  await settle(second);
+  one.alter((method, params, result) => (isOfNonce(method, params) ? before : result));
+  const { final_number: from } = await till.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+  const isFinalPast = async (slots: number) =>
+    (await till.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow()).final_number > from + slots;
+  await till.watchUntil(() => isFinalPast(20));
+  expect((await payouts()).map(({ state }) => state)).toEqual(["final", "accepted"]);
+
+  one.alter(undefined);
+  await solana.knobs.drop(0);
+  await till.watchUntil(() => isPaid(second));
+  expect(await tokenBalance(solana, till.destination)).toBe(2_000_000n);
 });
