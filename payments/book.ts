@@ -4,7 +4,7 @@ import type { StraySighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import type { SpentTransaction } from "../db/transactions.ts";
 import type { ConfirmedTransfer, TransferRow } from "../db/transfers.ts";
-import type { Books } from "../transfers/watch.ts";
+import type { Books } from "../transfers/books.ts";
 import { openBound } from "./bound.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { gasGroup, refundPaidGroup, rentGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";

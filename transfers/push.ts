@@ -2,7 +2,7 @@ import type { Hex } from "viem";
 import { findTag } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { throwFault } from "../chains/evm/rpc-errors.ts";
-import type { Signed, Verdict } from "./verify.ts";
+import type { Signed, Verdict } from "./verdict.ts";
 
 /**
  * Judges what a wallet says of its own transaction. The hash is only a hint: the transaction has to be there, waiting

@@ -5,25 +5,14 @@ import { findSignatureFault, recoverSigner } from "../chains/evm/signature.ts";
 import { type AccountKind, readAccountKinds, unwrapSignature } from "../chains/evm/wallets.ts";
 import { type Chains, getChain } from "../chains/open.ts";
 import { isSighted } from "../db/sightings.ts";
-import { type AuthorizationRow, hashRow, isAllowedFactory, listCalls } from "./authorization.ts";
+import { hashRow, isAllowedFactory, listCalls } from "./authorization.ts";
 import type { TransferDeps } from "./deps.ts";
 import { judgePush } from "./push.ts";
 import { SCREENED_OUT, simulateScreened } from "./screening.ts";
 import { checkSolanaSignature, judgeSolana } from "./solana/verify.ts";
+import type { Signed, Verdict } from "./verdict.ts";
 
-/**
- * What a buyer's wallet handed over for a row. `proof` is its signature, for a push the hash of its transaction, on Solana
- * its signed transaction in base64; `permit` the EIP-2612 signature that came before it, if one did.
- */
-export type Signed = AuthorizationRow & { chain: string; proof: string; permit: Hex | null };
 type EvmSigned = Signed & { proof: Hex };
-
-/**
- * `validBefore` is the last block height at which a Solana transaction can land. `later`: it cannot be judged yet, for example because a transaction is not known to our endpoint so far.
- */
-export type Verdict =
-  | { ok: true; smartWallet: boolean; validBefore?: number }
-  | { ok: false; reason: string; later?: true };
 
 /** Judges authorizations. */
 export type Verifier = {

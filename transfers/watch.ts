@@ -15,16 +15,16 @@ import {
 } from "../db/cursors.ts";
 import type { Db } from "../db/tables.ts";
 import { findWaiting } from "../db/transfers.ts";
-import { type Book, confirmFinal, type GasBook, type StrayBook } from "./confirm.ts";
+import type { Books, Watched } from "./books.ts";
+import { confirmFinal } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readGap } from "./gap.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./lease.ts";
-import { type EndedBook, endOutlived } from "./outlive.ts";
+import { endOutlived } from "./outlive.ts";
 import { readBlocks } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
-import type { RentBook } from "./solana/rents.ts";
 import { runSolanaTurn } from "./solana/turn.ts";
 
 /** Blocks before the head at which a chain's watch begins the first time. */
@@ -43,19 +43,6 @@ const REMEMBERED = 512;
  * that blocks were read, `waiting` is a transfer that waits for a lane, if there is one.
  */
 export type Turn = { mine: false } | { mine: true; next: number; moved: boolean; waiting: string | undefined };
-
-/** How far a turn has come, and when it stood at the head. */
-export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
-
-/** Who books what the watcher finds, in the database transaction that moves the transfers. */
-export type Books = {
-  confirmed: Book;
-  ended: EndedBook;
-  bound: BoundBook;
-  stray: StrayBook;
-  gas: GasBook;
-  rent: RentBook;
-};
 
 /**
  * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has

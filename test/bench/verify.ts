@@ -5,7 +5,8 @@ import { openDb } from "../../db/open.ts";
 import { listOptionsById } from "../../db/options.ts";
 import { createMetrics } from "../../ops/metrics.ts";
 import { readNetworks } from "../../ops/networks.ts";
-import { checkSignature, type Signed } from "../../transfers/verify.ts";
+import type { Signed } from "../../transfers/verdict.ts";
+import { checkSignature } from "../../transfers/verify.ts";
 import type { Prepared } from "./payments.ts";
 
 /** How long signatures are checked, milliseconds of one core. */

@@ -8,7 +8,7 @@ import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, listOutlived, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
 import type { TransferDeps } from "../deps.ts";
 import type { EndedBook } from "../outlive.ts";
-import type { Followed } from "./statuses.ts";
+import type { Followed } from "./followed.ts";
 
 /** Transfers looked at in one turn. */
 const MOST = 100;

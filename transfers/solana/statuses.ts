@@ -7,18 +7,13 @@ import { orphanProofs } from "../../db/sightings.ts";
 import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, type TransferRow } from "../../db/transfers.ts";
+import type { Books } from "../books.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
 import { recordBlocks } from "../record.ts";
-import type { Books } from "../watch.ts";
 import { giveUp } from "./dead.ts";
+import type { Followed } from "./followed.ts";
 import { bookRents, readRents } from "./rents.ts";
-
-/**
- * A transaction of ours with what the cluster says of it; undefined when it has not seen it. `slot`: as far as whoever
- * said so has come.
- */
-export type Followed = { row: TransactionRow; status: Status | undefined; slot: number };
 
 /** Beyond this age a status is looked for in the whole history: nodes keep only the newest at hand, milliseconds. */
 const RECENT_MS = 45_000;

@@ -4,13 +4,14 @@ import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
 import { listUnsettled } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listConfirmable } from "../../db/transfers.ts";
+import type { Books, Watched } from "../books.ts";
 import { bookStray, confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
 import { WATCH_LEASE_MS } from "../lease.ts";
-import type { Books, Watched } from "../watch.ts";
 import { endDead } from "./dead.ts";
+import type { Followed } from "./followed.ts";
 import { scanTreasury } from "./scan.ts";
-import { type Followed, followStatuses, isConfirmed, readFollowed } from "./statuses.ts";
+import { followStatuses, isConfirmed, readFollowed } from "./statuses.ts";
 import { offerAll } from "./store.ts";
 
 /** How long one turn waits for a new slot, milliseconds. */

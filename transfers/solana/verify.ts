@@ -4,7 +4,7 @@ import { readBlockhash } from "../../chains/solana/reads.ts";
 import { simulate } from "../../chains/solana/simulate.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/transactions.ts";
 import { SCREENED_OUT, type ScreeningDeps, screenAccounts } from "../screening.ts";
-import type { Signed, Verdict } from "../verify.ts";
+import type { Signed, Verdict } from "../verdict.ts";
 import { toSplTransfer } from "./authorization.ts";
 
 /**

@@ -1,0 +1,18 @@
+import type { Cursor } from "../db/cursors.ts";
+import type { Book, GasBook, StrayBook } from "./confirm.ts";
+import type { EndedBook } from "./outlive.ts";
+import type { BoundBook } from "./record.ts";
+import type { RentBook } from "./solana/rents.ts";
+
+/** How far a turn has come, and when it stood at the head. */
+export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
+
+/** Who books what the watcher finds, in the database transaction that moves the transfers. */
+export type Books = {
+  confirmed: Book;
+  ended: EndedBook;
+  bound: BoundBook;
+  stray: StrayBook;
+  gas: GasBook;
+  rent: RentBook;
+};
