@@ -1,5 +1,4 @@
 import { getSolanaChain } from "../../chains/open.ts";
-import { findReachedHead } from "../../db/cursors.ts";
 import type { Mode } from "../../db/tables.ts";
 import { networksDocument, newKey } from "../../ops/local/networks-document.ts";
 import { newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
@@ -19,6 +18,7 @@ import { bookDeclined } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
+import { isCaughtUp } from "../../transfers/caught-up.ts";
 import { submitReady } from "../../transfers/solana/submit.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
@@ -141,7 +141,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     verdict: (attemptId: string) => findVerdict(deps, attemptId),
     /** As soon as the watcher has read what there was. */
     settle: async (...ids: string[]) => {
-      await watchUntil(async () => ((await findReachedHead(db, id)) ?? deps.startedAt) > deps.startedAt);
+      await watchUntil(() => isCaughtUp(deps, id));
       return beginSettlements(deps, ids);
     },
     /** A whole payment, until its money has been booked. */
