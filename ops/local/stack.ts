@@ -174,7 +174,7 @@ async function describeProcesses({
   // Postgres is thrown away with the stack, so a key of this run's own reads all there is to read.
   const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
   const outward = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
-  await writeEnvironment(dir, { DATABASE_URL: postgres.url, ...outward });
+  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...outward });
   const common = { ...services, ...outward, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;

@@ -37,3 +37,18 @@ test("what is no payment of this merchant cannot be refunded", async () => {
   for (const bad of ["", "x".repeat(65), 5, undefined])
     expect(await refund(bad)).toMatchObject({ status: 400, body: { code: "params_validation" } });
 });
+
+test("a part is refunded by its amount, and the parts are never more than the payment", async () => {
+  const id = await makePaid();
+  const part = (value: unknown, unit: unknown = "iso4217/USD") =>
+    api.post("/v1/refunds", merchant.headers, { paymentId: id, amount: { unit, value } });
+  for (const bad of ["0", "-1", 5, "1.5", undefined])
+    expect(await part(bad)).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(await part("1", "iso4217/EUR")).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  const { value } = await api.db.selectFrom("payment").select("value").where("id", "=", id).executeTakeFirstOrThrow();
+  expect(await part(String(value + 1n))).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(await part(String(value / 2n))).toMatchObject({ status: 200, body: { paymentId: id } });
+  expect(await part(String(value))).toMatchObject({ status: 400, body: { code: "params_validation" } });
+  expect(await refund(id)).toMatchObject({ status: 200, body: { paymentId: id } });
+  expect(await part("1")).toMatchObject({ status: 409, body: { code: "already_refunded" } });
+});

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { type ExceptionKind, tellKind } from "../../../payments/exceptions.ts";
+
+const none = { amount: 5n, asked: null, paymentId: null, paymentState: null, transferId: null };
+
+test.each<[ExceptionKind, Partial<Parameters<typeof tellKind>[0]>]>([
+  ["unknown", {}],
+  ["late", { paymentId: "pay_1", paymentState: "expired", asked: 5n }],
+  ["late", { paymentId: "pay_1", paymentState: "failed", transferId: "trf_1" }],
+  ["double", { paymentId: "pay_1", paymentState: "succeeded", asked: 5n }],
+  ["wrong_amount", { paymentId: "pay_1", paymentState: "succeeded", asked: 6n }],
+  ["wrong_amount", { paymentId: "pay_1", paymentState: "requires_action", asked: 4n }],
+  ["left", { amount: -5n }],
+  ["forgotten", { amount: -5n, transferId: "trf_1" }],
+])("money is told as %s", (kind, row) => {
+  expect(tellKind({ ...none, ...row })).toBe(kind);
+});
