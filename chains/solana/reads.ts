@@ -62,15 +62,15 @@ export async function readFinal(chain: SolanaChain): Promise<Final> {
   return { slot: absoluteSlot, height: blockHeight };
 }
 
-/** A blockhash to build on, and the last block height at which it lives. */
-export type Blockhash = { blockhash: string; lastHeight: number };
+/** A blockhash to build on, the last block height at which it lives, and the slot in which it was the newest. */
+export type Blockhash = { blockhash: string; lastHeight: number; slot: number };
 
 /** The newest blockhash at `confirmed`: a finalized one would have spent a third of its life already. */
 export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
-  const { blockhash, lastValidBlockHeight } = await chain.rpc.ask("getLatestBlockhash", (connection) =>
-    connection.getLatestBlockhash("confirmed"),
+  const { context, value } = await chain.rpc.ask("getLatestBlockhash", (connection) =>
+    connection.getLatestBlockhashAndContext("confirmed"),
   );
-  return { blockhash, lastHeight: lastValidBlockHeight };
+  return { blockhash: value.blockhash, lastHeight: value.lastValidBlockHeight, slot: context.slot };
 }
 
 /** What the cluster says of a transaction: not seen (undefined), or where, how deep, and whether it failed. */

@@ -2,12 +2,13 @@ import { z } from "zod";
 import type { SolanaChain } from "./open.ts";
 
 /**
- * Whether a transaction would go through now. `later`: it is our own side that is not ready, for example a relayer
+ * Whether a transaction would go through now, and as of which slot. `later`: it is our own side that is not ready, for example a relayer
  * without money for the fee.
  */
-export type Outcome = { ok: true } | { ok: false; reason: string; later?: true };
+export type Outcome = { ok: true; slot: number } | { ok: false; reason: string; later?: true };
 
 const Simulated = z.object({
+  context: z.object({ slot: z.number() }),
   value: z.object({ err: z.union([z.null(), z.string(), z.looseObject({})]), logs: z.array(z.string()).nullish() }),
 });
 
@@ -17,10 +18,10 @@ export async function simulate(chain: SolanaChain, bytes: Uint8Array): Promise<O
     Buffer.from(bytes).toString("base64"),
     { encoding: "base64", sigVerify: false, commitment: "processed" },
   ];
-  const { value } = await chain.rpc.ask("simulateTransaction", async (_connection, call) =>
+  const { context, value } = await chain.rpc.ask("simulateTransaction", async (_connection, call) =>
     Simulated.parse(await call("simulateTransaction", params)),
   );
-  return value.err === null ? { ok: true } : describe(value.err, value.logs ?? []);
+  return value.err === null ? { ok: true, slot: context.slot } : describe(value.err, value.logs ?? []);
 }
 
 /** Errors of the fee payer, which is ours: the buyer can do nothing about them. */

@@ -1,17 +1,11 @@
 import { findDifferences, findSignatureFault } from "../../chains/solana/compare.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open.ts";
-import { readBlockhash } from "../../chains/solana/reads.ts";
+import { type Blockhash, readBlockhash } from "../../chains/solana/reads.ts";
 import { simulate } from "../../chains/solana/simulate.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/transactions.ts";
 import { SCREENED_OUT, type ScreeningDeps, screenAccounts } from "../screening.ts";
 import type { Signed, Verdict } from "../verdict.ts";
 import { toSplTransfer } from "./authorization.ts";
-
-/**
- * A wallet may have put in a blockhash that is newer than the newest one we are told of; so many blocks at most. Taking
- * bytes for alive a little longer than they are does no harm.
- */
-const NEWER_BLOCKS = 32;
 
 /** What a wallet has signed, compared with what it was asked to sign, and its signature; asks nobody. */
 export function checkSolanaSignature(chain: SolanaChain, signed: Signed): Verdict {
@@ -49,15 +43,20 @@ export async function judgeSolana(
     good.map(({ payer }) => payer),
   );
   const outcomes = await Promise.all(good.map((one) => simulate(chain, Buffer.from(one.proof, "base64"))));
-  // Asked afterwards: whatever blockhash was good in the simulation is older than this one.
-  const validBefore = (await readBlockhash(chain)).lastHeight + NEWER_BLOCKS;
+  const newest = await readBlockhash(chain);
   const judged = good.map((one, index): [Signed, Verdict] => {
     const outcome = outcomes[index];
     if (refused.has(one.payer)) return [one, { ok: false, reason: SCREENED_OUT }];
-    return [
-      one,
-      outcome?.ok ? { ok: true, smartWallet: false, validBefore } : { reason: "not tried", ok: false, ...outcome },
-    ];
+    if (!outcome?.ok) return [one, { reason: "not tried", ok: false, ...outcome }];
+    return [one, { ok: true, smartWallet: false, validBefore: lastHeightOf(newest, outcome.slot) }];
   });
   return [...formal.filter(([, verdict]) => !verdict.ok), ...judged];
+}
+
+/**
+ * The last height of any blockhash that is good in a slot. Whoever told the newest one may lag behind that slot, and no
+ * slot has more than one block. Taking bytes for alive a little longer than they are does no harm.
+ */
+function lastHeightOf({ lastHeight, slot: told }: Blockhash, slot: number): number {
+  return lastHeight + Math.max(0, slot - told);
 }

@@ -86,3 +86,20 @@ test("an endpoint that lags behind the signing of a payout tells an older nonce:
   await till.watchUntil(() => isPaid(second));
   expect(await tokenBalance(solana, till.destination)).toBe(2_000_000n);
 });
+
+test("an endpoint that lags by minutes tells an old last height: what was signed on a newer blockhash is not called dead before its own", async () => {
+  const [one, two] = await Promise.all([1, 2].map(() => startAlteringProxy({ target: solana.url })));
+  if (!one || !two) throw new Error("there are no endpoints");
+  const till = await makeSolanaTill(solana, { rpcUrls: [one.url, two.url] });
+  const { connection } = solana.client;
+  const old = await connection.getLatestBlockhashAndContext("confirmed");
+  await solana.knobs.jump(100);
+  const paymentId = await till.create();
+  const attemptId = await till.attempt(paymentId, await fundSolanaBuyer(solana));
+  const { lastValidBlockHeight } = await connection.getLatestBlockhash("finalized");
+  one.alter((method, _params, result) => (method === "getLatestBlockhash" ? old : result));
+  await till.verify(attemptId);
+  const [transfer] = await till.transfers();
+  expect(transfer?.state).toBe("ready");
+  expect(Number(transfer?.valid_before)).toBeGreaterThanOrEqual(lastValidBlockHeight);
+});
