@@ -64,6 +64,23 @@ test("by keyboard: one wallet declines, another one pays, and the buyer arrives 
   expect(misdeeds).toEqual(none);
 });
 
+test("who cannot see is told what to do and what has come of it, and no more", async () => {
+  const { page } = await open([{ name: "Beta", account: beta }]);
+  await page.evaluate(() => {
+    const said = document.getElementById("said") as HTMLElement;
+    const heard: (string | null)[] = [];
+    Object.assign(window, { heard });
+    new MutationObserver(() => heard.push(said.textContent)).observe(said, { childList: true });
+  });
+  await page.getByRole("button", { name: "Beta" }).click();
+  await page.getByRole("button", { name: "12.50 USDC" }).click();
+  await paid(page);
+  const heard = await page.evaluate(() => (window as unknown as { heard: string[] }).heard);
+  expect(heard.slice(0, 2)).toEqual(["Open Beta and answer its question.", "Approve the payment in Beta."]);
+  expect(heard.at(-1)).toBe("Paid");
+  expect(heard.length).toBeLessThanOrEqual(4);
+});
+
 test("whatever is declined on the way, the next try works and says that nothing was charged", async () => {
   const refuse = {
     eth_requestAccounts: [4001, -32002],

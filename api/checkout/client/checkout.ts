@@ -9,4 +9,4 @@ offerCopy();
 startConsole();
 const { askNow } = follow(version, apply);
 begin(askNow);
-startPaying({ askNow });
+startPaying();

@@ -1,6 +1,7 @@
 import type { News } from "../script-data.ts";
 import { findEvmWallets } from "./evm.ts";
-import { announce, button, byId, Refused, show } from "./page.ts";
+import { button, Refused } from "./page.ts";
+import * as panel from "./panel.ts";
 import { findSolanaWallets } from "./solana.ts";
 import { apply, onChange } from "./state.ts";
 import { ask, data, words } from "./told.ts";
@@ -10,137 +11,25 @@ type Amount = { value: string; display: { assetSymbol: string; decimals: number;
 type Option = { id: string; account: string; amount: Amount; actions: Action[]; collectUrl: string | null };
 type Result = { type: "walletRpc"; data: [string] };
 
-/** No wallet has shown up by then, milliseconds; those that come later are offered all the same. */
-const SEARCH_MS = 1_200;
 const DECLINED = 4001;
 const ANOTHER_OPEN = -32002;
 
 const networkName = (chain: string): string => new Map(data.networks).get(chain) ?? chain;
 const chainOf = (account: string): string => account.split(":", 2).join(":");
 
+const wallets = new Map<string, Wallet>();
+/** Raised when one begins and when one ends, so that an attempt that comes back late changes nothing. */
+let attempt = 0;
+
 /** Paying in the page with a wallet of this browser. */
-export function startPaying({ askNow }: { askNow: () => void }): void {
-  const wallets = new Map<string, Wallet>();
-  const [list, searching, step, choices, problem] = ["wallets", "searching", "step", "choices", "problem"].map((id) =>
-    byId(id),
-  ) as [HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement];
-  /** Raised with every new attempt, so that an old one that comes back late changes nothing. */
-  let attempt = 0;
-
-  const offerWallets = (): void => {
-    list.replaceChildren(
-      ...[...wallets.values()].map((wallet) => {
-        const item = document.createElement("li");
-        const more = wallet.icon === undefined ? {} : { icon: wallet.icon };
-        item.append(button(wallet.name, () => void pay(wallet), more));
-        return item;
-      }),
-    );
-    list.hidden = wallets.size === 0 || !choices.hidden || !step.hidden;
-    if (wallets.size > 0) searching.hidden = true;
-  };
-  const doing = (text: string): void => {
-    show(problem, undefined);
-    show(step, text);
-    choices.hidden = true;
-    list.hidden = true;
-    announce(text);
-  };
-  /** Back to the wallets, with what went wrong; nothing stays dead. */
-  const giveBack = (text: string | undefined): void => {
-    attempt += 1;
-    show(step, undefined);
-    choices.hidden = true;
-    show(problem, text);
-    offerWallets();
-    list.querySelector("button")?.focus();
-  };
-  const choose = (text: string, ...buttons: HTMLElement[]): void => {
-    show(step, text);
-    choices.replaceChildren(
-      ...buttons,
-      button(words("otherWallet"), () => giveBack(undefined)),
-    );
-    choices.hidden = false;
-    list.hidden = true;
-    buttons[0]?.focus();
-  };
-
-  async function pay(wallet: Wallet): Promise<void> {
-    attempt += 1;
-    const mine = attempt;
-    const isMine = (): boolean => mine === attempt;
-    doing(words("connecting", { wallet: wallet.name }));
-    try {
-      const accounts = await wallet.connect();
-      if (!isMine()) return;
-      doing(words("loading"));
-      const { options } = await ask<{ options: Option[] }>("/options", { json: { accounts } });
-      if (!isMine()) return;
-      if (options.length === 0) return giveBack(words("noOption"));
-      choose(
-        words("choose"),
-        ...options.map((option) => {
-          const { networkName: network = networkName(chainOf(option.account)) } = option.amount.display;
-          const text = words("optionOn", { amount: write(option.amount), network });
-          return button(text, () => void payWith(wallet, option, isMine), { kind: "main" });
-        }),
-      );
-    } catch (error) {
-      if (isMine()) giveBack(explain(error, wallet, data.networks[0]?.[0] ?? ""));
-    }
-  }
-
-  async function payWith(wallet: Wallet, option: Option, isMine: () => boolean): Promise<void> {
-    const chain = chainOf(option.account);
-    if (option.collectUrl !== null) return askForData(option.collectUrl);
-    let sent = false;
-    try {
-      doing(words("switching", { wallet: wallet.name, network: networkName(chain) }));
-      await wallet.turnTo(chain);
-      const actions = await resolve(option);
-      const results: Result[] = [];
-      for (const [index, { data: action }] of actions.entries()) {
-        if (!isMine()) return;
-        const place = { step: index + 1, steps: actions.length, wallet: wallet.name };
-        doing(words(actions.length === 1 ? "approve" : "approveStep", place));
-        const result = await wallet.perform(action, option.account);
-        results.push({ type: "walletRpc", data: [result] });
-        if (action.method !== "eth_sendTransaction") continue;
-        // The last one that is sent is the payment itself; those before only allow it.
-        sent = index === actions.length - 1;
-        if (sent) continue;
-        doing(words("waitingStep", place));
-        await wallet.settle(result);
-      }
-      doing(words("handingIn"));
-      apply(await handIn({ optionId: option.id, results }));
-      askNow();
-    } catch (error) {
-      // What has become of the payment meanwhile is shown already.
-      if (!isMine()) return;
-      if (sent) doing(words("sentUnclear"));
-      else giveBack(explain(error, wallet, chain));
-    }
-  }
-
-  function askForData(url: string): void {
-    const { shop = "" } = data.values;
-    const target = new URL(url);
-    target.searchParams.set("back", "1");
-    target.searchParams.set("lang", data.language);
-    choose(
-      words("needsData", { shop }),
-      button(words("giveData"), () => location.assign(target.href), { kind: "main" }),
-    );
-  }
-
+export function startPaying(): void {
+  const offerAll = (): void => panel.offer(wallets.values(), (wallet) => void pay(wallet));
   const add = (wallet: Wallet): void => {
     wallets.set(wallet.key, wallet);
-    offerWallets();
+    offerAll();
   };
   const remove = (key: string): void => {
-    if (wallets.delete(key)) offerWallets();
+    if (wallets.delete(key)) offerAll();
   };
   onChange(({ status }) => {
     if (status !== "requires_action") attempt += 1;
@@ -150,9 +39,79 @@ export function startPaying({ askNow }: { askNow: () => void }): void {
   const [evm, solana] = [ours("eip155:"), ours("solana:")];
   if (evm.length > 0) findEvmWallets(evm, { add, remove });
   if (solana.length > 0) findSolanaWallets(solana, add);
-  setTimeout(() => {
-    if (wallets.size === 0) searching.textContent = words("noWalletHere");
-  }, SEARCH_MS);
+  panel.beginSearch();
+}
+
+/** Asks a wallet who it is, and us how it can pay. */
+async function pay(wallet: Wallet): Promise<void> {
+  attempt += 1;
+  const mine = attempt;
+  const isMine = (): boolean => mine === attempt;
+  panel.asking(words("connecting", { wallet: wallet.name }));
+  try {
+    const accounts = await wallet.connect();
+    if (!isMine()) return;
+    panel.doing(words("loading"));
+    const { options } = await ask<{ options: Option[] }>("/options", { json: { accounts } });
+    if (!isMine()) return;
+    if (options.length === 0) return giveBack(words("noOption"));
+    const buttons = options.map((option) => {
+      const { networkName: network = networkName(chainOf(option.account)) } = option.amount.display;
+      const text = words("optionOn", { amount: write(option.amount), network });
+      return button(text, () => void payWith(wallet, option, isMine), { kind: "main" });
+    });
+    panel.choose(words("choose"), ...buttons, otherWallet());
+  } catch (error) {
+    if (isMine()) giveBack(explain(error, wallet, data.networks[0]?.[0] ?? ""));
+  }
+}
+
+/** Executes what an option asks for, step by step, and hands the results in. */
+async function payWith(wallet: Wallet, option: Option, isMine: () => boolean): Promise<void> {
+  if (option.collectUrl !== null) return askForData(option.collectUrl);
+  const chain = chainOf(option.account);
+  const results: Result[] = [];
+  let sent = false;
+  try {
+    panel.doing(words("switching", { wallet: wallet.name, network: networkName(chain) }));
+    await wallet.turnTo(chain);
+    const actions = await resolve(option);
+    for (const [index, { data: action }] of actions.entries()) {
+      const place = { step: index + 1, steps: actions.length, wallet: wallet.name };
+      panel.asking(words(actions.length === 1 ? "approve" : "approveStep", place));
+      const result = await wallet.perform(action, option.account);
+      results.push({ type: "walletRpc", data: [result] });
+      const isSent = action.method === "eth_sendTransaction";
+      // The last one that is sent is the payment itself; those before only allow it.
+      sent = isSent && index === actions.length - 1;
+      // What has become of the payment meanwhile is shown already; a signature is not handed in on top of it.
+      if (!isMine() && !sent) return;
+      if (!isSent || sent) continue;
+      panel.doing(words("waitingStep", place));
+      await wallet.settle(result);
+    }
+    panel.doing(words("handingIn"));
+    apply(await handIn({ optionId: option.id, results }));
+  } catch (error) {
+    if (!isMine()) return;
+    if (sent) panel.asking(words("sentUnclear"));
+    else giveBack(explain(error, wallet, chain));
+  }
+}
+
+function giveBack(text: string | undefined): void {
+  attempt += 1;
+  panel.giveBack(text);
+}
+
+const otherWallet = () => button(words("otherWallet"), () => giveBack(undefined));
+
+function askForData(url: string): void {
+  const target = new URL(url);
+  target.searchParams.set("back", "1");
+  target.searchParams.set("lang", data.language);
+  const go = button(words("giveData"), () => location.assign(target.href), { kind: "main" });
+  panel.choose(words("needsData"), go, otherWallet());
 }
 
 /** The actions that a wallet executes: those that have to be built first are built now. */

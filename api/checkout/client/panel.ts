@@ -1,0 +1,61 @@
+import { announce, button, byId, show } from "./page.ts";
+import { words } from "./told.ts";
+import type { Wallet } from "./wallets.ts";
+
+/** No wallet has shown up by then, milliseconds; those that come later are offered all the same. */
+const SEARCH_MS = 1_200;
+
+const [list, searching, step, choices, problem] = ["wallets", "searching", "step", "choices", "problem"].map((id) =>
+  byId(id),
+) as [HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement];
+
+/** Says after a while that there is no wallet. */
+export function beginSearch(): void {
+  setTimeout(() => {
+    if (!searching.hidden) searching.textContent = words("noWalletHere");
+  }, SEARCH_MS);
+}
+
+/** The wallets as buttons; while one of them is being used they wait. */
+export function offer(wallets: Iterable<Wallet>, use: (wallet: Wallet) => void): void {
+  const items = [...wallets].map((wallet) => {
+    const item = document.createElement("li");
+    const icon = wallet.icon === undefined ? {} : { icon: wallet.icon };
+    item.append(button(wallet.name, () => use(wallet), icon));
+    return item;
+  });
+  list.replaceChildren(...items);
+  list.hidden = items.length === 0 || !choices.hidden || !step.hidden;
+  searching.hidden = items.length > 0;
+}
+
+/** What is going on. */
+export function doing(text: string): void {
+  show(problem, undefined);
+  show(step, text);
+  choices.hidden = true;
+  list.hidden = true;
+}
+
+/** What the buyer has to do now, in his wallet: told to screen readers too. */
+export function asking(text: string): void {
+  doing(text);
+  announce(text);
+}
+
+/** Something to choose from; the first takes the focus. */
+export function choose(text: string, ...buttons: HTMLElement[]): void {
+  doing(text);
+  choices.replaceChildren(...buttons);
+  choices.hidden = false;
+  buttons[0]?.focus();
+}
+
+/** Back to the wallets, with what went wrong, if anything; no button stays dead. */
+export function giveBack(text: string | undefined): void {
+  show(step, undefined);
+  choices.hidden = true;
+  show(problem, text);
+  list.hidden = list.children.length === 0;
+  list.querySelector("button")?.focus();
+}
