@@ -6,6 +6,7 @@ import {
   SystemProgram,
   type TransactionInstruction,
 } from "@solana/web3.js";
+import { ChainFault } from "../faults.ts";
 import type { SolanaChain } from "./open.ts";
 import { readAccountsAt } from "./reads.ts";
 
@@ -52,9 +53,11 @@ export function makeNonceAccount(chain: SolanaChain, place: NoncePlace, lamports
   }).instructions;
 }
 
-/** What an account of so many bytes has to hold, lamports. */
-export function readRent(chain: SolanaChain, bytes: number = NONCE_ACCOUNT_LENGTH): Promise<bigint> {
-  return chain.rpc
-    .ask("getMinimumBalanceForRentExemption", (connection) => connection.getMinimumBalanceForRentExemption(bytes))
-    .then(BigInt);
+/** What an account of so many bytes has to hold, lamports. Throws ChainFault. */
+export async function readRent(chain: SolanaChain, bytes: number = NONCE_ACCOUNT_LENGTH): Promise<bigint> {
+  const method = "getMinimumBalanceForRentExemption";
+  const rent = await chain.rpc.ask(method, (connection) => connection.getMinimumBalanceForRentExemption(bytes));
+  // The library gives 0 for an endpoint's error.
+  if (rent === 0) throw new ChainFault("rpc_answer", { detail: `${chain.chain} ${method}` });
+  return BigInt(rent);
 }

@@ -1,0 +1,47 @@
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { listLandedSince } from "../../../chains/solana/history.ts";
+import { readRent } from "../../../chains/solana/nonces.ts";
+import { openSolanaChain, type SolanaChain } from "../../../chains/solana/open.ts";
+import { readAccounts, readBlockhash, readFinal, readHead, readStatuses } from "../../../chains/solana/reads.ts";
+import { describeSolana } from "../../../ops/local/solana-network.ts";
+import { createMetrics } from "../../../ops/metrics.ts";
+import { parseNetworks, type SolanaNetwork } from "../../../ops/networks.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { makeSolanaKeys, startTestSolana } from "../../support/solana.ts";
+
+const solana = await startTestSolana();
+const keys = await makeSolanaKeys(solana);
+const first = await startFaultProxy({ target: solana.url });
+
+/** Opened anew, so that nobody has been set aside yet. */
+function openChain(): SolanaChain {
+  const { id, mint, slotMs } = solana;
+  const entry = describeSolana({ id, mints: [mint], keys, rpcUrls: [first.url, solana.url], slotMs });
+  const [network] = parseNetworks({ deployment: "test", chains: [entry] }).chains;
+  return openSolanaChain(network as SolanaNetwork, createMetrics(new Registry(), "worker"));
+}
+
+const reads: [string, (chain: SolanaChain) => Promise<unknown>][] = [
+  ["the newest blockhash", readBlockhash],
+  ["the head", readHead],
+  ["what is final", readFinal],
+  ["accounts", (chain) => readAccounts(chain, chain.lanes)],
+  ["statuses", (chain) => readStatuses(chain, ["1".repeat(64)], { history: true })],
+  ["a history", (chain) => listLandedSince(chain, chain.lanes[0] ?? "", undefined)],
+  ["a rent", (chain) => readRent(chain)],
+];
+
+test.each(reads)("%s is asked of the second endpoint while the first one is away", async (_what, read) => {
+  first.refuse(true);
+  expect(await read(openChain())).toBeDefined();
+});
+
+test("an endpoint's error is no rent of nothing", async () => {
+  first.refuse(false);
+  first.fail(({ method }) =>
+    method === "getMinimumBalanceForRentExemption" ? { code: -32_603, message: "no" } : undefined,
+  );
+  await expect(readRent(openChain())).rejects.toMatchObject({ code: "rpc_answer" });
+  first.fail(undefined);
+});
