@@ -1,7 +1,9 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { listNoncePlaces } from "../../../chains/solana/nonces.ts";
 import { keypairOf, newSolanaKey, sendAll } from "../../../ops/local/solana-client.ts";
+import { signAsWallet } from "../../../ops/local/solana-wallet.ts";
 import { tokenAccountOf } from "../../../ops/local/spl.ts";
 import { beginRefunds } from "../../../payments/begin-refunds.ts";
 import { addDestinations } from "../../../payments/destinations.ts";
@@ -9,6 +11,7 @@ import { createMerchant } from "../../../payments/merchants.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { fundSolanaBuyer, fundSolanaBuyers, startTestSolana, tokenBalance } from "../../support/solana.ts";
+import { confirmsOf } from "../../support/solana-confirm.ts";
 import { makeSolanaTill, type SolanaTill } from "../../support/solana-till.ts";
 import { closeAccount, freeze, moveTokens, thaw } from "../../support/solana-tokens.ts";
 import { good } from "../../support/till.ts";
@@ -222,4 +225,28 @@ describe("a payout's transaction", () => {
     await payOut(fine ?? "");
     expect(await holds(destination)).toBe(2_000_000n);
   });
+});
+
+test("no buyer waits behind payouts for which there is no durable nonce, and the queue is not stormed by them", async () => {
+  const shop = await makeSolanaTill(solana, { change: { nonceAccounts: 1 } });
+  const { begin, judge } = confirmsOf(shop);
+  const { settlementIds } = await owe([shop.merchantId], shop);
+  await shop.settle(...settlementIds);
+  await solana.knobs.drop("all");
+  await shop.submit();
+  const [nonce] = await listNoncePlaces(shop.chain, shop.deps.deployment);
+  expect((await shop.transactions()).at(-1)?.nonce_account).toBe(nonce?.address);
+  await sql`
+    insert into settlement select (jsonb_populate_record(s, jsonb_build_object('id', s.id || n, 'number', 1000 + n, 'state', 'due'))).*
+    from settlement s, generate_series(1, 120) n`.execute(shop.db);
+  await sql`
+    insert into transfer select (jsonb_populate_record(t, jsonb_build_object(
+      'id', t.id || n, 'settlement_id', t.settlement_id || n, 'authorization_nonce', t.authorization_nonce || n,
+      'state', 'ready', 'lane_id', null, 'lane_nonce', null))).*
+    from transfer t, generate_series(1, 120) n where t.settlement_id is not null`.execute(shop.db);
+  await solana.knobs.drop(0);
+  const begun = await begin();
+  expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
+  expect(await shop.submit()).toBe("idle");
+  await shop.watchUntilState(begun.paymentId, "succeeded");
 });
