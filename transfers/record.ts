@@ -93,10 +93,8 @@ async function matchTransfers(
   const list = () =>
     listByAuthorizations(db, { chain: chain.chain, nonces: keyed.flatMap((log) => log.authorizationNonce ?? []) });
   const known = await list();
-  const fresh = keyed.filter(
-    (log) =>
-      log.receiver === chain.treasury && !known.some((row) => row.authorization_nonce === log.authorizationNonce),
-  );
+  // Not those to the treasury alone: a merchant may be paid directly.
+  const fresh = keyed.filter((log) => !known.some((row) => row.authorization_nonce === log.authorizationNonce));
   if (fresh.length === 0) return { known, opened: () => undefined };
   const opened = await bound(db, chain.chain, fresh);
   return { known: await list(), opened };

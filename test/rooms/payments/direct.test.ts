@@ -1,4 +1,6 @@
+import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
+import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { listBalances } from "../../../db/balances.ts";
 import { moveRows } from "../../../db/moves.ts";
 import { listDestinations } from "../../../payments/destinations.ts";
@@ -9,10 +11,12 @@ import { findPaymentDetail } from "../../../payments/read.ts";
 import { reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { readStatements } from "../../../payments/statement.ts";
+import { toAuthorization } from "../../../transfers/authorization.ts";
+import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
 import { startKinds } from "../../support/kinds.ts";
 import { remember } from "../../support/remember.ts";
-import { good, makeTill, type Till } from "../../support/till.ts";
+import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const treasury = chain.keys.treasury.address;
@@ -29,6 +33,24 @@ async function makeDirect(options: Parameters<typeof makeTill>[1] = {}) {
 }
 
 describe("a destination that buyers pay themselves", () => {
+  test("has been paid by an authorization that somebody else submits before it is confirmed here", async () => {
+    const till = await makeDirect();
+    const buyer = await fundBuyer(chain);
+    const paymentId = await till.create();
+    const [option] = await till.offer(paymentId, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    const [signed] = await signOption(option, buyer, chain);
+    const row = await till.db
+      .selectFrom("payment_option")
+      .selectAll()
+      .where("id", "=", option.id)
+      .executeTakeFirstOrThrow();
+    await relayByStranger(chain, encodeTransfer(toAuthorization(row), signed?.data[0] as Hex));
+    await till.watch();
+    expect((await till.status(paymentId)).state).toBe("succeeded");
+    expect((await till.settlementOf(paymentId)).state).toBe("paid");
+  });
+
   test("has the money as soon as the payment succeeds, which is settled with it, and nothing ever is in the treasury", async () => {
     const till = await makeDirect();
     await setFee(till.deps, { accountId: till.accountId, merchantId: null, points: 500, fixedMicros: 0n });
