@@ -48,8 +48,9 @@ export function openSlots(finalAfter: number, now: () => number): Slots {
   const chain: Slot[] = [make(0, 0, 0)];
   const byBlockhash = new Map(chain.map((slot) => [slot.blockhash, slot]));
   const times = new Map(chain.map(({ slot, time }) => [slot, time]));
-  const depths: Record<Commitment, number> = { processed: 0, confirmed: 1, finalized: finalAfter };
   let next = 1;
+  /** What was final once stays so, whatever is undone above it. */
+  let finalHeight = 0;
 
   function make(slot: number, parent: number, height: number): Slot {
     const blockhash = base58.encode(randomBytes(32));
@@ -57,18 +58,22 @@ export function openSlots(finalAfter: number, now: () => number): Slots {
     return { slot, parent, height, blockhash, nonce, time: Math.floor(now() / 1000), landed: [], images: new Map() };
   }
 
-  const atDepth = (depth: number): Slot => chain[Math.max(0, chain.length - 1 - depth)] as Slot;
-  const tip = (): Slot => atDepth(0);
+  const indexOf = (height: number): number => Math.max(0, height - (chain[0]?.height ?? 0));
+  const atHeight = (height: number): Slot => chain[indexOf(height)] as Slot;
+  const tip = (): Slot => chain.at(-1) as Slot;
+  const heightOf = (commitment: Commitment): number => {
+    if (commitment === "processed") return tip().height;
+    return commitment === "confirmed" ? Math.max(finalHeight, tip().height - 1) : finalHeight;
+  };
 
   return {
     tip,
-    at: (commitment) => atDepth(depths[commitment]),
+    at: (commitment) => atHeight(heightOf(commitment)),
     commitmentOf({ height }) {
-      const depth = tip().height - height;
-      if (depth >= depths.finalized) return "finalized";
-      return depth >= depths.confirmed ? "confirmed" : "processed";
+      if (height <= finalHeight) return "finalized";
+      return height <= heightOf("confirmed") ? "confirmed" : "processed";
     },
-    newerThan: (commitment) => chain.slice(Math.max(1, chain.length - depths[commitment])).reverse(),
+    newerThan: (commitment) => chain.slice(indexOf(heightOf(commitment)) + 1).reverse(),
     ofBlockhash: (blockhash) => byBlockhash.get(blockhash),
     lastValidHeight: ({ height }) => height + lifetime,
     timeOf: (slot) => times.get(slot),
@@ -84,13 +89,13 @@ export function openSlots(finalAfter: number, now: () => number): Slots {
         byBlockhash.delete(blockhash);
       }
       if (chain.length > kept + finalAfter) chain.shift();
-      const final = atDepth(finalAfter);
-      if (slot.height - final.height >= finalAfter) final.images.clear();
+      finalHeight = Math.max(finalHeight, slot.height - finalAfter);
+      atHeight(finalHeight).images.clear();
       return slot;
     },
     pop(count) {
-      const last = Math.max(1, chain.length - Math.min(count, depths.finalized));
-      const gone = chain.splice(last).reverse();
+      const above = tip().height - finalHeight;
+      const gone = chain.splice(chain.length - Math.min(count, above)).reverse();
       for (const slot of gone) {
         byBlockhash.delete(slot.blockhash);
         times.delete(slot.slot);

@@ -67,6 +67,18 @@ test("a rollback takes back what was not final, and later slots have new numbers
   expect(await statusOf(kept)).toMatchObject({ confirmationStatus: "finalized" });
 });
 
+test("what is final stays so, however often the slots above it are undone", async () => {
+  await solana.knobs.pause();
+  await solana.knobs.jump(4);
+  const { bytes, to } = await signGift();
+  const signature = await send(bytes);
+  await solana.knobs.jump(4);
+  expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "finalized" });
+  for (let times = 0; times < 3; times += 1) expect(await solana.knobs.rollback(3)).toEqual([]);
+  expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "finalized" });
+  expect(await connection.getBalance(to, "finalized")).toBe(1_000_000);
+});
+
 test("what is rolled back can land again", async () => {
   await solana.knobs.pause();
   await solana.knobs.jump(4);
