@@ -2,17 +2,26 @@ import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { listBalances } from "../../../db/balances.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
+import { fundSol } from "../../../ops/local/solana-client.ts";
+import { newSolanaKeys } from "../../../ops/local/solana-network.ts";
+import { signAsWallet } from "../../../ops/local/solana-wallet.ts";
+import { createBooks } from "../../../payments/book.ts";
 import { listDestinations } from "../../../payments/destinations.ts";
 import { bookException, listExceptions } from "../../../payments/exceptions.ts";
 import { setFee } from "../../../payments/fees.ts";
 import { listPaymentViews } from "../../../payments/list.ts";
+import { listActions, listOptions } from "../../../payments/options.ts";
 import { takeOthers } from "../../../payments/payout-policies.ts";
 import { reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { readStatements } from "../../../payments/statement.ts";
+import { submitReady } from "../../../transfers/solana/submit.ts";
+import { watchChain } from "../../../transfers/watch.ts";
 import { fundBuyer, sendUsdc, usdcBalance } from "../../support/chain.ts";
 import { mintTestToken, startKinds, testTokenBalance } from "../../support/kinds.ts";
+import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../support/solana.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const kinds = await startKinds();
 const { chain, assets } = kinds;
@@ -128,4 +137,51 @@ test("a refund goes back in the asset it came in, drawn on what the merchant is 
   // Nine and almost two came, ten were drawn.
   expect(owed).toBe(9n * UNIT + 1_800_000n - 10n * UNIT);
   await expectEven();
+});
+
+test("a payment on Solana is owed in the merchant's asset on EVM, and paid out of the stock there", async () => {
+  const solana = await startTestSolana();
+  const keys = newSolanaKeys();
+  await fundSol(
+    solana.client,
+    keys.lanes.map(({ address }) => address),
+  );
+  const across = await makeTill(chain, { solana: { chain: solana, keys }, assets: [assets.usdc] });
+  const { deps: here, mode } = across;
+  const own = { accountId: across.accountId, merchantId: across.merchantId, mode };
+  const [place] = good(await listDestinations(here, own));
+  good(await takeOthers(here, { ...own, id: place?.id ?? "", take: true }));
+  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 12n * UNIT);
+  await across.watch();
+  const stocked = (await listExceptions(here, 50)).find(({ amount }) => amount === 12n * UNIT);
+  good(await bookException(here, { id: stocked?.id ?? 0, as: "capital", note: "stock" }));
+
+  const buyer = await fundSolanaBuyer(solana);
+  const paymentId = await across.create(1_000n);
+  const accounts = [`${solana.id}:${buyer.address}`];
+  const [option] = good(await listOptions(here, { paymentId, mode, accounts })).options;
+  const optionId = option?.id ?? "";
+  const { actions } = good(await listActions(here, { paymentId, mode, optionId, data: "" }));
+  const [{ transaction } = { transaction: "" }] = (actions[0]?.params ?? []) as { transaction: string }[];
+  const signed = signAsWallet(transaction, buyer);
+  const { attemptId } = good(await across.confirm(paymentId, optionId, [{ type: "walletRpc", data: [signed] }]));
+  await across.verify(attemptId ?? "");
+  await submitReady(here, solana.id, async () => () => undefined);
+  const books = createBooks(here);
+  await waitFor(
+    async () => {
+      await watchChain(here, { chain: solana.id, signal: AbortSignal.abort(), books });
+      return (await across.status(paymentId)).state === "succeeded";
+    },
+    { within: 20_000 },
+  );
+  expect(await tokenBalance(solana, keys.treasury.address)).toBe(10n * UNIT);
+  expect(await across.settlementOf(paymentId)).toMatchObject({
+    asset: assets.usdc,
+    amount: 10n * UNIT,
+    converted: true,
+  });
+  expect(await settle(across, paymentId)).toEqual(["begun"]);
+  expect((await across.settlementOf(paymentId)).state).toBe("paid");
+  expect(await usdcBalance(chain, across.destination)).toBe(10n * UNIT);
 });
