@@ -33,7 +33,7 @@ test("a slow network stays calm: after half a minute the page may be closed, and
   await page.clock.install();
   await page.goto(linkOf(id));
   await bring(api, id, "processing");
-  await page.getByRole("heading", { name: "Payment received", level: 1 }).waitFor();
+  await page.getByRole("heading", { name: "Your payment is on its way", level: 1 }).waitFor();
   const calm = page.getByText("You may close this page: Shop will be told.");
   expect(await calm.isVisible()).toBe(false);
   await page.clock.runFor(31_000);

@@ -61,9 +61,9 @@ test("a second tab and a reload show the same truth", async () => {
   await second.goto(linkOf(id));
   await bring(api, id, "processing");
   for (const tab of [page, second])
-    await tab.getByRole("heading", { name: "Payment received", level: 1 }).waitFor({ timeout: 2_000 });
+    await tab.getByRole("heading", { name: "Your payment is on its way", level: 1 }).waitFor({ timeout: 2_000 });
   await second.reload();
-  expect(await second.locator("h1:visible").textContent()).toBe("Payment received");
+  expect(await second.locator("h1:visible").textContent()).toBe("Your payment is on its way");
   await api.post(`/checkout/${id}/simulate`, {}, { status: "succeeded" });
   await paid.waitFor({ timeout: 2_000 });
 });

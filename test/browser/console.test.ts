@@ -34,7 +34,7 @@ test.each([
   for (const name of presses) {
     await press(name);
     if (name === "The buyer pays") {
-      await title("Payment received");
+      await title("Your payment is on its way");
       expect(await legal()).toEqual(going);
     }
   }

@@ -24,8 +24,8 @@ test("a whole payment is told to a screen reader in order, each thing once, at m
   await page.getByRole("button", { name: "Copy" }).press("Enter");
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(linkOf(id));
   await bring(api, id, "processing");
-  await page.getByRole("heading", { name: "Payment received", level: 1 }).waitFor();
-  expect(await page.title()).toBe("Payment received – Shop");
+  await page.getByRole("heading", { name: "Your payment is on its way", level: 1 }).waitFor();
+  expect(await page.title()).toBe("Your payment is on its way – Shop");
   expect(await page.evaluate(() => document.activeElement?.id)).toBe("processing-title");
   await api.db.updateTable("payment").set({ state: "processing" }).where("id", "=", id).execute();
   await bringOn(id);
@@ -34,7 +34,7 @@ test("a whole payment is told to a screen reader in order, each thing once, at m
   expect(await page.evaluate(() => document.activeElement?.id)).toBe("succeeded-title");
   expect(await page.evaluate(() => (window as unknown as { heard: string[] }).heard)).toEqual([
     "Link copied.",
-    "Payment received We are waiting for the network to confirm it. You need not do anything. Do not pay again.",
+    "Your payment is on its way We are waiting for the network to confirm it. You need not do anything. Do not pay again.",
     "Paid",
   ]);
 });

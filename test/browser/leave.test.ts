@@ -46,7 +46,7 @@ test.each(["failed", "expired", "cancelled"] as const)("%s leads to the address 
 test("a payment that is being paid leads nowhere yet", async () => {
   const { id, page, left } = await open();
   await bring(api, id, "processing");
-  await heading(page, "Payment received").waitFor();
+  await heading(page, "Your payment is on its way").waitFor();
   await wellOver(page);
   expect(left()).toBeUndefined();
 });

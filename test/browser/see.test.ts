@@ -112,7 +112,7 @@ test("without script: amount, code, link, state and a way to look again", async 
   await page.getByRole("link", { name: "Stop checking every 10 seconds" }).click();
   expect(await page.locator("meta[http-equiv=refresh]").count()).toBe(0);
   await page.goto(`${api.url}${processing?.path}`);
-  expect(await page.locator("h1:visible").textContent()).toBe("Payment received");
+  expect(await page.locator("h1:visible").textContent()).toBe("Your payment is on its way");
 });
 
 test("a phone is offered wallets' own browsers by plain links, to the wallet's host; a desktop is not", async () => {

@@ -60,7 +60,7 @@ export const de: Texts = {
   sentUnclear:
     "Ihre Zahlung wurde gesendet und wird gesucht. Bezahlen Sie nicht noch einmal: Diese Seite sagt Ihnen, wenn sie da ist.",
   alreadyPaying: "Diese Zahlung wird bereits bezahlt. Bezahlen Sie nicht noch einmal.",
-  processingTitle: "Zahlung erhalten",
+  processingTitle: "Ihre Zahlung ist unterwegs",
   processingText:
     "Wir warten auf die Bestätigung des Netzwerks. Sie müssen nichts tun. Bezahlen Sie nicht noch einmal.",
   mayClose: "Das kann einige Minuten dauern. Sie können diese Seite schließen: {shop} wird benachrichtigt.",

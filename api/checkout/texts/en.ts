@@ -58,7 +58,7 @@ export const en = {
   sentUnclear: "Your payment was sent and is being looked for. Do not pay again: this page tells you when it is there.",
   alreadyPaying: "This payment is already being paid. Do not pay again.",
 
-  processingTitle: "Payment received",
+  processingTitle: "Your payment is on its way",
   processingText: "We are waiting for the network to confirm it. You need not do anything. Do not pay again.",
   mayClose: "This can take a few minutes. You may close this page: {shop} will be told.",
   succeededTitle: "Paid",

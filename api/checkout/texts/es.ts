@@ -57,7 +57,7 @@ export const es: Texts = {
   notReached: "No hemos podido recibirlo. No se ha cobrado nada. Puede intentarlo de nuevo.",
   sentUnclear: "Su pago se ha enviado y lo estamos buscando. No pague otra vez: esta página le avisará cuando llegue.",
   alreadyPaying: "Este pago ya se está pagando. No pague otra vez.",
-  processingTitle: "Pago recibido",
+  processingTitle: "Su pago está en camino",
   processingText: "Esperamos la confirmación de la red. No tiene que hacer nada. No pague otra vez.",
   mayClose: "Puede tardar unos minutos. Puede cerrar esta página: se avisará a {shop}.",
   succeededTitle: "Pagado",

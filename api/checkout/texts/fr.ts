@@ -59,7 +59,7 @@ export const fr: Texts = {
   sentUnclear:
     "Votre paiement est parti et nous le cherchons. Ne payez pas une seconde fois : cette page vous dira quand il est arrivé.",
   alreadyPaying: "Ce paiement est déjà en cours. Ne payez pas une seconde fois.",
-  processingTitle: "Paiement reçu",
+  processingTitle: "Votre paiement est en cours",
   processingText: "Nous attendons la confirmation du réseau. Vous n’avez rien à faire. Ne payez pas une seconde fois.",
   mayClose: "Cela peut prendre quelques minutes. Vous pouvez fermer cette page : {shop} sera prévenu.",
   succeededTitle: "Payé",

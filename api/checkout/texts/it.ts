@@ -58,7 +58,7 @@ export const it: Texts = {
   sentUnclear:
     "Il pagamento è stato inviato e lo stiamo cercando. Non pagare di nuovo: questa pagina ti dirà quando arriva.",
   alreadyPaying: "Questo pagamento è già in corso. Non pagare di nuovo.",
-  processingTitle: "Pagamento ricevuto",
+  processingTitle: "Il tuo pagamento è in corso",
   processingText: "Aspettiamo la conferma della rete. Non devi fare nulla. Non pagare di nuovo.",
   mayClose: "Possono volerci alcuni minuti. Puoi chiudere questa pagina: {shop} sarà avvisato.",
   succeededTitle: "Pagato",

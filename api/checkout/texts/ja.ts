@@ -58,7 +58,7 @@ export const ja: Texts = {
   notReached: "接続できませんでした。何も請求されていません。もう一度お試しください。",
   sentUnclear: "支払いは送信され、確認中です。もう一度支払わないでください。届いたらこのページでお知らせします。",
   alreadyPaying: "この支払いはすでに進んでいます。もう一度支払わないでください。",
-  processingTitle: "支払いを受け付けました",
+  processingTitle: "お支払いを処理しています",
   processingText: "ネットワークの確認を待っています。何もする必要はありません。もう一度支払わないでください。",
   mayClose: "数分かかることがあります。このページは閉じてかまいません。{shop}に通知されます。",
   succeededTitle: "支払い済み",

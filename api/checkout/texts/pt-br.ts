@@ -56,7 +56,7 @@ export const ptBr: Texts = {
   sentUnclear:
     "Seu pagamento foi enviado e está sendo procurado. Não pague de novo: esta página avisa quando ele chegar.",
   alreadyPaying: "Este pagamento já está sendo pago. Não pague de novo.",
-  processingTitle: "Pagamento recebido",
+  processingTitle: "Seu pagamento está a caminho",
   processingText: "Estamos esperando a confirmação da rede. Você não precisa fazer nada. Não pague de novo.",
   mayClose: "Isso pode levar alguns minutos. Você pode fechar esta página: {shop} será avisado.",
   succeededTitle: "Pago",

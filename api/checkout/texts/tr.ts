@@ -55,7 +55,7 @@ export const tr: Texts = {
   notReached: "Bize ulaşılamadı. Hiçbir ücret alınmadı. Yeniden deneyebilirsiniz.",
   sentUnclear: "Ödemeniz gönderildi ve aranıyor. Yeniden ödemeyin: ulaştığında bu sayfa size haber verir.",
   alreadyPaying: "Bu ödeme zaten yapılıyor. Yeniden ödemeyin.",
-  processingTitle: "Ödeme alındı",
+  processingTitle: "Ödemeniz yolda",
   processingText: "Ağın onaylamasını bekliyoruz. Bir şey yapmanız gerekmiyor. Yeniden ödemeyin.",
   mayClose: "Birkaç dakika sürebilir. Bu sayfayı kapatabilirsiniz: {shop} bilgilendirilecek.",
   succeededTitle: "Ödendi",

@@ -55,7 +55,7 @@ export const zh: Texts = {
   notReached: "无法连接到我们。没有扣款。您可以重试。",
   sentUnclear: "您的付款已发出，正在查找。请不要再次付款：到账后本页面会通知您。",
   alreadyPaying: "这笔付款已在进行中。请不要再次付款。",
-  processingTitle: "已收到付款",
+  processingTitle: "付款正在处理中",
   processingText: "正在等待网络确认。您无需任何操作。请不要再次付款。",
   mayClose: "这可能需要几分钟。您可以关闭此页面：{shop} 会收到通知。",
   succeededTitle: "已付款",
