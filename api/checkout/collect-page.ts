@@ -97,10 +97,10 @@ function form({ language, prefill, days }: CollectPage, view: CheckoutView): Htm
         html`<label class="check"><input type="radio" name="place" value="${place}"${place === chosen.place ? html` checked` : ""}> <span>${t[place]}</span></label>`,
     )}</fieldset>
     ${field({ id: "country", label: t.country, control: countries(language, whole.country) })}
-    ${field({ id: "address", label: t.address, hint: t.addressHint, control: html`<input id="address" autocomplete="street-address" maxlength="${properties.porAddress.maxLength}" required aria-describedby="address-hint address-error" value="${whole.address}">` })}
+    ${field({ id: "address", label: t.address, hint: t.addressHint, control: html`<textarea id="address" rows="2" autocomplete="street-address" maxlength="${properties.porAddress.maxLength}" required aria-describedby="address-hint address-error">${whole.address}</textarea>` })}
     <div id="tos-field" class="field"><p id="tos-error" class="error" hidden></p><label class="check"><input type="checkbox" id="tos" required aria-describedby="tos-error"> <span>${t.tos}</span></label></div>
     <p id="trouble" class="error" role="alert" hidden></p>
-    <button id="send" class="main wide">${t.send}</button>
+    <button type="submit" id="send" class="main wide">${t.send}</button>
   </form>`;
 }
 

@@ -197,7 +197,7 @@ test.each([
   const { url } = await ask();
   const { page } = await open(`${url}?prefill=${text}`);
   const values = await page
-    .locator("input:not([type]), select")
+    .locator("input:not([type]), select, textarea")
     .evaluateAll((all) => all.map((one) => (one as HTMLInputElement).value));
   expect(values).toEqual(["Zoë Quux", "28", "02", "1990", "SE", "Malmö"]);
   expect(await page.getByRole("radio", { name: "Where I was born" }).isChecked()).toBe(true);

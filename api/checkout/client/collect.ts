@@ -9,7 +9,11 @@ type Control = (typeof controls)[number];
 type Place = "fullName" | "dob" | "country" | "address" | "tos";
 
 const control = (id: Control | "tos") => byId<HTMLInputElement>(id);
-const typed = (id: Control): string => control(id).value.trim();
+/** An address has lines while it is typed, and is one text when it is sent. */
+const typed = (id: Control): string =>
+  control(id)
+    .value.trim()
+    .replace(/\s*\n\s*/g, ", ");
 const chosenPlace = () => document.querySelector<HTMLInputElement>('input[name="place"]:checked')?.value ?? "residence";
 
 /** `1990-02-28`, or undefined when there is no such day, or it is yet to come. */
