@@ -5,13 +5,13 @@ import { addDestinations } from "../../payments/destinations.ts";
 import { createMerchant } from "../../payments/merchants.ts";
 import { listAccounts, listApps, listKeys, revoke } from "../../payments/operators.ts";
 import { pinVersion } from "../../payments/versions.ts";
-import { need, oneOf, RefusedError, runs, type Tool, UsageError } from "./tool.ts";
+import { need, oneOf, RefusedError, type Runs, type Tool, UsageError } from "./tool.ts";
 
 const mode = oneOf("live", "test");
 
 /** Accounts, and what lets callers in: keys and app ids. */
-export function addAccountCommands(program: Command): void {
-  addNewAccount(program);
+export function addAccountCommands(program: Command, runs: Runs): void {
+  addNewAccount(program, runs);
   const accounts = program.command("accounts").description("merchant accounts");
   runs(
     accounts.command("new").description("make an account").requiredOption("--name <name>", "what people call it"),
@@ -39,10 +39,10 @@ export function addAccountCommands(program: Command): void {
       return { value: { accountId, ...pinned } };
     },
   );
-  addKeyCommands(program);
+  addKeyCommands(program, runs);
 }
 
-function addKeyCommands(program: Command): void {
+function addKeyCommands(program: Command, runs: Runs): void {
   const keys = program.command("keys").description("API keys: secret, for servers");
   runs(
     keys
@@ -111,7 +111,7 @@ async function needAccount({ db }: Pick<Tool, "db">, id: string) {
 }
 
 /** All that a first payment needs, or nothing of it. */
-function addNewAccount(program: Command): void {
+function addNewAccount(program: Command, runs: Runs): void {
   const command = program
     .command("new-account")
     .description("an account with a key, an app id and a merchant, all at once; the key is shown this once")

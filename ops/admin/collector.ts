@@ -3,10 +3,10 @@ import { createWalletClient, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { collectorAddress, collectorCode, encodeCollectorDeployment } from "../../chains/evm/collector.ts";
 import { type EvmNetwork, listEvmNetworks, readKey, readNetworks } from "../networks.ts";
-import { RefusedError, runs, type Tool, UsageError } from "./tool.ts";
+import { RefusedError, type Runs, type Tool, UsageError } from "./tool.ts";
 
 /** The Collector, through which assets of kind permit2 are paid: one for each treasury and chain. */
-export function addCollectorCommands(program: Command): void {
+export function addCollectorCommands(program: Command, runs: Runs): void {
   const collector = program
     .command("collector")
     .description("the contract through which Permit2 payments are collected");
@@ -36,7 +36,7 @@ export function addCollectorCommands(program: Command): void {
       const { network, client, parts, address, code, expected } = await look(tool, chain);
       if (code === expected) return { value: { chain, address, state: "deployed before" } };
       if (code !== undefined) throw new RefusedError(`other code stands at ${address} of ${chain}`);
-      const account = privateKeyToAccount(readKey({ env: key }));
+      const account = privateKeyToAccount(readKey({ env: key }, tool.env));
       const own = [network.treasury, ...network.lanes].map((one) => one.address.toLowerCase());
       if (own.includes(account.address.toLowerCase()))
         throw new UsageError(`--key: ${account.address} is the treasury's or a lane's; take another account`);

@@ -23,12 +23,12 @@ import {
 } from "../../payments/payout-policies.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/policies.ts";
 import { readNetworks } from "../networks.ts";
-import { need, oneOf, RefusedError, runs, show, type Tool, UsageError, wholeNumber } from "./tool.ts";
+import { need, oneOf, RefusedError, type Runs, show, type Tool, UsageError, wholeNumber } from "./tool.ts";
 
 const mode = oneOf("live", "test");
 
 /** Merchants, where they are paid, and whom they have to ask for data. */
-export function addMerchantCommands(program: Command): void {
+export function addMerchantCommands(program: Command, runs: Runs): void {
   const merchants = program.command("merchants").description("those who receive payments");
   runs(
     merchants
@@ -96,11 +96,11 @@ export function addMerchantCommands(program: Command): void {
       await tool.record(`merchants ${name}`, id);
       return { value };
     });
-  addDestinationCommands(program);
-  addPolicyCommands(program);
+  addDestinationCommands(program, runs);
+  addPolicyCommands(program, runs);
 }
 
-function addDestinationCommands(program: Command): void {
+function addDestinationCommands(program: Command, runs: Runs): void {
   const destinations = program.command("destinations").description("where a merchant is paid out to");
   runs(
     destinations
@@ -206,7 +206,7 @@ function addDestinationCommands(program: Command): void {
   );
 }
 
-function addPolicyCommands(program: Command): void {
+function addPolicyCommands(program: Command, runs: Runs): void {
   const policies = program.command("policies").description("which payments need data of the buyer");
   runs(
     policies

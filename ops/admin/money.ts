@@ -11,13 +11,13 @@ import { clearFee, listFees, setFee } from "../../payments/fees.ts";
 import { toDecimal } from "../../payments/list.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/operators.ts";
 import { readStatements, toCsv } from "../../payments/statement.ts";
-import { describe, need, oneOf, RefusedError, runs, type Tool, UsageError, wholeNumber } from "./tool.ts";
+import { describe, need, oneOf, RefusedError, type Runs, type Tool, UsageError, wholeNumber } from "./tool.ts";
 
 /** Money that belongs to nobody yet, and the books. */
-export function addMoneyCommands(program: Command): void {
-  addExceptionCommands(program);
-  addFeeCommands(program);
-  addStatementCommand(program);
+export function addMoneyCommands(program: Command, runs: Runs): void {
+  addExceptionCommands(program, runs);
+  addFeeCommands(program, runs);
+  addStatementCommand(program, runs);
   const ledger = program.command("ledger").description("the books: double entry, in minor units");
   runs(
     ledger
@@ -62,7 +62,7 @@ export function addMoneyCommands(program: Command): void {
 }
 
 /** What a merchant was owed, day by day. */
-function addStatementCommand(program: Command): void {
+function addStatementCommand(program: Command, runs: Runs): void {
   const day = (text: string) => {
     if (!isDay(text)) throw new InvalidArgumentError("expected a date such as 2026-03-31");
     return text;
@@ -98,7 +98,7 @@ function isDay(text: string): boolean {
 }
 
 /** What the operator takes of payments. */
-function addFeeCommands(program: Command): void {
+function addFeeCommands(program: Command, runs: Runs): void {
   const fees = program.command("fees").description("what is taken of payments; nothing unless it is set");
   runs(
     fees.command("list").description("every policy; a merchant's own counts instead of its account's"),
@@ -156,7 +156,7 @@ function toMinor(text: string, decimals: number): bigint {
   return BigInt(whole + part.padEnd(decimals, "0"));
 }
 
-function addExceptionCommands(program: Command): void {
+function addExceptionCommands(program: Command, runs: Runs): void {
   const exceptions = program
     .command("exceptions")
     .description("money that belongs to nobody yet: late, double, of a wrong amount, unknown")

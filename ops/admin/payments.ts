@@ -2,12 +2,12 @@ import type { Command } from "commander";
 import { readCollected } from "../../payments/collect.ts";
 import { type Dossier, readDossier } from "../../payments/dossier.ts";
 import { listPaymentLines, retryPayment } from "../../payments/operators.ts";
-import { describe, oneOf, RefusedError, runs, show, time, wholeNumber } from "./tool.ts";
+import { describe, oneOf, RefusedError, type Runs, show, time, wholeNumber } from "./tool.ts";
 
 const states = oneOf("requires_action", "processing", "succeeded", "failed", "expired", "cancelled");
 
 /** Payments: found, shown with all that happened to them, and made to go on. */
-export function addPaymentCommands(program: Command): void {
+export function addPaymentCommands(program: Command, runs: Runs): void {
   const payments = program.command("payments").description("payments of every merchant");
   runs(
     payments

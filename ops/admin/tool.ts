@@ -19,6 +19,7 @@ export class RefusedError extends Error {
 /** What a command works with. */
 export type Tool = {
   db: Pool;
+  env: NodeJS.ProcessEnv;
   now: () => Date;
   /** Needs DATA_KEYS; asked for by those commands alone that seal or open something. */
   sealer: () => Sealer;
@@ -35,22 +36,27 @@ export type Told = { value: unknown; lines?: string[] };
 type Work = (tool: Tool, args: string[], options: Record<string, string | undefined>) => Promise<Told>;
 
 /** Makes a command run: opens the database, prints what it tells, closes. */
-export function runs(command: Command, work: Work): Command {
-  return command.option("--json", "one JSON document, for machines").action(async (...given) => {
-    const { json, ...options } = command.opts();
-    const told = await withTool((tool) => work(tool, given.slice(0, -2).map(String), options));
-    if (json === true) console.log(JSON.stringify(told.value, showBigint, 2));
-    else for (const line of told.lines ?? describe(told.value)) console.log(line);
-  });
-}
+export type Runs = (command: Command, work: Work) => Command;
 
-async function withTool<T>(work: (tool: Tool) => Promise<T>): Promise<T> {
-  const config = readAdminConfig(process.env);
+/** What makes commands run with the settings of an environment. @param print takes a line at a time */
+export const runsWith =
+  (env: NodeJS.ProcessEnv, print: (line: string) => void): Runs =>
+  (command, work) =>
+    command.option("--json", "one JSON document, for machines").action(async (...given) => {
+      const { json, ...options } = command.opts();
+      const told = await withTool(env, (tool) => work(tool, given.slice(0, -2).map(String), options));
+      if (json === true) print(JSON.stringify(told.value, showBigint, 2));
+      else for (const line of told.lines ?? describe(told.value)) print(line);
+    });
+
+async function withTool<T>(env: NodeJS.ProcessEnv, work: (tool: Tool) => Promise<T>): Promise<T> {
+  const config = readAdminConfig(env);
   const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
   const now = () => new Date();
   try {
     return await work({
       db,
+      env,
       now,
       sealer() {
         if (!config.DATA_KEYS) throw new ConfigError("DATA_KEYS is missing: what is sealed in the database needs it");

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Mode } from "../../db/tables.ts";
 import { listDeliveries, replayEvents } from "../../payments/webhook-events.ts";
 import { deleteEndpoint, findEndpoint, rotateSecret, setEndpoint } from "../../payments/webhooks.ts";
-import { need, oneOf, runs, time, UsageError, wholeNumber } from "./tool.ts";
+import { need, oneOf, type Runs, time, UsageError, wholeNumber } from "./tool.ts";
 
 const mode = oneOf("live", "test");
 const states = oneOf("pending", "delivered", "given_up");
@@ -11,7 +11,7 @@ type Options = Record<string, string | undefined>;
 const ownerOf = ({ account = "", mode }: Options) => ({ accountId: account, mode: mode as Mode });
 
 /** Where accounts hear of their payments, and what they were told. */
-export function addWebhookCommands(program: Command): void {
+export function addWebhookCommands(program: Command, runs: Runs): void {
   const webhooks = program.command("webhooks").description("where an account hears of its payments");
   const about = (name: string, what: string) =>
     webhooks

@@ -1,13 +1,12 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Hex } from "viem";
 import { afterAll, expect, test } from "vitest";
 import { checkEvmChain } from "../../../chains/evm/check.ts";
 import { openKeystore } from "../../../chains/evm/signers/keystore.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
+import { adminIn } from "../../support/admin.ts";
 import { networksFileFor, networksFor } from "../../support/chain.ts";
 import { createDatabase } from "../../support/database.ts";
 import { makeDeps } from "../../support/deps.ts";
@@ -25,12 +24,7 @@ const environment = {
   DEPLOYER_KEY: deployer.privateKey,
   ...chain.keys.env,
 };
-type Run = { code: number; stdout: string; stderr: string };
-const admin = (args: string[], more: Record<string, string> = {}): Promise<Run> =>
-  promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env: { ...environment, ...more } }).then(
-    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    ({ code, stdout, stderr }: Run) => ({ code, stdout, stderr }),
-  );
+const admin = (args: string[], more: Record<string, string> = {}) => adminIn({ ...environment, ...more })(...args);
 
 test("a chain that needs a Collector says the command that deploys it; once run, the check passes and finds its code", async () => {
   const { evm } = await makeDeps(chain, { change });

@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { findOption } from "../../../db/options.ts";
 import { findCallerByApp, findCallerByKey } from "../../../payments/accounts.ts";
 import { keepCollected } from "../../../payments/collect.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
+import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { testDataKeys } from "../../support/deps.ts";
 import { makeTill } from "../../support/till.ts";
@@ -12,13 +11,7 @@ import { makeTill } from "../../support/till.ts";
 const chain = await startChain();
 const till = await makeTill(chain);
 const environment = { DATABASE_URL: till.databaseUrl, DATA_KEYS: testDataKeys, OPERATOR: "night watch" };
-type Run = { code: number; stdout: string; stderr: string };
-
-const admin = (...args: string[]): Promise<Run> =>
-  promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env: environment }).then(
-    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    ({ code, stdout, stderr }: Run) => ({ code, stdout, stderr }),
-  );
+const admin = adminIn(environment);
 async function json<T = Record<string, string>>(...args: string[]): Promise<T> {
   const { code, stdout, stderr } = await admin(...args, "--json");
   if (code !== 0) throw new Error(stderr);
@@ -200,11 +193,9 @@ test.each([
 });
 
 test("a database that is not there is said in one sentence too, without its password", async () => {
-  const env = { ...environment, DATABASE_URL: "postgres://pay:hidden@127.0.0.1:1/pay" };
-  const run = await promisify(execFile)(process.execPath, ["ops/admin/main.ts", "accounts", "list"], { env }).catch(
-    (cause: Run) => cause,
-  );
-  expect(run).toMatchObject({ code: 1 });
-  expect((run as Run).stderr).not.toContain("hidden");
-  expect((run as Run).stderr.trim().split("\n")).toHaveLength(1);
+  const away = adminIn({ ...environment, DATABASE_URL: "postgres://pay:hidden@127.0.0.1:1/pay" });
+  const { code, stderr } = await away("accounts", "list");
+  expect(code).toBe(1);
+  expect(stderr).not.toContain("hidden");
+  expect(stderr.trim().split("\n")).toHaveLength(1);
 });

@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { listBalances } from "../../../db/balances.ts";
@@ -12,6 +10,7 @@ import {
   returnException,
 } from "../../../payments/exceptions.ts";
 import { refundPayment } from "../../../payments/refund.ts";
+import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../support/chain.ts";
 import { copyDatabase } from "../../support/database.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
@@ -199,13 +198,7 @@ test("a payout that a restored database has forgotten is adopted, and not made a
 });
 
 test("an operator lists, assigns, returns and books by commands, and each is written down", async () => {
-  const admin = async (...args: string[]) =>
-    promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], {
-      env: { DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" },
-    }).then(
-      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-      ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
-    );
+  const admin = adminIn({ DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" });
   const ids = [];
   for (let round = 0; round < 3; round += 1) {
     await sendUnknown(11n);

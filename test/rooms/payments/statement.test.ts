@@ -1,9 +1,8 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { setFee } from "../../../payments/fees.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { readStatements, toCsv } from "../../../payments/statement.ts";
+import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { good, makeTill } from "../../support/till.ts";
 
@@ -90,13 +89,7 @@ test("CSV has a line for each change, and no cell that a spreadsheet would take 
 });
 
 test("the command prints it as CSV and as JSON", async () => {
-  const run = (...args: string[]) =>
-    promisify(execFile)(process.execPath, ["ops/admin/main.ts", "statement", ...args], {
-      env: { DATABASE_URL: till.databaseUrl },
-    }).then(
-      ({ stdout }) => ({ code: 0, stdout }),
-      ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
-    );
+  const run = (...args: string[]) => adminIn({ DATABASE_URL: till.databaseUrl })("statement", ...args);
   const period = ["--from", dayAfter(0), "--until", dayAfter(2)];
   const { stdout } = await run(merchantId, ...period, "--format", "csv");
   expect(stdout.trim().split("\n")).toHaveLength(1 + 2 + 4);
