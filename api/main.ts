@@ -18,6 +18,7 @@ import { type Readiness, startProbes } from "../ops/probes.ts";
 import { openScreeningList } from "../ops/screening-list.ts";
 import { createSealer } from "../ops/sealer.ts";
 import { createShutdown, installSignals, type Shutdown } from "../ops/shutdown.ts";
+import { shrinkOldLogos } from "../payments/logos.ts";
 import { listStatuses } from "../payments/read.ts";
 import { createAnnounce, listen } from "../queues/announce.ts";
 import { openPatientRedis, openRedis } from "../queues/connection.ts";
@@ -96,6 +97,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   shutdown.onClose("server", drain, { boundMs: LAST_REQUESTS_MS + CLOSE_MS });
   log.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, "listening");
   state.listening = true;
+  shrinkOldLogos(domain).catch((err: unknown) => log.warn({ err }, "old logos are looked at again at the next start"));
 }
 
 function openDatabase({ config, log, metrics, shutdown }: Opened) {

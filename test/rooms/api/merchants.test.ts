@@ -1,12 +1,16 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
+import sharp from "sharp";
 import { expect, test } from "vitest";
 import { createOutward } from "../../../ops/outward.ts";
 import { createAccount, createApiKey } from "../../../payments/accounts.ts";
-import { png } from "../../support/pictures.ts";
+import { shrinkOldLogos } from "../../../payments/logos.ts";
+import { photo, plain } from "../../support/pictures.ts";
 import { startHttps } from "../../support/tls.ts";
 import { asset, destination, makeMerchant, makePayment, startApi } from "./start-api.ts";
 
-let picture: { body: Buffer | string; status?: number; type?: string } = { body: png(600, 600) };
+const large = await photo(1_000).jpeg().toBuffer();
+const square = await plain(600, 600).png().toBuffer();
+let picture: { body: Buffer | string; status?: number; type?: string } = { body: large };
 const icons = await startHttps(["icons.test"], (_request, response) => {
   response.writeHead(picture.status ?? 200, { "content-type": picture.type ?? "text/plain" }).end(picture.body);
 });
@@ -166,8 +170,8 @@ test.each([
     });
 });
 
-test("a logo is copied when it is given; a changed picture at the same URL is seen after the next change only", async () => {
-  picture = { body: png(600, 600) };
+test("a small copy of a logo is made when it is given; a changed picture at the same URL is seen after the next change only", async () => {
+  picture = { body: large };
   const merchant = await makeMerchant(api);
   const path = `/v1/merchants/${merchant.merchantId}`;
   const shown = async () => {
@@ -183,12 +187,14 @@ test("a logo is copied when it is given; a changed picture at the same URL is se
 
   const served = await fetch(`${api.url}${new URL(first).pathname}`);
   expect(served.status).toBe(200);
-  expect(served.headers.get("content-type")).toBe("image/png");
+  expect(served.headers.get("content-type")).toBe("image/webp");
   expect(served.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
   expect(served.headers.get("x-content-type-options")).toBe("nosniff");
-  expect(Buffer.from(await served.arrayBuffer())).toEqual(png(600, 600));
+  const copy = Buffer.from(await served.arrayBuffer());
+  expect(await sharp(copy).metadata()).toMatchObject({ format: "webp", width: 160, height: 160 });
+  expect(copy.length).toBeLessThan(large.length / 10);
 
-  picture = { body: png(700, 700) };
+  picture = { body: square };
   expect(await shown()).toBe(first);
   await api.patch(path, merchant.headers, { iconUrl });
   expect(await shown()).not.toBe(first);
@@ -198,13 +204,51 @@ test("a logo is copied when it is given; a changed picture at the same URL is se
 });
 
 test.each([
-  ["that is small", { body: png(100, 100) }, "iconUrl: is 100 x 100 pixels"],
+  ["that is small", { body: await plain(100, 100).png().toBuffer() }, "iconUrl: is 100 x 100 pixels"],
+  ["that is cut off", { body: large.subarray(0, -1_000) }, "iconUrl: the picture is cut off"],
   ["that is no picture, whatever the server calls it", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
   ["that is not there", { body: "", status: 404 }, "iconUrl: the server answered 404"],
-  ["of more than 2 MiB", { body: Buffer.concat([png(600, 600), Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
+  ["of more than 2 MiB", { body: Buffer.concat([square, Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
 ])("a logo %s makes no merchant", async (_what, given, message) => {
   picture = given;
   const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, { ...shop, iconUrl });
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
   expect(answer.body.message).toContain(message);
+});
+
+test("logos of an older release are made small once; open pages still find the large copy", async () => {
+  const merchant = await makeMerchant(api);
+  const keep = async (bytes: Buffer) => {
+    const id = createHash("sha256").update(bytes).digest("hex");
+    const size = { width: 1_000, height: 1_000, created_at: new Date() };
+    await api.db
+      .insertInto("logo")
+      .values({ id, content_type: "image/jpeg", bytes, ...size })
+      .execute();
+    await api.db.updateTable("merchant").set({ logo_id: id }).where("id", "=", merchant.merchantId).execute();
+    return id;
+  };
+  const shown = async () => {
+    const { body } = await api.get(`/v1/merchants/${merchant.merchantId}`, merchant.headers);
+    return new URL((body.merchant as { iconUrl: string }).iconUrl).pathname;
+  };
+  // Two processes that start at once.
+  const start = () => Promise.all([shrinkOldLogos(api.deps), shrinkOldLogos(api.deps)]);
+  const old = await keep(large);
+  await start();
+  const small = await shown();
+  expect(small).not.toBe(`/logos/${old}`);
+  const weights = await Promise.all(
+    [small, `/logos/${old}`].map(async (path) => (await (await fetch(api.url + path)).arrayBuffer()).byteLength),
+  );
+  expect(weights[0]).toBeLessThanOrEqual(6_000);
+  expect(weights[1]).toBe(large.length);
+  await start();
+  expect(await shown()).toBe(small);
+
+  // The older release looked at heads alone, and may have kept what cannot be decoded.
+  const broken = await keep(large.subarray(0, 5_000));
+  await start();
+  expect(await shown()).toBe(`/logos/${broken}`);
+  expect(api.lines.some((line) => line.includes(broken) && line.includes("stays as large as it came"))).toBe(true);
 });

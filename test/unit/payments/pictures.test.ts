@@ -1,0 +1,145 @@
+import { crc32 } from "node:zlib";
+import sharp from "sharp";
+import { expect, test } from "vitest";
+import { type SmallPicture, shrinkPicture } from "../../../payments/pictures.ts";
+import { photo, plain } from "../../support/pictures.ts";
+
+const RED = { r: 255, g: 0, b: 0, alpha: 1 };
+const BLUE = { r: 0, g: 0, b: 255, alpha: 1 };
+
+/** What a browser would show of it: the picture, or the reason is the failure. */
+async function shrink(bytes: Buffer) {
+  const small = await shrinkPicture(bytes);
+  if (typeof small === "string") throw new Error(small);
+  const shown = await sharp(small.bytes).ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+  const at = (x: number, y: number) => [...shown.data.subarray((y * shown.info.width + x) * 4).subarray(0, 4)];
+  return { small, head: await sharp(small.bytes).metadata(), at };
+}
+
+test.each([
+  ["PNG", () => photo(1_000).png()],
+  ["JPEG", () => photo(1_000).jpeg()],
+  ["progressive JPEG", () => photo(1_000).jpeg({ progressive: true })],
+  ["JPEG for print", () => photo(1_000).toColourspace("cmyk").jpeg()],
+  ["WebP", () => photo(1_000).webp()],
+  ["AVIF", () => photo(1_000).avif({ effort: 0 })],
+])("a photograph as %s becomes a WebP of 160 pixels and no more than 6 kB", async (_what, make) => {
+  const { small, head } = await shrink(await make().toBuffer());
+  expect(small).toMatchObject({ contentType: "image/webp", width: 160, height: 160 } satisfies Partial<SmallPicture>);
+  expect(head).toMatchObject({ format: "webp", width: 160, height: 160 });
+  expect(small.bytes.length).toBeLessThanOrEqual(6_000);
+});
+
+test("even noise is made light enough", async () => {
+  const noise = Buffer.from(Array.from({ length: 160 * 160 * 3 }, (_, at) => (at * 7_919 * (at % 251)) % 256));
+  const raw = { width: 160, height: 160, channels: 3 } as const;
+  const blown = await sharp(noise, { raw }).resize(640, 640, { kernel: "nearest" }).png().toBuffer();
+  expect((await shrink(blown)).small.bytes.length).toBeLessThanOrEqual(6_000);
+});
+
+test("a sign of few colours keeps them to the digit, and its transparency", async () => {
+  const hole = await plain(300, 300, { ...RED, alpha: 1 })
+    .png()
+    .toBuffer();
+  const sign = plain(600, 600, { ...BLUE, alpha: 0 }).composite([{ input: hole, gravity: "southeast" }]);
+  const { at } = await shrink(await sign.png().toBuffer());
+  expect(at(10, 10)[3]).toBe(0);
+  expect(at(150, 150)).toEqual([255, 0, 0, 255]);
+});
+
+test("a picture is turned as its camera was held, and nothing of the camera is kept", async () => {
+  const top = await plain(600, 300, RED).png().toBuffer();
+  const held = plain(600, 600, BLUE).composite([{ input: top, gravity: "north" }]);
+  const bytes = await held
+    .jpeg({ quality: 100 })
+    .withExif({ IFD0: { Artist: "Zoe" } })
+    .withMetadata({ orientation: 6 })
+    .toBuffer();
+  expect(await sharp(bytes).metadata()).toMatchObject({ orientation: 6 });
+  const { at, head, small } = await shrink(bytes);
+  // What was above is on the right.
+  expect(at(150, 80)[0]).toBeGreaterThan(200);
+  expect(at(10, 80)[2]).toBeGreaterThan(200);
+  expect(head).not.toHaveProperty("exif");
+  expect(head).not.toHaveProperty("orientation");
+  expect(small.bytes.toString("latin1")).not.toContain("Zoe");
+});
+
+test("of a moving picture the first frame is taken", async () => {
+  const frames = await Promise.all([RED, BLUE].map((colour) => plain(500, 500, colour).png().toBuffer()));
+  const moving = await sharp(frames, { join: { animated: true } })
+    .webp({ lossless: true })
+    .toBuffer();
+  expect((await sharp(moving).metadata()).pages).toBe(2);
+  const { at, head } = await shrink(moving);
+  expect(head.pages ?? 1).toBe(1);
+  expect(at(80, 80)).toEqual([255, 0, 0, 255]);
+});
+
+test.each([
+  ["5 % wider than high", 1_050, 1_000, { width: 160, height: 152 }],
+  ["the smallest", 500, 500, { width: 160, height: 160 }],
+  ["the largest", 4_096, 4_096, { width: 160, height: 160 }],
+])("a picture at the limit is taken: %s", async (_what, width, height, size) => {
+  expect((await shrink(await plain(width, height).webp({ effort: 0 }).toBuffer())).head).toMatchObject(size);
+});
+
+test.each([
+  ["too small", 499, 499, "is 499 x 499 pixels, expected at least 500 x 500"],
+  ["too small on one side", 510, 499, "is 510 x 499 pixels, expected at least 500 x 500"],
+  ["too large", 4_097, 4_097, "is 4097 x 4097 pixels, expected at most 4096 x 4096"],
+  ["too wide", 1_060, 1_000, "is 1060 x 1000 pixels, expected a square (within 5 %)"],
+  ["too high", 1_000, 1_060, "is 1000 x 1060 pixels, expected a square (within 5 %)"],
+])("a picture is refused when it is %s", async (_what, width, height, reason) => {
+  expect(await shrinkPicture(await plain(width, height).webp({ effort: 0 }).toBuffer())).toBe(reason);
+});
+
+test.each([
+  ["a GIF", () => plain(600, 600).gif().toBuffer()],
+  ["a TIFF", () => plain(600, 600).tiff().toBuffer()],
+  ["an SVG", () => Buffer.from('<svg width="600" height="600" xmlns="http://www.w3.org/2000/svg"/>')],
+  ["a page", () => Buffer.from("<!doctype html>")],
+  ["nothing", () => Buffer.alloc(0)],
+])("a picture is refused when it is %s", async (_what, make) => {
+  expect(await shrinkPicture(await make())).toBe("is not a JPEG, PNG, WebP or AVIF picture, or not a whole one");
+});
+
+test("a picture that claims to be enormous is refused before anything of it is decoded", async () => {
+  const bytes = await plain(600, 600).png().toBuffer();
+  for (const at of [16, 20]) bytes.writeUInt32BE(60_000, at);
+  // The head's check sum is over another size now; a picture that is made for this would have the right one.
+  bytes.writeUInt32BE(crc32(bytes.subarray(12, 29)), 29);
+  expect(await shrinkPicture(bytes)).toBe("is 60000 x 60000 pixels, expected at most 4096 x 4096");
+});
+
+test("a JPEG that is painted over sixty thousand times is refused", async () => {
+  const whole = await plain(4_096, 4_096).flatten().jpeg({ progressive: true }).toBuffer();
+  const scan = whole.subarray(whole.lastIndexOf(Buffer.from([0xff, 0xda])), -2);
+  const layers = Array.from({ length: 60_000 }, () => scan);
+  const began = performance.now();
+  expect(await shrinkPicture(Buffer.concat([whole.subarray(0, -2), ...layers, whole.subarray(-2)]))).toContain(
+    "broken",
+  );
+  expect(performance.now() - began).toBeLessThan(10_000);
+});
+
+test.each([
+  ["PNG", () => photo(600).png()],
+  ["JPEG", () => photo(600).jpeg()],
+  ["WebP", () => photo(600).webp()],
+  ["AVIF", () => photo(600).avif({ effort: 0 })],
+])("%s that is cut off anywhere is refused in words", async (_what, make) => {
+  const whole = await make().toBuffer();
+  for (const part of [0.001, 0.01, 0.1, 0.5, 0.9, 0.999]) {
+    const said = await shrinkPicture(whole.subarray(0, Math.floor(whole.length * part)));
+    expect(said, `at ${part}`).toMatch(
+      /^(is not a JPEG, PNG, WebP or AVIF picture, or not a whole one|the picture is cut)/,
+    );
+  }
+});
+
+test("pictures that come together are made small one after the other, and a bad one stops none", async () => {
+  const good = await plain(600, 600).png().toBuffer();
+  const all = await Promise.all([good, good.subarray(0, 80), good].map(shrinkPicture));
+  expect(all.map((one) => typeof one)).toEqual(["object", "string", "object"]);
+});
