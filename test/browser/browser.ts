@@ -26,28 +26,39 @@ export type Misdeeds = { console: string[]; foreign: string[]; reports: string[]
 
 export type Opened = { page: Page; context: BrowserContext; misdeeds: Misdeeds };
 
-/** A page of a context of its own; everything it asks for and complains of is written down. */
-export async function openPage(origin: string, options: BrowserContextOptions = {}): Promise<Opened> {
+export type PageOptions = BrowserContextOptions & {
+  /** The test itself has the browser complain of what our policy forbids. */
+  provokes?: boolean;
+};
+
+/**
+ * A page of a context of its own; everything it, and whatever opens beside it, asks for and complains of is written
+ * down. The file fails at its end where our policy had to keep a page from something, unless its test provokes that.
+ */
+export async function openPage(origin: string, { provokes = false, ...options }: PageOptions = {}): Promise<Opened> {
   const browser = await openBrowser();
   const context = await browser.newContext({ locale: "en-US", viewport: { width: 390, height: 844 }, ...options });
-  atEnd(() => context.close());
-  context.setDefaultTimeout(10_000);
-  const page = await context.newPage();
   const misdeeds: Misdeeds = { console: [], foreign: [], reports: [] };
+  atEnd(async () => {
+    await context.close();
+    if (!provokes && misdeeds.reports.length > 0)
+      throw new Error(`a page had to be kept from something: ${[...new Set(misdeeds.reports)].join("; ")}`);
+  });
+  context.setDefaultTimeout(10_000);
   // A request that failed because we took the server away is no fault of the page.
   const isNetwork = (text: string): boolean => /Failed to load resource|net::ERR/.test(text);
-  page.on("console", (message) => {
+  context.on("console", (message) => {
     const text = message.text();
     if (/Content Security Policy|Trusted ?Type|TrustedHTML/i.test(text)) misdeeds.reports.push(text);
     else if (message.type() === "error" && !isNetwork(text)) misdeeds.console.push(text);
   });
-  page.on("pageerror", (error) => misdeeds.console.push(String(error)));
-  page.on("request", (request) => {
+  context.on("weberror", (error) => misdeeds.console.push(String(error.error())));
+  context.on("request", (request) => {
     const url = new URL(request.url());
     if (url.protocol.startsWith("http") && url.origin !== origin && request.resourceType() !== "document")
       misdeeds.foreign.push(request.url());
   });
-  return { page, context, misdeeds };
+  return { page: await context.newPage(), context, misdeeds };
 }
 
 /** Nothing that `misdeeds` are. */

@@ -1,21 +1,171 @@
+import type { Page, Route } from "playwright-core";
 import { expect, test } from "vitest";
-import { openPage } from "./browser.ts";
-import { openShop } from "./shop.ts";
+import { languages } from "../../api/checkout/languages.ts";
+import release from "../../api/checkout/release.json" with { type: "json" };
+import { en } from "../../api/checkout/texts/en.ts";
+import { addPolicy } from "../../payments/policies.ts";
+import { makeMerchant, makePayment } from "../rooms/api/start-api.ts";
+import { none, openPage } from "./browser.ts";
+import { bring, openShop, shopUrls } from "./shop.ts";
 
 const { api, pay, linkOf } = await openShop();
 
-test("nobody frames a page", async () => {
-  const { page } = await openPage(api.url);
-  await page.route("https://evil.example.test/", (route) =>
-    route.fulfill({ contentType: "text/html", body: `<iframe src="${linkOf("pay_none")}"></iframe>` }),
+/** Our own answers with headers taken away. */
+const without =
+  (...names: string[]) =>
+  async (route: Route) => {
+    const response = await route.fetch();
+    const headers = Object.entries(response.headers()).filter(([name]) => !names.includes(name));
+    await route.fulfill({ response, headers: Object.fromEntries(headers) });
+  };
+
+test.each([
+  ["either header would do: without the old one", ["x-frame-options"], undefined],
+  ["either header would do: without the policy", ["content-security-policy"], undefined],
+  ["as it is served", [], undefined],
+  ["it would be shown without both", ["content-security-policy", "x-frame-options"], "Pay $5.00 to Shop"],
+])("nobody frames a page; %s", async (_what, taken, shown) => {
+  const { page } = await openPage(api.url, { provokes: true });
+  await page.route(`${api.url}/?pid=*`, without(...taken));
+  // Where both come from one machine no rule about networks stands in for ours.
+  const evil = `http://localhost:${new URL(api.url).port}/evil`;
+  await page.route(evil, async (route) =>
+    route.fulfill({ contentType: "text/html", body: `<iframe src="${linkOf(await pay())}"></iframe>` }),
   );
-  await page.goto("https://evil.example.test/");
-  const inside = page.frames()[1];
-  expect(await inside?.evaluate(() => document.body?.innerText ?? "").catch(() => "")).not.toContain("link");
+  await page.goto(evil);
+  const title = page.frameLocator("iframe").locator("h1:visible");
+  if (shown) return expect(await title.textContent()).toBe(shown);
+  await expect.poll(() => page.frames()[1]?.url()).toBe("chrome-error://chromewebdata/");
+  expect(await title.filter({ hasText: "Pay" }).count()).toBe(0);
+});
+
+const evil = `</script><img src="/x" onerror="globalThis.owned = true">`;
+const icon = `data:image/svg+xml,${encodeURIComponent(
+  `<svg xmlns="http://www.w3.org/2000/svg" onload="top.owned = true"><script>top.owned = true</script><image href="https://evil.example.test/x.png"/></svg>`,
+)}`;
+
+/** A wallet whose name and picture are markup, in every page of a context. */
+const announceEvil = (page: Page): Promise<unknown> =>
+  page.addInitScript(
+    (info) => {
+      const detail = { info, provider: { request: () => new Promise(() => undefined) } };
+      const tell = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+      addEventListener("eip6963:requestProvider", tell);
+    },
+    { uuid: "evil", name: evil, icon, rdns: "evil" },
+  );
+
+test("names of a shop, of an order and of a wallet are shown as they are written, whatever they are written like", async () => {
+  const hostile = await makeMerchant(api);
+  await api.db.updateTable("merchant").set({ name: evil }).where("id", "=", hostile.merchantId).execute();
+  await addPolicy(api.deps, { merchantId: hostile.merchantId, asset: null, unit: null, minimum: null });
+  const { page, misdeeds } = await openPage(api.url);
+  const asked: string[] = [];
+  page.on("request", (request) => void asked.push(new URL(request.url()).pathname));
+  await announceEvil(page);
+  const expectText = async (...texts: string[]): Promise<void> => {
+    const seen = (await page.locator("body").innerText()).replace(/[\u2068\u2069]/g, "");
+    for (const text of texts) expect(seen).toContain(text);
+    expect(await page.locator("img").count()).toBe(await page.locator("img[src^='data:image/']").count());
+    expect(await page.evaluate("globalThis.owned")).toBeUndefined();
+  };
+  for (const lang of ["en", "ar"]) {
+    const id = await makePayment(api, hostile, { checkout: shopUrls });
+    await api.db.updateTable("payment").set({ reference_id: evil }).where("id", "=", id).execute();
+    await page.goto(linkOf(id, `&lang=${lang}`));
+    for (const closed of await page.locator("details").all())
+      await closed.evaluate((one) => one.setAttribute("open", ""));
+    await page.locator("#wallets button").filter({ hasText: evil }).waitFor();
+    await expectText(evil);
+    expect(await page.title()).toContain(evil);
+    expect(await page.locator("#wallets img").getAttribute("src")).toBe(icon);
+    // Whom the wallet's name is told to, by script, and to which order it belongs.
+    await page.locator("#wallets button").click();
+    const { connecting } = languages.find(({ tag }) => tag === lang)?.texts ?? en;
+    await expectText(connecting.replace("{wallet}", evil));
+    expect(await page.locator("dd bdi").first().textContent()).toBe(evil);
+    // And what the script says in the states that come later.
+    await bring(api, id, "processing");
+    await page.locator("#processing").waitFor();
+    await expectText();
+    expect(await page.title()).toContain(evil);
+    await api.post(`/checkout/${id}/simulate`, {}, { status: "succeeded" });
+    await page.locator("#leaving-text").filter({ hasText: evil }).waitFor();
+    await expectText(evil);
+    await page.keyboard.press("Escape");
+  }
+  const id = await makePayment(api, hostile);
+  const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
+  const { body } = await api.post(`/v1/gateway/payment/${id}/options`, hostile.wallet, { accounts });
+  const [option] = body.options as [{ id: string }];
+  await page.goto(`${api.url}/collect/${id}/${option.id}`);
+  await expectText(evil);
+  expect(asked).not.toContain("/x");
+  expect(misdeeds).toEqual(none);
+});
+
+test("a browser is served the headers and the scripts of the release file, and runs the scripts that it names", async () => {
+  const id = await pay();
+  for (const [path, kind] of [
+    [`/?pid=${id}`, "checkout"],
+    ["/?pid=pay_none", "checkout"],
+    [`/collect/${id}/opt_none`, "collect"],
+  ] as const) {
+    const { page } = await openPage(api.url);
+    const response = await page.goto(`${api.url}${path}`);
+    const served = { ...(await response?.allHeaders()) };
+    const written = Object.entries(release.headers[kind]).map(([name, value]) => [
+      name,
+      value.replaceAll("https://{checkout_host}", api.url),
+    ]);
+    expect({ path, ...served }).toMatchObject({
+      ...Object.fromEntries(written),
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      "cross-origin-resource-policy": "same-origin",
+      "cache-control": "no-store",
+    });
+    const scripts = await page
+      .locator("script[src]")
+      .evaluateAll((all) => all.map((one) => [one.getAttribute("src"), one.getAttribute("integrity")]));
+    const { path: src, integrity } = release.scripts[kind];
+    expect({ path, scripts }).toEqual({
+      path,
+      scripts: path.endsWith("none") && kind === "checkout" ? [] : [[src, integrity]],
+    });
+  }
+});
+
+test("a wallet that asks in a window of its own gets its answer back to the page", async () => {
+  const { page, context } = await openPage(api.url);
+  await context.route("https://wallet.example.test/", (route) =>
+    route.fulfill({
+      contentType: "text/html",
+      body: `<button onclick="opener.postMessage('0x${"c1".repeat(20)}', '*'); close()">Connect</button>`,
+    }),
+  );
+  await page.addInitScript(() => {
+    const request = ({ method }: { method: string }) =>
+      new Promise((resolve) => {
+        if (method !== "eth_requestAccounts") return;
+        addEventListener("message", ({ data }) => resolve([data]));
+        open("https://wallet.example.test/", "wallet", "width=300,height=500");
+      });
+    const info = { uuid: "popup", name: "Popup", icon: "", rdns: "popup" };
+    const detail = { info, provider: { request } };
+    const tell = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+    addEventListener("eip6963:requestProvider", tell);
+  });
+  await page.goto(linkOf(await pay()));
+  const opening = context.waitForEvent("page");
+  await page.getByRole("button", { name: "Popup" }).click();
+  const popup = await opening;
+  await popup.getByRole("button", { name: "Connect" }).click();
+  await page.locator("#choices").getByRole("button").first().waitFor();
 });
 
 test("markup that got in all the same runs nothing and loads nothing, and no text becomes markup", async () => {
-  const { page, context, misdeeds } = await openPage(api.url);
+  const { page, context, misdeeds } = await openPage(api.url, { provokes: true });
   let asked = 0;
   await context.route("https://evil.example.test/**", (route) => {
     asked += 1;
@@ -51,7 +201,7 @@ test("markup that got in all the same runs nothing and loads nothing, and no tex
 });
 
 test("a file that a merchant has brought to /logos cannot be run as a script", async () => {
-  const { page } = await openPage(api.url);
+  const { page } = await openPage(api.url, { provokes: true });
   await page.goto(linkOf(await pay()));
   const ran = await page.evaluate(
     (src) =>

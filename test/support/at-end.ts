@@ -15,5 +15,6 @@ export async function endAll(): Promise<void> {
       errors.push(error);
     }
   }
-  if (errors.length > 0) throw new AggregateError(errors, "something a test file opened did not close");
+  if (errors.length > 0)
+    throw new AggregateError(errors, `what a test file opened did not end well: ${errors.map(String).join("; ")}`);
 }
