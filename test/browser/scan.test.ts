@@ -1,31 +1,10 @@
-import jsqr from "jsqr";
-import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openPage } from "./browser.ts";
+import { scan } from "./scan.ts";
 import { openShop } from "./shop.ts";
 
 const { api, pay, linkOf } = await openShop();
 const id = await pay();
-
-/** What a camera reads from a picture of the code; the browser itself unpacks the PNG. */
-async function scan(page: Page): Promise<string | undefined> {
-  const picture = (await page.locator(".qr").screenshot()).toString("base64");
-  const reader = await page.context().newPage();
-  const { pixels, width, height } = await reader.evaluate(async (base64) => {
-    const image = new Image();
-    image.src = `data:image/png;base64,${base64}`;
-    await image.decode();
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [image.width, image.height];
-    const context = canvas.getContext("2d") as CanvasRenderingContext2D;
-    context.drawImage(image, 0, 0);
-    const { data } = context.getImageData(0, 0, image.width, image.height);
-    return { pixels: Array.from(data), width: image.width, height: image.height };
-  }, picture);
-  await reader.close();
-  const read = jsqr as unknown as typeof jsqr.default;
-  return read(Uint8ClampedArray.from(pixels), width, height)?.data;
-}
 
 const looks = [
   ["light", { colorScheme: "light" }],
