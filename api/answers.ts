@@ -114,8 +114,13 @@ export function toOptionAnswer(option: OptionView, { paymentId, publicUrl }: { p
     etaS: Math.ceil(option.etaSeconds),
     expiresAt: option.expiresAt && toSeconds(option.expiresAt),
     actions: option.actions.map(toActionAnswer),
-    collectData: option.needsData ? toCollectData(`${publicUrl}/collect/${paymentId}/${option.id}`) : null,
+    collectData: option.needsData ? toCollectData(toCollectUrl(publicUrl, { paymentId, optionId: option.id })) : null,
   };
+}
+
+/** Where the buyer of an option says who he is. */
+export function toCollectUrl(publicUrl: string, { paymentId, optionId }: { paymentId: string; optionId: string }) {
+  return `${publicUrl}/collect/${paymentId}/${optionId}`;
 }
 
 /** What has to be known of the buyer; the page at `url` asks for it. */

@@ -117,18 +117,23 @@ function paySection(page: Page): Html {
     <p>${say(t.payableWith)} ${t.nothingCharged}</p>
     <p>${t.timeLeft}: <span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span></p>
     ${withoutScript(page)}
-    ${openInWallets(page)}
-    <div class="script"><h2>${t.walletHere}</h2>
+    <div class="ways">
+    <div id="here" class="here">${openInWallets(page)}
+    <div id="in-page" class="script"><h2>${t.walletHere}</h2>
     <div id="pay"><p id="searching" class="soft step">${t.searching}</p><ul id="wallets" class="stack wallets" hidden></ul>
-    <p id="step" class="step" hidden></p><div id="choices" class="stack" hidden></div><p id="problem" class="bad strong" role="alert" hidden></p></div></div>
-    <h2>${t.walletApp}</h2>
-    <p>${t.scan}</p>
-    ${qrCode(link, t.qrName)}
-    <label for="link">${t.linkLabel}</label>
-    <div class="link"><input id="link" dir="ltr" readonly value="${link}"><button type="button" id="copy" class="script">${t.copy}</button></div>
+    <p id="step" class="step" hidden></p><div id="choices" class="stack" hidden></div><p id="problem" class="bad strong" role="alert" hidden></p></div></div></div>
+    <div class="code"><h2>${forEach(t.walletApp, t.otherDevice)}</h2><p>${forEach(t.scan, t.scanOther)}</p>
+    ${qrCode(link, t.qrName)}</div>
+    <div class="copying"><label for="link">${t.linkLabel}</label><p id="link-hint" class="hint">${t.linkHint}</p>
+    <div class="link"><textarea id="link" dir="ltr" rows="2" readonly spellcheck="false" aria-describedby="link-hint">${link}</textarea><button type="button" id="copy" class="script">${t.copy}</button></div></div>
     <details><summary>${t.newHere}</summary><p>${say(t.newHereText)}</p></details>
+    </div>
   </section>`;
 }
+
+/** A phone cannot scan itself: what it is told differs from what a computer is told. */
+const forEach = (computer: string, phone: string): Html =>
+  html`<span class="computer">${computer}</span><span class="phone">${phone}</span>`;
 
 /** Phones' browsers know no wallets, but wallets have browsers: plain links, there before anybody taps. */
 function openInWallets({ words, link, ways }: Page): Html {
@@ -143,7 +148,7 @@ function openInWallets({ words, link, ways }: Page): Html {
     },
   ].filter(({ family }) => ways.some(({ chain }) => chain.startsWith(family)));
   if (wallets.length === 0) return html``;
-  return html`<div class="phone"><h2>${t.onThisPhone}</h2><ul class="stack">${wallets.map(
+  return html`<div id="open-in" class="phone"><h2>${t.onThisPhone}</h2><p>${t.openHint}</p><ul class="stack">${wallets.map(
     ({ wallet, href }) =>
       html`<li><a class="button main wide" href="${href}" rel="noreferrer">${fill(t.openIn, { wallet })}</a></li>`,
   )}</ul></div>`;

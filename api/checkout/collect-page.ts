@@ -7,7 +7,7 @@ import type { Language } from "./languages.ts";
 import { layout, type Theme } from "./layout.ts";
 import { endMark } from "./marks.ts";
 import type { CollectData } from "./script-data.ts";
-import { phrase, writeMoney } from "./words.ts";
+import { phrase, writeDays, writeMoney } from "./words.ts";
 
 export type CollectPage = {
   /** `open`: asks; `given`: has been answered; `ended`: nothing is asked any more, or there is no such payment. */
@@ -78,7 +78,11 @@ export function collectPage(page: CollectPage): Html {
 
 function form({ language, prefill, days }: CollectPage, view: CheckoutView): Html {
   const { texts: t } = language;
-  const values = { shop: view.merchant.name, amount: writeMoney(view.amount, language), days: String(days) };
+  const values = {
+    shop: view.merchant.name,
+    amount: writeMoney(view.amount, language),
+    days: writeDays(days, language),
+  };
   const [year = "", month = "", day = ""] = /^\d{4}-\d{2}-\d{2}$/.test(prefill.dob ?? "")
     ? (prefill.dob ?? "").split("-")
     : [];

@@ -15,14 +15,19 @@ const moves: readonly { from: State; to: Exclude<State, "requires_action">; text
 
 /** Drives a payment of test mode by hand. In the page's flow, so that it covers nothing. */
 export function testConsole(t: Texts, state: State): Html {
+  const hiddenUnless = (shown: boolean) => (shown ? "" : html` hidden`);
   const buttons = moves.map(
     ({ from, to, text }) =>
-      html`<button type="button" data-from="${from}" data-to="${to}"${from === state ? "" : html` hidden`}>${t[text]}</button>`,
+      html`<button type="button" data-from="${from}" data-to="${to}"${hiddenUnless(from === state)}>${t[text]}</button>`,
   );
+  // What a wallet does, and not one move: the payment is really signed for, handed in and judged.
+  const pay = html`<button type="button" class="main" data-from="requires_action"${hiddenUnless(state === "requires_action")}>${t.payTest}</button>`;
   const isOver = !moves.some(({ from }) => from === state);
   return html`<aside aria-label="${t.consoleTitle}"><details id="console" class="card script"><summary>${t.consoleTitle}</summary>
-    <p id="console-text"${isOver ? html` hidden` : ""}>${t.consoleText}</p>
-    <p id="console-none"${isOver ? "" : html` hidden`}>${t.consoleNone}</p>
-    <div class="stack">${buttons}</div>
-    <p id="console-problem" class="bad" role="alert" hidden>${t.consoleFailed}</p></details></aside>`;
+    <p id="console-text"${hiddenUnless(!isOver)}>${t.consoleText}</p>
+    <p id="console-none"${hiddenUnless(isOver)}>${t.consoleNone}</p>
+    <div class="stack">${pay}${buttons}</div>
+    <div role="alert"><p id="console-failed" class="bad" hidden>${t.consoleFailed}</p><p id="console-cannot" class="bad" hidden>${t.testCannot}</p>
+    <p id="console-asks" hidden>${t.testAsks}</p></div>
+    <a id="console-data" class="button main wide" hidden>${t.giveData}</a></details></aside>`;
 }

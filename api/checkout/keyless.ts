@@ -6,7 +6,8 @@ import { acceptConfirm } from "../../payments/confirm.ts";
 import { done, type Result, refuse } from "../../payments/errors.ts";
 import { listActions, listOptions } from "../../payments/options.ts";
 import { simulatePayment } from "../../payments/simulate.ts";
-import { toActionAnswer, toOptionAnswer } from "../answers.ts";
+import { signAsTestWallet } from "../../payments/test-wallet.ts";
+import { toActionAnswer, toCollectUrl, toOptionAnswer } from "../answers.ts";
 import type { ApiDeps } from "../deps.ts";
 import { sendRefusal } from "../errors.ts";
 import { maxPollMs, paymentId, text } from "../fields.ts";
@@ -101,16 +102,36 @@ const routes = [
   }),
   define({
     method: "POST",
+    path: "/test-wallet",
+    input: z.object({}),
+    async run(deps, { payment, hold }) {
+      const asked = queryOf(payment);
+      if (payment.mode !== "test") return nothingToDrive();
+      const move = await signAsTestWallet(deps, asked);
+      if (!move.ok) return move;
+      const { optionId } = move.value;
+      if ("needsData" in move.value)
+        return done({ collectUrl: toCollectUrl(deps.publicUrl, { paymentId: payment.paymentId, optionId }) });
+      const { results } = move.value;
+      const accept = () => acceptConfirm(deps, { ...asked, optionId, results });
+      const status = await pollVerdict(deps, asked, accept, { maxPollMs: undefined, ...hold });
+      return status.ok ? tellNews(deps, payment) : status;
+    },
+  }),
+  define({
+    method: "POST",
     path: "/simulate",
     input: z.object({ status: z.enum(["processing", "succeeded", "failed", "expired", "cancelled"]) }),
     async run(deps, { payment, input }) {
-      // As for a payment that is not there: of a live one there is nothing to be driven.
-      if (payment.mode !== "test") return refuse("payment_not_found", "no such payment");
+      if (payment.mode !== "test") return nothingToDrive();
       const driven = await simulatePayment(deps, queryOf(payment), input.status);
       return driven.ok ? tellNews(deps, payment) : driven;
     },
   }),
 ];
+
+/** As for a payment that is not there: of a live one there is nothing to be driven. */
+const nothingToDrive = () => refuse("payment_not_found", "no such payment");
 
 /** The payment of a link's id; what is no id of ours never reaches the database. Refuses with `payment_not_found`. */
 export async function findByLink(deps: ApiDeps, id: string): Promise<Result<CheckoutView>> {

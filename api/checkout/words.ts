@@ -30,6 +30,10 @@ export function writeMoney({ unit, value, display }: Money, { tag }: Language): 
   return `${new Intl.NumberFormat(tag, format).format(decimal)} ${display.assetSymbol}`;
 }
 
+/** `30 days`, in the form that the number wants. */
+export const writeDays = (days: number, { tag }: Language): string =>
+  new Intl.NumberFormat(tag, { style: "unit", unit: "day", unitDisplay: "long" }).format(days);
+
 /** `4:07`: whole seconds, rounded down, so that nobody is promised one that is not there. */
 export function writeTime(ms: number): string {
   const seconds = Math.floor(ms / 1_000);

@@ -1,14 +1,16 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { makeMerchant, makePayment } from "../rooms/api/start-api.ts";
 import { askAnew, none, openPage } from "./browser.ts";
-import { openShop } from "./shop.ts";
+import { bring, openShop } from "./shop.ts";
+import { states } from "./states.ts";
 
 const { api, pay, linkOf } = await openShop();
-const begin = ["The buyer pays", "The time runs out", "The payment is cancelled"];
+const slow = "The buyer pays, the network is slow";
+const begin = ["Pay with a test wallet", slow, "The time runs out", "The payment is cancelled"];
 const going = ["The money arrives", "The payment fails", "The time runs out"];
 
-async function open(id: string) {
-  const { page, misdeeds } = await openPage(api.url);
+async function open(id: string, options: Parameters<typeof openPage>[1] = {}) {
+  const { page, misdeeds } = await openPage(api.url, options);
   await page.goto(linkOf(id));
   const legal = () => page.locator("#console button:visible").allTextContents();
   const press = async (name: string) => {
@@ -25,15 +27,15 @@ async function open(id: string) {
 test.each([
   [["The time runs out"], "The time is up"],
   [["The payment is cancelled"], "The payment was cancelled"],
-  [["The buyer pays", "The money arrives"], "Paid"],
-  [["The buyer pays", "The payment fails"], "The payment failed"],
-  [["The buyer pays", "The time runs out"], "The time is up"],
+  [[slow, "The money arrives"], "Paid"],
+  [[slow, "The payment fails"], "The payment failed"],
+  [[slow, "The time runs out"], "The time is up"],
 ])("by keyboard: %s", async (presses, end) => {
   const { legal, press, title, misdeeds } = await open(await pay({ checkout: undefined }));
   expect(await legal()).toEqual(begin);
   for (const name of presses) {
     await press(name);
-    if (name === "The buyer pays") {
+    if (name === slow) {
       await title("Your payment is on its way");
       expect(await legal()).toEqual(going);
     }
@@ -43,15 +45,53 @@ test.each([
   expect(misdeeds).toEqual(none);
 });
 
-test("it says that no money moves, and a live payment has none", async () => {
-  const { page } = await open(await pay());
+describe.each(states)("from %s", (from) => {
+  // What part 3 of the specification lets follow; by way of processing too.
+  const legal: Record<string, string[]> = {
+    requires_action: ["processing", "succeeded", "failed", "expired", "cancelled"],
+    processing: ["succeeded", "failed", "expired"],
+  };
+  test.each(states.slice(1))("the server leads to %s only where such a move leads", async (to) => {
+    const id = await pay({ checkout: undefined });
+    await bring(api, id, from);
+    const isLegal = legal[from]?.includes(to) ?? false;
+    const { status, body } = await api.post(`/checkout/${id}/simulate`, {}, { status: to });
+    expect({ status, code: body.code }).toEqual(
+      isLegal ? { status: 200, code: undefined } : { status: 400, code: "invalid_state" },
+    );
+    const now = await api.get(`/checkout/${id}/status`);
+    expect(now.body.status).toBe(isLegal ? to : from);
+  });
+
+  test("a test wallet pays only what waits for its buyer", async () => {
+    const id = await pay({ checkout: undefined });
+    await bring(api, id, from);
+    const { status, body } = await api.post(`/checkout/${id}/test-wallet`, {}, {});
+    expect({ status, code: body.code }).toEqual(
+      from === "requires_action"
+        ? { status: 200, code: undefined }
+        : { status: from === "expired" ? 410 : 400, code: from === "expired" ? "payment_expired" : "invalid_state" },
+    );
+  });
+});
+
+test.each(["light", "dark"] as const)("in %s colours it says that no money moves", async (colorScheme) => {
+  const { page } = await open(await pay(), { colorScheme });
   for (const said of ["Test payment. No real money moves.", "This payment is a test: no money moves."])
     expect(await page.getByText(said).isVisible()).toBe(true);
+});
+
+test("a live payment has no console, and no route of one", async () => {
   const live = await makePayment(api, await makeMerchant(api, { mode: "live" }));
-  const real = await openPage(api.url);
-  await real.page.goto(linkOf(live));
-  expect(await real.page.locator("#console").count()).toBe(0);
-  expect(await real.page.getByText(/test/i).count()).toBe(0);
+  const { page } = await openPage(api.url);
+  await page.goto(linkOf(live));
+  expect(await page.locator("#console").count()).toBe(0);
+  expect(await page.getByText(/test/i).count()).toBe(0);
+  const absent = { status: 404, body: { code: "payment_not_found" } };
+  for (const status of states.slice(1))
+    expect(await api.post(`/checkout/${live}/simulate`, {}, { status })).toMatchObject(absent);
+  expect(await api.post(`/checkout/${live}/test-wallet`, {}, {})).toMatchObject(absent);
+  expect((await api.get(`/checkout/${live}/status`)).body.status).toBe("requires_action");
 });
 
 test("a move that is no longer possible is refused by the server, and the page says so", async () => {
@@ -60,6 +100,15 @@ test("a move that is no longer possible is refused by the server, and the page s
   await page.route("**/status?*", (route) => route.abort());
   await askAnew(page);
   await api.post(`/checkout/${id}/simulate`, {}, { status: "cancelled" });
-  await press("The buyer pays");
-  await page.getByRole("alert").filter({ hasText: "not possible any more" }).waitFor();
+  for (const name of begin.slice(0, 2)) {
+    await press(name);
+    await page.getByRole("alert").filter({ hasText: "not possible any more" }).waitFor();
+  }
+});
+
+test("where the test wallet can sign for nothing that the shop takes, the page says so", async () => {
+  const { page, press, legal } = await open(await pay({ amount: { unit: "iso4217/EUR", value: "500" } }));
+  await press("Pay with a test wallet");
+  await page.getByRole("alert").filter({ hasText: "it signs on EVM networks only" }).waitFor();
+  expect(await legal()).toEqual(begin);
 });

@@ -3,7 +3,7 @@ import { words } from "./told.ts";
 
 /** Copies the payment link; where the browser does not allow it, the link is selected for the buyer to copy. */
 export function offerCopy(): void {
-  const [link, copy] = [byId<HTMLInputElement>("link"), byId<HTMLButtonElement>("copy")];
+  const [link, copy] = [byId<HTMLTextAreaElement>("link"), byId<HTMLButtonElement>("copy")];
   const text = copy.textContent ?? "";
   const say = (told: string): void => {
     copy.textContent = told;

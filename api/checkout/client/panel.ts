@@ -27,6 +27,8 @@ export function offer(wallets: Iterable<Wallet>, use: (wallet: Wallet) => void):
   list.replaceChildren(...items);
   list.hidden = items.length === 0 || !choices.hidden || !step.hidden;
   searching.hidden = items.length > 0;
+  // On a phone they take the place of the links that open other wallets.
+  byId("here").classList.toggle("found", items.length > 0);
 }
 
 /** What is going on. */

@@ -30,7 +30,7 @@ test("the page opens under each form of a payment link, and says what is to be p
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(text).toContain('<h1 id="pay-title" tabindex="-1">Pay <bdi>$5.00</bdi> to <bdi>Shop</bdi></h1>');
     expect((await fetch(`${api.url}${path}`, { method: "HEAD" })).status).toBe(200);
-    for (const said of ["order-17", id, `value="${publicUrl}/?pid=${id}"`, "Nothing has been charged yet."])
+    for (const said of ["order-17", id, `>${publicUrl}/?pid=${id}</textarea>`, "Nothing has been charged yet."])
       expect(text).toContain(said);
   }
 });
@@ -111,7 +111,7 @@ test("a status is of this payment alone, and waits for news", async () => {
 });
 
 test("a payment nobody has is answered like one that never was", async () => {
-  for (const path of ["status", "options", "fetch", "confirm", "simulate"]) {
+  for (const path of ["status", "options", "fetch", "confirm", "simulate", "test-wallet"]) {
     const method = path.startsWith("status") ? "GET" : "POST";
     const answer = await api.ask(
       method,

@@ -1,0 +1,56 @@
+import { keccak256, type TypedDataDefinition, toBytes } from "viem";
+import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { listOptions } from "./options.ts";
+import type { WalletResult } from "./results.ts";
+import type { OptionView, WalletAction } from "./views.ts";
+
+/** What the test wallet has for a confirm: its signatures, or the option whose buyer has to say who he is first. */
+export type TestWalletMove = { optionId: string } & ({ results: readonly WalletResult[] } | { needsData: true });
+
+/**
+ * A wallet for payments of test mode: asks how it can pay, takes the first option that a plain key can sign, and signs it.
+ * What it gives goes through confirm, and is judged there, like anybody's. Refuses with `not_sandbox_api_key` in live
+ * mode, like `listOptions`, and with `invalid_params` where nothing can be signed.
+ */
+export async function signAsTestWallet(
+  deps: PaymentDeps,
+  { paymentId, mode }: Pick<Parameters<typeof listOptions>[1], "paymentId" | "mode">,
+): Promise<Result<TestWalletMove>> {
+  if (mode !== "test")
+    return refuse("not_sandbox_api_key", "only payments of test mode can be paid with a test wallet");
+  const account = accountFor(paymentId);
+  const chains = [...deps.chains.values()].filter(({ family }) => family === "evm");
+  const accounts = chains.map(({ chain }) => `${chain}:${account.address}`);
+  const listed = await listOptions(deps, { paymentId, mode, accounts });
+  if (!listed.ok) return listed;
+  for (const option of listed.value.options) {
+    const toSign = listTypedData(option);
+    if (!toSign) continue;
+    const { id: optionId } = option;
+    if (option.needsData) return done({ optionId, needsData: true });
+    const signed = await Promise.all(toSign.map((data) => account.signTypedData(data)));
+    return done({ optionId, results: signed.map((signature) => ({ type: "walletRpc", data: [signature] })) });
+  }
+  return refuse("invalid_params", "the test wallet can sign for no asset of this payment");
+}
+
+/** Of one payment, so that what its buyer has said of himself is still said of him at the next try. It never owns anything. */
+function accountFor(paymentId: string): PrivateKeyAccount {
+  return privateKeyToAccount(keccak256(toBytes(`test wallet of ${paymentId}`)));
+}
+
+/** All that an option has to have signed; undefined when it wants more than signatures. */
+function listTypedData({ actions }: OptionView): TypedDataDefinition[] | undefined {
+  const isSigning = (action: OptionView["actions"][number]): action is WalletAction =>
+    "method" in action && action.method === "eth_signTypedData_v4";
+  return actions.every(isSigning) ? actions.map(({ params }) => readTypedData(String(params[1]))) : undefined;
+}
+
+/** viem adds the domain's own type by itself and refuses to be told it twice. */
+function readTypedData(json: string): TypedDataDefinition {
+  const { types, ...rest } = JSON.parse(json) as { types: Record<string, unknown> };
+  const { EIP712Domain: _, ...own } = types;
+  return { ...rest, types: own } as unknown as TypedDataDefinition;
+}
