@@ -144,6 +144,15 @@ create table fee_policy (
   UNIQUE NULLS NOT DISTINCT (account_id, merchant_id)
 );
 
+create table frame_origin (
+  account_id text not null,
+  origin text not null,
+  created_at timestamp with time zone not null,
+  CHECK (((length(origin) <= 255) AND (origin ~ '^(https://[a-z0-9]([-a-z0-9.]*[a-z0-9])?|http://localhost)(:[0-9]{1,5})?$'::text))),
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (account_id, origin)
+);
+
 create table idempotency (
   account_id text not null,
   mode text not null,

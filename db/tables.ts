@@ -37,6 +37,8 @@ export type Tables = {
     revoked_at: Date | null;
   };
   app_id: { id: string; account_id: string; mode: Mode; created_at: Date; revoked_at: Date | null };
+  /** Origins that may frame the data page of an account's payments. */
+  frame_origin: { account_id: string; origin: string; created_at: Date };
   merchant: {
     id: string;
     account_id: string;

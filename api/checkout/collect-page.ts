@@ -20,6 +20,8 @@ export type CollectPage = {
   prefill: Partial<Record<CollectedId, string>>;
   /** The buyer came from the checkout page in the same window, and goes back there. */
   back: boolean;
+  /** Origins that may frame it. */
+  frames: readonly string[];
   /** How long what is given is kept, days. */
   days: number;
   inLanguage: (tag: string) => string;
@@ -42,6 +44,7 @@ export function collectPage(page: CollectPage): Html {
     stage,
     action: view ? `${base}/checkout/${view.paymentId}/collect` : "",
     optionId: page.optionId,
+    frames: page.frames,
     backUrl: page.back && view ? toPaymentLink(publicUrl, view.paymentId) : null,
     texts: {
       errorName: t.errorName,

@@ -97,5 +97,7 @@ export type CollectData = {
   optionId: string;
   /** The payment's page, for who came from there. */
   backUrl: string | null;
+  /** Origins that may frame the page, and are told then. */
+  frames: readonly string[];
   texts: Record<CollectText, string>;
 };

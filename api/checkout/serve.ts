@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type CheckoutView, listWays } from "../../payments/checkout.ts";
 import { findAsked } from "../../payments/collect.ts";
 import { type CollectedId, collectedSchema } from "../../payments/collected-schema.ts";
+import { listFramesOf } from "../../payments/frames.ts";
 import type { ApiDeps } from "../deps.ts";
 import { statusOf } from "../errors.ts";
 import { text } from "../fields.ts";
@@ -54,10 +55,7 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
     return sendCheckout(deps, open(request, reply), (request.params as { id: string }).id);
   });
   app.get("/collect/:id/:optionId", orSaySo, async (request, reply) => {
-    const asked = open(request, reply);
-    // A wallet's pop-up has to be told by us, so this page keeps its opener.
-    setPageHeaders(reply, deps.publicUrl, "both");
-    return sendCollect(deps, asked, request.params as { id: string; optionId: string });
+    return sendCollect(deps, open(request, reply), request.params as { id: string; optionId: string });
   });
   for (const asset of Object.values(assets))
     app.get(`/assets/${asset.file}`, async (request, reply) => sendAsset(request, reply, asset));
@@ -93,6 +91,9 @@ async function sendCollect(
   const { request, reply, query, language } = asked;
   if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
   const { view, stage } = await findStage(deps, id, optionId);
+  const frames = view ? await listFramesOf(deps, view) : [];
+  // A wallet's pop-up has to be told by us, so this page keeps its opener.
+  setPageHeaders(reply, deps.publicUrl, { opener: "both", frames });
   const page = collectPage({
     stage,
     view,
@@ -102,6 +103,7 @@ async function sendCollect(
     theme: readTheme(query),
     prefill: readPrefill(one(query.prefill), collectedIds),
     back: one(query.back) === "1",
+    frames,
     days: Math.ceil(deps.collectedDataMs / DAY_MS),
     inLanguage: (tag) => withLanguage(query, tag),
   });

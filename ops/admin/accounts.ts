@@ -104,7 +104,8 @@ function addKeyCommands(program: Command, runs: Runs): void {
   });
 }
 
-async function needAccount({ db }: Pick<Tool, "db">, id: string) {
+/** An account, or a refusal that names it. */
+export async function needAccount({ db }: Pick<Tool, "db">, id: string) {
   const [account] = await listAccounts({ db }, id);
   if (!account) throw new RefusedError(`there is no account ${id}`);
   return account;

@@ -3,6 +3,7 @@ import { ConfigError } from "../config.ts";
 import { describeBriefly } from "../redaction.ts";
 import { addAccountCommands } from "./accounts.ts";
 import { addCollectorCommands } from "./collector.ts";
+import { addFrameCommands } from "./frames.ts";
 import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
 import { addMoneyCommands } from "./money.ts";
@@ -20,6 +21,7 @@ export type Place = {
 const groups = [
   addAccountCommands,
   addMerchantCommands,
+  addFrameCommands,
   addWebhookCommands,
   addPaymentCommands,
   addMoneyCommands,

@@ -2,54 +2,11 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { readCollected } from "../../payments/collect.ts";
-import { addPolicy } from "../../payments/policies.ts";
-import { none, openPage } from "./browser.ts";
-import { bring, openShop } from "./shop.ts";
+import { none } from "./browser.ts";
+import { done, fillIn, openAskingShop, send } from "./collect-form.ts";
 
-const { api, merchant, pay } = await openShop();
-await addPolicy(api.deps, { merchantId: merchant.merchantId, asset: null, unit: null, minimum: null });
 const buyer = privateKeyToAccount(newKey().privateKey);
-const accounts = [`eip155:31337:${buyer.address}`];
-
-type Option = { id: string; actions: [{ data: { params: [string, string] } }]; collectData: { url: string } | null };
-
-/** A payment whose buyer is asked, and the page that asks him. */
-async function ask() {
-  const id = await pay();
-  const { body } = await api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts });
-  const [option] = body.options as [Option];
-  if (!option.collectData) throw new Error("nothing is asked");
-  return { id, option, url: option.collectData.url };
-}
-
-async function open(url: string, options: Parameters<typeof openPage>[1] = {}) {
-  const opened = await openPage(api.url, options);
-  await opened.page.goto(url);
-  return opened;
-}
-
-type Opened = Awaited<ReturnType<typeof open>>;
-
-/** Fills in what is asked, by keyboard alone. */
-async function fillIn({ page }: Pick<Opened, "page">, name = "Zoë Ångström-Quux"): Promise<void> {
-  await page.getByLabel("Full name").focus();
-  await page.keyboard.insertText(name);
-  for (const part of ["28", "2", "1990"]) {
-    await page.keyboard.press("Tab");
-    await page.keyboard.insertText(part);
-  }
-  await page.keyboard.press("Tab");
-  await page.keyboard.press("Tab");
-  await page.keyboard.type("Swe");
-  await page.keyboard.press("Tab");
-  await page.keyboard.insertText("Uppsala 17");
-  await page.keyboard.press("Tab");
-  await page.keyboard.press("Space");
-}
-
-const send = ({ page }: Pick<Opened, "page">) => page.getByRole("button", { name: "Continue" }).press("Enter");
-const done = ({ page }: Pick<Opened, "page">) => page.getByRole("heading", { name: "Done", level: 1 }).waitFor();
-const OK = { type: "IC_COMPLETE", success: true };
+const { api, merchant, ask, open } = await openAskingShop(`eip155:31337:${buyer.address}`);
 
 test("by keyboard: what is given arrives sealed, and confirm needs no data any more", async () => {
   const { id, option, url } = await ask();
@@ -79,83 +36,6 @@ test("by keyboard: what is given arrives sealed, and confirm needs no data any m
   expect(confirmed.status).toBe(200);
   for (const secret of ["Ångström", "1990-02-28", "Uppsala"]) expect(api.lines.join("\n")).not.toContain(secret);
   expect(opened.misdeeds).toEqual(none);
-});
-
-/** The bridges of wallets, as their web views put them there; `heard` is what came over which. */
-const bridges: Record<string, () => void> = {
-  ReactNative: () => {
-    Object.assign(window, {
-      ReactNativeWebView: { postMessage: (text: string) => window.heard("ReactNative", JSON.parse(text)) },
-    });
-  },
-  Android: () => {
-    const wallet = {
-      onDataCollectionComplete(this: unknown, text: string) {
-        // A function that an app has injected works on its own object only.
-        if (this === wallet) window.heard("Android", JSON.parse(text));
-      },
-    };
-    Object.assign(window, { AndroidWallet: wallet });
-  },
-  "iOS that reads objects": () => {
-    const postMessage = (message: unknown) => typeof message === "object" && window.heard("iOS", message);
-    Object.assign(window, { webkit: { messageHandlers: { payDataCollectionComplete: { postMessage } } } });
-  },
-  "iOS that reads texts": () => {
-    const postMessage = (message: unknown) => typeof message === "string" && window.heard("iOS", JSON.parse(message));
-    Object.assign(window, { webkit: { messageHandlers: { payDataCollectionComplete: { postMessage } } } });
-  },
-  "a wrapper that calls itself, beside one that works": () => {
-    const postMessage = (text: string): void => postMessage(text);
-    Object.assign(window, { ReactNativeWebView: { postMessage } });
-    Object.assign(window, {
-      AndroidWallet: { onDataCollectionComplete: (text: string) => window.heard("Android", JSON.parse(text)) },
-    });
-  },
-  "iOS with the channel under its own name": () => {
-    const postMessage = (text: string) => window.heard("ReactNative", JSON.parse(text));
-    Object.assign(window, { webkit: { messageHandlers: { ReactNativeWebView: { postMessage } } } });
-  },
-};
-
-test.each(Object.entries(bridges))("%s is told once, after the server has it", async (_name, bridge) => {
-  const { id, url } = await ask();
-  const heard: [string, unknown][] = [];
-  const opened = await openPage(api.url);
-  await opened.page.exposeFunction("heard", async (by: string, message: unknown) => {
-    expect(await readCollected(api.deps, id)).toHaveLength(1);
-    heard.push([by, message]);
-  });
-  await opened.page.addInitScript(bridge);
-  await opened.page.goto(url);
-  await fillIn(opened);
-  expect(heard).toEqual([]);
-  await send(opened);
-  await done(opened);
-  await opened.page.waitForTimeout(2_000);
-  expect(heard.map(([, message]) => message)).toEqual([OK]);
-});
-
-test("a pop-up tells the window that has opened it, and stays on a visible end", async () => {
-  const { url } = await ask();
-  const opened = await openPage(api.url);
-  await opened.context.route("https://wallet.example.test/", (route) =>
-    route.fulfill({ contentType: "text/html", body: "<title>Wallet</title>" }),
-  );
-  await opened.page.goto("https://wallet.example.test/");
-  const popups = opened.context.waitForEvent("page");
-  await opened.page.evaluate((to) => {
-    Object.assign(window, { got: [] });
-    addEventListener("message", ({ data }) => (window as unknown as { got: unknown[] }).got.push(JSON.parse(data)));
-    open(to);
-  }, url);
-  const page = await popups;
-  await fillIn({ page });
-  await send({ page });
-  await done({ page });
-  await expect.poll(() => opened.page.evaluate(() => (window as unknown as { got: unknown[] }).got)).toEqual([OK]);
-  await page.getByRole("button", { name: "Tell the wallet again" }).click();
-  await expect.poll(() => opened.page.evaluate(() => (window as unknown as { got: unknown[] }).got)).toEqual([OK, OK]);
 });
 
 test("what is wrong is told above and at the field, and nothing is sent", async () => {
@@ -236,24 +116,6 @@ test("a server that is away loses nothing: the form says so, and goes when it is
   expect(await readCollected(api.deps, id)).toHaveLength(1);
 });
 
-test("a payment that is over tells the wallet that the page cannot go on", async () => {
-  const { id, url } = await ask();
-  const heard: unknown[] = [];
-  const opened = await openPage(api.url);
-  await opened.page.exposeFunction("heard", (_by: string, message: unknown) => void heard.push(message));
-  await opened.page.addInitScript(bridges.ReactNative as () => void);
-  await opened.page.goto(url);
-  await fillIn(opened);
-  await bring(api, id, "expired");
-  await send(opened);
-  await opened.page.locator("#ended").waitFor();
-  const ERROR = { type: "IC_ERROR", error: expect.any(String) };
-  expect(heard).toEqual([ERROR]);
-  await opened.page.reload();
-  await expect.poll(() => heard).toEqual([ERROR, ERROR]);
-  expect((await fetch(url.replace(/opt_\w+/, "opt_none"))).status).toBe(404);
-});
-
 test("it reaches its opener and is framed by nobody", async () => {
   const { url } = await ask();
   const { headers } = await fetch(url);
@@ -261,9 +123,3 @@ test("it reaches its opener and is framed by nobody", async () => {
   expect(headers.get("x-frame-options")).toBe("DENY");
   expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
 });
-
-declare global {
-  interface Window {
-    heard: (by: string, message: unknown) => unknown;
-  }
-}

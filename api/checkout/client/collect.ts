@@ -2,7 +2,7 @@ import type { CollectData, CollectText } from "../script-data.ts";
 import { tellWallet } from "./bridges.ts";
 import { announce, byId, Refused, readData, request, show } from "./page.ts";
 
-const { stage, action, optionId, backUrl, texts } = readData<CollectData>();
+const { stage, action, optionId, backUrl, frames, texts } = readData<CollectData>();
 const controls = ["fullName", "dob", "month", "year", "country", "address"] as const;
 type Control = (typeof controls)[number];
 /** Where a fault is shown: the date of birth is one field of three controls. */
@@ -118,14 +118,17 @@ function finish(): void {
   }
   swap("done");
   announce(texts.dataDone);
-  tellWallet({ type: "IC_COMPLETE", success: true });
+  tellDone();
 }
 
 function end(): void {
   swap("ended");
   announce(texts.dataEnded);
-  tellWallet({ type: "IC_ERROR", error: "this payment takes no details any more" });
+  tellOver();
 }
+
+const tellDone = (): void => tellWallet({ type: "IC_COMPLETE", success: true }, frames);
+const tellOver = (): void => tellWallet({ type: "IC_ERROR", error: "this payment takes no details any more" }, frames);
 
 function swap(section: "done" | "ended"): void {
   byId("form").hidden = true;
@@ -142,7 +145,7 @@ function keepTyped(): void {
   );
 }
 
-byId("again").addEventListener("click", () => tellWallet({ type: "IC_COMPLETE", success: true }));
+byId("again").addEventListener("click", tellDone);
 if (stage === "open") {
   keepTyped();
   byId("form").addEventListener("submit", (event) => {
@@ -150,5 +153,5 @@ if (stage === "open") {
     void send();
   });
 }
-if (stage === "given") tellWallet({ type: "IC_COMPLETE", success: true });
-if (stage === "ended") tellWallet({ type: "IC_ERROR", error: "this payment takes no details any more" });
+if (stage === "given") tellDone();
+if (stage === "ended") tellOver();

@@ -96,6 +96,33 @@ test("payouts of a merchant are gathered, held and released, and where it was pa
   ]);
 });
 
+test("sites that may frame the data page are listed, taken from the list, and written down", async () => {
+  const origin = "https://wallet.example";
+  expect(await json("frames", "list", till.accountId)).toEqual([]);
+  expect(await json("frames", "add", till.accountId, origin)).toMatchObject([{ origin }]);
+  expect((await admin("frames", "list", till.accountId)).stdout).toContain(origin);
+  expect(await admin("frames", "add", till.accountId, "https://wallet.example/page")).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^origin: expected one such as https:\/\/wallet\.example/),
+  });
+  expect(await admin("frames", "add", "acct_0", origin)).toMatchObject({
+    code: 1,
+    stderr: "there is no account acct_0\n",
+  });
+  expect(await json("frames", "remove", till.accountId, origin)).toEqual([]);
+  expect(await admin("frames", "remove", till.accountId, origin)).toMatchObject({
+    code: 1,
+    stderr: `${origin} is not on the list of ${till.accountId}\n`,
+  });
+  const actions = await till.db
+    .selectFrom("operator_action")
+    .selectAll()
+    .where("subject", "=", till.accountId)
+    .execute();
+  for (const action of [`frames add ${origin}`, `frames remove ${origin}`])
+    expect(actions).toContainEqual(expect.objectContaining({ action, who: "night watch" }));
+});
+
 test("a webhook endpoint is set, shown without its secret, rotated and deleted", async () => {
   const set = ["webhooks", "set", ...owner, "--url"];
   expect(await admin(...set, "http://shop.example/hooks")).toMatchObject({
