@@ -1,6 +1,7 @@
 import { addPolicy } from "../../payments/policies.ts";
+import { makeMerchant, makePayment } from "../rooms/api/start-api.ts";
 import { openPage } from "./browser.ts";
-import { openShop } from "./shop.ts";
+import { openShop, shopUrls } from "./shop.ts";
 
 type Opened = Awaited<ReturnType<typeof openPage>>;
 type Option = { id: string; actions: [{ data: { params: [string, string] } }]; collectData: { url: string } | null };
@@ -9,16 +10,23 @@ type Option = { id: string; actions: [{ data: { params: [string, string] } }]; c
 export async function openAskingShop(account: string) {
   const shop = await openShop();
   const { api, merchant } = shop;
-  await addPolicy(api.deps, { merchantId: merchant.merchantId, asset: null, unit: null, minimum: null });
+  const askAlways = (merchantId: string) => addPolicy(api.deps, { merchantId, asset: null, unit: null, minimum: null });
+  await askAlways(merchant.merchantId);
   return {
     ...shop,
     /** A payment whose buyer is asked, and the page that asks him. */
-    async ask() {
-      const id = await shop.pay();
-      const { body } = await api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts: [account] });
+    async ask(of = merchant) {
+      const id = await makePayment(api, of, { referenceId: "order-17", checkout: shopUrls });
+      const { body } = await api.post(`/v1/gateway/payment/${id}/options`, of.wallet, { accounts: [account] });
       const [option] = body.options as [Option];
       if (!option.collectData) throw new Error("nothing is asked");
       return { id, option, url: option.collectData.url };
+    },
+    /** A merchant of another account that has to know the same. */
+    async makeOther() {
+      const other = await makeMerchant(api);
+      await askAlways(other.merchantId);
+      return other;
     },
     /** That page in a browser. */
     async open(url: string, options: Parameters<typeof openPage>[1] = {}): Promise<Opened> {
