@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { pickFramers } from "../../api/checkout/client/bridges.ts";
 import { readCollected } from "../../payments/collect.ts";
 import { addFrameOrigin } from "../../payments/frames.ts";
-import { openPage } from "./browser.ts";
+import { openPage, type PageOptions } from "./browser.ts";
 import { done, fillIn, OK, openAskingShop, send } from "./collect-form.ts";
 
 const { api, merchant, ask, makeOther, open, linkOf } = await openAskingShop(`eip155:31337:0x${"c1".repeat(20)}`);
@@ -13,8 +13,8 @@ const stranger = "https://evil.example.test";
 for (const origin of [alsoListed, listed]) await addFrameOrigin(api.deps, { accountId: merchant.accountId, origin });
 
 /** A browser in which each of these sites frames what is said of it; the first is the one that is opened. */
-async function openAround(sites: [site: string, src: string][]) {
-  const { context, page } = await openPage(api.url);
+async function openAround(sites: [site: string, src: string][], options: PageOptions = {}) {
+  const { context, page } = await openPage(api.url, options);
   const listen =
     "var got = []; addEventListener('message', ({ origin, data }) => got.push([origin, JSON.parse(data)]))";
   for (const [site, src] of sites)
@@ -30,6 +30,7 @@ async function openAround(sites: [site: string, src: string][]) {
 
 const toldTo = (frame: Frame): Promise<unknown> => frame.evaluate("got");
 const innermost = (page: Page): Frame => page.frames().at(-1) as Frame;
+
 test("a listed site shows the page in a frame, and is told once, after the server has it", async () => {
   const { id, url } = await ask();
   const page = await openAround([[listed, url]]);
@@ -92,7 +93,7 @@ test.each(refused)("framed by %s: not shown, and nobody is told anything", async
   await fillIn(opened);
   await send(opened);
   await done(opened);
-  const page = await openAround(sites(data));
+  const page = await openAround(sites(data), { provokes: true });
   await expect.poll(() => innermost(page).url()).toMatch(/^chrome-error:/);
   await page.waitForTimeout(500);
   for (const frame of page.frames().slice(0, -1)) expect(await toldTo(frame)).toEqual([]);
