@@ -75,12 +75,7 @@ export async function changeDestination(
 ): Promise<Result<DestinationView>> {
   const { merchantId, id, destination } = args;
   const changed = await changeAlone(deps, args, async (db) => {
-    const before = await db
-      .selectFrom("settlement_destination")
-      .select(["id", "asset", "destination"])
-      .where("id", "=", id)
-      .where("merchant_id", "=", merchantId)
-      .executeTakeFirst();
+    const before = await findDestination(db, { merchantId, id });
     if (!before) return noSuchDestination();
     const entry = { asset: before.asset, destination };
     const fault = findDestinationFault(deps, entry);
@@ -132,6 +127,19 @@ export function changeAlone<T>(
   return inTransaction(deps.db, async (db) =>
     (await lockMerchant(db, args)) ? work(db) : refuse("merchant_not_found", "no such merchant"),
   );
+}
+
+/** One of a merchant's destinations; undefined when it has none of that id. */
+export function findDestination(
+  db: Db,
+  { merchantId, id }: { merchantId: string; id: string },
+): Promise<DestinationView | undefined> {
+  return db
+    .selectFrom("settlement_destination")
+    .select(["id", "asset", "destination"])
+    .where("id", "=", id)
+    .where("merchant_id", "=", merchantId)
+    .executeTakeFirst();
 }
 
 /** The list of codes has none for a settlement entry: the path names something that is not this merchant's. */

@@ -37,6 +37,12 @@ type Movement = Pick<
   "id" | "asset" | "amount" | "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index"
 >;
 
+/** Two entries that cancel: the debited account has more of what it holds, or owes less of what it owes. */
+const doubleEntry = (of: { debit: string; credit: string; asset: string; amount: bigint }): Group["entries"] => [
+  { account: of.debit, asset: of.asset, amount: of.amount },
+  { account: of.credit, asset: of.asset, amount: -of.amount },
+];
+
 type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
 
 /**
@@ -83,10 +89,7 @@ export function directPaymentGroup(transfer: Movement, merchantId: string): Grou
     kind: "payment",
     subject: transfer.id,
     onChain: placeOf(transfer),
-    entries: [
-      { account: accounts.inTransit, asset, amount },
-      { account: accounts.payable(merchantId), asset, amount: -amount },
-    ],
+    entries: doubleEntry({ debit: accounts.inTransit, credit: accounts.payable(merchantId), asset, amount }),
   };
 }
 
@@ -97,10 +100,7 @@ export function exceptionGroup(transfer: Movement): Group {
     kind: "exception",
     subject: transfer.id,
     onChain: placeOf(transfer),
-    entries: [
-      { account: accounts.treasury, asset, amount },
-      { account: accounts.exceptions, asset, amount: -amount },
-    ],
+    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
   };
 }
 
@@ -117,10 +117,7 @@ export function strayGroup(chain: Chain, sighting: StraySighting): Group | undef
     kind: "stray",
     subject: `${chain.chain}/${placeName(chain, sighting)}/${sighting.log_index}`,
     onChain: placeOf(sighting),
-    entries: [
-      { account: accounts.treasury, asset, amount },
-      { account: accounts.exceptions, asset, amount: -amount },
-    ],
+    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
   };
 }
 
@@ -132,10 +129,7 @@ export function gasGroup(spent: SpentTransaction): Group {
     kind: "gas",
     subject: `${chain}/${hash}`,
     onChain: { chain, block_number, block_hash, tx_hash: hash, log_index: null },
-    entries: [
-      { account: accounts.gasSpent, asset, amount: fee },
-      { account: accounts.lane(spent.address), asset, amount: -fee },
-    ],
+    entries: doubleEntry({ debit: accounts.gasSpent, credit: accounts.lane(spent.address), asset, amount: fee }),
   };
 }
 
@@ -152,10 +146,7 @@ export function rentGroup(rent: Rent): Group {
     kind: "rent",
     subject: `${chain}/${hash}`,
     onChain: { chain, block_number: slot, block_hash: String(slot), tx_hash: hash, log_index: null },
-    entries: [
-      { account: accounts.rent, asset, amount: lamports },
-      { account: accounts.lane(address), asset, amount: -lamports },
-    ],
+    entries: doubleEntry({ debit: accounts.rent, credit: accounts.lane(address), asset, amount: lamports }),
   };
 }
 
@@ -190,10 +181,7 @@ export function settlementBegunGroup(settlement: {
   return {
     kind: "settlement_begun",
     subject: settlement.id,
-    entries: [
-      { account: accounts.payable(settlement.merchantId), asset, amount },
-      { account: accounts.inTransit, asset, amount: -amount },
-    ],
+    entries: doubleEntry({ debit: accounts.payable(settlement.merchantId), credit: accounts.inTransit, asset, amount }),
   };
 }
 
@@ -204,10 +192,7 @@ export function settlementPaidGroup(transfer: Movement): Group {
     kind: "settlement_paid",
     subject: transfer.id,
     onChain: placeOf(transfer),
-    entries: [
-      { account: accounts.inTransit, asset, amount },
-      { account: accounts.treasury, asset, amount: -amount },
-    ],
+    entries: doubleEntry({ debit: accounts.inTransit, credit: accounts.treasury, asset, amount }),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Db, Tables } from "../db/tables.ts";
 import type { EvmAsset, SolanaAsset } from "../ops/networks.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { changeAlone, noSuchDestination } from "./destinations.ts";
+import { changeAlone, findDestination, noSuchDestination } from "./destinations.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import type { Owner } from "./merchants.ts";
 
@@ -34,12 +34,7 @@ export async function gatherPayouts(
 ): Promise<Result<PolicyView>> {
   const { merchantId, id, gather } = args;
   return changeAlone(deps, args, async (db) => {
-    const row = await db
-      .selectFrom("settlement_destination")
-      .select("asset")
-      .where("id", "=", id)
-      .where("merchant_id", "=", merchantId)
-      .executeTakeFirst();
+    const row = await findDestination(db, { merchantId, id });
     if (!row) return noSuchDestination();
     const amount = gather && (gather.amount ?? findUsual(deps, row.asset));
     if (gather && amount === undefined)
@@ -78,12 +73,7 @@ export async function payDirectly(
 ): Promise<Result<{ id: string; asset: string; direct: boolean }>> {
   const { merchantId, id, direct } = args;
   return changeAlone(deps, args, async (db) => {
-    const row = await db
-      .selectFrom("settlement_destination")
-      .select("asset")
-      .where("id", "=", id)
-      .where("merchant_id", "=", merchantId)
-      .executeTakeFirst();
+    const row = await findDestination(db, { merchantId, id });
     if (!row) return noSuchDestination();
     if (direct && findAsset(deps, row.asset)?.kind !== "eip3009")
       return refuse("params_validation", `${row.asset} is no asset of the networks file with signed authorizations`);
