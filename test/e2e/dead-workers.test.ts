@@ -4,6 +4,7 @@ import { fundBuyer, fundBuyers, startChain, transfersTo } from "../support/chain
 import { type Call, startFaultProxy } from "../support/fault-proxy.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { killAtSend, letSends, moments } from "../support/kill-at-send.ts";
 import { execute } from "../support/sql.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -62,28 +63,9 @@ test("the one worker is killed before its send arrives, after the chain has take
   const proxy = await startFaultProxy({ target: chain.url });
   const fleet = await startFleet({ chain, rpcUrls: [proxy.url], workers: 1 });
   const ids: string[] = [];
-  for (const moment of ["before", "after", "unheard"] as const) {
+  for (const moment of moments) {
     const worker = fleet.workers.at(-1);
-    let killed = false;
-    const kill = () => {
-      if (killed) return;
-      killed = true;
-      void worker?.kill("SIGKILL");
-    };
-    // The bytes are stored and never reach the chain; or they did, and nobody wrote that down; or nobody even heard.
-    proxy.fail((call) => {
-      if (!isSend(call) || moment !== "before" || killed) return undefined;
-      kill();
-      return { code: -32_000, message: "too late" };
-    });
-    proxy.onAnswer((method) => {
-      if (method === "eth_sendRawTransaction" && moment === "after") kill();
-    });
-    proxy.dropAnswers((call) => {
-      if (!isSend(call) || moment !== "unheard" || killed) return false;
-      kill();
-      return true;
-    });
+    killAtSend(proxy, { worker, moment, method: "eth_sendRawTransaction" });
     const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });
     await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
     ids.push(id);
@@ -91,9 +73,7 @@ test("the one worker is killed before its send arrives, after the chain has take
     await fleet.addWorker();
     expect(await waitFinal(fleet.shop, id, 60_000)).toMatchObject({ status: "succeeded" });
   }
-  proxy.onAnswer(undefined);
-  proxy.fail(undefined);
-  proxy.dropAnswers(undefined);
+  letSends(proxy);
   await waitQuiet(fleet);
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(ids.length);
   await expectSound(fleet, chain, { succeeded: ids.length });

@@ -2,9 +2,10 @@ import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { createPayment, pay, waitFinal } from "../../ops/local/wallet.ts";
 import { fundBuyer, startChain } from "../support/chain.ts";
-import { type Call, startFaultProxy } from "../support/fault-proxy.ts";
+import { startFaultProxy } from "../support/fault-proxy.ts";
 import { type FleetOptions, startFleet } from "../support/fleet.ts";
 import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { killAtSend, letSends, moments } from "../support/kill-at-send.ts";
 import { startPrivateRedis } from "../support/private-services.ts";
 import {
   fundSolanaBuyer,
@@ -16,8 +17,6 @@ import {
 } from "../support/solana.ts";
 import { insistOnPaying, runAtOnce, signPayment } from "../support/story.ts";
 import { waitFor } from "../support/wait-for.ts";
-
-const isSend = ({ method }: Call) => method === "sendTransaction";
 
 /** A blockhash lives for 15 seconds: longer than it takes to put another worker in a dead one's place. */
 const slow = { slotMs: 100 };
@@ -51,28 +50,9 @@ test("the one worker is killed before its send arrives, after the cluster has ta
   const proxy = await startFaultProxy({ target: chain.url });
   const { fleet, solana } = await startOn(chain, { proxy, workers: 1 });
   const ids: string[] = [];
-  for (const moment of ["before", "after", "unheard"] as const) {
+  for (const moment of moments) {
     const worker = fleet.workers.at(-1);
-    let killed = false;
-    const kill = () => {
-      if (killed) return;
-      killed = true;
-      void worker?.kill("SIGKILL");
-    };
-    // The bytes are stored and never reach the cluster; or they did, and nobody wrote that down; or nobody even heard.
-    proxy.fail((call) => {
-      if (!isSend(call) || moment !== "before" || worker?.isGone()) return undefined;
-      kill();
-      return { code: -32_005, message: "too late" };
-    });
-    proxy.onAnswer((method) => {
-      if (method === "sendTransaction" && moment === "after") kill();
-    });
-    proxy.dropAnswers((call) => {
-      if (!isSend(call) || moment !== "unheard" || killed) return false;
-      kill();
-      return true;
-    });
+    killAtSend(proxy, { worker, moment, method: "sendTransaction" });
     const id = await createPayment(fleet.shop, { referenceId: moment, cents: "1250" });
     await pay(fleet.shop, id, await fundSolanaBuyer(chain), chain.id);
     ids.push(id);
@@ -82,9 +62,7 @@ test("the one worker is killed before its send arrives, after the cluster has ta
     // The payouts are for the last worker, or for the next one to be killed over.
     if (moment === "before") await waitQuiet(fleet);
   }
-  proxy.onAnswer(undefined);
-  proxy.fail(undefined);
-  proxy.dropAnswers(undefined);
+  letSends(proxy);
   await waitQuiet(fleet);
   expect(await tokenBalance(chain, fleet.solanaDestination)).toBe(37_500_000n);
   await expectSound(fleet, undefined, { succeeded: ids.length, solana });

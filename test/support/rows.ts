@@ -146,3 +146,13 @@ export async function insertSettlementRow(
   await tieSettlements(db, [{ paymentId, settlementId: id }]);
   return id;
 }
+
+/** What a payment is paid out by. Throws while nothing is owed for it. */
+export function findSettlementOf(db: Db, paymentId: string) {
+  return db
+    .selectFrom("settlement as s")
+    .innerJoin("payment as p", "p.settlement_id", "s.id")
+    .selectAll("s")
+    .where("p.id", "=", paymentId)
+    .executeTakeFirstOrThrow();
+}

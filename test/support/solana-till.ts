@@ -24,6 +24,7 @@ import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
 import type { TestChain } from "./chain.ts";
 import { type DepsOptions, makeDepsFor } from "./deps.ts";
+import { findSettlementOf } from "./rows.ts";
 import { makeSolanaKeys, type TestSolana } from "./solana.ts";
 import { good } from "./till.ts";
 
@@ -120,13 +121,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   };
   const watchUntilState = (paymentId: string, state: string) =>
     watchUntil(async () => (await status(paymentId)).state === state);
-  const settlementOf = (paymentId: string) =>
-    db
-      .selectFrom("settlement as s")
-      .innerJoin("payment as p", "p.settlement_id", "s.id")
-      .selectAll("s")
-      .where("p.id", "=", paymentId)
-      .executeTakeFirstOrThrow();
+  const settlementOf = (paymentId: string) => findSettlementOf(db, paymentId);
   return {
     ...made,
     ...{ solana, keys, mode, merchantId, accountId, destination },

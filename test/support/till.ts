@@ -22,6 +22,7 @@ import { watchChain } from "../../transfers/watch.ts";
 import { whenMined } from "./carry.ts";
 import type { TestChain } from "./chain.ts";
 import { type DepsOptions, makeDeps } from "./deps.ts";
+import { findSettlementOf } from "./rows.ts";
 
 /** The value of an answer that must have gone well. */
 export function good<T>(result: Result<T>): T {
@@ -114,13 +115,7 @@ export async function makeTill(
     await whenMined(chain);
     return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books });
   };
-  const settlementOf = (paymentId: string) =>
-    db
-      .selectFrom("settlement as s")
-      .innerJoin("payment as p", "p.settlement_id", "s.id")
-      .selectAll("s")
-      .where("p.id", "=", paymentId)
-      .executeTakeFirstOrThrow();
+  const settlementOf = (paymentId: string) => findSettlementOf(db, paymentId);
   return {
     ...made,
     mode,
