@@ -114,7 +114,7 @@ function paySection(page: Page): Html {
   const { t } = words;
   return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(view.state === "requires_action")}>
     <h1 id="pay-title" tabindex="-1">${say(t.payTo)}</h1>
-    <p>${say(t.payableWith)} ${t.nothingCharged}</p>
+    <p>${say(t.payableWith)}</p>
     <p>${t.timeLeft}: <span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span></p>
     ${withoutScript(page)}
     <div class="ways">

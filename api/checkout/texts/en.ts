@@ -10,8 +10,7 @@ export const en = {
 
   payTitle: "Pay {amount}",
   payTo: "Pay {amount} to {shop}",
-  nothingCharged: "Nothing has been charged yet.",
-  payableWith: "You can pay with {ways}.",
+  payableWith: "You can pay with {ways}. Nothing has been charged yet.",
   timeLeft: "Time left",
   left120: "2 minutes left to pay.",
   left60: "1 minute left to pay.",
