@@ -36,17 +36,34 @@ type Deps = Pick<PaymentDeps, "db" | "chains" | "now">;
  */
 export async function findCheckout(deps: Deps, paymentId: string): Promise<Result<CheckoutView>> {
   const row = await findPaymentOfAnyMode(deps.db, paymentId);
+  return row ? done(await toCheckoutView(deps, row)) : refuse("payment_not_found", "no such payment");
+}
+
+/**
+ * The same, with what the payment can be paid with, whatever its buyer holds: a page that is opened waits for both.
+ * Refuses with `payment_not_found`.
+ */
+export async function openCheckout(
+  deps: Deps,
+  paymentId: string,
+): Promise<Result<{ view: CheckoutView; ways: Way[] }>> {
+  const row = await findPaymentOfAnyMode(deps.db, paymentId);
   if (!row) return refuse("payment_not_found", "no such payment");
+  const [view, ways] = await Promise.all([toCheckoutView(deps, row), listWays(deps, row)]);
+  return done({ view, ways });
+}
+
+async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<CheckoutView> {
   const view = toPaymentView(deps, row);
   const now = deps.now().getTime();
-  return done({
+  return {
     ...view,
     money: await findMoney(deps, row),
     leftMs: row.state === "requires_action" ? Math.max(0, row.expires_at.getTime() - now) : 0,
     sinceMs: Math.max(0, now - row.updated_at.getTime()),
     returns: row.checkout !== null,
     returnUrl: view.isFinal ? toReturnUrl(row) : null,
-  });
+  };
 }
 
 async function findMoney({ db }: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
@@ -71,16 +88,11 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
   return url.href;
 }
 
-/** With what a payment can be paid, whatever its buyer holds. Refuses with `payment_not_found`. */
-export async function listWays(deps: Deps, paymentId: string): Promise<Result<Way[]>> {
-  const payment = await findPaymentOfAnyMode(deps.db, paymentId);
-  if (!payment) return refuse("payment_not_found", "no such payment");
-  const { settled } = await readTerms(deps.db, payment);
-  return done(
-    [...deps.chains.values()].flatMap(({ chain, network, tokens }) =>
-      [...tokens.values()]
-        .filter((token) => settled.has(token.asset) && toTokenAmount(payment, token) !== undefined)
-        .map(({ symbol }) => ({ chain, network: network.name, symbol })),
-    ),
+async function listWays({ db, chains }: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
+  const { settled } = await readTerms(db, payment);
+  return [...chains.values()].flatMap(({ chain, network, tokens }) =>
+    [...tokens.values()]
+      .filter((token) => settled.has(token.asset) && toTokenAmount(payment, token) !== undefined)
+      .map(({ symbol }) => ({ chain, network: network.name, symbol })),
   );
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { type CheckoutView, findCheckout } from "../../payments/checkout.ts";
+import { type CheckoutView, findCheckout, openCheckout } from "../../payments/checkout.ts";
 import { storeCollected } from "../../payments/collect.ts";
 import { acceptConfirm } from "../../payments/confirm.ts";
 import { done, type Result, refuse } from "../../payments/errors.ts";
@@ -136,6 +136,11 @@ const nothingToDrive = () => refuse("payment_not_found", "no such payment");
 /** The payment of a link's id; what is no id of ours never reaches the database. Refuses with `payment_not_found`. */
 export async function findByLink(deps: ApiDeps, id: string): Promise<Result<CheckoutView>> {
   return paymentId.safeParse(id).success ? findCheckout(deps, id) : refuse("payment_not_found", "no such payment");
+}
+
+/** The same with the ways to pay it, for the page. */
+export async function openByLink(deps: ApiDeps, id: string): ReturnType<typeof openCheckout> {
+  return paymentId.safeParse(id).success ? openCheckout(deps, id) : refuse("payment_not_found", "no such payment");
 }
 
 async function tellNews(deps: ApiDeps, { paymentId }: CheckoutView): Promise<Result<object>> {

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type CheckoutView, listWays } from "../../payments/checkout.ts";
+import type { CheckoutView } from "../../payments/checkout.ts";
 import { findAsked } from "../../payments/collect.ts";
 import { type CollectedId, collectedSchema } from "../../payments/collected-schema.ts";
 import { listFramesOf } from "../../payments/frames.ts";
@@ -12,7 +12,7 @@ import { checkoutPage } from "./checkout-page.ts";
 import { collectPage } from "./collect-page.ts";
 import { setPageHeaders } from "./headers.ts";
 import type { Html } from "./html.ts";
-import { findByLink, serveKeyless } from "./keyless.ts";
+import { findByLink, openByLink, serveKeyless } from "./keyless.ts";
 import { type Language, pickLanguage } from "./languages.ts";
 import { plainPage, type Theme } from "./layout.ts";
 import { readPrefill } from "./prefill.ts";
@@ -68,12 +68,10 @@ const one = (given: Query[string]): string | undefined => (typeof given === "str
 async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = asked;
   if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
-  const view = await findByLink(deps, id);
-  if (!view.ok) return sendPlain(deps, asked, "payment_not_found");
-  const ways = await listWays(deps, id);
+  const opened = await openByLink(deps, id);
+  if (!opened.ok) return sendPlain(deps, asked, "payment_not_found");
   const page = checkoutPage({
-    view: view.value,
-    ways: ways.ok ? ways.value : [],
+    ...opened.value,
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
