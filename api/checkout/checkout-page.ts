@@ -197,7 +197,7 @@ function wayBack({ view, words, say, appUrl }: Page): Html {
     : html`<a id="back" class="button main wide" hidden><span>${say(t.backToShop)}</span></a>`;
   const app = appUrl && html`<a class="button wide" href="${appUrl}">${t.backToApp}</a>`;
   return html`
-    ${view.returns && html`<label id="auto-label" class="check script"${hiddenUnless(!view.isFinal)}><input type="checkbox" id="auto" checked autocomplete="off"> <span>${say(t.goBackAuto)}</span></label>`}
+    ${view.returns && html`<label id="auto-label" class="check script"${hiddenUnless(!view.isFinal)}><input type="checkbox" id="auto" checked> <span>${say(t.goBackAuto)}</span></label>`}
     <div id="end" class="stack"${hiddenUnless(view.isFinal)}>
     <p id="leaving" hidden><span id="leaving-text"></span></p>
     <button type="button" id="stay" class="wide" hidden>${t.stay}</button>

@@ -1,0 +1,68 @@
+import type { Page } from "playwright-core";
+
+/** What a wallet does when it is asked: gives a value, refuses with a code of EIP-1193, or leaves its question open. */
+type Deed = { value: unknown } | { code: number } | "waits";
+export type Deeds = Record<string, Deed>;
+
+/** A wallet with one account that comes into an open page, as late ones do. What it is not told to do it declines. */
+export async function announceWallet(page: Page, deeds: Deeds = {}): Promise<void> {
+  const all = { eth_requestAccounts: { value: [`0x${"c1".repeat(20)}`] }, eth_chainId: { value: "0x7a69" }, ...deeds };
+  await page.evaluate((known: Deeds) => {
+    const provider = {
+      async request({ method }: { method: string }) {
+        const deed = known[method] ?? { code: 4001 };
+        if (deed === "waits") return new Promise(() => undefined);
+        if ("code" in deed) throw Object.assign(new Error("no"), { code: deed.code });
+        return deed.value;
+      },
+    };
+    const circle = "<circle cx='.5' cy='.5' r='.5' fill='orange'/>";
+    const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'>${circle}</svg>`;
+    const info = { uuid: "orange", name: "Orange Wallet", icon, rdns: "test.orange" };
+    dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail: { info, provider } }));
+  }, all);
+  await page.getByRole("button", { name: "Orange Wallet" }).waitFor();
+}
+
+/** The wallet is connected, and how to pay is chosen: the first way there is. */
+export async function chooseWay(page: Page, deeds: Deeds = {}): Promise<void> {
+  await connectWallet(page, deeds);
+  await page.locator("#choices button").first().click();
+}
+
+/** The ways to pay are on the screen. */
+export async function connectWallet(page: Page, deeds: Deeds = {}): Promise<void> {
+  await announceWallet(page, deeds);
+  await page.getByRole("button", { name: "Orange Wallet" }).click();
+  await page.locator("#choices button").first().waitFor();
+}
+
+const json = (status: number, body: object) => ({
+  status,
+  contentType: "application/json",
+  body: JSON.stringify(body),
+});
+
+/** A route of the payment answers this instead. */
+export const answer = (page: Page, path: string, body: object, status = 200): Promise<unknown> =>
+  page.route(path, (route) => route.fulfill(json(status, body)));
+
+/** A route of the payment is asked and does not answer. */
+export const hang = (page: Page, path: string): Promise<unknown> => page.route(path, () => undefined);
+
+export type Offered = { options: { actions: object[]; collectUrl: string | null }[] };
+
+/** The ways to pay come as the service tells them, but for what is changed here. */
+export const changeOptions = (page: Page, change: (offered: Offered) => void): Promise<unknown> =>
+  page.route("**/options", async (route) => {
+    const response = await route.fetch();
+    const offered = (await response.json()) as Offered;
+    change(offered);
+    await route.fulfill({ response, json: offered });
+  });
+
+/** A transaction that the buyer's wallet sends. */
+export const sending = {
+  type: "walletRpc",
+  data: { chain_id: "eip155:31337", method: "eth_sendTransaction", params: [{}] },
+};

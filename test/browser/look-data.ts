@@ -1,0 +1,60 @@
+import type { Page } from "playwright-core";
+import { answer } from "./fakes.ts";
+import { type Look, shown, type Tills } from "./look.ts";
+
+/** What the data page needs, as a wallet hands it over. */
+const person = {
+  fullName: "Zoë Ångström-Quux",
+  dob: "1990-02-28",
+  porCountry: "SE",
+  porAddress: "Storgatan 17\nUppsala",
+};
+
+/** The data page, and what becomes of it. */
+export async function makeDataLooks({ askWho }: Tills): Promise<Look[]> {
+  const prefilled = async (): Promise<string> => {
+    const prefill = Buffer.from(JSON.stringify(person)).toString("base64url");
+    return `${await askWho()}?prefill=${prefill}`;
+  };
+  const handIn = async (page: Page): Promise<void> => {
+    await page.locator("#tos").check();
+    await page.locator("#send").click();
+  };
+  const failing = (status: number, code: string) => (page: Page) =>
+    answer(page, "**/collect", { code, message: "" }, status);
+  const path = await askWho();
+  return [
+    { name: "data", caption: "the data page", path },
+    { name: "data-prefilled", caption: "the data page, filled in by the wallet", path: await prefilled() },
+    {
+      name: "data-faults",
+      caption: "what is wrong, above and at the field",
+      path,
+      reach: async (page) => {
+        await page.locator("#send").click();
+        await shown(page, "#summary");
+      },
+    },
+    {
+      name: "data-unsaved",
+      caption: "the details could not be saved",
+      path: await prefilled(),
+      before: failing(503, "internal_error"),
+      reach: async (page) => {
+        await handIn(page);
+        await shown(page, "#trouble");
+      },
+    },
+    {
+      name: "data-done",
+      caption: "the details are saved",
+      path: await prefilled(),
+      before: (page) => answer(page, "**/collect", {}),
+      reach: async (page) => {
+        await handIn(page);
+        await shown(page, "#done");
+      },
+    },
+    { name: "data-ended", caption: "no details are wanted any more", path: path.replace(/[^/]+$/, "opt_none") },
+  ];
+}

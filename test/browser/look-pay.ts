@@ -1,0 +1,137 @@
+import type { Page } from "playwright-core";
+import { announceWallet, answer, changeOptions, chooseWay, connectWallet, type Deeds, hang, sending } from "./fakes.ts";
+import { type Look, makePath, shopUrls, shown, type Tills } from "./look.ts";
+
+const SIGN = "eth_signTypedData_v4";
+const SEND = "eth_sendTransaction";
+const CHAIN = "eth_chainId";
+const TURN = "wallet_switchEthereumChain";
+
+/** What happens between a buyer and a wallet of his browser. */
+export async function makeSteps(tills: Tills): Promise<Look[]> {
+  const dataPath = await tills.askWho();
+  const path = await makePath(tills, [], { checkout: shopUrls });
+  const said = (page: Page) => shown(page, "#problem");
+  const step = (page: Page) => shown(page, "#step");
+  /** The way is chosen, and the wallet does this; the page comes to say so. */
+  const paying =
+    (deeds: Deeds, until = step) =>
+    async (page: Page) => {
+      await chooseWay(page, deeds);
+      await until(page);
+    };
+  const twoSteps = (page: Page) =>
+    changeOptions(page, ({ options }) => {
+      for (const option of options) option.actions.unshift(sending);
+    });
+  const sent = (page: Page) =>
+    changeOptions(page, ({ options }) => {
+      for (const option of options) option.actions = [sending];
+    });
+  const signed = { [SIGN]: { value: `0x${"11".repeat(65)}` } };
+  const hash = { [SEND]: { value: `0x${"5e".repeat(32)}` } };
+  const elsewhere = { [CHAIN]: { value: "0x1" } };
+  const looks: Omit<Look, "path">[] = [
+    {
+      name: "searching",
+      caption: "looking for wallets",
+      before: (page) => page.route("**/assets/*.js", (route) => route.abort()),
+    },
+    { name: "no-wallet", caption: "no wallet in this browser", reach: saysNoWallet },
+    { name: "wallet", caption: "a wallet has been found", reach: announceWallet },
+    { name: "copied", caption: "the link is copied", reach: copyLink },
+    {
+      name: "connecting",
+      caption: "the wallet asks whether it may connect",
+      reach: async (page) => {
+        await announceWallet(page, { eth_requestAccounts: "waits" });
+        await page.getByRole("button", { name: "Orange Wallet" }).click();
+        await step(page);
+      },
+    },
+    { name: "choose", caption: "a wallet is connected: choose how to pay", reach: connectWallet },
+    {
+      name: "needs-data",
+      caption: "the shop has to know who pays",
+      before: (page) =>
+        changeOptions(page, ({ options }) => {
+          for (const option of options) option.collectUrl = dataPath;
+        }),
+      reach: chooseWay,
+    },
+    {
+      name: "no-option",
+      caption: "the wallet holds too little",
+      before: (page) => answer(page, "**/options", { options: [] }),
+      reach: async (page) => {
+        await announceWallet(page);
+        await page.getByRole("button", { name: "Orange Wallet" }).click();
+        await said(page);
+      },
+    },
+    {
+      name: "switching",
+      caption: "the wallet asks whether it may change the network",
+      reach: paying({ ...elsewhere, [TURN]: "waits" }),
+    },
+    {
+      name: "wrong-network",
+      caption: "the wallet has not changed the network",
+      reach: paying({ ...elsewhere, [TURN]: { value: null } }, said),
+    },
+    { name: "approve", caption: "approve in the wallet", reach: paying({ [SIGN]: "waits" }) },
+    { name: "step-one", caption: "step 1 of 2", before: twoSteps, reach: paying({ [SEND]: "waits" }) },
+    {
+      name: "step-underway",
+      caption: "step 1 of 2 is on its way",
+      before: twoSteps,
+      reach: paying({ ...hash, eth_getTransactionReceipt: { value: null } }),
+    },
+    {
+      name: "handing-in",
+      caption: "the approval is checked",
+      before: (page) => hang(page, "**/confirm"),
+      reach: paying(signed),
+    },
+    { name: "declined", caption: "declined in the wallet", reach: paying({}, said) },
+    {
+      name: "answer-open",
+      caption: "the wallet has another question open",
+      reach: paying({ [SIGN]: { code: -32002 } }, said),
+    },
+    {
+      name: "refused",
+      caption: "the payment was not accepted",
+      before: (page) => answer(page, "**/confirm", { code: "insufficient_funds", message: "" }, 400),
+      reach: paying(signed, said),
+    },
+    {
+      name: "already-paying",
+      caption: "another tab is paying already",
+      before: (page) => answer(page, "**/confirm", { code: "invalid_state", message: "" }, 409),
+      reach: paying(signed, said),
+    },
+    {
+      name: "sent-unclear",
+      caption: "sent, but nobody could be told",
+      before: async (page) => {
+        await sent(page);
+        await answer(page, "**/confirm", { code: "invalid_params", message: "" }, 400);
+      },
+      reach: paying(hash),
+    },
+  ];
+  return looks.map((look) => ({ ...look, path }));
+}
+
+const saysNoWallet = async (page: Page): Promise<void> => {
+  const searching = page.locator("#searching");
+  const before = await searching.textContent();
+  await page.waitForFunction((text) => document.getElementById("searching")?.textContent !== text, before);
+};
+
+async function copyLink(page: Page): Promise<void> {
+  const before = await page.locator("#copy").textContent();
+  await page.locator("#copy").click();
+  await page.waitForFunction((text) => document.getElementById("copy")?.textContent !== text, before);
+}

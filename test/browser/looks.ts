@@ -1,0 +1,124 @@
+import type { Page } from "playwright-core";
+import { pageHeaders } from "../../api/checkout/headers.ts";
+import { pickLanguage } from "../../api/checkout/languages.ts";
+import { plainPage } from "../../api/checkout/layout.ts";
+import { answer } from "./fakes.ts";
+import { type Look, makePath, makePayment, shopUrls, shown, type Tills } from "./look.ts";
+import { makeDataLooks } from "./look-data.ts";
+import { makeSteps } from "./look-pay.ts";
+
+/** Opens a look in a page that may have shown others before. */
+export async function openLook(page: Page, origin: string, look: Look, lang: string): Promise<void> {
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  // The shop is not there: who leaves for it stays.
+  await page.route(`${new URL(shopUrls.successUrl).origin}/**`, (route) => route.fulfill({ status: 204 }));
+  await look.before?.(page);
+  const url = new URL(look.path, origin);
+  url.searchParams.set("lang", lang);
+  await page.goto(url.href);
+  await look.reach?.(page);
+}
+
+/** Every look there is: each state of checkout and data page, and what a buyer meets on the way between them. */
+export async function makeLooks(tills: Tills): Promise<Look[]> {
+  return [...(await makeStates(tills)), ...(await makeSteps(tills)), ...(await makeDataLooks(tills)), ...plainLooks()];
+}
+
+/** The states that the server tells of. */
+async function makeStates(tills: Tills): Promise<Look[]> {
+  const at = (...way: string[]) => makePath(tills, way);
+  const ended = (status: string, money: string) => ({
+    status,
+    money,
+    isFinal: true,
+    version: 99,
+    leftMs: 0,
+    returnUrl: null,
+    txId: null,
+  });
+  const unclear = (status: string): Pick<Look, "before" | "reach"> => ({
+    before: (page) => answer(page, "**/status?*", ended(status, "unclear")),
+    reach: (page) => shown(page, `#${status}`),
+  });
+  const returning = await makePath(tills, ["processing", "succeeded"], { checkout: shopUrls });
+  return [
+    {
+      name: "requires_action",
+      caption: "waiting for its buyer (a live payment)",
+      path: `/?pid=${await makePayment(tills.live)}`,
+    },
+    { name: "processing", caption: "being paid", path: await at("processing") },
+    {
+      name: "processing-long",
+      caption: "being paid for more than half a minute: the page may be closed",
+      path: await at("processing"),
+      before: (page) =>
+        page.route("**/?pid=*", async (route) => {
+          const response = await route.fetch();
+          const body = (await response.text()).replace(/"sinceMs":\d+/, '"sinceMs":31000');
+          await route.fulfill({ response, body });
+        }),
+      reach: (page) => shown(page, "#may-close"),
+    },
+    { name: "succeeded", caption: "paid", path: await at("processing", "succeeded") },
+    {
+      name: "leaving",
+      caption: "paid: the countdown before the shop",
+      path: returning,
+      // Time stands still while it is looked at.
+      reach: (page) =>
+        page.evaluate(() => {
+          const now = performance.now();
+          performance.now = () => now;
+        }),
+    },
+    {
+      name: "stayed",
+      caption: "paid: the countdown was stopped",
+      path: returning,
+      reach: (page) => page.locator("#stay").click(),
+    },
+    { name: "failed", caption: "failed", path: await at("processing", "failed") },
+    {
+      name: "failed-unclear",
+      caption: "failed, and the buyer may have sent money himself",
+      path: await at(),
+      ...unclear("failed"),
+    },
+    { name: "expired", caption: "the time is up", path: await at("expired") },
+    {
+      name: "expired-unclear",
+      caption: "the time is up, and the buyer may have sent money himself",
+      path: await at(),
+      ...unclear("expired"),
+    },
+    { name: "cancelled", caption: "cancelled", path: await at("cancelled") },
+    {
+      name: "test-console",
+      caption: "the console of a test payment",
+      path: await at(),
+      reach: (page) => page.locator("#console summary").click(),
+    },
+  ];
+}
+
+/** Pages that say one thing. Those of a server in need are the server's own, handed over by the browser. */
+function plainLooks(): Look[] {
+  const serve = (status: number, title: "tooOftenTitle" | "troubleTitle", text: "tooOftenText" | "troubleText") => ({
+    before: (page: Page) =>
+      page.route("**/?pid=*", (route) => {
+        const url = new URL(route.request().url());
+        const language = pickLanguage(url.searchParams.get("lang") ?? undefined, undefined);
+        const at = { language, base: "", inLanguage: (tag: string) => `?lang=${tag}` };
+        const words = { title: language.texts[title], text: language.texts[text] };
+        const headers = { ...pageHeaders(url.origin), "content-type": "text/html; charset=utf-8" };
+        return route.fulfill({ status, headers, body: plainPage(at, words).markup });
+      }),
+  });
+  const path = "/?pid=pay_none";
+  return [
+    { name: "not-found", caption: "a link that leads nowhere", path },
+    { name: "too-often", caption: "too many requests", path, ...serve(429, "tooOftenTitle", "tooOftenText") },
+    { name: "trouble", caption: "trouble of ours", path, ...serve(500, "troubleTitle", "troubleText") },
+  ];
+}

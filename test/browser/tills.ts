@@ -1,0 +1,28 @@
+import type { Mode } from "../../db/tables.ts";
+import type { Shop } from "../../ops/local/wallet.ts";
+import { addPolicy } from "../../payments/policies.ts";
+import { type Api, makeMerchant, makePayment } from "../rooms/api/start-api.ts";
+import type { Tills } from "./look.ts";
+
+/** What looks need of an api: a shop of each mode, and one that has to know who pays. `iconUrl` is their logo. */
+export async function openTills(api: Api, iconUrl?: string): Promise<Tills> {
+  const open = async (mode: Mode): Promise<Shop> => {
+    const { key, wallet, merchantId, headers } = await makeMerchant(api, { mode });
+    if (iconUrl) {
+      const { status } = await api.patch(`/v1/merchants/${merchantId}`, headers, { iconUrl });
+      if (status !== 200) throw new Error(`the logo was refused with ${status}`);
+    }
+    return { baseUrl: api.url, caller: { apiKey: key, appId: wallet["app-id"], merchantId } };
+  };
+  const asking = await makeMerchant(api);
+  await addPolicy(api.deps, { merchantId: asking.merchantId, asset: null, unit: null, minimum: null });
+  const askWho = async (): Promise<string> => {
+    const id = await makePayment(api, asking);
+    const { body } = await api.post(`/v1/gateway/payment/${id}/options`, asking.wallet, {
+      accounts: [`eip155:31337:0x${"c1".repeat(20)}`],
+    });
+    const [option] = body.options as [{ id: string }];
+    return `/collect/${id}/${option.id}`;
+  };
+  return { shop: await open("test"), live: await open("live"), askWho };
+}
