@@ -99,6 +99,18 @@ async function makeStates(tills: Tills): Promise<Look[]> {
       path: await at(),
       reach: (page) => page.locator("#console summary").click(),
     },
+    {
+      name: "test-console-asks",
+      caption: "the console of a test payment whose shop has to know who pays",
+      path: await at(),
+      before: async (page) =>
+        answer(page, "**/test-wallet", { collectUrl: new URL(await tills.askWho(), tills.shop.baseUrl).href }),
+      reach: async (page) => {
+        await page.locator("#console summary").click();
+        await page.locator("#console .main").first().click();
+        await shown(page, "#console-asks");
+      },
+    },
   ];
 }
 
