@@ -9,7 +9,7 @@ const TURN = "wallet_switchEthereumChain";
 
 /** What happens between a buyer and a wallet of his browser. */
 export async function makeSteps(tills: Tills): Promise<Look[]> {
-  const dataPath = await tills.askWho();
+  const dataUrl = new URL(await tills.askWho(), tills.shop.baseUrl).href;
   const path = await makePath(tills, [], { checkout: shopUrls });
   const said = (page: Page) => shown(page, "#problem");
   const step = (page: Page) => shown(page, "#step");
@@ -37,9 +37,13 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       caption: "looking for wallets",
       before: (page) => page.route("**/assets/*.js", (route) => route.abort()),
     },
-    { name: "no-wallet", caption: "no wallet in this browser", reach: saysNoWallet },
+    { name: "no-wallet", caption: "no wallet in this browser", reach: (page) => says(page, "#searching") },
     { name: "wallet", caption: "a wallet has been found", reach: announceWallet },
-    { name: "copied", caption: "the link is copied", reach: copyLink },
+    {
+      name: "copied",
+      caption: "the link is copied",
+      reach: (page) => says(page, "#copy", () => page.locator("#copy").click()),
+    },
     {
       name: "connecting",
       caption: "the wallet asks whether it may connect",
@@ -55,9 +59,12 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       caption: "the shop has to know who pays",
       before: (page) =>
         changeOptions(page, ({ options }) => {
-          for (const option of options) option.collectUrl = dataPath;
+          for (const option of options) option.collectUrl = dataUrl;
         }),
-      reach: chooseWay,
+      reach: async (page) => {
+        await connectWallet(page);
+        await says(page, "#step", () => page.locator("#choices button").first().click());
+      },
     },
     {
       name: "no-option",
@@ -124,14 +131,10 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
   return looks.map((look) => ({ ...look, path }));
 }
 
-const saysNoWallet = async (page: Page): Promise<void> => {
-  const searching = page.locator("#searching");
-  const before = await searching.textContent();
-  await page.waitForFunction((text) => document.getElementById("searching")?.textContent !== text, before);
-};
-
-async function copyLink(page: Page): Promise<void> {
-  const before = await page.locator("#copy").textContent();
-  await page.locator("#copy").click();
-  await page.waitForFunction((text) => document.getElementById("copy")?.textContent !== text, before);
+/** What an element says becomes something else, by something that is done or by itself. */
+async function says(page: Page, selector: string, act?: () => Promise<void>): Promise<void> {
+  const before = await page.locator(selector).textContent();
+  await act?.();
+  const isOther = ([one, text]: [string, string | null]) => document.querySelector(one)?.textContent !== text;
+  await page.waitForFunction(isOther, [selector, before] satisfies [string, string | null]);
 }
