@@ -50,6 +50,8 @@ const outward = {
 /** A file of accounts that are not served. */
 const screeningList = z.string().min(1).optional();
 
+const publicUrl = z.url({ protocol: /^https?$/ });
+
 const Api = z.object({
   ...common,
   ...outward,
@@ -57,7 +59,7 @@ const Api = z.object({
   SCREENING_LIST: screeningList,
   PORT: port.default(8080),
   /** Where buyers and wallets reach us; becomes part of every payment link. */
-  PUBLIC_URL: z.url({ protocol: /^https?$/ }),
+  PUBLIC_URL: publicUrl,
   /** How long what buyers had to say of themselves is kept, encrypted. */
   COLLECTED_DATA_DAYS: z.coerce.number().min(0).max(3_650).default(30),
   /** Requests a minute from one address and with one key; 0 for no limit. */
@@ -74,6 +76,8 @@ const Worker = z.object({
   ...outward,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST: screeningList,
+  /** Where the buyers' pages are looked at; nowhere when unset. */
+  PUBLIC_URL: publicUrl.optional(),
   /** Queues this process serves; all of them when unset. */
   WORKER_QUEUES: list.default([]),
   /** How long SIGTERM waits for running jobs. */
@@ -94,6 +98,7 @@ const Admin = Migrate.extend({
   NETWORKS_FILE: z.string().min(1).optional(),
   DATA_KEYS: dataKeys.optional(),
   ALLOW_PRIVATE_ADDRESSES: outward.ALLOW_PRIVATE_ADDRESSES,
+  PUBLIC_URL: publicUrl.optional(),
   /** Who is written down beside what was done. */
   OPERATOR: z.string().min(1).max(64).default("operator"),
 });

@@ -187,6 +187,16 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     rateLimited: counter("pay_rate_limited_total", "Requests refused because there were too many", ["by"]),
     longPolls: gauge("pay_long_polls_waiting", "Long polls held now by this process"),
     longPollEnds: counter("pay_long_polls_total", "Long polls that ended, by reason", ["reason"]),
+    pageDifferences: gauge(
+      "pay_page_differences",
+      "What a buyers' page differed by from its release, when this process last looked at it",
+      ["page"],
+    ),
+    pageLooked: gauge(
+      "pay_page_looked_timestamp_seconds",
+      "When this process last looked at a buyers' page as it is served; its start, before the first time",
+      ["page"],
+    ),
 
     /** Platform */
     sqlStatements: counter("pay_sql_statements_total", "SQL statements sent", ["outcome"]),

@@ -66,6 +66,11 @@ async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<Che
   };
 }
 
+/** Some payment, of whatever mode: its page is like any other to look at. Undefined as long as there is none. */
+export async function findAnyPayment({ db }: Pick<Deps, "db">): Promise<string | undefined> {
+  return (await db.selectFrom("payment").select("id").limit(1).executeTakeFirst())?.id;
+}
+
 async function findMoney({ db }: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
   if (row.state === "succeeded") return "moved";
   if (row.state === "processing") return "underway";

@@ -41,7 +41,7 @@ const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0)
 const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
 /** One comparison of the books with a chain; `at` is the second of Unix time it was rung for. */
 const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...caused });
-/** `at` is a second of Unix time, so that all worker processes together ring one sweep a second. */
+/** `at` is a second of Unix time, so that all worker processes together ring one sweep, or look, for it. */
 const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
 const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
@@ -116,6 +116,7 @@ export const catalog = {
     // Endpoints, not events: each waits for somebody else's server most of the time.
     concurrency: 64,
   }),
+  "check-pages": job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
   sweep: job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
 } as const;
 

@@ -24,6 +24,8 @@ export type WorkerDeps = PaymentDeps &
     outOfContext: <T>(work: () => T) => T;
     /** Chains that have been compared with the networks file; more may come. Nothing is sent or believed before. */
     startedChains: ReadonlySet<string>;
+    /** Looks at the buyers' pages as they are served. */
+    checkPages: () => Promise<void>;
   };
 
 /** How often what was kept for a while is deleted, seconds: with 5,000 rows at a time, faster than any can come in. */
@@ -31,6 +33,9 @@ const CLEAN_EVERY_S = 5;
 
 /** How often it is looked whose books are to be compared with their chain, seconds. */
 const RECONCILE_LOOK_S = 5;
+
+/** How often the buyers' pages are looked at, seconds. */
+const PAGES_EVERY_S = 120;
 
 const done: Outcome = { done: true };
 
@@ -90,6 +95,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       await sweep(deps);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_LOOK_S === 0) await ringReconciliations(deps);
+      if (at % PAGES_EVERY_S === 0) await deps.ring("check-pages", [{ data: { at } }]);
+      return done;
+    },
+    "check-pages": async () => {
+      await deps.checkPages();
       return done;
     },
   };

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { Registry } from "prom-client";
+import { lookAtPages } from "../api/checkout/probe.ts";
+import release from "../api/checkout/release.json" with { type: "json" };
 import { signatureEngine } from "../chains/evm/signature.ts";
 import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../chains/faults.ts";
@@ -20,6 +22,8 @@ import { describeBriefly } from "../ops/redaction.ts";
 import { openScreeningList } from "../ops/screening-list.ts";
 import { createSealer } from "../ops/sealer.ts";
 import { createShutdown, installSignals } from "../ops/shutdown.ts";
+import { findAnyPayment } from "../payments/checkout.ts";
+import type { PaymentDeps } from "../payments/deps.ts";
 import { createAnnounce } from "../queues/announce.ts";
 import { isQueueName, queueNames } from "../queues/catalog.ts";
 import { openPatientRedis, openRedis } from "../queues/connection.ts";
@@ -30,6 +34,7 @@ import { startTransfers } from "../transfers/start.ts";
 import { createVerifier } from "../transfers/verify.ts";
 import { fillGauges } from "./gauges.ts";
 import { createHandlers } from "./handlers.ts";
+import { createPagesCheck } from "./pages.ts";
 import { startChains } from "./start-chains.ts";
 import { createJudge } from "./trouble.ts";
 
@@ -125,7 +130,7 @@ async function work(config: WorkerConfig): Promise<void> {
   });
   if (shutdown.signal.aborted) return;
 
-  const handlers = createHandlers({ ...deps, startedChains });
+  const handlers = createHandlers({ ...deps, startedChains, checkPages: openPagesCheck(deps, config.PUBLIC_URL) });
   const connect = () => {
     const connection = openPatientRedis(config.REDIS_URL, onRedisError);
     shutdown.onClose("queue connection", () => connection.disconnect());
@@ -152,6 +157,23 @@ async function work(config: WorkerConfig): Promise<void> {
   if (served.includes("watch-chain")) shutdown.onClose("gas money", watchGasMoney(deps));
   started = true;
   log.info({ served }, "working");
+  // A release that has just come is looked at once, and not only when its turn comes.
+  await ring("check-pages", [{ data: { at: Math.floor(Date.now() / 1000) } }]);
+}
+
+/** The look at the buyers' pages from outside, as buyers have them; none without an address. */
+function openPagesCheck(
+  deps: Omit<Parameters<typeof createPagesCheck>[0], "look"> & Pick<PaymentDeps, "db">,
+  publicUrl: string | undefined,
+): () => Promise<void> {
+  if (publicUrl === undefined) {
+    deps.log.warn("PUBLIC_URL is not set: this process does not look at the buyers' pages");
+    return async () => undefined;
+  }
+  // The operator says where, also in a network of his own.
+  const ask = createOutward({ allowPrivate: true });
+  const look = async () => lookAtPages({ ask, release }, { publicUrl, paymentId: await findAnyPayment(deps) });
+  return createPagesCheck({ ...deps, look });
 }
 
 /** What is wrong with the configuration, or with a chain behind it, is said for a person to read. */

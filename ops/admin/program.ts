@@ -7,6 +7,7 @@ import { addFrameCommands } from "./frames.ts";
 import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
 import { addMoneyCommands } from "./money.ts";
+import { addPageCommands } from "./pages.ts";
 import { addPaymentCommands } from "./payments.ts";
 import { RefusedError, runsWith, UsageError } from "./tool.ts";
 import { addWebhookCommands } from "./webhooks.ts";
@@ -27,6 +28,7 @@ const groups = [
   addMoneyCommands,
   addCollectorCommands,
   addKeystoreCommands,
+  addPageCommands,
 ];
 
 /**

@@ -25,13 +25,20 @@ export type Tool = {
   sealer: () => Sealer;
   /** Path of the networks file; asked for by those commands alone that read it. */
   networksFile: () => string;
+  /** Where buyers reach this deployment, when PUBLIC_URL says so. */
+  publicUrl: string | undefined;
   findUrlFault: (url: string) => string | undefined;
   /** Writes down that somebody did this by hand. */
   record: (action: string, subject: string) => Promise<void>;
 };
 
 /** A command's answer: a value for machines, and lines for people (the value, aligned, when unset). */
-export type Told = { value: unknown; lines?: string[] };
+export type Told = {
+  value: unknown;
+  lines?: string[];
+  /** Said after the answer, for a command that finds something wrong: it ends with 1. */
+  refusal?: string;
+};
 
 type Work = (tool: Tool, args: string[], options: Record<string, string | undefined>) => Promise<Told>;
 
@@ -47,6 +54,7 @@ export const runsWith =
       const told = await withTool(env, (tool) => work(tool, given.slice(0, -2).map(String), options));
       if (json === true) print(JSON.stringify(told.value, showBigint, 2));
       else for (const line of told.lines ?? describe(told.value)) print(line);
+      if (told.refusal !== undefined) throw new RefusedError(told.refusal);
     });
 
 async function withTool<T>(env: NodeJS.ProcessEnv, work: (tool: Tool) => Promise<T>): Promise<T> {
@@ -66,6 +74,7 @@ async function withTool<T>(env: NodeJS.ProcessEnv, work: (tool: Tool) => Promise
         if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");
         return config.NETWORKS_FILE;
       },
+      publicUrl: config.PUBLIC_URL,
       findUrlFault: (url) => findUrlFault({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
       record: (action, subject) => recordAction({ db, now }, { who: config.OPERATOR, action, subject }),
     });

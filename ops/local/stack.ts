@@ -174,7 +174,8 @@ async function describeProcesses({
   // Postgres is thrown away with the stack, so a key of this run's own reads all there is to read.
   const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
   const outward = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
-  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...outward });
+  const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
+  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...outward, ...publicUrl });
   const common = { ...services, ...outward, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;
@@ -182,7 +183,6 @@ async function describeProcesses({
     const stream = createWriteStream(join(logs, `${name}.log`), { flags: "a" });
     return (line: string) => void stream.write(`${line}\n`);
   };
-  const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
   // Everybody is 127.0.0.1 here, and benches ask as much as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };

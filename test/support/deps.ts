@@ -104,7 +104,9 @@ export async function makeDepsFor(
   const verifier = createVerifier({ db, chains, screeningList, metrics });
   const { now } = clock;
   const outOfContext = <T>(work: () => T) => work();
-  const forJobs = { verifier, outOfContext, isTransient: isTransientChainError, startedChains: new Set(chains.keys()) };
+  const checkPages = async () => undefined;
+  const startedChains = new Set(chains.keys());
+  const forJobs = { verifier, outOfContext, isTransient: isTransientChainError, startedChains, checkPages };
   const said = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
   const { deployment } = networks;
   const deps = {

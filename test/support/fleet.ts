@@ -73,7 +73,9 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     more: Record<string, string>,
     place: { port?: number } = {},
   ) => {
-    const own = { ...env, ...(role === "worker" ? keys : {}), ...more };
+    // Where nobody can reach the api, nobody looks at its pages.
+    const blind = options.ownUrl ? {} : { PUBLIC_URL: "" };
+    const own = { ...env, ...(role === "worker" ? { ...keys, ...blind } : {}), ...more };
     const started = await spawnProcess({ role, env: own, ...place });
     to.push(started);
     return started;

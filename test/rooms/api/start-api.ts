@@ -72,6 +72,8 @@ export type StartOptions = {
   redisUrl?: string;
   /** A database that another api serves too; one of its own when unset. */
   databaseUrl?: string;
+  /** Where buyers reach it: what stands before it. */
+  publicUrl?: string;
   /** Requests a minute; without limit when unset. */
   limits?: Partial<LimitSettings>;
   trustedProxies?: string[];
@@ -127,7 +129,7 @@ export async function startApi(options: StartOptions = {}) {
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
-    publicUrl: options.ownUrl ? `http://127.0.0.1:${port}` : publicUrl,
+    publicUrl: options.publicUrl ?? (options.ownUrl ? `http://127.0.0.1:${port}` : publicUrl),
   });
   await app.listen({ host: "127.0.0.1", port });
   atEnd(async () => {

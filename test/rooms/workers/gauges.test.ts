@@ -13,7 +13,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const GWEI = 1_000_000_000n;
 
 const chain = await startChain({ lanes: 1 });
-const fleet = await startFleet({ chain, workers: 1 });
+const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
 // It serves a queue that nobody rings, so all it ever knows of the system is what it reads.
 const idle = await fleet.addWorker({ WORKER_QUEUES: "submit-solana" });
 const on = { chain: chain.id };
@@ -88,6 +88,17 @@ test("a lane that may not pay the price is held, which every worker tells, until
   await mineAt(GWEI);
   expect(await waitFinal(fleet.shop, id, 40_000)).toMatchObject({ status: "succeeded" });
   await waitFor(async () => (await idleSays("pay_lane_held")) === 0, { within: 5_000 });
+});
+
+test("a worker that starts has the pages looked at, and tells that they are as released", async () => {
+  for (const page of ["checkout", "collect"])
+    await waitFor(async () => sumOf((await scrapeBoth()).busy, "pay_page_differences", { page }) === 0, {
+      within: 10_000,
+    });
+  const looked = sumOf((await scrapeBoth()).busy, "pay_page_looked_timestamp_seconds", { page: "checkout" }) ?? 0;
+  expect(Math.abs(Date.now() / 1000 - looked)).toBeLessThan(600);
+  // The one that serves another queue does not look.
+  expect(await idleSays("pay_page_differences")).toBeUndefined();
 });
 
 test("a worker at rest has no statement that waits for a connection, also while it is scraped", async () => {

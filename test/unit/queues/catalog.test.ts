@@ -12,6 +12,7 @@ const good: Record<QueueName, object> = {
   reconcile: { chain: "eip155:1", at: 1 },
   refund: { refundIds: [`rfnd_${hex}`] },
   "deliver-webhook": { endpointId: `whe_${hex}` },
+  "check-pages": { at: 1_900_000_000 },
   sweep: { at: 1_900_000_000 },
 };
 
