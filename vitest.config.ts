@@ -22,6 +22,8 @@ export default defineConfig({
   test: {
     pool: "forks",
     maxWorkers: 2,
+    // Tests that are concurrent spend their time waiting.
+    maxConcurrency: 30,
     reporters: ["default", "./test/support/last-line.ts"],
     projects: [
       project("unit", { testTimeout: 30_000 }),

@@ -8,11 +8,12 @@ let launched: Promise<Browser> | undefined;
 
 /** A browser for the file. Throws one sentence where there is none: a page that nobody has looked at is not tested. */
 export function openBrowser(): Promise<Browser> {
-  launched ??= launch();
+  launched ??= launchBrowser();
   return launched;
 }
 
-async function launch(): Promise<Browser> {
+/** A browser more, for a test that does something to the browser itself. Throws as `openBrowser` does. */
+export async function launchBrowser(): Promise<Browser> {
   const executablePath = places.find((place) => place !== "" && existsSync(place));
   if (!executablePath)
     throw new Error("no browser was found: install Debian's package chromium, or name another one in CHROMIUM");
@@ -32,15 +33,23 @@ export type Opened = { page: Page; context: BrowserContext; misdeeds: Misdeeds }
 export type PageOptions = BrowserContextOptions & {
   /** The test itself has the browser complain of what our policy forbids. */
   provokes?: boolean;
+  /** Another browser than the file's. */
+  browser?: Browser;
 };
 
 /**
  * A page of a context of its own; everything it, and whatever opens beside it, asks for and complains of is written
  * down. The file fails at its end where our policy had to keep a page from something, unless its test provokes that.
  */
-export async function openPage(origin: string, { provokes = false, ...options }: PageOptions = {}): Promise<Opened> {
-  const browser = await openBrowser();
-  const context = await browser.newContext({ locale: "en-US", viewport: { width: 390, height: 844 }, ...options });
+export async function openPage(
+  origin: string,
+  { provokes = false, browser, ...options }: PageOptions = {},
+): Promise<Opened> {
+  const context = await (browser ?? (await openBrowser())).newContext({
+    locale: "en-US",
+    viewport: { width: 390, height: 844 },
+    ...options,
+  });
   const misdeeds: Misdeeds = { console: [], foreign: [], reports: [] };
   atEnd(async () => {
     await context.close();

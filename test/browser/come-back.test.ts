@@ -1,100 +1,215 @@
 import { setTimeout as pause } from "node:timers/promises";
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { askAnew, openPage } from "./browser.ts";
+import { createPayment, pay as payAsWallet } from "../../ops/local/wallet.ts";
+import { startBalancer } from "../support/balancer.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../support/chain.ts";
+import { startFleet } from "../support/fleet.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { askAnew, launchBrowser, openPage } from "./browser.ts";
 import { bring, openShop } from "./shop.ts";
+import { states } from "./states.ts";
+import { watchWords } from "./words.ts";
 
+// Long waits, and nearly nothing to do in them: all of them at the same time, each with a page of its own.
 const { api, pay, linkOf } = await openShop();
+const balancer = await startBalancer();
+const chain = await startChain();
+const suspended = await launchBrowser();
+const fleet = await startFleet({ chain, apis: 2, workers: 1, env: { PUBLIC_URL: balancer.url } });
+balancer.to(() => fleet.apis.filter((one) => !one.isGone()).map(({ url }) => url));
 
-async function open() {
-  const id = await pay({ checkout: undefined });
-  const { page, context } = await openPage(api.url);
-  await page.goto(linkOf(id));
-  const title = () => page.locator("h1:visible").textContent();
-  const paid = page.getByRole("heading", { name: "Paid", level: 1 });
-  return { id, page, context, title, paid };
+/** Longer than a question of the page lives. */
+const LONG_MS = 36_000;
+const waiting = "Pay $5.00 to Shop";
+const going = "Your payment is on its way";
+
+// One after the other: it is the opening of a page that costs something.
+let last: Promise<unknown> = Promise.resolve();
+function open(options: Parameters<typeof openPage>[1] = {}) {
+  const opening = last.then(() => openOne(options));
+  last = opening.catch(() => undefined);
+  return opening;
 }
 
-test("a frozen page that comes back shows what is true within two seconds", async () => {
-  const { id, page, context, title, paid } = await open();
-  const session = await context.newCDPSession(page);
-  await session.send("Page.setWebLifecycleState", { state: "frozen" });
-  await bring(api, id, "succeeded");
-  await pause(1_500);
+async function openOne(options: Parameters<typeof openPage>[1]) {
+  const id = await pay({ checkout: undefined });
+  const { page, context } = await openPage(api.url, options);
+  const words = await watchWords(page);
+  await page.goto(linkOf(id));
+  return { id, page, context, words };
+}
+
+const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
+/** As a buyer who comes back expects it. */
+const isSoonPaid = (page: Page) => heading(page, "Paid").waitFor({ timeout: 2_000 });
+
+test.concurrent("a browser that is suspended, as phones do it, shows what is true within two seconds of its return", async () => {
+  const pages = await Promise.all([open({ browser: suspended }), open({ browser: suspended })]);
+  const session = await suspended.newBrowserCDPSession();
+  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+  const signal = (name: NodeJS.Signals): void => {
+    for (const { id } of processInfo) process.kill(id, name);
+  };
+  signal("SIGSTOP");
+  try {
+    await bring(api, pages[0].id, "succeeded");
+    await pause(LONG_MS);
+    // By now the server has answered that there is no news, and nobody was there to hear it.
+    await bring(api, pages[1].id, "succeeded");
+  } finally {
+    signal("SIGCONT");
+  }
   const began = performance.now();
-  await session.send("Page.setWebLifecycleState", { state: "active" });
-  await paid.waitFor({ timeout: 2_000 });
+  await Promise.all(pages.map(({ page }) => isSoonPaid(page)));
   expect(performance.now() - began).toBeLessThan(2_000);
-  expect(await title()).toBe("Paid");
+  expect(pages.map(({ words }) => words)).toEqual([
+    [waiting, "Paid"],
+    [waiting, "Paid"],
+  ]);
 });
 
-test("offline it keeps what it shows; online again it is right within two seconds", async () => {
-  const { id, page, context, title, paid } = await open();
+test.concurrent("whatever tells of a return gives up the question that is open, which may be dead, and asks at once", async () => {
+  const { page } = await open();
+  const asked: number[] = [];
+  let givenUp = 0;
+  page.on("requestfailed", (request) => {
+    if (request.url().includes("/status")) givenUp += 1;
+  });
+  // From now on nobody answers.
+  await page.route("**/status?*", () => void asked.push(performance.now()));
+  await askAnew(page);
+  await waitFor(() => asked.length === 1 && givenUp === 1, { within: 5_000 });
+  const tell = (place: "document" | "window", event: string, visibilityState = "visible"): Promise<void> =>
+    page.evaluate(
+      ([to, name, state]) => {
+        Object.defineProperty(document, "visibilityState", { get: () => state, configurable: true });
+        (to === "window" ? window : document).dispatchEvent(new Event(name as string));
+      },
+      [place, event, visibilityState],
+    );
+  for (const [place, event] of [
+    ["document", "visibilitychange"],
+    ["document", "resume"],
+    ["window", "pageshow"],
+    ["window", "focus"],
+    ["window", "online"],
+  ] as const) {
+    const before = { event, asked: asked.length, givenUp };
+    await page.waitForTimeout(500);
+    if (event === "visibilitychange") await tell(place, event, "hidden");
+    expect({ event, asked: asked.length, givenUp }).toEqual(before);
+    await tell(place, event);
+    const isAskedAnew = () => asked.length === before.asked + 1 && givenUp === before.givenUp + 1;
+    await waitFor(isAskedAnew, { within: 2_000, what: `a question after ${event}` });
+  }
+});
+
+test.concurrent("offline for half a minute it keeps what it shows; online again it is right within two seconds", async () => {
+  const { id, page, context, words } = await open();
   await context.setOffline(true);
   await askAnew(page);
   await bring(api, id, "succeeded");
-  await pause(5_000);
-  expect(await title()).toBe("Pay $5.00 to Shop");
+  await pause(30_000);
+  expect(words).toEqual([waiting]);
   await context.setOffline(false);
-  await paid.waitFor({ timeout: 2_000 });
+  await isSoonPaid(page);
+  expect(words).toEqual([waiting, "Paid"]);
 });
 
-test.each([500, 503, 429])(
-  "answers of %i change nothing on the page, and it is right when they are over",
-  async (status) => {
-    const { id, page, title, paid } = await open();
-    await page.route("**/status?*", (route) =>
-      route.fulfill({ status, contentType: "application/json", body: `{"code":"internal_error","message":""}` }),
-    );
-    // What is being waited for now is answered by the server itself; the next question is not.
-    await askAnew(page);
-    await bring(api, id, "succeeded");
-    await pause(5_000);
-    expect(await title()).toBe("Pay $5.00 to Shop");
-    await page.unroute("**/status?*");
-    await paid.waitFor({ timeout: 2_000 });
-  },
-);
+test.concurrent("troubled answers for twenty seconds change nothing on the page, and it is right when they are over", async () => {
+  const { id, page, words } = await open();
+  let asked = 0;
+  await page.route("**/status?*", (route) => {
+    asked += 1;
+    const status = [500, 502, 503, 429][asked % 4] as number;
+    return route.fulfill({ status, contentType: "application/json", body: `{"code":"internal_error","message":""}` });
+  });
+  // What is being waited for now is answered by the server itself; the next question is not.
+  await askAnew(page);
+  await bring(api, id, "succeeded");
+  await pause(20_000);
+  expect(words).toEqual([waiting]);
+  // It goes on asking, and makes no storm of it.
+  expect(asked).toBeGreaterThan(8);
+  expect(asked).toBeLessThan(25);
+  await page.unroute("**/status?*");
+  await isSoonPaid(page);
+  expect(words).toEqual([waiting, "Paid"]);
+});
 
-test("a second tab and a reload show the same truth", async () => {
-  const { id, page, context, paid } = await open();
+test.concurrent("a tab that the browser has thrown away is right as soon as it is loaded again", async () => {
+  const { id, page, context } = await open();
+  const session = await context.newCDPSession(page);
+  const crashed = page.waitForEvent("crash");
+  session.send("Page.crash").catch(() => undefined);
+  await crashed;
+  await bring(api, id, "succeeded");
+  await session.send("Page.reload");
+  const title = async (): Promise<unknown> => {
+    const expression = "document.querySelector('h1:not([hidden] *)')?.textContent";
+    return (await session.send("Runtime.evaluate", { expression })).result.value;
+  };
+  await waitFor(async () => (await title()) === "Paid", { within: 2_000 });
+});
+
+test.concurrent("a reload shows what is true in every state, at the first sight", async () => {
+  const titles = [waiting, going, "Paid", "The payment failed", "The time is up", "The payment was cancelled"];
+  const { page, words } = await open();
+  // Only what the server writes into the page.
+  await page.route("**/status?*", () => undefined);
+  for (const [index, state] of states.entries()) {
+    const id = await pay({ checkout: undefined });
+    await page.goto(linkOf(id));
+    await waitFor(() => words.at(-1) === waiting, { within: 5_000 });
+    await bring(api, id, state);
+    const before = words.length;
+    await page.reload();
+    await waitFor(() => words.at(-1) === titles[index], { within: 2_000, what: state });
+    expect(words.slice(before)).toEqual(state === "requires_action" ? [] : [titles[index]]);
+  }
+});
+
+test.concurrent("a second tab and a reload show the same truth", async () => {
+  const { id, page, context } = await open();
   const second = await context.newPage();
   await second.goto(linkOf(id));
   await bring(api, id, "processing");
   for (const tab of [page, second])
-    await tab.getByRole("heading", { name: "Your payment is on its way", level: 1 }).waitFor({ timeout: 2_000 });
+    await tab.getByRole("heading", { name: going, level: 1 }).waitFor({ timeout: 2_000 });
   await second.reload();
-  expect(await second.locator("h1:visible").textContent()).toBe("Your payment is on its way");
+  expect(await second.locator("h1:visible").textContent()).toBe(going);
   await api.post(`/checkout/${id}/simulate`, {}, { status: "succeeded" });
-  await paid.waitFor({ timeout: 2_000 });
+  await isSoonPaid(page);
 });
 
-test("an answer that is older than what is shown changes nothing", async () => {
-  const { id, page, title, paid } = await open();
+test.concurrent("an answer that is older than what is shown changes nothing", async () => {
+  const { id, page, words } = await open();
   const old = await (await fetch(`${api.url}/checkout/${id}/status`)).text();
   await bring(api, id, "succeeded");
-  await paid.waitFor();
+  await heading(page, "Paid").waitFor();
   await page.route("**/status?*", (route) => route.fulfill({ contentType: "application/json", body: old }));
   await askAnew(page);
   await pause(1_000);
-  expect(await title()).toBe("Paid");
+  expect(words).toEqual([waiting, "Paid"]);
 });
 
-test("an answer that is cut off in its middle is no answer", async () => {
-  const { id, page, title, paid } = await open();
+test.concurrent("an answer that is cut off in its middle is no answer", async () => {
+  const { id, page, words } = await open();
   let cut = 0;
   await page.route("**/status?*", async (route) => {
     cut += 1;
     await route.fulfill({ contentType: "application/json", body: '{"status":"pro' });
   });
   await askAnew(page);
-  await expect.poll(() => cut, { timeout: 5_000 }).toBeGreaterThan(1);
-  expect(await title()).toBe("Pay $5.00 to Shop");
+  await waitFor(() => cut > 1, { within: 5_000 });
+  expect(words).toEqual([waiting]);
   await page.unroute("**/status?*");
   await bring(api, id, "succeeded");
-  await paid.waitFor({ timeout: 2_500 });
+  await heading(page, "Paid").waitFor({ timeout: 2_500 });
 });
 
-test("a server that holds nothing any more, because it stops, is asked once a second and not without end", async () => {
+test.concurrent("a server that holds nothing any more, because it stops, is asked once a second and not without end", async () => {
   const { page } = await open();
   let asked = 0;
   await page.route("**/status?*", async (route) => {
@@ -107,4 +222,32 @@ test("a server that holds nothing any more, because it stops, is asked once a se
   await pause(4_000);
   expect(asked).toBeGreaterThan(1);
   expect(asked).toBeLessThan(6);
+});
+
+test.concurrent("every api is killed, one after the other and both at once: no wrong word is shown, and nothing is lost", async () => {
+  const shop = { ...fleet.shop, baseUrl: balancer.url };
+  const id = await createPayment(shop, { referenceId: "order", cents: "1250" });
+  const { page } = await openPage(balancer.url);
+  const words = await watchWords(page);
+  await page.goto(`${balancer.url}/?pid=${id}`);
+  const buyer = await fundBuyer(chain);
+  for (const one of fleet.apis.slice()) {
+    await one.kill("SIGKILL");
+    await pause(2_000);
+    await fleet.addApi();
+  }
+  expect(fleet.apis.map((one) => one.isGone())).toEqual([true, true, false, false]);
+  // The chain takes no transaction into a block, so the payment stays on its way while everything is taken away.
+  await chain.client.setAutomine(false);
+  await payAsWallet(shop, id, buyer, chain.id);
+  await heading(page, going).waitFor({ timeout: 5_000 });
+  await Promise.all(fleet.apis.map((one) => one.kill("SIGKILL")));
+  await pause(3_000);
+  expect(words).toEqual(["Pay $12.50 to Corner shop", going]);
+  await Promise.all([fleet.addApi(), fleet.addApi()]);
+  await chain.client.setAutomine(true);
+  await mine(chain);
+  await heading(page, "Paid").waitFor({ timeout: 20_000 });
+  expect(words).toEqual(["Pay $12.50 to Corner shop", going, "Paid"]);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });

@@ -193,14 +193,3 @@ test("a shop that has to know who pays: the form in between, and back to the pay
   await removePolicy({ db }, policyId);
   await db.destroy();
 });
-
-test("an ingress that is killed while a buyer looks on, and comes back, says no wrong word and loses nothing", async () => {
-  const { page, id } = await open([{ name: "Beta", account: beta }]);
-  const title = () => page.locator("h1:visible").textContent();
-  await fleet.apis[0]?.kill("SIGKILL");
-  await page.waitForTimeout(3_000);
-  expect(await title()).toBe("Pay $12.50 to Corner shop");
-  await fleet.addApi({ PORT: new URL(fleet.baseUrl).port });
-  await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
-  await paid(page);
-});
