@@ -1,53 +1,98 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { openPage } from "./browser.ts";
-import { bring, openShop } from "./shop.ts";
+import { ask } from "../../ops/local/wallet.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../support/chain.ts";
+import { startFleet } from "../support/fleet.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { none, openPage } from "./browser.ts";
+import { installWallets } from "./evm-wallets.ts";
+import { shopUrls } from "./shop.ts";
+import { watchWords } from "./words.ts";
 
-const { api, pay, linkOf } = await openShop();
+const chain = await startChain();
+const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
+const buyer = await fundBuyer(chain);
 
-test.each([-3_600_000, 3_600_000])(
-  "a buyer's clock that is wrong by %i ms changes no second of what is left",
-  async (wrong) => {
-    const id = await pay();
-    const { page } = await openPage(api.url);
-    await page.addInitScript((by) => {
-      const true_ = Date.now;
-      Date.now = () => true_() + by;
-    }, wrong);
-    await page.goto(linkOf(id));
-    await page.waitForTimeout(1_500);
-    const [minutes = 0, seconds = 0] = ((await page.getByRole("timer").textContent()) ?? "").split(":").map(Number);
-    const { expires_at } = await api.db
-      .selectFrom("payment")
-      .select("expires_at")
-      .where("id", "=", id)
-      .executeTakeFirstOrThrow();
-    const left = (expires_at.getTime() - Date.now()) / 1_000;
-    expect(minutes * 60 + seconds).toBeLessThanOrEqual(Math.ceil(left));
-    expect(minutes * 60 + seconds).toBeGreaterThan(left - 2.5);
-  },
-);
+const HOUR_MS = 3_600_000;
+/** Longer than the page waits before it says that it may be closed. */
+const SLOW_MS = 33_000;
+const [pay, going] = ["Pay $12.50 to Corner shop", "Your payment is on its way"];
+const mayClose = "You may close this page: Corner shop will be told.";
 
-test("a slow network stays calm: after half a minute the page may be closed, and never says that it failed", async () => {
-  const id = await pay();
-  const { page } = await openPage(api.url);
-  await page.clock.install();
-  await page.goto(linkOf(id));
-  await bring(api, id, "processing");
-  await page.getByRole("heading", { name: "Your payment is on its way", level: 1 }).waitFor();
-  const calm = page.getByText("You may close this page: Shop will be told.");
-  expect(await calm.isVisible()).toBe(false);
-  await page.clock.runFor(31_000);
-  await calm.waitFor();
-  const text = await page.locator("main").innerText();
-  expect(text).not.toMatch(/failed|expired|time is up/i);
-  expect(text).toContain("Do not pay again.");
-  // The same for who opens the page only then.
-  await api.db
-    .updateTable("payment")
-    .set({ updated_at: new Date(Date.now() - 40_000) })
-    .where("id", "=", id)
-    .execute();
-  const later = await openPage(api.url, { javaScriptEnabled: false });
-  await later.page.goto(linkOf(id));
-  expect(await later.page.getByText("You may close this page").isVisible()).toBe(true);
+/** A page on a payment, in a browser whose clock is wrong; the shop it leads to answers. */
+async function open(id: string, wrongMs: number) {
+  const opened = await openPage(fleet.baseUrl);
+  const { page, context } = opened;
+  await page.addInitScript((by) => {
+    const Real = Date;
+    globalThis.Date = class extends Real {
+      constructor(...given: [] | [number]) {
+        super(...((given.length === 0 ? [Real.now() + by] : given) as [number]));
+      }
+      static override now = () => Real.now() + by;
+    } as DateConstructor;
+  }, wrongMs);
+  await installWallets(context, chain, [{ name: "Beta", account: buyer }]);
+  await context.route("https://shop.example.test/**", (route) => route.fulfill({ contentType: "text/html", body: "" }));
+  const words = await watchWords(page);
+  await page.goto(`${fleet.baseUrl}/?pid=${id}`);
+  return { ...opened, words };
+}
+
+/** What the page says that is left, seconds. */
+async function readTimer(page: Page): Promise<number> {
+  const [minutes = 0, seconds = 0] = ((await page.getByRole("timer").textContent()) ?? "").split(":").map(Number);
+  return minutes * 60 + seconds;
+}
+
+async function askLeft(id: string): Promise<number> {
+  const { leftMs } = (await ask(fleet.shop, "GET", `/checkout/${id}/status`)) as { leftMs: number };
+  return leftMs / 1_000;
+}
+
+test("no block for half a minute, and clocks that are wrong by an hour: the page stays calm, and ends as the chain does", async () => {
+  const amount = { unit: "iso4217/USD", value: "1250" };
+  const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount, checkout: shopUrls })) as { id: string };
+  const [early, late] = [await open(id, -HOUR_MS), await open(id, HOUR_MS)];
+  await pause(1_500);
+  for (const { page } of [early, late]) {
+    const before = await askLeft(id);
+    const shown = await readTimer(page);
+    expect(shown).toBeLessThanOrEqual(before + 0.5);
+    expect(shown).toBeGreaterThanOrEqual((await askLeft(id)) - 1.5);
+  }
+
+  await chain.client.setAutomine(false);
+  await late.page.getByRole("button", { name: "Beta" }).click();
+  await late.page.getByRole("button", { name: "12.50 USDC" }).click();
+  const isGoing = () => [early, late].every(({ words }) => words.at(-1) === going);
+  await waitFor(isGoing, { within: 15_000, what: "both pages say that it is on its way" });
+  for (const { page } of [early, late]) expect(await page.getByText(mayClose).isVisible()).toBe(false);
+  await pause(SLOW_MS);
+
+  // Who opens the page only then, and without script, is told the same.
+  const third = await openPage(fleet.baseUrl, { javaScriptEnabled: false });
+  await third.page.goto(`${fleet.baseUrl}/?pid=${id}`);
+  for (const { page } of [early, late, third]) {
+    const text = await page.locator("main").innerText();
+    expect(text).toContain(going);
+    expect(text).toContain("Do not pay again.");
+    expect(text).toContain(mayClose);
+    expect(text.replace("Do not pay again.", "")).not.toMatch(
+      /fail|expired|time is up|cancel|again|nothing was charged/i,
+    );
+    expect(await page.getByRole("button", { name: /Beta|USDC/ }).count()).toBe(0);
+    expect(page.url()).toBe(`${fleet.baseUrl}/?pid=${id}`);
+  }
+  for (const { words } of [early, late]) expect(words).toEqual([pay, going]);
+
+  await chain.client.setAutomine(true);
+  await mine(chain, 2);
+  for (const { page, words, misdeeds } of [early, late]) {
+    await page.waitForURL(`${shopUrls.successUrl}&payment_id=${id}`, { timeout: 20_000 });
+    expect(words.slice(0, 3)).toEqual([pay, going, "Paid"]);
+    expect(misdeeds).toEqual(none);
+  }
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
