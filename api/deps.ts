@@ -14,4 +14,6 @@ export type ApiDeps = PaymentDeps & {
   inContext: (fields: { requestId: string }, work: () => void) => void;
   /** Where buyers and wallets reach us, without a slash at the end; payment links begin with it. */
   publicUrl: string;
+  /** The operator's terms of service and privacy policy: https URLs. */
+  legal: { termsUrl: string | undefined; privacyUrl: string | undefined };
 };

@@ -88,7 +88,9 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   );
   const collectedDataMs = config.COLLECTED_DATA_DAYS * 24 * 60 * 60_000;
   const rules = { limits, collectedDataMs, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
-  const app = buildServer({ ...domain, waiters, ...rules, publicUrl: config.PUBLIC_URL.replace(/\/+$/, "") });
+  const publicUrl = config.PUBLIC_URL.replace(/\/+$/, "");
+  const legal = { termsUrl: config.TERMS_URL, privacyUrl: config.PRIVACY_URL };
+  const app = buildServer({ ...domain, waiters, ...rules, publicUrl, legal });
   const drain = async () => {
     waiters.drain();
     await pause(LAST_REQUESTS_MS);

@@ -47,6 +47,9 @@ const outward = {
   ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
 };
 
+/** Where the operator says something to buyers; a page links to it. */
+const page = z.url({ protocol: /^https$/, normalize: true, error: "expected an https URL" }).optional();
+
 /** A file of accounts that are not served. */
 const screeningList = z.string().min(1).optional();
 
@@ -60,6 +63,9 @@ const Api = z.object({
   PORT: port.default(8080),
   /** Where buyers and wallets reach us; becomes part of every payment link. */
   PUBLIC_URL: publicUrl,
+  /** Shown beside the consent that buyers give, and under the checkout page. */
+  TERMS_URL: page,
+  PRIVACY_URL: page,
   /** How long what buyers had to say of themselves is kept, encrypted. */
   COLLECTED_DATA_DAYS: z.coerce.number().min(0).max(3_650).default(30),
   /** Requests a minute from one address and with one key; 0 for no limit. */

@@ -1,5 +1,6 @@
 import type { CheckoutView, Way } from "../../payments/checkout.ts";
 import { toLogoUrl, toPaymentLink } from "../answers.ts";
+import type { ApiDeps } from "../deps.ts";
 import { testConsole } from "./console.ts";
 import { type Html, html } from "./html.ts";
 import { fill, type Language } from "./languages.ts";
@@ -24,6 +25,7 @@ export type CheckoutPage = {
   refresh: boolean;
   /** Where an app wants its buyer back: a scheme of its own, never the web. */
   appUrl: string | undefined;
+  legal: ApiDeps["legal"];
 };
 
 type Words = { t: Texts; shop: string; amount: string; ways: string };
@@ -53,6 +55,7 @@ export function checkoutPage(asked: CheckoutPage): Html {
     theme: asked.theme,
     title: `${titles(words)[view.state]} – ${words.shop}`,
     inLanguage: (tag) => addressOf(page, { lang: tag }),
+    legal: asked.legal,
     head: refreshing(page) ? html`<noscript><meta http-equiv="refresh" content="10"></noscript>` : undefined,
     script: { name: "checkout", data: toScript(page) },
     body: html`

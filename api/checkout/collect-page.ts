@@ -1,10 +1,12 @@
 import type { CheckoutView } from "../../payments/checkout.ts";
 import { type CollectedId, collectedSchema } from "../../payments/collected-schema.ts";
 import { toPaymentLink } from "../answers.ts";
+import type { ApiDeps } from "../deps.ts";
 import { listCountries } from "./countries.ts";
 import { type Html, html } from "./html.ts";
 import type { Language } from "./languages.ts";
 import { layout, type Theme } from "./layout.ts";
+import { legalLinks } from "./legal.ts";
 import { endMark } from "./marks.ts";
 import type { CollectData } from "./script-data.ts";
 import { phrase, writeDays, writeMoney } from "./words.ts";
@@ -22,6 +24,7 @@ export type CollectPage = {
   back: boolean;
   /** Origins that may frame it. */
   frames: readonly string[];
+  legal: ApiDeps["legal"];
   /** How long what is given is kept, days. */
   days: number;
   inLanguage: (tag: string) => string;
@@ -79,7 +82,7 @@ export function collectPage(page: CollectPage): Html {
   });
 }
 
-function form({ language, prefill, days }: CollectPage, view: CheckoutView): Html {
+function form({ language, prefill, days, legal }: CollectPage, view: CheckoutView): Html {
   const { texts: t } = language;
   const values = {
     shop: view.merchant.name,
@@ -105,7 +108,7 @@ function form({ language, prefill, days }: CollectPage, view: CheckoutView): Htm
     )}</fieldset>
     ${field({ id: "country", label: t.country, control: countries(language, whole.country) })}
     ${field({ id: "address", label: t.address, hint: t.addressHint, control: html`<textarea id="address" rows="2" autocomplete="street-address" maxlength="${properties.porAddress.maxLength}" required aria-describedby="address-hint address-error">${whole.address}</textarea>` })}
-    <div id="tos-field" class="field"><p id="tos-error" class="error" hidden></p><label class="check"><input type="checkbox" id="tos" required aria-describedby="tos-error"> <span>${t.tos}</span></label></div>
+    <div id="tos-field" class="field"><p id="tos-error" class="error" hidden></p><label class="check"><input type="checkbox" id="tos" required aria-describedby="tos-error"> <span>${t.tos}</span></label>${legalLinks(language, legal)}</div>
     <p id="trouble" class="error" role="alert" hidden></p>
     <button type="submit" id="send" class="main wide">${t.send}</button>
   </form>`;

@@ -1,6 +1,8 @@
+import type { ApiDeps } from "../deps.ts";
 import { assets } from "./assets.ts";
 import { dataElement, type Html, html } from "./html.ts";
 import { type Language, languages } from "./languages.ts";
+import { legalLinks } from "./legal.ts";
 import { styleElement } from "./style.ts";
 
 export type Theme = "light" | "dark" | undefined;
@@ -13,6 +15,8 @@ type Layout = {
   theme?: Theme;
   /** This page's address with another language. */
   inLanguage: (tag: string) => string;
+  /** Linked to at the end of the page. */
+  legal?: ApiDeps["legal"];
   head?: Html | undefined;
   /** The page's script and what it is told. */
   script?: { name: keyof typeof assets; data: object } | undefined;
@@ -20,7 +24,7 @@ type Layout = {
 };
 
 /** A whole document. It asks for nothing but itself, its one script and the shop's logo. */
-export function layout({ language, title, base, theme, inLanguage, head, script, body }: Layout): Html {
+export function layout({ language, title, base, theme, inLanguage, legal, head, script, body }: Layout): Html {
   return html`<!doctype html>
     <html lang="${language.tag}" dir="${language.dir}"${theme ? html` data-theme="${theme}"` : ""}>
     <head>
@@ -35,7 +39,7 @@ export function layout({ language, title, base, theme, inLanguage, head, script,
     <body>
     <div class="page">
     ${body}
-    ${languageList(language, inLanguage)}
+    <footer>${legal && legalLinks(language, legal)}${languageList(language, inLanguage)}</footer>
     </div>
     ${script && dataElement("data", script.data)}
     </body>
@@ -47,7 +51,7 @@ function languageList(present: Language, inLanguage: (tag: string) => string): H
     const current = tag === present.tag ? html` aria-current="true"` : "";
     return html`<li><a href="${inLanguage(tag)}" lang="${tag}" dir="${dir}" hreflang="${tag}"${current}>${texts.languageName}</a></li>`;
   });
-  return html`<footer><nav aria-label="${present.texts.language}"><details><summary>${present.texts.language}: ${present.texts.languageName}</summary><ul>${items}</ul></details></nav></footer>`;
+  return html`<nav aria-label="${present.texts.language}"><details><summary>${present.texts.language}: ${present.texts.languageName}</summary><ul>${items}</ul></details></nav>`;
 }
 
 /** A page that says one thing: a link that leads nowhere, too many requests, trouble of ours. */

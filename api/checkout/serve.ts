@@ -77,6 +77,7 @@ async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<Fa
     theme: readTheme(query),
     refresh: one(query.refresh) === "1",
     appUrl: readAppUrl(one(query.returnUrl)),
+    legal: deps.legal,
   });
   return sendPage(request, reply, page);
 }
@@ -102,6 +103,7 @@ async function sendCollect(
     prefill: readPrefill(one(query.prefill), collectedIds),
     back: one(query.back) === "1",
     frames,
+    legal: deps.legal,
     days: Math.ceil(deps.collectedDataMs / DAY_MS),
     inLanguage: (tag) => withLanguage(query, tag),
   });

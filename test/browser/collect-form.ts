@@ -7,8 +7,8 @@ type Opened = Awaited<ReturnType<typeof openPage>>;
 type Option = { id: string; actions: [{ data: { params: [string, string] } }]; collectData: { url: string } | null };
 
 /** A shop that has to know who pays, and whose buyers pay from an account (CAIP-10). */
-export async function openAskingShop(account: string) {
-  const shop = await openShop();
+export async function openAskingShop(account: string, options: Parameters<typeof openShop>[0] = {}) {
+  const shop = await openShop(options);
   const { api, merchant } = shop;
   const askAlways = (merchantId: string) => addPolicy(api.deps, { merchantId, asset: null, unit: null, minimum: null });
   await askAlways(merchant.merchantId);

@@ -5,10 +5,10 @@ import { findViolations } from "./axe.ts";
 import { none, openPage } from "./browser.ts";
 import { makeLooks, openLook } from "./looks.ts";
 import { findFaults } from "./markup.ts";
-import { openShop } from "./shop.ts";
+import { legal, openShop } from "./shop.ts";
 import { openTills } from "./tills.ts";
 
-const { api } = await openShop();
+const { api } = await openShop({ legal });
 const looks = await makeLooks(await openTills(api));
 /** Those that the server writes whole. */
 const pages = looks.filter(({ before, reach }) => !before && !reach);

@@ -7,6 +7,12 @@ export const shopUrls = {
   errorUrl: "https://shop.example.test/sorry",
 };
 
+/** What an operator says to buyers, on a site of its own. */
+export const legal = {
+  termsUrl: "https://operator.example.test/terms?of=service",
+  privacyUrl: "https://operator.example.test/privacy",
+};
+
 /** An api under its own address, with a merchant of test mode whose payments lead back to a shop. */
 export async function openShop(options: Parameters<typeof startApi>[0] = {}) {
   const api = await startApi({ ...options, ownUrl: true });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { makeLooks } from "./looks.ts";
 import { findFaults, findWeaknesses } from "./markup.ts";
-import { openShop } from "./shop.ts";
+import { legal, openShop } from "./shop.ts";
 import { openTills } from "./tills.ts";
 
-const { api } = await openShop();
+const { api } = await openShop({ legal });
 const looks = await makeLooks(await openTills(api));
 /** Those that the server writes whole; the others are held to the same where they are seen (see.test.ts). */
 const pages = looks.filter(({ before, reach }) => !before && !reach);

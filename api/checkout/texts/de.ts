@@ -135,6 +135,8 @@ export const de: Texts = {
   address: "Adresse",
   addressHint: "Straße, Hausnummer und Ort; beim Geburtsort genügt der Ort",
   tos: "Diese Angaben sind wahr, und ich nehme die Nutzungsbedingungen an.",
+  terms: "Nutzungsbedingungen",
+  privacy: "Datenschutzerklärung",
   send: "Weiter",
   sendingData: "Wird gespeichert …",
   errorTitle: "Bitte prüfen Sie diese Angaben",

@@ -129,6 +129,8 @@ export const en = {
   address: "Address",
   addressHint: "Street, number and town; for a place of birth the town is enough",
   tos: "These details are true, and I accept the terms of service.",
+  terms: "Terms of service",
+  privacy: "Privacy policy",
   send: "Continue",
   sendingData: "Saving…",
   errorTitle: "Please look at this again",

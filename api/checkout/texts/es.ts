@@ -125,6 +125,8 @@ export const es: Texts = {
   address: "Dirección",
   addressHint: "Calle, número y población; para el lugar de nacimiento basta la población",
   tos: "Estos datos son verdaderos y acepto las condiciones del servicio.",
+  terms: "Condiciones del servicio",
+  privacy: "Política de privacidad",
   send: "Continuar",
   sendingData: "Guardando…",
   errorTitle: "Revise esto, por favor",

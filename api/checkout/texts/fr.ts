@@ -131,6 +131,8 @@ export const fr: Texts = {
   address: "Adresse",
   addressHint: "Rue, numéro et ville\u202f; pour le lieu de naissance, la ville suffit",
   tos: "Ces informations sont vraies et j’accepte les conditions d’utilisation.",
+  terms: "Conditions d’utilisation",
+  privacy: "Politique de confidentialité",
   send: "Continuer",
   sendingData: "Enregistrement…",
   errorTitle: "Veuillez vérifier ces points",

@@ -126,6 +126,8 @@ export const it: Texts = {
   address: "Indirizzo",
   addressHint: "Via, numero e città; per il luogo di nascita basta la città",
   tos: "Questi dati sono veri e accetto i termini del servizio.",
+  terms: "Termini del servizio",
+  privacy: "Informativa sulla privacy",
   send: "Continua",
   sendingData: "Salvataggio…",
   errorTitle: "Controlla di nuovo, per favore",

@@ -126,6 +126,8 @@ export const ja: Texts = {
   address: "住所",
   addressHint: "通り、番地、市区町村（出生地は市区町村だけでかまいません）",
   tos: "この情報は正しく、利用規約に同意します。",
+  terms: "利用規約",
+  privacy: "プライバシーポリシー",
   send: "続ける",
   sendingData: "保存しています…",
   errorTitle: "もう一度確認してください",

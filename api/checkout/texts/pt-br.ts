@@ -124,6 +124,8 @@ export const ptBr: Texts = {
   address: "Endereço",
   addressHint: "Rua, número e cidade; para o local de nascimento basta a cidade",
   tos: "Estes dados são verdadeiros e aceito os termos de serviço.",
+  terms: "Termos de serviço",
+  privacy: "Política de privacidade",
   send: "Continuar",
   sendingData: "Salvando…",
   errorTitle: "Confira de novo, por favor",

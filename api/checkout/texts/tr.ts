@@ -123,6 +123,8 @@ export const tr: Texts = {
   address: "Adres",
   addressHint: "Sokak, numara ve şehir; doğum yeri için şehir yeterlidir",
   tos: "Bu bilgiler doğrudur ve hizmet koşullarını kabul ediyorum.",
+  terms: "Hizmet koşulları",
+  privacy: "Gizlilik politikası",
   send: "Devam",
   sendingData: "Kaydediliyor…",
   errorTitle: "Lütfen buna yeniden bakın",

@@ -120,6 +120,8 @@ export const zh: Texts = {
   address: "地址",
   addressHint: "街道、门牌号和城市；出生地只需填写城市",
   tos: "以上信息属实，我接受服务条款。",
+  terms: "服务条款",
+  privacy: "隐私政策",
   send: "继续",
   sendingData: "正在保存…",
   errorTitle: "请再检查一下",

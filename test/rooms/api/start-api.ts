@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { sql } from "kysely";
 import { Registry } from "prom-client";
+import type { ApiDeps } from "../../../api/deps.ts";
 import { createLimits, type LimitSettings } from "../../../api/limits.ts";
 import { buildServer } from "../../../api/server.ts";
 import { createWaiters } from "../../../api/waiters.ts";
@@ -81,6 +82,8 @@ export type StartOptions = {
   redisPrefix?: string;
   /** Serves under the address that it listens on, for browsers; otherwise under `publicUrl`. */
   ownUrl?: boolean;
+  /** Where terms and privacy policy are; nowhere when unset. */
+  legal?: ApiDeps["legal"];
   /** How servers that callers name are asked; any address when unset. */
   outward?: Outward;
 };
@@ -129,6 +132,7 @@ export async function startApi(options: StartOptions = {}) {
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
+    legal: options.legal ?? { termsUrl: undefined, privacyUrl: undefined },
     publicUrl: options.publicUrl ?? (options.ownUrl ? `http://127.0.0.1:${port}` : publicUrl),
   });
   await app.listen({ host: "127.0.0.1", port });
