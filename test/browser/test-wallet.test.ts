@@ -49,7 +49,7 @@ test("where the shop has to know who pays, nothing is handed in before the detai
   const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
   const { page, id, misdeeds } = await open();
   await payByKeyboard(page);
-  await page.getByRole("alert").filter({ hasText: "This shop asks who pays." }).waitFor();
+  await page.getByRole("alert").getByText("This shop asks who pays.").waitFor();
   expect(await listAttempts(id)).toEqual([]);
   await page.getByRole("link", { name: "Give my details" }).click();
   await page.getByLabel("Full name").fill("Zoë Quux");
