@@ -2,11 +2,16 @@ import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
 import { makeScratch } from "../../../ops/local/scratch.ts";
+import { createAccount } from "../../../payments/accounts.ts";
+import { saveLogo } from "../../../payments/logos.ts";
+import { createMerchant } from "../../../payments/merchants.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { networksFileFor, startChain } from "../../support/chain.ts";
 import { createDatabase } from "../../support/database.ts";
 import { testDataKeys } from "../../support/deps.ts";
+import { photo } from "../../support/pictures.ts";
 import { spawnProcess } from "../../support/process.ts";
 import { redisPrefix } from "../../support/redis.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -61,6 +66,28 @@ describe("the process", () => {
     await killed;
     expect(await api.gone).toEqual({ code: 0, signal: null });
     expect(performance.now() - began).toBeLessThan(8_000);
+  });
+
+  test("makes the logos small that an older release has kept as they came", async () => {
+    const db = openDb(env.DATABASE_URL ?? "", { max: 1 });
+    atEnd(() => db.destroy());
+    const deps = { db, now: () => new Date() };
+    const bytes = await photo(1_000).jpeg().toBuffer();
+    const large = { contentType: "image/webp", bytes, width: 1_000, height: 1_000 } as const;
+    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const logoId = await saveLogo(deps, large);
+    const shop = { name: "Shop", email: "shop@example.test", logoId };
+    const { id } = await createMerchant(deps, { accountId, mode: "live", ...shop });
+    await spawnProcess({ role: "api", env });
+    const find = () =>
+      db
+        .selectFrom("merchant as m")
+        .innerJoin("logo as l", "l.id", "m.logo_id")
+        .select(["l.width", "l.bytes"])
+        .where("m.id", "=", id)
+        .executeTakeFirstOrThrow();
+    await waitFor(async () => (await find()).width === 160, { within: 10_000, what: "the small logo" });
+    expect((await find()).bytes.length).toBeLessThanOrEqual(6_000);
   });
 
   test("names what is wrong with its environment, prints no value, and ends with 1", async () => {

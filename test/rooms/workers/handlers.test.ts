@@ -4,6 +4,7 @@ import { type JobData, queueNames } from "../../../queues/catalog.ts";
 import { createHandlers } from "../../../workers/handlers.ts";
 import { createJudge } from "../../../workers/trouble.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
+import { recordRings } from "../../support/deps.ts";
 import { execute } from "../../support/sql.ts";
 import { makeTill } from "../../support/till.ts";
 
@@ -65,6 +66,21 @@ test("jobs about rows that are not there end quietly", async () => {
 test("a job on a chain that has left the networks file wants a person", async () => {
   const lost = { chain: "eip155:999", transferId: `trf_${"0".repeat(32)}` };
   await expect(run("relay-permit", lost)).rejects.toMatchObject({ code: "unknown_chain", transient: false });
+});
+
+test("every two minutes one sweep rings for a look at the pages, which one process takes", async () => {
+  const { ring, rung } = recordRings();
+  let looks = 0;
+  const checkPages = async () => void looks++;
+  const isTransient = createJudge(isTransientChainError);
+  const own = createHandlers({ ...till.deps, ring, checkPages, isTransient });
+  const minute = 1_900_000_080;
+  for (let at = minute - 1; at < minute + 240; at += 1) await own.sweep({ at }, aborted);
+  const rings = rung.filter(({ queue }) => queue === "check-pages").map(({ bell }) => bell.data);
+  expect(rings).toEqual([{ at: minute }, { at: minute + 120 }]);
+  expect(looks).toBe(0);
+  await own["check-pages"]({ at: minute }, aborted);
+  expect(looks).toBe(1);
 });
 
 test("there is a handler for every queue", () => {
