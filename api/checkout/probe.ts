@@ -30,16 +30,17 @@ const SHOWN = 200;
  * deployment that is away, in trouble or refuses (any status but 2xx, 3xx and the 404 of what is not there) is not
  * looked at, which is no difference. Never throws.
  */
-export function lookAtPages(deps: Deps, { publicUrl, paymentId }: Place): Promise<PageLook[]> {
+export async function lookAtPages(deps: Deps, { publicUrl, paymentId }: Place): Promise<PageLook[]> {
   const base = publicUrl.replace(/\/+$/, "");
   const checkout = paymentId
     ? { path: `/?pid=${paymentId}`, status: 200 }
     : { path: `/?pid=${NO_PAYMENT}`, status: 404 };
   const collect = { path: `/collect/${NO_PAYMENT}/opt_none`, status: 404 };
-  return Promise.all([
-    lookAt(deps, base, { page: "checkout", ...checkout, bare: !paymentId }),
-    lookAt(deps, base, { page: "collect", ...collect, bare: false }),
-  ]);
+  // One after the other: a name that is not found in time keeps a thread that others wait for.
+  return [
+    await lookAt(deps, base, { page: "checkout", ...checkout, bare: !paymentId }),
+    await lookAt(deps, base, { page: "collect", ...collect, bare: false }),
+  ];
 }
 
 /** `bare`: the page is one without a script. */
@@ -47,25 +48,23 @@ type Wanted = { page: PageName; path: string; status: number; bare: boolean };
 
 async function lookAt(deps: Deps, base: string, { page, path, status, bare }: Wanted): Promise<PageLook> {
   const script = deps.release.scripts[page];
-  const [html, code] = await Promise.all([fetchFrom(deps, base + path), fetchFrom(deps, base + script.path)]);
+  const html = await fetchFrom(deps, base + path);
   if (!html.ok && !html.isMisfit) return { page, notLooked: `the page ${html.reason}` };
-  if (!code.ok && !code.isMisfit) return { page, notLooked: `its script ${code.reason}` };
   if (html.ok && html.status !== status)
     return { page, notLooked: `the page answers ${html.status}, expected ${status}` };
-  const differences = [
-    ...(html.ok
-      ? [
-          ...compareHeaders(deps.release.headers[page], base, html.headers),
-          ...compareScript(
-            { ...script, path: new URL(base).pathname.replace(/\/$/, "") + script.path },
-            html.body,
-            bare,
-          ),
-        ]
-      : [`the page ${html.reason}`]),
-    ...(code.ok ? compareBytes(script, code) : [`the script ${script.path} ${code.reason}`]),
-  ];
-  return { page, differences };
+  const src = new URL(base).pathname.replace(/\/$/, "") + script.path;
+  const ofPage = html.ok
+    ? [
+        ...compareHeaders(deps.release.headers[page], base, html.headers),
+        ...compareScript({ ...script, path: src }, html.body, bare),
+      ]
+    : [`the page ${html.reason}`];
+  const code = await fetchFrom(deps, base + script.path);
+  const isAway = !code.ok && !code.isMisfit;
+  // What is known to differ is told, whatever becomes of the rest.
+  if (isAway && ofPage.length === 0) return { page, notLooked: `its script ${code.reason}` };
+  const ofScript = code.ok ? compareBytes(script, code) : [`the script ${script.path} ${code.reason}`];
+  return { page, differences: [...ofPage, ...ofScript] };
 }
 
 type Fetched = Extract<OutwardAnswer, { ok: true }> | { ok: false; isMisfit: boolean; reason: string };

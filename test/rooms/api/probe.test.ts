@@ -139,6 +139,14 @@ test("a page that leads elsewhere, and a script that is not there or endless, ar
   ]);
 });
 
+test("what a page has changed is told, also when its script is kept from us", async () => {
+  const told = await lookAtChanged((path, answer) => {
+    if (path === checkout.path) return { ...answer, status: 403 };
+    return isPage(path) ? without(answer, "content-security-policy") : undefined;
+  });
+  expect(told).toEqual(["the header content-security-policy is missing", `the script ${checkout.path} answers 403`]);
+});
+
 test("the data page is held to its own headers and script", async () => {
   proxy.alter((path, answer) => {
     if (path === collect.path) return { ...answer, body: Buffer.from("steal()") };
