@@ -1,15 +1,16 @@
 import type { Page } from "playwright-core";
 import { privateKeyToAccount } from "viem/accounts";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { en } from "../../api/checkout/texts/en.ts";
 import { openDb } from "../../db/open.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { ask, pay } from "../../ops/local/wallet.ts";
 import { addPolicy, removePolicy } from "../../payments/policies.ts";
-import { fundBuyer, startChain, transfersTo } from "../support/chain.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../support/chain.ts";
 import { startFleet } from "../support/fleet.ts";
-import { none, openPage } from "./browser.ts";
+import { askAnew, none, openPage } from "./browser.ts";
 import { installWallets, type WalletPlan } from "./evm-wallets.ts";
-import { shopUrls } from "./shop.ts";
+import { announceWallet } from "./fakes.ts";
 
 const chain = await startChain();
 const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
@@ -17,69 +18,18 @@ const beta = await fundBuyer(chain);
 const poor = privateKeyToAccount(newKey().privateKey);
 
 /** The page of a new live payment, in a browser with these wallets. */
-async function open(plans: WalletPlan[], checkout: object | undefined = undefined) {
+async function open(plans: WalletPlan[]) {
   const amount = { unit: "iso4217/USD", value: "1250" };
-  const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount, checkout })) as { id: string };
+  const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
   const opened = await openPage(fleet.baseUrl);
   const calls = await installWallets(opened.context, chain, plans);
-  await opened.context.route("https://shop.example.test/**", (route) =>
-    route.fulfill({ contentType: "text/html", body: "<title>The shop</title>" }),
-  );
-  await opened.page.goto(`${fleet.baseUrl}/?pid=${id}`);
-  return { ...opened, id, calls };
-}
-
-/** Presses a button by keyboard alone. */
-async function press(page: Page, name: string | RegExp): Promise<void> {
-  const one = page.getByRole("button", { name });
-  await one.waitFor();
-  for (let tabs = 0; tabs < 40; tabs += 1) {
-    if (await one.evaluate((button) => button === document.activeElement)) return page.keyboard.press("Enter");
-    await page.keyboard.press("Tab");
-  }
-  throw new Error(`the keyboard does not reach ${name}`);
+  const link = `${fleet.baseUrl}/?pid=${id}`;
+  await opened.page.goto(link);
+  return { ...opened, id, link, calls };
 }
 
 const alert = (page: Page, text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor();
 const paid = (page: Page) => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
-
-test("by keyboard: one wallet declines, another one pays, and the buyer arrives at the shop; the money is on the chain", async () => {
-  const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
-  const plans = [
-    { name: "Alpha", account: poor, refuse: { eth_requestAccounts: [4001] } },
-    { name: "Beta", account: beta },
-  ];
-  const { page, id, calls, misdeeds } = await open(plans, shopUrls);
-  await press(page, "Alpha");
-  await alert(page, "You declined in your wallet. Nothing was charged.");
-  await press(page, "Beta");
-  await press(page, "12.50 USDC on");
-  await page.waitForURL(`${shopUrls.successUrl}&payment_id=${id}`, { timeout: 30_000 });
-  expect(calls.filter(({ wallet }) => wallet === "Alpha").map(({ method }) => method)).toEqual(["eth_requestAccounts"]);
-  expect(calls.filter(({ wallet }) => wallet === "Hostile")).toEqual([]);
-  expect(calls.filter(({ method }) => method === "eth_signTypedData_v4")).toEqual([
-    { wallet: "Beta", method: "eth_signTypedData_v4" },
-  ]);
-  expect((await transfersTo(chain, chain.keys.treasury.address)).length).toBe(before + 1);
-  expect(misdeeds).toEqual(none);
-});
-
-test("who cannot see is told what to do and what has come of it, and no more", async () => {
-  const { page } = await open([{ name: "Beta", account: beta }]);
-  await page.evaluate(() => {
-    const said = document.getElementById("said") as HTMLElement;
-    const heard: (string | null)[] = [];
-    Object.assign(window, { heard });
-    new MutationObserver(() => heard.push(said.textContent)).observe(said, { childList: true });
-  });
-  await page.getByRole("button", { name: "Beta" }).click();
-  await page.getByRole("button", { name: "12.50 USDC" }).click();
-  await paid(page);
-  const heard = await page.evaluate(() => (window as unknown as { heard: string[] }).heard);
-  expect(heard.slice(0, 2)).toEqual(["Open Beta and answer its question.", "Approve the payment in Beta."]);
-  expect(heard.at(-1)).toBe("Paid");
-  expect(heard.length).toBeLessThanOrEqual(4);
-});
 
 test("whatever is declined on the way, the next try works and says that nothing was charged", async () => {
   const refuse = {
@@ -136,12 +86,56 @@ test("a wallet that comes late is offered; two that share an identity are not; a
   expect(misdeeds).toEqual(none);
 });
 
-test("window.ethereum is offered only when no wallet announces itself", async () => {
-  const { page } = await open([]);
-  await page.getByRole("button", { name: "Ethereum" }).waitFor();
+test("window.ethereum is offered only when no wallet has announced itself within a second, and no longer than that", async () => {
+  const { page, calls } = await open([]);
+  const anybody = page.getByRole("button", { name: "Ethereum" });
+  const age = () => page.evaluate(() => performance.now());
+  while ((await age()) < 700) expect((await anybody.count()) > 0 && (await age()) < 1_000).toBe(false);
+  await anybody.waitFor();
+  await announceWallet(page);
+  expect(await page.locator("#wallets button").allTextContents()).toEqual(["Orange Wallet"]);
   const other = await open([{ name: "Beta", account: beta }]);
   await other.page.waitForTimeout(1_500);
   expect(await other.page.locator("#wallets button").allTextContents()).toEqual(["Beta"]);
+  expect([...calls, ...other.calls]).toEqual([]);
+});
+
+test("two tabs in which two wallets sign: the second confirm is refused, and its tab says that the payment is being paid", async () => {
+  const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
+  const [first, second] = [await fundBuyer(chain), await fundBuyer(chain)];
+  const { page, context, link } = await open([
+    { name: "First", account: first },
+    { name: "Second", account: second },
+  ]);
+  const tab = await context.newPage();
+  await tab.goto(link);
+  const choose = async (where: Page, wallet: string) => {
+    await where.getByRole("button", { name: wallet }).click();
+    await where.getByRole("button", { name: "12.50 USDC" }).waitFor();
+  };
+  await choose(page, "First");
+  await choose(tab, "Second");
+  // The second tab does not hear of the first in time.
+  await tab.route("**/status?*", () => undefined);
+  await askAnew(tab);
+  // Nor does a block end the payment before it is there.
+  onTestFinished(() => chain.client.setAutomine(true));
+  await chain.client.setAutomine(false);
+  await page.getByRole("button", { name: "12.50 USDC" }).click();
+  await page.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor();
+  const confirmed = tab.waitForResponse("**/confirm");
+  await tab.getByRole("button", { name: "12.50 USDC" }).click();
+  const refused = await confirmed;
+  expect({ status: refused.status(), ...(await refused.json()) }).toMatchObject({ status: 400, code: "invalid_state" });
+  await alert(tab, en.alreadyPaying);
+  await tab.unroute("**/status?*");
+  await tab.evaluate("void dispatchEvent(new Event('focus'))");
+  await tab.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor({ timeout: 2_000 });
+  await chain.client.setAutomine(true);
+  await mine(chain, 2);
+  await Promise.all([paid(page), paid(tab)]);
+  const transfers = (await transfersTo(chain, chain.keys.treasury.address)).slice(before);
+  expect(transfers.map(({ args }) => args.from)).toEqual([first.address]);
 });
 
 test("paid elsewhere meanwhile: the page shows it at once, and a wallet that answers then pays nothing", async () => {

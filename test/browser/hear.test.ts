@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { makeMerchant, makePayment } from "../rooms/api/start-api.ts";
 import { openPage } from "./browser.ts";
 import { bring, openShop } from "./shop.ts";
 
@@ -59,6 +60,32 @@ test("an end without the money says first that none was taken", async () => {
     expect(await page.getByRole("status").textContent()).toBe(words);
     const order = await page.locator(`#${state} p:visible`).allTextContents();
     expect(order[0]).toBe("No money was taken from you.");
+  }
+});
+
+test("where the buyer may have sent money that has not come, the first word is not to pay again", async () => {
+  const id = await makePayment(api, await makeMerchant(api, { mode: "live" }));
+  const { page } = await openPage(api.url);
+  await page.goto(linkOf(id));
+  // The buyer was given the way to send it himself.
+  await api.db
+    .insertInto("payment_option")
+    .values({
+      ...{ id: "opt_push", payment_id: id, kind: "push", account: "eip155:31337:0x1", chain: "eip155:31337" },
+      ...{ asset: "a", token: "t", payer: "p", receiver: "r", amount: 1n, authorization_nonce: "n", valid_before: 1 },
+      ...{ created_at: new Date(), expires_at: null },
+    })
+    .execute();
+  for (const seen of ["told to an open page", "written into a new one"]) {
+    if (seen === "told to an open page") await bring(api, id, "expired");
+    else await page.reload();
+    await page.locator("#expired").waitFor();
+    const [first] = await page.locator("#expired p:visible").allTextContents();
+    expect({ seen, first }).toEqual({
+      seen,
+      first: expect.stringMatching(/^No money has arrived here\..* do not pay again/),
+    });
+    expect(await page.getByText("No money was taken from you.").filter({ visible: true }).count()).toBe(0);
   }
 });
 
