@@ -12,14 +12,14 @@ export function openBrowser(): Promise<Browser> {
   return launched;
 }
 
-/** A browser more, for a test that does something to the browser itself. Throws as `openBrowser` does. */
-export async function launchBrowser(): Promise<Browser> {
+/** A browser more, for who does something to the browser itself. Throws as `openBrowser` does. */
+export async function launchBrowser(...more: string[]): Promise<Browser> {
   const executablePath = places.find((place) => place !== "" && existsSync(place));
   if (!executablePath)
     throw new Error("no browser was found: install Debian's package chromium, or name another one in CHROMIUM");
   // Otherwise it keeps other sites from framing this machine by itself, whatever the page itself says of framing.
   const asOnTheInternet = "--disable-features=LocalNetworkAccessChecks";
-  const args = ["--no-sandbox", "--disable-dev-shm-usage", asOnTheInternet];
+  const args = ["--no-sandbox", "--disable-dev-shm-usage", asOnTheInternet, ...more];
   const browser = await chromium.launch({ executablePath, args });
   atEnd(() => browser.close());
   return browser;

@@ -4,23 +4,26 @@ import type { Page } from "playwright-core";
 type Deed = { value: unknown } | { code: number } | "waits";
 export type Deeds = Record<string, Deed>;
 
+/** As a text, for the type check of the bench knows no browser. */
+const announce = `(known) => {
+  const provider = {
+    async request({ method }) {
+      const deed = known[method] ?? { code: 4001 };
+      if (deed === "waits") return new Promise(() => undefined);
+      if ("code" in deed) throw Object.assign(new Error("no"), { code: deed.code });
+      return deed.value;
+    },
+  };
+  const circle = "<circle cx='.5' cy='.5' r='.5' fill='orange'/>";
+  const icon = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'>" + circle + "</svg>";
+  const info = { uuid: "orange", name: "Orange Wallet", icon, rdns: "test.orange" };
+  dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail: { info, provider } }));
+}`;
+
 /** A wallet with one account that comes into an open page, as late ones do. What it is not told to do it declines. */
 export async function announceWallet(page: Page, deeds: Deeds = {}): Promise<void> {
   const all = { eth_requestAccounts: { value: [`0x${"c1".repeat(20)}`] }, eth_chainId: { value: "0x7a69" }, ...deeds };
-  await page.evaluate((known: Deeds) => {
-    const provider = {
-      async request({ method }: { method: string }) {
-        const deed = known[method] ?? { code: 4001 };
-        if (deed === "waits") return new Promise(() => undefined);
-        if ("code" in deed) throw Object.assign(new Error("no"), { code: deed.code });
-        return deed.value;
-      },
-    };
-    const circle = "<circle cx='.5' cy='.5' r='.5' fill='orange'/>";
-    const icon = `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'>${circle}</svg>`;
-    const info = { uuid: "orange", name: "Orange Wallet", icon, rdns: "test.orange" };
-    dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail: { info, provider } }));
-  }, all);
+  await page.evaluate(`(${announce})(${JSON.stringify(all)})`);
   await page.getByRole("button", { name: "Orange Wallet" }).waitFor();
 }
 
@@ -66,3 +69,14 @@ export const sending = {
   type: "walletRpc",
   data: { chain_id: "eip155:31337", method: "eth_sendTransaction", params: [{}] },
 };
+
+/** What a page's script is told of a payment that is over. */
+export const ended = (status: string, money: string) => ({
+  status,
+  money,
+  isFinal: true,
+  version: 99,
+  leftMs: 0,
+  returnUrl: null,
+  txId: null,
+});

@@ -35,9 +35,15 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
     {
       name: "searching",
       caption: "looking for wallets",
+      on: "computer",
       before: (page) => page.route("**/assets/*.js", (route) => route.abort()),
     },
-    { name: "no-wallet", caption: "no wallet in this browser", reach: (page) => says(page, "#searching") },
+    {
+      name: "no-wallet",
+      caption: "no wallet in this browser",
+      on: "computer",
+      reach: (page) => says(page, "#searching"),
+    },
     { name: "wallet", caption: "a wallet has been found", reach: announceWallet },
     {
       name: "copied",
@@ -135,6 +141,6 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
 async function says(page: Page, selector: string, act?: () => Promise<void>): Promise<void> {
   const before = await page.locator(selector).textContent();
   await act?.();
-  const isOther = ([one, text]: [string, string | null]) => document.querySelector(one)?.textContent !== text;
-  await page.waitForFunction(isOther, [selector, before] satisfies [string, string | null]);
+  const text = `document.querySelector(${JSON.stringify(selector)})?.textContent`;
+  await page.waitForFunction(`${text} !== ${JSON.stringify(before)}`);
 }

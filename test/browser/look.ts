@@ -7,6 +7,8 @@ export type Look = {
   /** What it is, for who looks at its picture. */
   caption: string;
   path: string;
+  /** Only a computer shows it; all others are for both, and pictured on a phone. */
+  on?: "computer";
   /** Before the page is loaded: what of its world is different. */
   before?: (page: Page) => Promise<unknown>;
   /** From the loaded page to the look; what the languages of the page differ in is not used. */

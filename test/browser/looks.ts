@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { pageHeaders } from "../../api/checkout/headers.ts";
 import { pickLanguage } from "../../api/checkout/languages.ts";
 import { plainPage } from "../../api/checkout/layout.ts";
-import { answer } from "./fakes.ts";
+import { answer, ended } from "./fakes.ts";
 import { type Look, makePath, makePayment, shopUrls, shown, type Tills } from "./look.ts";
 import { makeDataLooks } from "./look-data.ts";
 import { makeSteps } from "./look-pay.ts";
@@ -27,15 +27,6 @@ export async function makeLooks(tills: Tills): Promise<Look[]> {
 /** The states that the server tells of. */
 async function makeStates(tills: Tills): Promise<Look[]> {
   const at = (...way: string[]) => makePath(tills, way);
-  const ended = (status: string, money: string) => ({
-    status,
-    money,
-    isFinal: true,
-    version: 99,
-    leftMs: 0,
-    returnUrl: null,
-    txId: null,
-  });
   const unclear = (status: string): Pick<Look, "before" | "reach"> => ({
     before: (page) => answer(page, "**/status?*", ended(status, "unclear")),
     reach: (page) => shown(page, `#${status}`),
@@ -46,6 +37,12 @@ async function makeStates(tills: Tills): Promise<Look[]> {
       name: "requires_action",
       caption: "waiting for its buyer (a live payment)",
       path: `/?pid=${await makePayment(tills.live)}`,
+    },
+    {
+      name: "computer",
+      caption: "waiting for its buyer, on a computer",
+      path: `/?pid=${await makePayment(tills.live)}`,
+      on: "computer",
     },
     { name: "processing", caption: "being paid", path: await at("processing") },
     {

@@ -1,0 +1,39 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Say } from "../../ops/local/service.ts";
+import { findViolations } from "../browser/axe.ts";
+import { openPage } from "../browser/browser.ts";
+import type { Look } from "../browser/look.ts";
+import { openLook } from "../browser/looks.ts";
+import { phone } from "./page-slow.ts";
+import { shrinkPng } from "./small-png.ts";
+
+/** The window of somebody at a desk. */
+const computer = { viewport: { width: 1_024, height: 768 } };
+
+/**
+ * Looks at everything there is, in light and dark: gives how much axe finds wrong in all. With `pictures` each becomes a
+ * PNG in that directory, `<look>-<theme>.png`, as a phone shows it; what is a computer's alone as that shows it.
+ */
+export async function lookAt(
+  origin: string,
+  looks: readonly Look[],
+  { pictures, say }: { pictures: string | undefined; say: Say },
+): Promise<number> {
+  let violations = 0;
+  if (pictures) await mkdir(pictures, { recursive: true });
+  for (const colorScheme of ["light", "dark"] as const)
+    for (const on of ["phone", "computer"] as const) {
+      const { page, context } = await openPage(origin, { ...(on === "phone" ? phone : computer), colorScheme });
+      for (const look of looks.filter(({ on: only = "phone" }) => only === on)) {
+        await openLook(page, origin, look, "en");
+        const found = await findViolations(page);
+        violations += found.length;
+        say(`${look.name}, ${colorScheme}: ${found.join("; ") || "axe 0"}`);
+        const file = pictures && join(pictures, `${look.name}-${colorScheme}.png`);
+        if (file) await writeFile(file, shrinkPng(await page.screenshot({ fullPage: true })));
+      }
+      await context.close();
+    }
+  return violations;
+}

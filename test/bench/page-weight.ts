@@ -1,0 +1,34 @@
+import { openPage } from "../browser/browser.ts";
+import type { Look } from "../browser/look.ts";
+import { phone, slowDown } from "./page-slow.ts";
+
+/** Bytes on the wire, headers included, and how much jumped (the layout shift of all that nobody had asked for). */
+export type Weight = { requests: number; bytes: number; script: number; cls: number };
+
+/** Long enough for what comes late: a wallet, or the words that there is none; milliseconds. */
+const LATE_MS = 2_000;
+
+const observe = `window.seen = 0;
+  new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) seen += one.value; })
+    .observe({ type: "layout-shift", buffered: true });`;
+
+/** What a page weighs that is opened for the first time on a slow phone; its long poll is no part of it. */
+export async function weigh(origin: string, { path }: Look): Promise<Weight> {
+  const { page, context } = await openPage(origin, phone);
+  await page.addInitScript(observe);
+  const session = await slowDown(page, { network: true });
+  const urls = new Map<string, string>();
+  const loaded: { url: string; bytes: number }[] = [];
+  session.on("Network.requestWillBeSent", ({ requestId, request }) => void urls.set(requestId, request.url));
+  session.on("Network.loadingFinished", ({ requestId, encodedDataLength: bytes }) =>
+    loaded.push({ url: urls.get(requestId) ?? "", bytes }),
+  );
+  await page.goto(`${origin}${path}`);
+  await page.waitForTimeout(LATE_MS);
+  const cls = (await page.evaluate("seen")) as number;
+  await context.close();
+  const first = loaded.filter(({ url }) => url.startsWith("http") && !url.includes("/status"));
+  const sum = (some: typeof first): number => Math.round(some.reduce((total, { bytes }) => total + bytes, 0));
+  const script = sum(first.filter(({ url }) => url.endsWith(".js")));
+  return { requests: first.length, bytes: sum(first), script, cls };
+}
