@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import type { Say } from "../../ops/local/service.ts";
 import { findViolations } from "../browser/axe.ts";
 import { openPage } from "../browser/browser.ts";
@@ -30,10 +31,19 @@ export async function lookAt(
         const found = await findViolations(page);
         violations += found.length;
         say(`${look.name}, ${colorScheme}: ${found.join("; ") || "axe 0"}`);
-        const file = pictures && join(pictures, `${look.name}-${colorScheme}.png`);
-        if (file) await writeFile(file, shrinkPng(await page.screenshot({ fullPage: true })));
+        if (pictures) await writeFile(join(pictures, `${look.name}-${colorScheme}.png`), await takePicture(page));
       }
       await context.close();
     }
   return violations;
+}
+
+/** All of a page. The window grows for it: a picture beyond the window would be taken without the finger of a phone. */
+async function takePicture(page: Page): Promise<Buffer> {
+  const before = page.viewportSize() ?? computer.viewport;
+  const height = (await page.evaluate("document.documentElement.scrollHeight")) as number;
+  await page.setViewportSize({ ...before, height: Math.max(height, before.height) });
+  const picture = shrinkPng(await page.screenshot());
+  await page.setViewportSize(before);
+  return picture;
 }
