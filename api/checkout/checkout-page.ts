@@ -118,7 +118,7 @@ function paySection(page: Page): Html {
   return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(view.state === "requires_action")}>
     <h1 id="pay-title" tabindex="-1">${say(t.payTo)}</h1>
     <p>${say(t.payableWith)}</p>
-    <p>${t.timeLeft}: <span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span></p>
+    <p>${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span>` })}</p>
     ${withoutScript(page)}
     <div class="ways">
     <div id="here" class="here">${openInWallets(page)}
@@ -212,7 +212,9 @@ function facts({ view, words }: Page): Html {
   const { t } = words;
   const reference = view.referenceId && html`<dt>${t.reference}</dt><dd><bdi>${view.referenceId}</bdi></dd>`;
   const transaction = html`<dt data-tx${hiddenUnless(view.info !== null)}>${t.transaction}</dt><dd data-tx${hiddenUnless(view.info !== null)}><bdi id="tx">${view.info?.txId}</bdi></dd>`;
-  return html`<details><summary>${t.details}</summary><dl>${reference}<dt>${t.paymentNumber}</dt><dd><bdi>${view.paymentId}</bdi></dd>${transaction}</dl></details>`;
+  // Who is told to give the payment's number does not have to look for it.
+  const open = view.money === "unclear" && html` open`;
+  return html`<details id="facts"${open}><summary>${t.details}</summary><dl>${reference}<dt>${t.paymentNumber}</dt><dd><bdi>${view.paymentId}</bdi></dd>${transaction}</dl></details>`;
 }
 
 /** What the script is told. */

@@ -48,6 +48,7 @@ export function apply(news: News): void {
   byId("sum").hidden = news.status === "requires_action";
   for (const line of document.querySelectorAll<HTMLElement>("[data-money]"))
     line.hidden = (line.dataset.money === "unclear") !== (news.money === "unclear");
+  if (news.money === "unclear") byId<HTMLDetailsElement>("facts").open = true;
   document.title = `${data.titles[news.status]} – ${data.values.shop}`;
   if (news.status === "processing") calmDown(data.patienceMs);
   if (news.isFinal) finish(news);

@@ -11,7 +11,7 @@ export const ar: Texts = {
   payTitle: "دفع {amount}",
   payTo: "ادفع {amount} إلى {shop}",
   payableWith: "يمكنك الدفع باستخدام {ways}. لم يُخصم أي مبلغ حتى الآن.",
-  timeLeft: "الوقت المتبقي",
+  timeLeft: "الوقت المتبقي: {time}",
   left120: "بقيت دقيقتان للدفع.",
   left60: "بقيت دقيقة واحدة للدفع.",
   left20: "بقيت 20 ثانية للدفع.",

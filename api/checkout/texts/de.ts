@@ -11,7 +11,7 @@ export const de: Texts = {
   payTitle: "{amount} zahlen",
   payTo: "{amount} an {shop} zahlen",
   payableWith: "Sie können mit {ways} bezahlen. Bisher wurde nichts abgebucht.",
-  timeLeft: "Verbleibende Zeit",
+  timeLeft: "Verbleibende Zeit: {time}",
   left120: "Noch 2 Minuten zum Bezahlen.",
   left60: "Noch 1 Minute zum Bezahlen.",
   left20: "Noch 20 Sekunden zum Bezahlen.",

@@ -11,7 +11,7 @@ export const en = {
   payTitle: "Pay {amount}",
   payTo: "Pay {amount} to {shop}",
   payableWith: "You can pay with {ways}. Nothing has been charged yet.",
-  timeLeft: "Time left",
+  timeLeft: "Time left: {time}",
   left120: "2 minutes left to pay.",
   left60: "1 minute left to pay.",
   left20: "20 seconds left to pay.",
@@ -38,7 +38,7 @@ export const en = {
   goBackAuto: "Take me back to {shop} when it is done",
 
   connecting: "Open {wallet} and answer its question.",
-  loading: "Looking how you can pay…",
+  loading: "Looking for ways to pay…",
   choose: "Choose how to pay",
   optionOn: "{amount} on {network}",
   otherWallet: "Choose another wallet",

@@ -11,7 +11,7 @@ export const es: Texts = {
   payTitle: "Pagar {amount}",
   payTo: "Pagar {amount} a {shop}",
   payableWith: "Puede pagar con {ways}. Todavía no se ha cobrado nada.",
-  timeLeft: "Tiempo restante",
+  timeLeft: "Tiempo restante: {time}",
   left120: "Quedan 2 minutos para pagar.",
   left60: "Queda 1 minuto para pagar.",
   left20: "Quedan 20 segundos para pagar.",

@@ -11,7 +11,7 @@ export const fr: Texts = {
   payTitle: "Payer {amount}",
   payTo: "Payer {amount} à {shop}",
   payableWith: "Vous pouvez payer avec {ways}. Rien n’a encore été débité.",
-  timeLeft: "Temps restant",
+  timeLeft: "Temps restant\u00a0: {time}",
   left120: "Il reste 2 minutes pour payer.",
   left60: "Il reste 1 minute pour payer.",
   left20: "Il reste 20 secondes pour payer.",

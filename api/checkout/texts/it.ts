@@ -11,7 +11,7 @@ export const it: Texts = {
   payTitle: "Paga {amount}",
   payTo: "Paga {amount} a {shop}",
   payableWith: "Puoi pagare con {ways}. Non è stato ancora addebitato nulla.",
-  timeLeft: "Tempo rimasto",
+  timeLeft: "Tempo rimasto: {time}",
   left120: "Restano 2 minuti per pagare.",
   left60: "Resta 1 minuto per pagare.",
   left20: "Restano 20 secondi per pagare.",

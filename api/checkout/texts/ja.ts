@@ -11,7 +11,7 @@ export const ja: Texts = {
   payTitle: "{amount}を支払う",
   payTo: "{shop}に{amount}を支払う",
   payableWith: "{ways}で支払えます。まだお金は引き落とされていません。",
-  timeLeft: "残り時間",
+  timeLeft: "残り時間：{time}",
   left120: "支払い期限まで残り2分です。",
   left60: "支払い期限まで残り1分です。",
   left20: "支払い期限まで残り20秒です。",

@@ -11,7 +11,7 @@ export const ptBr: Texts = {
   payTitle: "Pagar {amount}",
   payTo: "Pagar {amount} a {shop}",
   payableWith: "Você pode pagar com {ways}. Nada foi cobrado ainda.",
-  timeLeft: "Tempo restante",
+  timeLeft: "Tempo restante: {time}",
   left120: "Faltam 2 minutos para pagar.",
   left60: "Falta 1 minuto para pagar.",
   left20: "Faltam 20 segundos para pagar.",

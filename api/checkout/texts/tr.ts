@@ -11,7 +11,7 @@ export const tr: Texts = {
   payTitle: "{amount} öde",
   payTo: "{shop} mağazasına {amount} öde",
   payableWith: "{ways} ile ödeyebilirsiniz. Henüz sizden para alınmadı.",
-  timeLeft: "Kalan süre",
+  timeLeft: "Kalan süre: {time}",
   left120: "Ödeme için 2 dakika kaldı.",
   left60: "Ödeme için 1 dakika kaldı.",
   left20: "Ödeme için 20 saniye kaldı.",

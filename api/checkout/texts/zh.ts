@@ -11,7 +11,7 @@ export const zh: Texts = {
   payTitle: "支付 {amount}",
   payTo: "向 {shop} 支付 {amount}",
   payableWith: "您可以使用 {ways} 付款。目前尚未扣款。",
-  timeLeft: "剩余时间",
+  timeLeft: "剩余时间：{time}",
   left120: "付款时间还剩 2 分钟。",
   left60: "付款时间还剩 1 分钟。",
   left20: "付款时间还剩 20 秒。",

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { makeMerchant, makePayment } from "../rooms/api/start-api.ts";
+import { none, openPage } from "./browser.ts";
+import { bring, openShop } from "./shop.ts";
+
+const { api, linkOf } = await openShop();
+const merchant = await makeMerchant(api, { mode: "live" });
+
+/** A payment whose buyer may have sent a transaction himself. */
+async function makePushed(): Promise<string> {
+  const payment_id = await makePayment(api, merchant);
+  await api.db
+    .insertInto("payment_option")
+    .values({
+      id: `opt_${payment_id}`,
+      payment_id,
+      kind: "push",
+      account: "eip155:31337:0x1",
+      chain: "eip155:31337",
+      asset: "a",
+      token: "t",
+      payer: "p",
+      receiver: "r",
+      amount: 1n,
+      authorization_nonce: "n",
+      valid_before: 1,
+      created_at: new Date(),
+      expires_at: null,
+    })
+    .execute();
+  return payment_id;
+}
+
+test.each(["while the page is open", "before it is opened"])(
+  "who may have sent money is told not to pay again, and sees the number to ask with: ended %s",
+  async (when) => {
+    const id = await makePushed();
+    const { page, misdeeds } = await openPage(api.url);
+    if (when === "before it is opened") await bring(api, id, "expired");
+    await page.goto(linkOf(id));
+    if (when === "while the page is open") {
+      expect(await page.getByText(id, { exact: true }).isVisible()).toBe(false);
+      await bring(api, id, "expired");
+    }
+    const seen = (text: string) => page.locator("main p:visible").filter({ hasText: text });
+    await seen("do not pay again: ask Shop and give the payment number below").waitFor();
+    expect(await seen("No money was taken from you.").count()).toBe(0);
+    expect(await page.locator("dd").getByText(id, { exact: true }).isVisible()).toBe(true);
+    expect(misdeeds).toEqual(none);
+  },
+);
