@@ -69,8 +69,20 @@ const evmAsset = z.discriminatedUnion("kind", [
   }),
 ]);
 
-/** An EVM chain's entry. */
-export const evmNetwork = z.strictObject({
+const publicUrl = z.url({ protocol: /^https$/, normalize: true, error: "expected an https URL" });
+
+/** What wallets that do not know a network are told of it, so that they add it (EIP-3085). Everybody may see it. */
+const forWallets = z.strictObject({
+  /** Endpoints for everybody; never our own, whose URLs may hold a secret. */
+  rpc: z.array(publicUrl).min(1),
+  explorer: publicUrl.optional(),
+  /** What gas is paid in; 18 decimals. */
+  currency: z
+    .strictObject({ name: z.string().min(1), symbol: z.string().regex(/^[A-Za-z0-9]{2,6}$/) })
+    .default({ name: "Ether", symbol: "ETH" }),
+});
+
+const entry = z.strictObject({
   ...everyNetwork,
   chain: z.templateLiteral(["eip155:", z.int().min(1)]),
   rpc: z.array(rpcEndpoint).min(1),
@@ -102,6 +114,20 @@ export const evmNetwork = z.strictObject({
   treasury: z.strictObject({ address, key: keySource }),
   lanes: z.array(z.strictObject({ address, key: keySource })).min(1),
   assets: z.array(evmAsset).min(1),
+  /** Without it, a buyer whose wallet does not know the network adds it himself. */
+  forWallets: forWallets.optional(),
+});
+
+/** An EVM chain's entry. */
+export const evmNetwork = entry.superRefine(({ rpc, forWallets }, context) => {
+  const own = new Set(rpc.map(({ url }) => URL.parse(url)?.href));
+  for (const [index, url] of forWallets?.rpc.entries() ?? [])
+    if (own.has(url))
+      context.addIssue({
+        code: "custom",
+        path: ["forWallets", "rpc", index],
+        message: "stands in rpc too: buyers are never told of our own endpoints",
+      });
 });
 
 export type EvmNetwork = Readonly<z.infer<typeof evmNetwork>>;

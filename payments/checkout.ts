@@ -1,4 +1,5 @@
 import { findPaymentOfAnyMode, type PaymentWithMerchant } from "../db/payments.ts";
+import type { EvmNetwork } from "../ops/networks.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { toTokenAmount } from "./money.ts";
@@ -26,7 +27,13 @@ export type CheckoutView = PaymentView & {
 };
 
 /** One asset that can pay a payment. */
-export type Way = { chain: string; network: string; symbol: string };
+export type Way = {
+  chain: string;
+  network: string;
+  symbol: string;
+  /** What a wallet is told that does not know the network; of the networks file, where it is said there. */
+  forWallets: EvmNetwork["forWallets"];
+};
 
 type Deps = Pick<PaymentDeps, "db" | "chains" | "now">;
 
@@ -95,9 +102,10 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
 
 async function listWays({ db, chains }: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
   const { settled } = await readTerms(db, payment);
-  return [...chains.values()].flatMap(({ chain, network, tokens }) =>
-    [...tokens.values()]
+  return [...chains.values()].flatMap(({ chain, network, tokens }) => {
+    const forWallets = "forWallets" in network ? network.forWallets : undefined;
+    return [...tokens.values()]
       .filter((token) => settled.has(token.asset) && toTokenAmount(payment, token) !== undefined)
-      .map(({ symbol }) => ({ chain, network: network.name, symbol })),
-  );
+      .map(({ symbol }) => ({ chain, network: network.name, symbol, forWallets }));
+  });
 }

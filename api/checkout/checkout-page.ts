@@ -8,7 +8,7 @@ import { layout, type Theme } from "./layout.ts";
 import { endMark, waitMark } from "./marks.ts";
 import { toNews } from "./news.ts";
 import { qrCode } from "./qr.ts";
-import { type CheckoutData, scriptTexts } from "./script-data.ts";
+import { type CheckoutData, type NetworkAddition, scriptTexts } from "./script-data.ts";
 import type { Texts } from "./texts/en.ts";
 import { isolate, phrase, writeMoney, writeTime } from "./words.ts";
 
@@ -232,6 +232,15 @@ function toScript(page: Page): CheckoutData {
     titles: titles(words),
     // Each network once, in the order of the operator's file.
     networks: [...new Map(ways.map(({ chain, network }) => [chain, network]))],
+    additions: Object.fromEntries(ways.flatMap(toAddition)),
     texts: texts as CheckoutData["texts"],
   };
+}
+
+function toAddition({ chain, network, forWallets }: Way): [string, NetworkAddition][] {
+  if (!forWallets) return [];
+  const { rpc: rpcUrls, explorer, currency } = forWallets;
+  const nativeCurrency = { ...currency, decimals: 18 as const };
+  const explorers = explorer ? { blockExplorerUrls: [explorer] } : {};
+  return [[chain, { chainName: network, rpcUrls, ...explorers, nativeCurrency }]];
 }

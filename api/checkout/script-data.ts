@@ -63,6 +63,14 @@ export const scriptTexts = [
 
 export type ScriptText = (typeof scriptTexts)[number];
 
+/** A network as EIP-3085 has it, without its id. */
+export type NetworkAddition = {
+  chainName: string;
+  rpcUrls: string[];
+  blockExplorerUrls?: string[];
+  nativeCurrency: { name: string; symbol: string; decimals: 18 };
+};
+
 export type CheckoutData = News & {
   /** Path of the payment's own routes. */
   base: string;
@@ -75,6 +83,8 @@ export type CheckoutData = News & {
   titles: Record<Status, string>;
   /** CAIP-2 and name of each network that can pay. */
   networks: [string, string][];
+  /** By CAIP-2: how a wallet that does not know a network adds it, where the operator has said so. */
+  additions: Record<string, NetworkAddition>;
   texts: Record<ScriptText, string>;
 };
 

@@ -7,12 +7,25 @@ export type WalletPlan = {
   account: PrivateKeyAccount;
   /** The chain it is on at first, a number; the local one when unset. */
   chainId?: number;
+  /** It does not know the local chain before it is told of it, and says so by the code, or wraps that into an error. */
+  lacks?: "by code" | "wrapped";
+  /** What it has been told to add. */
+  added?: unknown[];
+  /** Its owner cancels so many changes of the network, of which wallets tell no error. */
+  cancels?: number;
   /** What it refuses, by method: an EIP-1193 code for each time it is asked, `undefined` lets it pass. */
   refuse?: Record<string, (number | undefined)[]>;
   /** Announces itself so much later, milliseconds. */
   lateMs?: number;
   icon?: string;
   uuid?: string;
+};
+
+const notThere = { code: 4902, message: "Unrecognized chain ID" };
+const unknownChain = {
+  "by code": notThere,
+  // As MetaMask for phones has it.
+  wrapped: { code: -32_603, message: "Internal JSON-RPC error", data: { originalError: notThere } },
 };
 
 const blank = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/>";
@@ -33,15 +46,25 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
     const code = plan?.refuse?.[method]?.shift();
     if (code !== undefined) return { error: { code, message: "no" } };
     if (!plan) return { error: { code: 4_100, message: "nobody has chosen this one" } };
+    if (method === "wallet_switchEthereumChain" && plan.lacks) return { error: unknownChain[plan.lacks] };
     return { result: await perform(plan, method, params) };
   });
-  async function perform({ name, account }: WalletPlan, method: string, params: unknown[]): Promise<unknown> {
+  async function perform(plan: WalletPlan, method: string, params: unknown[]): Promise<unknown> {
+    const { name, account } = plan;
     switch (method) {
       case "eth_requestAccounts":
         return [account.address];
       case "eth_chainId":
         return `0x${(on.get(name) ?? local).toString(16)}`;
+      case "wallet_addEthereumChain":
+        delete plan.lacks;
+        plan.added?.push(params[0]);
+        return null;
       case "wallet_switchEthereumChain":
+        if (plan.cancels) {
+          plan.cancels -= 1;
+          return null;
+        }
         on.set(name, Number((params[0] as { chainId: string }).chainId));
         return null;
       case "eth_signTypedData_v4": {
@@ -60,12 +83,12 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
 
   await context.addInitScript(
     ({ list, hostile }) => {
-      type Answer = { result?: unknown; error?: { code: number; message: string } };
+      type Answer = { result?: unknown; error?: { code: number; message: string; data?: object } };
       const ask = (window as unknown as { askWallet: (...args: unknown[]) => Promise<Answer> }).askWallet;
       const provide = (name: string) => ({
         async request({ method, params = [] }: { method: string; params?: unknown[] }) {
           const { result, error } = await ask(name, method, params);
-          if (error) throw Object.assign(new Error(error.message), { code: error.code });
+          if (error) throw Object.assign(new Error(error.message), { code: error.code, data: error.data });
           return result;
         },
       });

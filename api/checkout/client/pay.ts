@@ -37,7 +37,7 @@ export function startPaying(): void {
   const ours = (family: string): string[] =>
     data.networks.map(([chain]) => chain).filter((id) => id.startsWith(family));
   const [evm, solana] = [ours("eip155:"), ours("solana:")];
-  if (evm.length > 0) findEvmWallets(evm, { add, remove });
+  if (evm.length > 0) findEvmWallets(evm, data.additions, { add, remove });
   if (solana.length > 0) findSolanaWallets(solana, add);
   panel.beginSearch();
 }

@@ -59,6 +59,26 @@ describe("a networks document that is not usable names the member and never its 
       "assets.0.asset",
     ],
     ["a peg that is no currency", { assets: [{ ...asset, peg: secret }] }, "chains.0.assets.0.peg"],
+    ["a public endpoint over plain HTTP", { forWallets: { rpc: [`http://${secret}`] } }, "chains.0.forWallets.rpc.0"],
+    ["no public endpoint", { forWallets: { rpc: [] } }, "chains.0.forWallets.rpc"],
+    [
+      "an explorer that is none",
+      { forWallets: { rpc: ["https://a.example"], explorer: secret } },
+      "chains.0.forWallets.explorer: expected an https URL",
+    ],
+    [
+      "a currency without a symbol",
+      { forWallets: { rpc: ["https://a.example"], currency: { name: "Ether" } } },
+      "chains.0.forWallets.currency.symbol",
+    ],
+    [
+      "an endpoint of our own among the public ones",
+      {
+        rpc: [{ name: "one", url: `https://rpc.example/${secret}` }],
+        forWallets: { rpc: ["https://a.example", `https://RPC.example:443/${secret}`] },
+      },
+      "chains.0.forWallets.rpc.1: stands in rpc too",
+    ],
     ["a lane without a key", { lanes: [{ address }] }, "chains.0.lanes.0.key"],
     ["a member that there is not", { retries: secret }, "chains.0"],
   ])("%s", (_what, change, member) => {

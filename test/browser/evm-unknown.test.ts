@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { ask } from "../../ops/local/wallet.ts";
+import { fundBuyer, startChain, transfersTo } from "../support/chain.ts";
+import { startFleet } from "../support/fleet.ts";
+import { none, openPage } from "./browser.ts";
+import { installWallets, type WalletPlan } from "./evm-wallets.ts";
+
+const chain = await startChain();
+const forWallets = { rpc: ["https://rpc.public.example.test/"], explorer: "https://explorer.example.test" };
+const fleet = await startFleet({ chain, workers: 1, ownUrl: true, change: { forWallets } });
+const beta = await fundBuyer(chain);
+
+/** The page of a new live payment, in a browser whose one wallet is on another network. */
+async function open(plan: Partial<WalletPlan>) {
+  const amount = { unit: "iso4217/USD", value: "1250" };
+  const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
+  const opened = await openPage(fleet.baseUrl);
+  const calls = await installWallets(opened.context, chain, [{ name: "Beta", account: beta, chainId: 1, ...plan }]);
+  await opened.page.goto(`${fleet.baseUrl}/?pid=${id}`);
+  const { page } = opened;
+  return {
+    ...opened,
+    /** Chooses the wallet, and how to pay. */
+    async tryToPay() {
+      await page.getByRole("button", { name: "Beta" }).click();
+      await page.getByRole("button", { name: "12.50 USDC" }).click();
+    },
+    told: (text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor(),
+    paid: () => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 }),
+    asked: (method: string) => calls.filter((call) => call.method === method).length,
+  };
+}
+
+test.each(["by code", "wrapped"] as const)(
+  "a wallet that does not know the network, and says so %s, is told of it and pays",
+  async (lacks) => {
+    const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
+    const added: unknown[] = [];
+    const { tryToPay, paid, misdeeds } = await open({ lacks, added });
+    await tryToPay();
+    await paid();
+    expect(added).toEqual([
+      {
+        chainId: "0x7a69",
+        chainName: "Local",
+        rpcUrls: ["https://rpc.public.example.test/"],
+        blockExplorerUrls: ["https://explorer.example.test/"],
+        nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+      },
+    ]);
+    expect((await transfersTo(chain, chain.keys.treasury.address)).length).toBe(before + 1);
+    expect(misdeeds).toEqual(none);
+  },
+);
+
+test("who adds the network and cancels the change, of which no wallet tells, has signed nothing, and can try again", async () => {
+  const { tryToPay, told, paid, asked } = await open({ lacks: "by code", cancels: 1 });
+  await tryToPay();
+  await told("Beta has not changed to Local. Change it there, then try again. Nothing was charged.");
+  expect(asked("eth_signTypedData_v4")).toBe(0);
+  await tryToPay();
+  await paid();
+  // The wallet knows it by now.
+  expect(asked("wallet_addEthereumChain")).toBe(1);
+});
+
+test("who declines to add the network is told that nothing was charged, and can try again", async () => {
+  const refuse = { wallet_addEthereumChain: [4001] };
+  const { tryToPay, told, paid, asked } = await open({ lacks: "wrapped", refuse });
+  await tryToPay();
+  await told("You declined in your wallet. Nothing was charged.");
+  expect(asked("eth_signTypedData_v4")).toBe(0);
+  await tryToPay();
+  await paid();
+});
+
+test("a page tells of a network what is for everybody, and nothing of the endpoints that we ask ourselves", async () => {
+  const { page, tryToPay, paid } = await open({ lacks: "by code" });
+  const answers: Promise<string>[] = [];
+  page.on("response", (response) => void answers.push(response.text().catch(() => "")));
+  await page.reload();
+  await tryToPay();
+  await paid();
+  const everything = (await Promise.all(answers)).join("\n");
+  expect(everything).toContain("https://rpc.public.example.test/");
+  expect(everything).toContain('"status":"succeeded"');
+  for (const hidden of [chain.url, new URL(chain.url).host, "local-0"]) expect(everything).not.toContain(hidden);
+});
