@@ -16,7 +16,7 @@ const buyer = await fundBuyer(chain);
 
 const HOUR_MS = 3_600_000;
 /** Longer than the page waits before it says that it may be closed. */
-const SLOW_MS = 33_000;
+const SLOW_MS = 31_000;
 const [pay, going] = ["Pay $12.50 to Corner shop", "Your payment is on its way"];
 const mayClose = "You may close this page: Corner shop will be told.";
 

@@ -83,6 +83,8 @@ test("a wallet that comes late is offered; two that share an identity are not; a
   expect(await page.locator("#wallets button").allTextContents()).toEqual([evil, "Remote", "Late"]);
   expect(await page.title()).not.toBe("owned");
   expect(await page.locator("#wallets img").count()).toBe(2);
+  // Who comes later still is offered as well.
+  await announceWallet(page);
   expect(misdeeds).toEqual(none);
 });
 

@@ -58,6 +58,8 @@ test("an end without the money says first that none was taken", async () => {
     await bring(api, id, state);
     await page.locator(`#${state}`).waitFor();
     expect(await page.getByRole("status").textContent()).toBe(words);
+    // A region of its own under that name, for who goes from one to the next.
+    expect(await page.getByRole("region", { name: (await page.title()).replace(" – Shop", "") }).count()).toBe(1);
     const order = await page.locator(`#${state} p:visible`).allTextContents();
     expect(order[0]).toBe("No money was taken from you.");
   }
