@@ -22,7 +22,7 @@ Uses the stack that runs (npm start), or brings up one of its own.
   --chain C         evm (default) or solana
   --http            creating payments and asking for status instead, beside a bare fastify route
   --polls           waiting long polls instead, woken while payments change, beside a few that wait
-  --pages           the buyer's pages instead, in a real browser: bytes, requests, largest paint, layout shift, axe
+  --pages           the buyer's pages instead, in a real browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    where --pages puts a picture of every page and state, in light and dark
   --ledger          a ledger of ten million entries instead: what balances and bookings cost, with their plans
   --entries N       entries of --ledger (default 10000000)

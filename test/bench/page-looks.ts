@@ -27,7 +27,7 @@ export async function lookAt(
     for (const on of ["phone", "computer"] as const) {
       const { page, context } = await openPage(origin, { ...(on === "phone" ? phone : computer), colorScheme });
       for (const look of looks.filter(({ on: only = "phone" }) => only === on)) {
-        await openLook(page, origin, look, "en");
+        await openLook(page, origin, look, look.lang ?? "en");
         const found = await findViolations(page);
         violations += found.length;
         say(`${look.name}, ${colorScheme}: ${found.join("; ") || "axe 0"}`);

@@ -9,6 +9,8 @@ export type Look = {
   path: string;
   /** Only a computer shows it; all others are for both, and pictured on a phone. */
   on?: "computer";
+  /** The language of its picture; English when unset. */
+  lang?: string;
   /** Before the page is loaded: what of its world is different. */
   before?: (page: Page) => Promise<unknown>;
   /** From the loaded page to the look; what the languages of the page differ in is not used. */

@@ -38,6 +38,7 @@ async function makeStates(tills: Tills): Promise<Look[]> {
       caption: "waiting for its buyer (a live payment)",
       path: `/?pid=${await makePayment(tills.live)}`,
     },
+    { name: "arabic", caption: "from right to left", path: await at(), lang: "ar" },
     {
       name: "computer",
       caption: "waiting for its buyer, on a computer",
