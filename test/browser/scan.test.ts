@@ -1,12 +1,17 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
 import { languages } from "../../api/checkout/languages.ts";
-import { openPage } from "./browser.ts";
+import { createPayment } from "../../ops/local/wallet.ts";
+import { fundBuyer, startChain, transfersTo } from "../support/chain.ts";
+import { startFleet } from "../support/fleet.ts";
+import { none, openPage } from "./browser.ts";
 import { scan } from "./scan.ts";
-import { openShop } from "./shop.ts";
+import { payByApp } from "./wallet-app.ts";
 
-const { api, pay, linkOf } = await openShop();
-const id = await pay();
+const chain = await startChain();
+const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
+const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });
+const payment = `${fleet.baseUrl}/?pid=${id}`;
 
 const looks = [
   ["light", { colorScheme: "light" }],
@@ -18,17 +23,17 @@ const looks = [
 test.each(looks.flatMap(([name, look]) => [1, 2].map((deviceScaleFactor) => ({ name, look, deviceScaleFactor }))))(
   "the code reads as the payment link: $name, $deviceScaleFactor pixels per pixel",
   async ({ look, deviceScaleFactor }) => {
-    const { page } = await openPage(api.url, { ...look, deviceScaleFactor });
-    await page.goto(linkOf(id));
-    expect(await scan(page)).toBe(linkOf(id));
+    const { page } = await openPage(fleet.baseUrl, { ...look, deviceScaleFactor });
+    await page.goto(payment);
+    expect(await scan(page)).toBe(payment);
     expect(await page.getByRole("img", { name: "QR code of the payment link" }).isVisible()).toBe(true);
   },
 );
 
 test("above the code stands what to do with it, and below it the same link as text, to be copied, in every language", async () => {
-  const { page } = await openPage(api.url);
+  const { page } = await openPage(fleet.baseUrl);
   for (const { tag, texts } of languages) {
-    await page.goto(linkOf(id, `&lang=${tag}`));
+    await page.goto(`${payment}&lang=${tag}`);
     const top = async (one: Locator): Promise<number> => (await one.boundingBox())?.y ?? Number.NaN;
     const code = page.getByRole("img", { name: texts.qrName, exact: true });
     const link = page.getByRole("textbox", { name: texts.linkLabel, exact: true });
@@ -39,9 +44,31 @@ test("above the code stands what to do with it, and below it the same link as te
     });
     expect(await top(page.getByText(texts.scan))).toBeLessThan(await top(code));
     expect(await top(code)).toBeLessThan(await top(link));
-    expect(await link.inputValue()).toBe(linkOf(id));
+    expect(await link.inputValue()).toBe(payment);
     expect(await link.getAttribute("readonly")).toBe("");
     // What is left is told in words too, and not by a colour or a bar alone.
-    expect(await page.getByText(texts.timeLeft).locator("[role=timer]").textContent()).toMatch(/^\d+:\d\d$/);
+    const [before, after] = texts.timeLeft.split("{time}") as [string, string];
+    const left = await page.locator("p", { has: page.getByRole("timer") }).textContent();
+    expect(left?.startsWith(before) && left.endsWith(after)).toBe(true);
+    expect(left?.slice(before.length, left.length - after.length)).toMatch(/^\d+:\d\d$/);
   }
+});
+
+test("a wallet app that scans the code pays its link, and the open page follows to the end", async () => {
+  const { page, misdeeds } = await openPage(fleet.baseUrl);
+  await page.goto(payment);
+  const buyer = await fundBuyer(chain);
+  const link = (await scan(page)) ?? "";
+  const told = await payByApp(fleet.shop, link, `${chain.id}:${buyer.address}`, async ({ method, params }) => {
+    expect(method).toBe("eth_signTypedData_v4");
+    const { types, ...rest } = JSON.parse(params[1] as string);
+    const { EIP712Domain: _, ...own } = types;
+    return buyer.signTypedData({ ...rest, types: own });
+  });
+  expect(told).toBe("succeeded");
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 2_000 });
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toMatchObject([
+    { args: { from: buyer.address, value: 12_500_000n } },
+  ]);
+  expect(misdeeds).toEqual(none);
 });
