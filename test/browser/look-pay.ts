@@ -1,4 +1,5 @@
 import type { Page } from "playwright-core";
+import { waitFor } from "../support/wait-for.ts";
 import { announceWallet, answer, changeOptions, chooseWay, connectWallet, type Deeds, hang, sending } from "./fakes.ts";
 import { type Look, makePath, shopUrls, shown, type Tills } from "./look.ts";
 
@@ -141,6 +142,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
 async function says(page: Page, selector: string, act?: () => Promise<void>): Promise<void> {
   const before = await page.locator(selector).textContent();
   await act?.();
-  const text = `document.querySelector(${JSON.stringify(selector)})?.textContent`;
-  await page.waitForFunction(`${text} !== ${JSON.stringify(before)}`);
+  // Asked from outside: the pages' policy lets nobody look in the page itself again and again.
+  const what = `another text in ${selector}`;
+  await waitFor(async () => (await page.locator(selector).textContent()) !== before, { within: 10_000, what });
 }
