@@ -26,8 +26,9 @@ export default defineConfig({
     maxConcurrency: 30,
     reporters: ["default", "./test/support/last-line.ts"],
     projects: [
-      project("unit", { testTimeout: 30_000 }),
-      project("rooms", real),
+      // Loading the packages anew for each of their files would take longer than half of these tests.
+      project("unit", { testTimeout: 30_000, isolate: false }),
+      project("rooms", { ...real, isolate: false }),
       project("e2e", { ...real, testTimeout: 120_000 }),
       project("browser", { ...real, testTimeout: 120_000 }),
     ],
