@@ -21,7 +21,8 @@ const real = {
 export default defineConfig({
   test: {
     pool: "forks",
-    maxWorkers: 2,
+    // One more than the cores that are asked for: tests on real services wait much of their time.
+    maxWorkers: 3,
     // Tests that are concurrent spend their time waiting.
     maxConcurrency: 30,
     reporters: ["default", "./test/support/last-line.ts"],
