@@ -103,7 +103,7 @@ async function rateSpeed(origin: string, looks: readonly Look[], say: Say): Prom
     const note = `median of ${RUNS}: ${list(lcp.all)}`;
     return [
       { what: `largest paint, ${name}`, value: lcp.median, bar: 1_000, unit: "ms", note },
-      { what: `total blocking time, ${name}`, value: tbt.median, bar: 0, unit: "ms", note: list(tbt.all) },
+      { what: `blocking time, ${name}`, value: tbt.median, bar: 0, unit: "ms", note: list(tbt.all) },
     ];
   });
 }
