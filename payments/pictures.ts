@@ -5,7 +5,7 @@ export type SmallPicture = { contentType: "image/webp"; bytes: Buffer; width: nu
 
 /** What a logo may be, by the specification, part 8. */
 const LIMITS = { minPx: 500, maxPx: 4_096, percentOff: 5 };
-/** Longest side of what is kept: three times what the page has room for, which is what a phone's screen shows. */
+/** Longest side of what is kept: the page has room for 48, which a phone shows with three dots each. */
 export const SMALL_PX = 160;
 /** What is kept weighs no more than this, bytes, if any of the tries gets there. */
 const LIGHT_BYTES = 6_000;

@@ -9,6 +9,7 @@ import { addPolicy, removePolicy } from "../../payments/policies.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../support/chain.ts";
 import { startFleet } from "../support/fleet.ts";
 import { askAnew, none, openPage } from "./browser.ts";
+import { fillIn, send } from "./collect-form.ts";
 import { installWallets, type WalletPlan } from "./evm-wallets.ts";
 import { announceWallet } from "./fakes.ts";
 
@@ -174,13 +175,8 @@ test("a shop that has to know who pays: the form in between, and back to the pay
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await page.getByText("Corner shop has to know who pays.").first().waitFor();
   await page.getByRole("button", { name: "Give my details" }).click();
-  await page.getByLabel("Full name").fill("Zoë Quux");
-  for (const [part, value] of Object.entries({ Day: "28", Month: "2", Year: "1990" }))
-    await page.getByLabel(part).fill(value);
-  await page.getByLabel("Country").selectOption("SE");
-  await page.getByLabel("Address").fill("Uppsala 17");
-  await page.getByRole("checkbox").check();
-  await page.getByRole("button", { name: "Continue" }).click();
+  await fillIn({ page });
+  await send({ page });
   await page.waitForURL(`${fleet.baseUrl}/?pid=${id}`);
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();

@@ -7,6 +7,7 @@ import { atEnd } from "../support/at-end.ts";
 import { startChain } from "../support/chain.ts";
 import { startFleet } from "../support/fleet.ts";
 import { none, openPage } from "./browser.ts";
+import { fillIn, send } from "./collect-form.ts";
 
 const fleet = await startFleet({ chain: await startChain(), workers: 1, ownUrl: true });
 const db = openDb(fleet.databaseUrl, { max: 1, applicationName: "pay-test" });
@@ -52,13 +53,8 @@ test("where the shop has to know who pays, nothing is handed in before the detai
   await page.getByRole("alert").getByText("This shop asks who pays.").waitFor();
   expect(await listAttempts(id)).toEqual([]);
   await page.getByRole("link", { name: "Give my details" }).click();
-  await page.getByLabel("Full name").fill("Zoë Quux");
-  for (const [part, value] of Object.entries({ Day: "28", Month: "2", Year: "1990" }))
-    await page.getByLabel(part).fill(value);
-  await page.getByLabel("Country").selectOption("SE");
-  await page.getByLabel("Address").fill("Uppsala 17");
-  await page.getByRole("checkbox").check();
-  await page.getByRole("button", { name: "Continue" }).click();
+  await fillIn({ page });
+  await send({ page });
   await page.waitForURL(`${fleet.baseUrl}/?pid=${id}`);
   await payByKeyboard(page);
   await paid(page);

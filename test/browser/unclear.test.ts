@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { makeMerchant, makePayment } from "../rooms/api/start-api.ts";
+import { insertOption } from "../support/rows.ts";
 import { none, openPage } from "./browser.ts";
 import { bring, openShop } from "./shop.ts";
 
@@ -8,27 +9,9 @@ const merchant = await makeMerchant(api, { mode: "live" });
 
 /** A payment whose buyer may have sent a transaction himself. */
 async function makePushed(): Promise<string> {
-  const payment_id = await makePayment(api, merchant);
-  await api.db
-    .insertInto("payment_option")
-    .values({
-      id: `opt_${payment_id}`,
-      payment_id,
-      kind: "push",
-      account: "eip155:31337:0x1",
-      chain: "eip155:31337",
-      asset: "a",
-      token: "t",
-      payer: "p",
-      receiver: "r",
-      amount: 1n,
-      authorization_nonce: "n",
-      valid_before: 1,
-      created_at: new Date(),
-      expires_at: null,
-    })
-    .execute();
-  return payment_id;
+  const paymentId = await makePayment(api, merchant);
+  await insertOption(api.db, paymentId, "push");
+  return paymentId;
 }
 
 test.each(["while the page is open", "before it is opened"])(

@@ -1,6 +1,5 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { atEnd } from "./at-end.ts";
+import { listen } from "./listen.ts";
 
 /** Gives what the caller is told instead of what the chain has said. */
 export type Alter = (method: string, params: unknown[], result: unknown) => unknown;
@@ -18,13 +17,9 @@ export async function startAlteringProxy({ target }: { target: string }) {
     if (alter && "result" in answer) answer.result = alter(method, params, answer.result);
     response.writeHead(200, headers).end(JSON.stringify(answer));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const url = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     /** Undefined passes everything on as it is. */
     alter(next: Alter | undefined) {
       alter = next;

@@ -156,3 +156,26 @@ export function findSettlementOf(db: Db, paymentId: string) {
     .where("p.id", "=", paymentId)
     .executeTakeFirstOrThrow();
 }
+
+/** A way to pay that a payment's buyer was offered. */
+export async function insertOption(db: Db, paymentId: string, kind: "eip3009" | "push"): Promise<void> {
+  await db
+    .insertInto("payment_option")
+    .values({
+      id: `opt_${paymentId}`,
+      payment_id: paymentId,
+      kind,
+      account: "eip155:31337:0x1",
+      chain: "eip155:31337",
+      asset: "a",
+      token: "t",
+      payer: "p",
+      receiver: "r",
+      amount: 1n,
+      authorization_nonce: "n",
+      valid_before: 1,
+      created_at: new Date(),
+      expires_at: null,
+    })
+    .execute();
+}

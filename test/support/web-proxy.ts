@@ -1,6 +1,5 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { atEnd } from "./at-end.ts";
+import { listen } from "./listen.ts";
 
 export type WebAnswer = { status: number; headers: Record<string, string>; body: Buffer };
 /** Changes what a path answers; undefined passes it on as it is, "away" cuts the connection. */
@@ -24,13 +23,9 @@ export async function startWebProxy() {
     if (told === "away") return void response.destroy();
     response.writeHead(told.status, told.headers).end(told.body);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const url = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     asked,
     pointTo(url: string) {
       target = url;

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import release from "../../../api/checkout/release.json" with { type: "json" };
 import { describeRelease } from "../../../api/checkout/release.ts";
 import { bring } from "../../browser/shop.ts";
+import { insertOption } from "../../support/rows.ts";
 import { makeMerchant, makePayment, publicUrl, startApi } from "./start-api.ts";
 
 const api = await startApi();
@@ -147,27 +148,8 @@ test("a test payment is driven by hand; a live one is not there to be driven", a
 test("an ended payment says what became of the money; unclear only where the buyer could have sent some himself", async () => {
   const live = await makeMerchant(api, { mode: "live" });
   const [signed, pushed] = [await makePayment(api, live), await makePayment(api, live)];
-  const option = {
-    account: "eip155:31337:0x1",
-    chain: "eip155:31337",
-    asset: "a",
-    token: "t",
-    payer: "p",
-    receiver: "r",
-    amount: 1n,
-    authorization_nonce: "n",
-    valid_before: 1,
-    created_at: new Date(),
-    expires_at: null,
-  };
-  for (const [payment_id, kind] of [
-    [signed, "eip3009"],
-    [pushed, "push"],
-  ] as const)
-    await api.db
-      .insertInto("payment_option")
-      .values({ ...option, id: `opt_${kind}`, payment_id, kind })
-      .execute();
+  await insertOption(api.db, signed, "eip3009");
+  await insertOption(api.db, pushed, "push");
   for (const id of [signed, pushed]) await bring(api, id, "expired");
   expect([await news(signed), await news(pushed)]).toMatchObject([{ money: "none" }, { money: "unclear" }]);
 });

@@ -1,0 +1,13 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { atEnd } from "./at-end.ts";
+
+/** Has a server listen on a free port of this machine until the file is over; gives its URL. */
+export async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
