@@ -32,6 +32,7 @@ export function leaveFor(url: string): void {
     clearInterval(timer);
     removeEventListener("keydown", onKey);
     removeEventListener("pagehide", stop);
+    back.removeEventListener("click", go);
     stay.hidden = true;
   };
   const remain = (): void => {
@@ -40,11 +41,17 @@ export function leaveFor(url: string): void {
     show(byId("leaving-text"), words("staying"));
     if (hadFocus) back.focus();
   };
+  // A shop that takes its time is not asked a second time.
+  const go = (): void => {
+    stop();
+    leaving.hidden = true;
+  };
   const onKey = ({ key }: KeyboardEvent): void => {
     if (key === "Escape") remain();
   };
   addEventListener("keydown", onKey);
   addEventListener("pagehide", stop);
+  back.addEventListener("click", go);
   stay.addEventListener("click", remain);
   leaving.hidden = false;
   stay.hidden = false;
