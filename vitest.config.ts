@@ -30,8 +30,8 @@ export default defineConfig({
       // Loading the packages anew for each of their files would take longer than half of these tests.
       project("unit", { testTimeout: 30_000, isolate: false }),
       project("rooms", { ...real, isolate: false }),
-      project("e2e", { ...real, testTimeout: 120_000 }),
-      project("browser", { ...real, testTimeout: 120_000 }),
+      project("e2e", { ...real, testTimeout: 120_000, isolate: false }),
+      project("browser", { ...real, testTimeout: 120_000, isolate: false }),
     ],
   },
 });

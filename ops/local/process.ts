@@ -95,7 +95,7 @@ export async function startProcess(options: ProcessOptions & { readyMs?: number 
 
 /** What every program may need; a variable of ours that is set by chance must not reach the service. */
 function inherited(): Record<string, string> {
-  const names = ["PATH", "HOME", "TMPDIR"];
+  const names = ["PATH", "HOME", "TMPDIR", "NODE_COMPILE_CACHE"];
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
