@@ -23,15 +23,16 @@ export default defineConfig({
     pool: "forks",
     // One more than the cores that are asked for: tests on real services wait much of their time.
     maxWorkers: 3,
+    // Loading the packages anew for each file would take longer than half of the files.
+    isolate: false,
     // Tests that are concurrent spend their time waiting.
     maxConcurrency: 30,
     reporters: ["default", "./test/support/last-line.ts"],
     projects: [
-      // Loading the packages anew for each of their files would take longer than half of these tests.
-      project("unit", { testTimeout: 30_000, isolate: false }),
-      project("rooms", { ...real, isolate: false }),
-      project("e2e", { ...real, testTimeout: 120_000, isolate: false }),
-      project("browser", { ...real, testTimeout: 120_000, isolate: false }),
+      project("unit", { testTimeout: 30_000 }),
+      project("rooms", real),
+      project("e2e", { ...real, testTimeout: 120_000 }),
+      project("browser", { ...real, testTimeout: 120_000 }),
     ],
   },
 });

@@ -8,10 +8,11 @@ import { startPrivatePostgres } from "../support/private-services.ts";
 import { insistOnPaying, signPayments } from "../support/story.ts";
 import { waitFor } from "../support/wait-for.ts";
 
+// Most of an outage is waiting: both at the same time, each with a fleet of its own.
 const COUNT = 30;
 const REFUSED_MS = 20_000;
 
-test("Postgres killed and started again in the middle loses no payment, and none fails for it", async () => {
+test.concurrent("Postgres killed and started again in the middle loses no payment, and none fails for it", async () => {
   const chain = await startChain();
   const postgres = await startPrivatePostgres();
   const fleet = await startFleet({ chain, databaseUrl: await createDatabaseOn(postgres.url) });
@@ -28,7 +29,7 @@ test("Postgres killed and started again in the middle loses no payment, and none
   await expectSound(fleet, chain, { succeeded: COUNT });
 });
 
-test("an RPC that refuses every call for 20 s delays payments and fails none", async () => {
+test.concurrent("an RPC that refuses every call for 20 s delays payments and fails none", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const fleet = await startFleet({ chain, rpcUrls: [proxy.url] });

@@ -3,8 +3,8 @@ import { ask } from "./told.ts";
 
 /** Longer than the server holds an answer: whatever has not come by then never will, milliseconds. */
 const GIVE_UP_MS = 32_000;
-/** Wait after a failure: soon enough to be right within two seconds, milliseconds. */
-const AGAIN_MS = 1_000;
+/** Wait after a failure, at least and at most: soon enough to be right within two seconds, milliseconds. */
+const AGAIN_MS = [700, 1_200] as const;
 /** An answer without news that comes so soon was not held, milliseconds. */
 const SOON_MS = 1_000;
 /** Browsers tell of one return in several events; they are one question, milliseconds. */
@@ -43,13 +43,18 @@ export function follow(version: () => number, tell: (news: News) => void): { ask
   }
   const pause = (): Promise<void> =>
     new Promise((resolve) => {
-      wake = resolve;
-      setTimeout(resolve, AGAIN_MS + Math.random() * 500);
+      const end = (): void => {
+        clearTimeout(timer);
+        wake = undefined;
+        resolve();
+      };
+      const [least, most] = AGAIN_MS;
+      const timer = setTimeout(end, least + Math.random() * (most - least));
+      wake = end;
     });
   const askNow = (): void => {
-    if (performance.now() - began < TOGETHER_MS) return;
-    wake?.();
-    controller.abort();
+    if (wake) wake();
+    else if (performance.now() - began >= TOGETHER_MS) controller.abort();
   };
   for (const event of ["pageshow", "focus", "online"]) addEventListener(event, askNow);
   document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && askNow());

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { readApiConfig } from "../../../ops/config.ts";
+import { testDataKeys } from "../../support/deps.ts";
+
+const env = {
+  DATABASE_URL: "postgres://localhost/pay",
+  REDIS_URL: "redis://localhost",
+  NETWORKS_FILE: "networks.json",
+  DATA_KEYS: testDataKeys,
+  PUBLIC_URL: "https://pay.example.test",
+};
+
+test.each(["http://operator.example.test/terms", "operator.example.test/terms", "javascript:alert(1)", "https://"])(
+  "%s is nowhere that buyers could read terms and privacy policy: both variables are named, without what they hold",
+  (url) => {
+    const read = () => readApiConfig({ ...env, TERMS_URL: url, PRIVACY_URL: url });
+    expect(read).toThrow("TERMS_URL: expected an https URL");
+    expect(read).toThrow("PRIVACY_URL: expected an https URL");
+    expect(read).not.toThrow(url);
+  },
+);
+
+test("terms and privacy policy may be anywhere with https, or nowhere", () => {
+  const { TERMS_URL } = readApiConfig({ ...env, TERMS_URL: "https://operator.example.test/terms" });
+  expect(TERMS_URL).toBe("https://operator.example.test/terms");
+  expect(readApiConfig({ ...env, TERMS_URL: "" }).TERMS_URL).toBeUndefined();
+});
