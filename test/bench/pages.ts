@@ -29,6 +29,8 @@ export async function benchPages(stack: StackFile, { pictures, say }: Args): Pro
     live: { baseUrl: stack.baseUrl, caller: stack.live },
     askWho: () => makeDataPage(stack, { baseUrl: stack.baseUrl, caller: stack.test }),
   };
+  // Buyers have the whole browser; the tests are content with its headless shell.
+  process.env.CHROMIUM ??= "/usr/bin/chromium";
   const rows: Row[] = [];
   try {
     // Payments live for five minutes: each part has its own.
