@@ -4,10 +4,11 @@ import type { ApiDeps } from "../deps.ts";
 import { testConsole } from "./console.ts";
 import { type Html, html } from "./html.ts";
 import { fill, type Language } from "./languages.ts";
-import { layout, type Theme } from "./layout.ts";
+import { layout } from "./layout.ts";
 import { endMark, waitMark } from "./marks.ts";
 import { toNews } from "./news.ts";
 import { qrCode } from "./qr.ts";
+import { type Wishes, writeWishes } from "./query.ts";
 import { type CheckoutData, type NetworkAddition, scriptTexts } from "./script-data.ts";
 import type { Texts } from "./texts/en.ts";
 import { isolate, phrase, writeMoney, writeTime } from "./words.ts";
@@ -15,16 +16,12 @@ import { isolate, phrase, writeMoney, writeTime } from "./words.ts";
 /** How long a network may take before the buyer is told that he need not wait, milliseconds. */
 const PATIENCE_MS = 30_000;
 
-export type CheckoutPage = {
+export type CheckoutPage = Wishes & {
   view: CheckoutView;
   ways: readonly Way[];
-  language: Language;
   publicUrl: string;
-  theme: Theme;
   /** The buyer without script has asked for a page that loads itself again. */
   refresh: boolean;
-  /** Where an app wants its buyer back: a scheme of its own, never the web. */
-  appUrl: string | undefined;
   legal: ApiDeps["legal"];
 };
 
@@ -93,12 +90,9 @@ const titles = ({ t, amount }: Words) => ({
   cancelled: t.cancelledTitle,
 });
 
-function addressOf({ base, view, appUrl, theme, language }: Page, more: Record<string, string>): string {
-  const query = new URLSearchParams({ pid: view.paymentId, lang: language.tag });
-  if (appUrl) query.set("returnUrl", appUrl);
-  if (theme) query.set("theme", theme);
-  for (const [name, value] of Object.entries(more)) query.set(name, value);
-  return `${base}/?${query}`;
+function addressOf(page: Page, more: Record<string, string>): string {
+  const query = new URLSearchParams({ pid: page.view.paymentId, ...writeWishes(page), ...more });
+  return `${page.base}/?${query}`;
 }
 
 const refreshing = ({ refresh, view }: Page): boolean => refresh && !view.isFinal;
@@ -226,6 +220,7 @@ function toScript(page: Page): CheckoutData {
     ...toNews(view),
     base: `${base}/checkout/${view.paymentId}`,
     language: language.tag,
+    dataQuery: String(new URLSearchParams({ back: "1", ...writeWishes(page) })),
     sinceMs: view.sinceMs,
     patienceMs: PATIENCE_MS,
     values,

@@ -5,20 +5,19 @@ import type { ApiDeps } from "../deps.ts";
 import { listCountries } from "./countries.ts";
 import { type Html, html } from "./html.ts";
 import type { Language } from "./languages.ts";
-import { layout, type Theme } from "./layout.ts";
+import { layout } from "./layout.ts";
 import { legalLinks } from "./legal.ts";
 import { endMark } from "./marks.ts";
+import { type Wishes, writeWishes } from "./query.ts";
 import type { CollectData } from "./script-data.ts";
 import { phrase, writeDays, writeMoney } from "./words.ts";
 
-export type CollectPage = {
+export type CollectPage = Wishes & {
   /** `open`: asks; `given`: has been answered; `ended`: nothing is asked any more, or there is no such payment. */
   stage: "open" | "given" | "ended";
   view: CheckoutView | undefined;
   optionId: string;
-  language: Language;
   publicUrl: string;
-  theme: Theme;
   prefill: Partial<Record<CollectedId, string>>;
   /** The buyer came from the checkout page in the same window, and goes back there. */
   back: boolean;
@@ -48,7 +47,7 @@ export function collectPage(page: CollectPage): Html {
     action: view ? `${base}/checkout/${view.paymentId}/collect` : "",
     optionId: page.optionId,
     frames: page.frames,
-    backUrl: page.back && view ? toPaymentLink(publicUrl, view.paymentId) : null,
+    backUrl: page.back && view ? wayBack(page, view) : null,
     texts: {
       errorName: t.errorName,
       errorDob: t.errorDob,
@@ -80,6 +79,11 @@ export function collectPage(page: CollectPage): Html {
       <p id="said" class="unseen" role="status" aria-live="polite" aria-atomic="true"></p>
       </main>`,
   });
+}
+
+/** The payment's page as the buyer has left it. */
+function wayBack(page: CollectPage, { paymentId }: CheckoutView): string {
+  return `${toPaymentLink(page.publicUrl, paymentId)}&${new URLSearchParams(writeWishes(page))}`;
 }
 
 function form({ language, prefill, days, legal }: CollectPage, view: CheckoutView): Html {

@@ -75,6 +75,8 @@ export type CheckoutData = News & {
   /** Path of the payment's own routes. */
   base: string;
   language: string;
+  /** What the address of the data page needs, so that it looks like this one and leads back to it. */
+  dataQuery: string;
   /** Since the present state began, and how long it may take before the buyer is told that he need not wait. */
   sinceMs: number;
   patienceMs: number;

@@ -14,20 +14,17 @@ import { setPageHeaders } from "./headers.ts";
 import type { Html } from "./html.ts";
 import { findByLink, openByLink, serveKeyless } from "./keyless.ts";
 import { type Language, pickLanguage } from "./languages.ts";
-import { plainPage, type Theme } from "./layout.ts";
+import { plainPage } from "./layout.ts";
 import { readPrefill } from "./prefill.ts";
+import { one, type Query, readAppUrl, readTheme, withLanguage } from "./query.ts";
 import { serveReports } from "./reports.ts";
 import { sendAsset, sendPage } from "./send.ts";
 
-type Query = Record<string, string | string[] | undefined>;
 type Asked = { request: FastifyRequest; reply: FastifyReply; query: Query; language: Language };
 
 const DAY_MS = 24 * 60 * 60_000;
 const collectedIds = Object.keys(collectedSchema.properties) as CollectedId[];
 const ID = "^pay_[0-9a-f]{32}$";
-/** Schemes that an app can have for its own; whatever a browser gives a meaning of its own to is none. */
-const notAnApp =
-  /^(https?|javascript|data|blob|file|about|vbscript|intent|tel|sms|filesystem|view-source|ws|wss|ftp|mailto):/i;
 
 /** The buyer's pages, their scripts and the keyless routes that these talk to. */
 export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
@@ -63,8 +60,6 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   serveReports(app, deps);
 }
 
-const one = (given: Query[string]): string | undefined => (typeof given === "string" ? given : given?.[0]);
-
 async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = asked;
   if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
@@ -76,7 +71,7 @@ async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<Fa
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
     refresh: one(query.refresh) === "1",
-    appUrl: readAppUrl(one(query.returnUrl)),
+    appUrl: readAppUrl(query),
     legal: deps.legal,
   });
   return sendPage(request, reply, page);
@@ -101,6 +96,7 @@ async function sendCollect(
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
     prefill: readPrefill(one(query.prefill), collectedIds),
+    appUrl: readAppUrl(query),
     back: one(query.back) === "1",
     frames,
     legal: deps.legal,
@@ -122,23 +118,6 @@ async function findStage(
   const asked = await findAsked(deps, { paymentId: id, mode: found.value.mode, optionId });
   if (asked.ok) return { view: found.value, stage: asked.value.given ? "given" : "open" };
   return { view: asked.code === "payment_not_found" ? undefined : found.value, stage: "ended" };
-}
-
-/** The same address in another language; what a wallet has put into it stays. */
-function withLanguage(query: Query, tag: string): string {
-  const given = Object.entries(query).map(([name, value]): [string, string] => [name, one(value) ?? ""]);
-  return `?${new URLSearchParams([...given.filter(([name]) => name !== "lang"), ["lang", tag]])}`;
-}
-
-function readTheme(query: Query): Theme {
-  const wanted = one(query.theme);
-  return wanted === "light" || wanted === "dark" ? wanted : undefined;
-}
-
-/** The scheme of an app that has opened the page in its web view; it becomes a link, and is never followed by itself. */
-function readAppUrl(url: string | undefined): string | undefined {
-  if (url === undefined || url.length > 1_024) return undefined;
-  return /^[a-z][a-z0-9+.-]*:[!-~]*$/i.test(url) && !notAnApp.test(url) ? url : undefined;
 }
 
 async function sendPlain(

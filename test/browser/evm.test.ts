@@ -18,13 +18,13 @@ const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
 const beta = await fundBuyer(chain);
 const poor = privateKeyToAccount(newKey().privateKey);
 
-/** The page of a new live payment, in a browser with these wallets. */
-async function open(plans: WalletPlan[]) {
+/** The page of a new live payment, in a browser with these wallets; its address says what `more` adds. */
+async function open(plans: WalletPlan[], more = "") {
   const amount = { unit: "iso4217/USD", value: "1250" };
   const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
   const opened = await openPage(fleet.baseUrl);
   const calls = await installWallets(opened.context, chain, plans);
-  const link = `${fleet.baseUrl}/?pid=${id}`;
+  const link = `${fleet.baseUrl}/?pid=${id}${more}`;
   await opened.page.goto(link);
   return { ...opened, id, link, calls };
 }
@@ -170,14 +170,15 @@ test("a shop that has to know who pays: the form in between, and back to the pay
   const { merchantId } = fleet.shop.caller;
   const policy = { merchantId, asset: null, unit: null, minimum: null };
   const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
-  const { page, id, misdeeds } = await open([{ name: "Beta", account: beta }]);
+  const wishes = "&lang=en&theme=dark&returnUrl=myapp%3A%2F%2Fdone";
+  const { page, link, misdeeds } = await open([{ name: "Beta", account: beta }], wishes);
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await page.getByText("Corner shop has to know who pays.").first().waitFor();
   await page.getByRole("button", { name: "Give my details" }).click();
   await fillIn({ page });
   await send({ page });
-  await page.waitForURL(`${fleet.baseUrl}/?pid=${id}`);
+  await page.waitForURL(link);
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await paid(page);

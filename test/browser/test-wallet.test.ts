@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { ar } from "../../api/checkout/texts/ar.ts";
 import { openDb } from "../../db/open.ts";
 import { ask } from "../../ops/local/wallet.ts";
 import { addPolicy, removePolicy } from "../../payments/policies.ts";
@@ -13,13 +14,20 @@ const fleet = await startFleet({ chain: await startChain(), workers: 1, ownUrl: 
 const db = openDb(fleet.databaseUrl, { max: 1, applicationName: "pay-test" });
 atEnd(() => db.destroy());
 
-/** The page of a new test payment, its console opened by keyboard. */
-async function open() {
+/** The page of a new test payment, its address with what `more` adds. */
+async function open(more = "") {
   const amount = { unit: "iso4217/USD", value: "1250" };
   const { id } = (await ask(fleet.testShop, "POST", "/v1/payments", { amount })) as { id: string };
   const opened = await openPage(fleet.baseUrl);
-  await opened.page.goto(`${fleet.baseUrl}/?pid=${id}`);
+  await opened.page.goto(`${fleet.baseUrl}/?pid=${id}${more}`);
   return { ...opened, id };
+}
+
+/** While it is set, the shop has to know who pays. */
+async function askWho() {
+  const { merchantId } = fleet.testShop.caller;
+  const { id } = await addPolicy({ db, now: () => new Date() }, { merchantId, asset: null, unit: null, minimum: null });
+  return () => removePolicy({ db }, id);
 }
 
 async function payByKeyboard(page: Page): Promise<void> {
@@ -45,9 +53,7 @@ test("the test wallet really signs: its attempt is handed in and verified, and t
 });
 
 test("where the shop has to know who pays, nothing is handed in before the details are given", async () => {
-  const { merchantId } = fleet.testShop.caller;
-  const policy = { merchantId, asset: null, unit: null, minimum: null };
-  const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
+  const askNobody = await askWho();
   const { page, id, misdeeds } = await open();
   await payByKeyboard(page);
   await page.getByRole("alert").getByText("This shop asks who pays.").waitFor();
@@ -55,10 +61,46 @@ test("where the shop has to know who pays, nothing is handed in before the detai
   await page.getByRole("link", { name: "Give my details" }).click();
   await fillIn({ page });
   await send({ page });
-  await page.waitForURL(`${fleet.baseUrl}/?pid=${id}`);
+  await page.waitForURL(`${fleet.baseUrl}/?pid=${id}&lang=en`);
   await payByKeyboard(page);
   await paid(page);
   expect(await listAttempts(id)).toEqual([{ state: "verified", refusal: null }]);
-  await removePolicy({ db }, policyId);
+  await askNobody();
   expect(misdeeds).toEqual(none);
+});
+
+test("the way over the data page and back keeps the language, the theme and the way back to the app", async () => {
+  const askNobody = await askWho();
+  const { page, misdeeds } = await open("&theme=dark&returnUrl=myapp%3A%2F%2Fdone%3Forder%3D17");
+  await page.locator("footer summary").click();
+  await page.getByRole("link", { name: "العربية" }).click();
+  const looks = () => page.locator("html[lang=ar][dir=rtl][data-theme=dark]").waitFor();
+  await looks();
+  const payAsTest = async () => {
+    await page.locator("#console summary").click();
+    await page.getByRole("button", { name: ar.payTest }).click();
+  };
+  await payAsTest();
+  await page.getByRole("link", { name: ar.giveData }).click();
+  await page.getByRole("heading", { name: ar.dataTitle }).waitFor();
+  await looks();
+  for (const [id, value] of Object.entries({
+    fullName: "ليلى",
+    dob: "28",
+    month: "2",
+    year: "1990",
+    address: "Uppsala",
+  }))
+    await page.locator(`#${id}`).fill(value);
+  await page.locator("#country").selectOption("SE");
+  await page.locator("#tos").check();
+  await page.locator("#send").click();
+  await page.locator("#requires_action").waitFor();
+  await looks();
+  await payAsTest();
+  await page.getByRole("heading", { name: ar.succeededTitle, level: 1 }).waitFor();
+  const toApp = page.getByRole("link", { name: ar.backToApp });
+  expect(await toApp.getAttribute("href")).toBe("myapp://done?order=17");
+  expect(misdeeds).toEqual(none);
+  await askNobody();
 });

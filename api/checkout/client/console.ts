@@ -3,6 +3,7 @@ import { byId, Refused } from "./page.ts";
 import { apply, onChange, status } from "./state.ts";
 import { ask, data } from "./told.ts";
 
+/** What became of it; or where the buyer says who he is, and comes back from. */
 type Answer = News | { collectUrl: string };
 
 /** The buttons of a test payment: one pays as a wallet would, each other one asks the server for one move. */
@@ -21,9 +22,11 @@ export function startConsole(): void {
       say(undefined);
       const { to } = one.dataset;
       try {
-        const answer = await (to ? ask<News>("/simulate", { json: { status: to } }) : payAsWallet());
+        const answer = await (to
+          ? ask<News>("/simulate", { json: { status: to } })
+          : ask<Answer>("/test-wallet", { json: {} }));
         if ("status" in answer) return apply(answer);
-        give.href = answer.collectUrl;
+        give.href = `${answer.collectUrl}?${data.dataQuery}`;
         say("console-asks");
       } catch (error) {
         const cannot = !to && error instanceof Refused && error.code === "invalid_params";
@@ -36,14 +39,4 @@ export function startConsole(): void {
     byId("console-none").hidden = !isFinal;
     say(undefined);
   });
-}
-
-/** What became of it; or where the buyer says who he is, and comes back from. */
-async function payAsWallet(): Promise<Answer> {
-  const answer = await ask<Answer>("/test-wallet", { json: {} });
-  if ("status" in answer) return answer;
-  const url = new URL(answer.collectUrl);
-  url.searchParams.set("back", "1");
-  url.searchParams.set("lang", data.language);
-  return { collectUrl: url.href };
 }

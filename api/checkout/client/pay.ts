@@ -107,10 +107,7 @@ function giveBack(text: string | undefined): void {
 const otherWallet = () => button(words("otherWallet"), () => giveBack(undefined));
 
 function askForData(url: string): void {
-  const target = new URL(url);
-  target.searchParams.set("back", "1");
-  target.searchParams.set("lang", data.language);
-  const go = button(words("giveData"), () => location.assign(target.href), { kind: "main" });
+  const go = button(words("giveData"), () => location.assign(`${url}?${data.dataQuery}`), { kind: "main" });
   panel.choose(words("needsData"), go, otherWallet());
 }
 

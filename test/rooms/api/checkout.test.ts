@@ -99,6 +99,22 @@ test("only an app's own scheme becomes a way back to an app", async () => {
     expect(await back(url)).not.toContain("Back to the app");
 });
 
+test("the data page of an ended payment leads back to it as the buyer had it, and to no app that is none", async () => {
+  const id = await makePayment(api, merchant);
+  await insertOption(api.db, id, "eip3009");
+  await bring(api, id, "expired");
+  const back = async (query: string) => {
+    const { text } = await open(`/collect/${id}/opt_${id}?back=1&${query}`);
+    return /<a class="button main wide" href="([^"]+)"/.exec(text)?.[1]?.replaceAll("&amp;", "&");
+  };
+  const link = `${publicUrl}/?pid=${id}`;
+  expect(await back("lang=ar&theme=dark&returnUrl=myapp%3A%2F%2Fdone")).toBe(
+    `${link}&lang=ar&theme=dark&returnUrl=myapp%3A%2F%2Fdone`,
+  );
+  for (const url of ["https://evil.test", "javascript:alert(1)", "//evil.test"])
+    expect(await back(`theme=pink&returnUrl=${encodeURIComponent(url)}`)).toBe(`${link}&lang=en`);
+});
+
 test("a status is of this payment alone, and waits for news", async () => {
   const id = await makePayment(api, merchant);
   const first = await news(id);
