@@ -56,7 +56,7 @@ function languageList(present: Language, inLanguage: (tag: string) => string): H
 
 /** A page that says one thing: a link that leads nowhere, too many requests, trouble of ours. */
 export function plainPage(
-  at: Pick<Layout, "language" | "base" | "inLanguage">,
+  at: Pick<Layout, "language" | "base" | "theme" | "inLanguage">,
   words: { title: string; text: string },
 ): Html {
   const body = html`<main class="card"><h1>${words.title}</h1><p>${words.text}</p></main>`;

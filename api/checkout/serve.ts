@@ -122,7 +122,7 @@ async function findStage(
 
 async function sendPlain(
   deps: ApiDeps,
-  { request, reply, language }: Asked,
+  { request, reply, query, language }: Asked,
   code: "payment_not_found" | "rate_limited" | "internal_error",
 ): Promise<FastifyReply> {
   const { texts } = language;
@@ -132,7 +132,7 @@ async function sendPlain(
     rate_limited: { title: texts.tooOftenTitle, text: texts.tooOftenText },
   };
   const base = new URL(deps.publicUrl).pathname.replace(/\/$/, "");
-  const inLanguage = (tag: string): string => `?lang=${tag}`;
-  const page: Html = plainPage({ language, base, inLanguage }, words[code]);
+  const inLanguage = (tag: string): string => withLanguage(query, tag);
+  const page: Html = plainPage({ language, base, theme: readTheme(query), inLanguage }, words[code]);
   return sendPage(request, reply.code(statusOf[code]), page);
 }

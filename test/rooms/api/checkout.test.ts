@@ -191,6 +191,28 @@ test("a page is limited by address, and says so in words", async () => {
   expect(await refused.text()).toContain("Nothing is lost.");
 });
 
+test.each([
+  ["not found", 404],
+  ["too often", 429],
+  ["trouble", 500],
+])(
+  "a page that says one thing (%s) keeps what its address asks for when a language is chosen",
+  async (_what, status) => {
+    const small = await startApi(status === 429 ? { limits: { perAddress: 1 } } : {});
+    const id = await makePayment(small, await makeMerchant(small));
+    if (status === 429) await fetch(`${small.url}/?pid=${id}`);
+    if (status === 500) await small.db.schema.alterTable("payment").renameTo("lost").execute();
+    const pid = status === 404 ? "pay_0" : id;
+    const response = await fetch(`${small.url}/?lang=de&pid=${pid}&theme=dark&returnUrl=myapp%3A%2F%2Fdone`);
+    expect(response.status).toBe(status);
+    const text = await response.text();
+    expect(text).toContain('<html lang="de" dir="ltr" data-theme="dark">');
+    expect(text).toContain(
+      `<a href="?pid=${pid}&amp;theme=dark&amp;returnUrl=myapp%3A%2F%2Fdone&amp;lang=ar" lang="ar"`,
+    );
+  },
+);
+
 test("pages and scripts come packed, and scripts are kept for ever under a name that is their content", async () => {
   const id = await makePayment(api, merchant);
   const response = await fetch(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": "identity" } });
