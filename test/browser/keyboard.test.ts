@@ -9,6 +9,7 @@ import { fundBuyer, mine, startChain, transfersTo } from "../support/chain.ts";
 import { startFleet } from "../support/fleet.ts";
 import { none, openPage } from "./browser.ts";
 import { installWallets, type WalletPlan } from "./evm-wallets.ts";
+import { holdCountdown } from "./hold.ts";
 import { shopUrls } from "./shop.ts";
 
 const chain = await startChain();
@@ -45,6 +46,7 @@ async function open(plans: WalletPlan[]) {
         new MutationObserver(() => told.heard(one.textContent ?? "")).observe(one, { childList: true, subtree: true });
     });
   });
+  await holdCountdown(page);
   const link = `${fleet.baseUrl}/?pid=${id}`;
   await page.goto(link);
   return { ...opened, id, link, calls, heard, titles, pointed };

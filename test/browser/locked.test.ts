@@ -6,6 +6,7 @@ import { en } from "../../api/checkout/texts/en.ts";
 import { addPolicy } from "../../payments/policies.ts";
 import { makeMerchant, makePayment } from "../rooms/api/start-api.ts";
 import { none, openPage } from "./browser.ts";
+import { holdCountdown } from "./hold.ts";
 import { bring, openShop, shopUrls } from "./shop.ts";
 
 const { api, pay, linkOf } = await openShop();
@@ -63,6 +64,7 @@ test("names of a shop, of an order and of a wallet are shown as they are written
   const asked: string[] = [];
   page.on("request", (request) => void asked.push(new URL(request.url()).pathname));
   await announceEvil(page);
+  await holdCountdown(page);
   const expectText = async (...texts: string[]): Promise<void> => {
     const seen = (await page.locator("body").innerText()).replace(/[\u2068\u2069]/g, "");
     for (const text of texts) expect(seen).toContain(text);

@@ -3,6 +3,7 @@ import { pageHeaders } from "../../api/checkout/headers.ts";
 import { pickLanguage } from "../../api/checkout/languages.ts";
 import { plainPage } from "../../api/checkout/layout.ts";
 import { answer, ended } from "./fakes.ts";
+import { holdCountdown } from "./hold.ts";
 import { type Look, makePath, makePayment, shopUrls, shown, type Tills } from "./look.ts";
 import { makeDataLooks } from "./look-data.ts";
 import { makeSteps } from "./look-pay.ts";
@@ -63,17 +64,14 @@ async function makeStates(tills: Tills): Promise<Look[]> {
       name: "leaving",
       caption: "paid: the countdown before the shop",
       path: returning,
-      // Time stands still while it is looked at.
-      reach: (page) =>
-        page.evaluate(() => {
-          const now = performance.now();
-          performance.now = () => now;
-        }),
+      before: holdCountdown,
+      reach: (page) => shown(page, "#stay"),
     },
     {
       name: "stayed",
       caption: "paid: the countdown was stopped",
       path: returning,
+      before: holdCountdown,
       reach: (page) => page.locator("#stay").click(),
     },
     { name: "failed", caption: "failed", path: await at("processing", "failed") },
