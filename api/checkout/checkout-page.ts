@@ -111,7 +111,7 @@ function paySection(page: Page): Html {
   const { t } = words;
   return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(view.state === "requires_action")}>
     <h1 id="pay-title" tabindex="-1">${say(t.payTo)}</h1>
-    <p>${say(t.payableWith)}</p>
+    <p class="offer">${say(t.payableWith)}</p>
     <p>${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span>` })}</p>
     ${withoutScript(page)}
     <div class="ways">
@@ -119,11 +119,11 @@ function paySection(page: Page): Html {
     <div id="in-page" class="script"><h2>${t.walletHere}</h2>
     <div id="pay"><p id="searching" class="soft step">${t.searching}</p><ul id="wallets" class="stack wallets" hidden></ul>
     <p id="step" class="step" hidden></p><div id="choices" class="stack" hidden></div><p id="problem" class="bad strong" role="alert" hidden></p></div></div></div>
-    <div class="code"><h2>${forEach(t.walletApp, t.otherDevice)}</h2><p>${forEach(t.scan, t.scanOther)}</p>
+    <div class="code offer"><h2>${forEach(t.walletApp, t.otherDevice)}</h2><p>${forEach(t.scan, t.scanOther)}</p>
     ${qrCode(link, t.qrName)}</div>
-    <div class="copying"><label for="link">${t.linkLabel}</label><p id="link-hint" class="hint">${t.linkHint}</p>
+    <div class="copying offer"><label for="link">${t.linkLabel}</label><p id="link-hint" class="hint">${t.linkHint}</p>
     <div class="link"><textarea id="link" dir="ltr" rows="2" readonly spellcheck="false" aria-describedby="link-hint">${link}</textarea><button type="button" id="copy" class="script">${t.copy}</button></div></div>
-    <details><summary>${t.newHere}</summary><p>${say(t.newHereText)}</p></details>
+    <details class="offer"><summary>${t.newHere}</summary><p>${say(t.newHereText)}</p></details>
     </div>
   </section>`;
 }
@@ -180,9 +180,11 @@ function endSection({ view, words, say }: Page, state: End, title: string, text:
     state !== "succeeded" &&
     html`<p class="strong" data-money="none"${hiddenUnless(view.money !== "unclear")}>${t.moneyNone}</p>
     <p class="strong" data-money="unclear"${hiddenUnless(view.money === "unclear")}>${say(t.moneyUnclear)}</p>`;
+  // Who may have paid is not sent to pay again.
+  const when = state !== "succeeded" && html` data-money="none"${hiddenUnless(view.money !== "unclear")}`;
   return html`<section id="${state}" aria-labelledby="${state}-title"${hiddenUnless(view.state === state)}>
     ${endMark(state)}<h1 id="${state}-title" tabindex="-1">${title}</h1>${money}
-    <p>${say(text)}</p>
+    <p${when}>${say(text)}</p>
   </section>`;
 }
 

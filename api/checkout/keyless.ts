@@ -88,7 +88,7 @@ const routes = [
     async run(deps, { payment, input, hold }) {
       const asked = queryOf(payment);
       const accept = () => acceptConfirm(deps, { ...asked, optionId: input.optionId, results: input.results });
-      const status = await pollVerdict(deps, asked, accept, { maxPollMs: undefined, ...hold });
+      const status = await pollVerdict(deps, asked, accept, { maxPollMs: LONGEST_HOLD_MS, ...hold });
       return status.ok ? tellNews(deps, payment) : status;
     },
   }),
@@ -114,7 +114,7 @@ const routes = [
         return done({ collectUrl: toCollectUrl(deps.publicUrl, { paymentId: payment.paymentId, optionId }) });
       const { results } = move.value;
       const accept = () => acceptConfirm(deps, { ...asked, optionId, results });
-      const status = await pollVerdict(deps, asked, accept, { maxPollMs: undefined, ...hold });
+      const status = await pollVerdict(deps, asked, accept, { maxPollMs: LONGEST_HOLD_MS, ...hold });
       return status.ok ? tellNews(deps, payment) : status;
     },
   }),

@@ -57,6 +57,7 @@ export const scriptTexts = [
   "cancelledTitle",
   "moneyNone",
   "moneyUnclear",
+  "troubleText",
   "leaving",
   "staying",
 ] as const;

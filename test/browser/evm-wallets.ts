@@ -15,6 +15,10 @@ export type WalletPlan = {
   cancels?: number;
   /** What it refuses, by method: an EIP-1193 code for each time it is asked, `undefined` lets it pass. */
   refuse?: Record<string, (number | undefined)[]>;
+  /** What it does, and then tells of an error all the same: methods. */
+  fails?: string[];
+  /** It answers no sooner than this, by method. */
+  waits?: Record<string, Promise<unknown>>;
   /** Announces itself so much later, milliseconds. */
   lateMs?: number;
   icon?: string;
@@ -47,7 +51,9 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
     if (code !== undefined) return { error: { code, message: "no" } };
     if (!plan) return { error: { code: 4_100, message: "nobody has chosen this one" } };
     if (method === "wallet_switchEthereumChain" && plan.lacks) return { error: unknownChain[plan.lacks] };
-    return { result: await perform(plan, method, params) };
+    await plan.waits?.[method];
+    const result = await perform(plan, method, params);
+    return plan.fails?.includes(method) ? { error: { code: -32_603, message: "Request timed out" } } : { result };
   });
   async function perform(plan: WalletPlan, method: string, params: unknown[]): Promise<unknown> {
     const { name, account } = plan;

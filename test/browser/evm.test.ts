@@ -6,8 +6,9 @@ import { openDb } from "../../db/open.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { ask, pay } from "../../ops/local/wallet.ts";
 import { addPolicy, removePolicy } from "../../payments/policies.ts";
-import { fundBuyer, mine, startChain, transfersTo } from "../support/chain.ts";
+import { fundBuyer, mine, sendUsdc, startChain, transfersTo, usdcBalance } from "../support/chain.ts";
 import { startFleet } from "../support/fleet.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { askAnew, none, openPage } from "./browser.ts";
 import { fillIn, send } from "./collect-form.ts";
 import { installWallets, type WalletPlan } from "./evm-wallets.ts";
@@ -89,6 +90,31 @@ test("a wallet that comes late is offered; two that share an identity are not; a
   expect(misdeeds).toEqual(none);
 });
 
+test("a wallet for both families of networks comes twice under one name, and each time says for which networks", async () => {
+  const { page, link } = await open([
+    { name: "Both", account: poor },
+    { name: "Beta", account: beta },
+  ]);
+  const mainnet = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
+  await page.route("**/?pid=*", async (route) => {
+    const response = await route.fetch();
+    const body = (await response.text()).replace('"networks":[', `"networks":[["${mainnet}","Solana"],`);
+    await route.fulfill({ response, body });
+  });
+  await page.addInitScript(() => {
+    const feature = { connect: async () => ({ accounts: [] }), signTransaction: async () => [] };
+    const features = { "standard:connect": feature, "solana:signTransaction": feature };
+    const known = { version: "1.0.0", name: "Both", icon: "data:image/svg+xml,<svg/>", accounts: [], features };
+    const wallet = { ...known, chains: ["solana:mainnet"] };
+    addEventListener("wallet-standard:app-ready", (event) => (event as CustomEvent).detail.register(wallet));
+  });
+  await page.goto(link);
+  const { networks } = JSON.parse((await page.locator("#data").textContent()) ?? "");
+  await page.getByRole("button", { name: "Both (Solana)" }).waitFor();
+  const names = await page.locator("#wallets button").allTextContents();
+  expect(names.toSorted()).toEqual(["Beta", `Both (${networks[1][1]})`, "Both (Solana)"].toSorted());
+});
+
 test("window.ethereum is offered only when no wallet has announced itself within a second, and no longer than that", async () => {
   const { page, calls } = await open([]);
   const anybody = page.getByRole("button", { name: "Ethereum" });
@@ -141,14 +167,106 @@ test("two tabs in which two wallets sign: the second confirm is refused, and its
   expect(transfers.map(({ args }) => args.from)).toEqual([first.address]);
 });
 
-test("paid elsewhere meanwhile: the page shows it at once, and a wallet that answers then pays nothing", async () => {
-  const { page, id } = await open([{ name: "Beta", account: beta }]);
+test("paid elsewhere while a wallet is asked: the page shows it at once, and what the wallet answers then is not handed in", async () => {
+  const wallet = Promise.withResolvers<void>();
+  const plan = { name: "Beta", account: beta, waits: { eth_signTypedData_v4: wallet.promise } };
+  const { page, id, calls } = await open([plan]);
+  let confirms = 0;
+  await page.route("**/confirm", (route) => {
+    confirms += 1;
+    return route.continue();
+  });
   await page.getByRole("button", { name: "Beta" }).click();
-  await page.getByRole("button", { name: "12.50 USDC" }).waitFor();
-  const other = await fundBuyer(chain);
-  await pay(fleet.shop, id, other, chain.id);
+  await page.getByRole("button", { name: "12.50 USDC" }).click();
+  await waitFor(() => calls.some(({ method }) => method === "eth_signTypedData_v4"), { within: 10_000 });
+  await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
   await paid(page);
-  expect(await page.getByRole("button", { name: "12.50 USDC" }).count()).toBe(0);
+  wallet.resolve();
+  await page.waitForTimeout(500);
+  expect(confirms).toBe(0);
+});
+
+test("a wallet that never answers keeps nobody: another one is taken, pays, and the first one's late answer is not handed in", async () => {
+  const wallet = Promise.withResolvers<void>();
+  const silent = (method: string) => ({ [method]: wallet.promise });
+  const { page, calls } = await open([
+    { name: "Never", account: beta, waits: silent("eth_requestAccounts") },
+    { name: "Elsewhere", account: beta, chainId: 1, waits: silent("wallet_switchEthereumChain") },
+    { name: "Silent", account: beta, waits: silent("eth_signTypedData_v4") },
+    { name: "Beta", account: beta },
+  ]);
+  let confirms = 0;
+  await page.route("**/confirm", (route) => {
+    confirms += 1;
+    return route.continue();
+  });
+  const said = (text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
+  const choose = async (name: string) => {
+    await page.getByRole("button", { name }).click();
+    if (name !== "Never") await page.getByRole("button", { name: "12.50 USDC" }).click();
+  };
+  for (const [name, text] of [
+    ["Never", "Open Never and answer its question."],
+    ["Elsewhere", "Allow Elsewhere to change to"],
+    ["Silent", "Approve the payment in Silent."],
+  ] as const) {
+    await choose(name);
+    await said(text);
+    await page.getByRole("button", { name: "Choose another wallet" }).click();
+  }
+  wallet.resolve();
+  await choose("Beta");
+  await paid(page);
+  expect(confirms).toBe(1);
+  expect(calls.filter(({ method }) => method.startsWith("eth_sign")).map(({ wallet: name }) => name)).toEqual([
+    "Silent",
+    "Beta",
+  ]);
+});
+
+test("a verdict that takes its time is waited for: what is refused then is told, and another try is there", async () => {
+  const account = await fundBuyer(chain);
+  const { page } = await open([{ name: "Gamma", account }]);
+  const worker = fleet.workers[0]?.pid ?? 0;
+  onTestFinished(() => void process.kill(worker, "SIGCONT"));
+  await page.getByRole("button", { name: "Gamma" }).click();
+  await page.getByRole("button", { name: "12.50 USDC" }).waitFor();
+  process.kill(worker, "SIGSTOP");
+  let confirms = 0;
+  await page.route("**/confirm", async (route) => {
+    confirms += 1;
+    if (confirms > 1) return route.continue();
+    // The first question is answered as one is that has been held for as long as any.
+    await route.fetch({ timeout: 1_000 }).catch(() => undefined);
+    const status = new URL(route.request().url().replace("/confirm", "/status")).href;
+    return route.fulfill({ response: await route.fetch({ url: status, method: "GET" }) });
+  });
+  await page.getByRole("button", { name: "12.50 USDC" }).click();
+  await waitFor(() => confirms === 2, { within: 10_000 });
+  // What the buyer has is gone when it is looked at.
+  await sendUsdc(chain, account, poor.address, await usdcBalance(chain, account.address));
+  expect(await page.locator("#step").textContent()).toBe(en.handingIn);
+  process.kill(worker, "SIGCONT");
+  await alert(page, en.refused);
+  expect(await page.getByRole("button", { name: "Gamma" }).isVisible()).toBe(true);
+});
+
+test("a server that is away after the wallet has signed: nobody says that nothing was charged", async () => {
+  const { page } = await open([{ name: "Beta", account: beta }]);
+  await page.clock.install();
+  await page.route("**/confirm", (route) => route.abort());
+  await page.getByRole("button", { name: "Beta" }).click();
+  await page.getByRole("button", { name: "12.50 USDC" }).click();
+  await page.locator("#step").filter({ hasText: en.handingIn }).waitFor();
+  const problem = page.getByRole("alert");
+  await waitFor(
+    async () => {
+      await page.clock.runFor(1_000);
+      return (await problem.count()) > 0;
+    },
+    { within: 30_000 },
+  );
+  expect(await problem.textContent()).toBe(en.troubleText);
 });
 
 test("an answer to the confirm that is lost costs nothing: the same confirm again is the same payment", async () => {

@@ -126,6 +126,12 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       reach: paying(signed, said),
     },
     {
+      name: "wallet-unclear",
+      caption: "the wallet tells of an error, and may have sent the money all the same",
+      before: sent,
+      reach: paying({ [SEND]: { code: -32_603 } }, said),
+    },
+    {
       name: "sent-unclear",
       caption: "sent, but nobody could be told",
       before: async (page) => {

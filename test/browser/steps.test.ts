@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { en } from "../../api/checkout/texts/en.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
 import { ask } from "../../ops/local/wallet.ts";
 import { startFleet } from "../support/fleet.ts";
 import { mintTestToken, startKinds } from "../support/kinds.ts";
 import { askAnew, none, openPage } from "./browser.ts";
-import { installWallets } from "./evm-wallets.ts";
+import { installWallets, type WalletPlan } from "./evm-wallets.ts";
 
 const kinds = await startKinds();
 const { chain, assets } = kinds;
@@ -20,14 +21,14 @@ const path = `/v1/merchants/${shop.caller.merchantId}/settlements/crypto`;
 await ask(shop, "POST", path, { settlements }, { "idempotency-key": randomUUID() });
 
 /** A page on a new payment, whose buyer has one kind of token, and gas. */
-async function open(asset: string, refuse: Record<string, number[]> = {}) {
+async function open(asset: string, plan: Partial<WalletPlan> = {}) {
   const account = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, asset, account.address);
   await chain.client.setBalance({ address: account.address, value: 10n ** 18n });
   const amount = { unit: "iso4217/USD", value: "100" };
   const { id } = (await ask(shop, "POST", "/v1/payments", { amount })) as { id: string };
   const opened = await openPage(fleet.baseUrl);
-  const calls = await installWallets(opened.context, chain, [{ name: "Beta", account, refuse }]);
+  const calls = await installWallets(opened.context, chain, [{ name: "Beta", account, ...plan }]);
   await opened.page.goto(`${fleet.baseUrl}/?pid=${id}`);
   const choose = async () => {
     await opened.page.getByRole("button", { name: "Beta" }).click();
@@ -37,7 +38,7 @@ async function open(asset: string, refuse: Record<string, number[]> = {}) {
   return { ...opened, id, choose, acts };
 }
 
-const [sign, send] = ["eth_signTypedData_v4", "eth_sendTransaction"];
+const [sign, send] = ["eth_signTypedData_v4", "eth_sendTransaction"] as const;
 
 test.each([
   ["a permit and a signature", assets.permit, [sign, sign]],
@@ -52,7 +53,7 @@ test.each([
 });
 
 test("declined at the second step: what was allowed is no payment, and the next try asks only for what is missing", async () => {
-  const { page, choose, acts } = await open(assets.zeroFirst, { [sign as string]: [4001] });
+  const { page, choose, acts } = await open(assets.zeroFirst, { refuse: { [sign]: [4001] } });
   await choose();
   await page.getByRole("alert").filter({ hasText: "You declined in your wallet. Nothing was charged." }).waitFor();
   await choose();
@@ -72,6 +73,29 @@ test("sent, and nobody could be told: the page says not to pay again, and finds 
   await page.locator("#step").filter({ hasText: "Your payment was sent" }).waitFor();
   expect(await page.getByText("Nothing was charged. You can try again").count()).toBe(0);
   expect(await page.getByRole("button", { name: "Beta" }).isVisible()).toBe(false);
+  for (const other of [page.getByText("Nothing has been charged yet."), page.locator(".qr"), page.locator("#link")])
+    expect(await other.isVisible()).toBe(false);
   await page.unroute("**/status?*");
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+});
+
+test("a wallet that tells of an error may have sent all the same: the page does not say that nothing was charged, and finds the money", async () => {
+  const { page, id, choose } = await open(assets.push, { fails: [send] });
+  await page.route("**/status?*", (route) => route.abort());
+  await askAnew(page);
+  await choose();
+  const problem = page.getByRole("alert");
+  await problem.filter({ hasText: "If your wallet shows that you have sent some, do not pay again" }).waitFor();
+  expect(await page.getByText(id, { exact: true }).isVisible()).toBe(true);
+  expect(await page.getByText("Nothing was charged. You can try again").count()).toBe(0);
+  await page.unroute("**/status?*");
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+});
+
+test("declined is declined also where the buyer's own transaction is the payment", async () => {
+  const { page, choose } = await open(assets.push, { refuse: { [send]: [4001] } });
+  await choose();
+  await page.getByRole("alert").filter({ hasText: en.declined }).waitFor();
+  await choose();
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
 });

@@ -28,6 +28,7 @@ test.each(["while the page is open", "before it is opened"])(
     const seen = (text: string) => page.locator("[data-money]:visible").filter({ hasText: text });
     await seen("do not pay again: ask Shop and give the payment number below").waitFor();
     expect(await seen("No money was taken from you.").count()).toBe(0);
+    expect(await page.getByText("to begin again").isVisible()).toBe(false);
     expect(await page.locator("dd").getByText(id, { exact: true }).isVisible()).toBe(true);
     expect(misdeeds).toEqual(none);
   },

@@ -77,8 +77,9 @@ function toWallet(
       const most = Math.max(1, Math.floor(50 / chains.length));
       return accounts.slice(0, most).flatMap((account) => chains.map((chain) => `${chain}:${account}`));
     },
-    async turnTo(chain) {
+    async turnTo(chain, tell) {
       if (await isOn(chain)) return;
+      tell();
       const chainId = `0x${Number(chain.slice("eip155:".length)).toString(16)}`;
       const addition = additions[chain];
       if (!(await turn(chainId)) && addition) {

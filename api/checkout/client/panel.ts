@@ -17,11 +17,15 @@ export function beginSearch(): void {
 }
 
 /** The wallets as buttons; while one of them is being used they wait. */
-export function offer(wallets: Iterable<Wallet>, use: (wallet: Wallet) => void): void {
+export function offer(
+  wallets: Iterable<Wallet>,
+  labelOf: (wallet: Wallet) => string,
+  use: (wallet: Wallet) => void,
+): void {
   const items = [...wallets].map((wallet) => {
     const item = document.createElement("li");
     const icon = wallet.icon === undefined ? {} : { icon: wallet.icon };
-    item.append(button(wallet.name, () => use(wallet), icon));
+    item.append(button(labelOf(wallet), () => use(wallet), icon));
     return item;
   });
   list.replaceChildren(...items);
@@ -31,25 +35,30 @@ export function offer(wallets: Iterable<Wallet>, use: (wallet: Wallet) => void):
   byId("here").classList.toggle("found", items.length > 0);
 }
 
-/** What is going on. */
-export function doing(text: string): void {
+/** What is going on; the buttons are the buyer's ways out of it. */
+export function doing(text: string, ...buttons: HTMLElement[]): void {
   show(problem, undefined);
   show(step, text);
-  choices.hidden = true;
+  choices.replaceChildren(...buttons);
+  choices.hidden = buttons.length === 0;
   list.hidden = true;
 }
 
 /** What the buyer has to do now, in his wallet: told to screen readers too. */
-export function asking(text: string): void {
-  doing(text);
+export function asking(text: string, ...buttons: HTMLElement[]): void {
+  doing(text, ...buttons);
   announce(text);
+}
+
+/** The money is on its way, and there is nothing to do: no other way to pay is shown beside that. */
+export function follow(text: string): void {
+  asking(text);
+  byId("requires_action").classList.add("underway");
 }
 
 /** Something to choose from; the first takes the focus. */
 export function choose(text: string, ...buttons: HTMLElement[]): void {
-  doing(text);
-  choices.replaceChildren(...buttons);
-  choices.hidden = false;
+  doing(text, ...buttons);
   buttons[0]?.focus();
 }
 

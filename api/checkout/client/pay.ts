@@ -1,6 +1,6 @@
-import type { News } from "../script-data.ts";
+import type { News, ScriptText } from "../script-data.ts";
 import { findEvmWallets } from "./evm.ts";
-import { button, Refused } from "./page.ts";
+import { button, byId, Refused } from "./page.ts";
 import * as panel from "./panel.ts";
 import { findSolanaWallets } from "./solana.ts";
 import { apply, onChange } from "./state.ts";
@@ -23,7 +23,7 @@ let attempt = 0;
 
 /** Paying in the page with a wallet of this browser. */
 export function startPaying(): void {
-  const offerAll = (): void => panel.offer(wallets.values(), (wallet) => void pay(wallet));
+  const offerAll = (): void => panel.offer(wallets.values(), labelOf, (wallet) => void pay(wallet));
   const add = (wallet: Wallet): void => {
     wallets.set(wallet.key, wallet);
     offerAll();
@@ -42,16 +42,23 @@ export function startPaying(): void {
   panel.beginSearch();
 }
 
+/** A wallet for both families of networks comes twice, under one name: then its networks are named too. */
+function labelOf({ key, name }: Wallet): string {
+  if ([...wallets.values()].filter((other) => other.name === name).length === 1) return name;
+  const family = key.startsWith("solana:") ? "solana:" : "eip155:";
+  return `${name} (${data.networks.flatMap(([chain, network]) => (chain.startsWith(family) ? [network] : [])).join(", ")})`;
+}
+
 /** Asks a wallet who it is, and us how it can pay. */
 async function pay(wallet: Wallet): Promise<void> {
   attempt += 1;
   const mine = attempt;
   const isMine = (): boolean => mine === attempt;
-  panel.asking(words("connecting", { wallet: wallet.name }));
+  panel.asking(words("connecting", { wallet: wallet.name }), otherWallet());
   try {
     const accounts = await wallet.connect();
     if (!isMine()) return;
-    panel.doing(words("loading"));
+    panel.doing(words("loading"), otherWallet());
     const { options } = await ask<{ options: Option[] }>("/options", { json: { accounts } });
     if (!isMine()) return;
     if (options.length === 0) return giveBack(words("noOption"));
@@ -62,40 +69,49 @@ async function pay(wallet: Wallet): Promise<void> {
     });
     panel.choose(words("choose"), ...buttons, otherWallet());
   } catch (error) {
-    if (isMine()) giveBack(explain(error, wallet, data.networks[0]?.[0] ?? ""));
+    if (isMine()) giveBack(explain(error, wallet, data.networks[0]?.[0] ?? "", "nothing"));
   }
 }
+
+/** What a buyer who is interrupted may have given away: nothing yet, perhaps his money, his money, or his signature. */
+type Given = "nothing" | "perhaps" | "money" | "signature";
 
 /** Executes what an option asks for, step by step, and hands the results in. */
 async function payWith(wallet: Wallet, option: Option, isMine: () => boolean): Promise<void> {
   if (option.collectUrl !== null) return askForData(option.collectUrl);
   const chain = chainOf(option.account);
   const results: Result[] = [];
-  let sent = false;
+  let given: Given = "nothing";
   try {
-    panel.doing(words("switching", { wallet: wallet.name, network: networkName(chain) }));
-    await wallet.turnTo(chain);
-    const actions = await resolve(option);
+    panel.doing(words("loading"), otherWallet());
+    const change = words("switching", { wallet: wallet.name, network: networkName(chain) });
+    await wallet.turnTo(chain, () => isMine() && panel.asking(change, otherWallet()));
+    const actions = isMine() ? await resolve(option) : [];
     for (const [index, { data: action }] of actions.entries()) {
+      // What has become of the payment meanwhile is shown already; nothing is signed or handed in on top of it.
+      if (!isMine()) return;
       const place = { step: index + 1, steps: actions.length, wallet: wallet.name };
-      panel.asking(words(actions.length === 1 ? "approve" : "approveStep", place));
-      const result = await wallet.perform(action, option.account);
-      results.push({ type: "walletRpc", data: [result] });
       const isSent = action.method === "eth_sendTransaction";
       // The last one that is sent is the payment itself; those before only allow it.
-      sent = isSent && index === actions.length - 1;
-      // What has become of the payment meanwhile is shown already; a signature is not handed in on top of it.
-      if (!isMine() && !sent) return;
-      if (!isSent || sent) continue;
+      const pays = isSent && index === actions.length - 1;
+      if (pays) given = "perhaps";
+      // Beside a payment that may be under way another wallet would pay a second time.
+      panel.asking(words(actions.length === 1 ? "approve" : "approveStep", place), ...(pays ? [] : [otherWallet()]));
+      const result = await wallet.perform(action, option.account);
+      results.push({ type: "walletRpc", data: [result] });
+      if (pays) given = "money";
+      if (!isSent || pays) continue;
       panel.doing(words("waitingStep", place));
       await wallet.settle(result);
     }
+    if (!isMine() && given === "nothing") return;
+    if (given === "nothing") given = "signature";
     panel.doing(words("handingIn"));
-    apply(await handIn({ optionId: option.id, results }));
+    apply(await handIn({ optionId: option.id, results }, isMine));
   } catch (error) {
     if (!isMine()) return;
-    if (sent) panel.asking(words("sentUnclear"));
-    else giveBack(explain(error, wallet, chain));
+    if (given === "money") panel.follow(words("sentUnclear"));
+    else giveBack(explain(error, wallet, chain, given));
   }
 }
 
@@ -123,35 +139,52 @@ async function resolve({ id, actions }: Option): Promise<WalletRpc[]> {
   return lists.flat();
 }
 
-/** The same confirm again is the same confirm: a lost answer costs a second, and never a second payment. */
-async function handIn(confirm: { optionId: string; results: Result[] }): Promise<News> {
-  for (let tries = 1; ; tries += 1) {
+/**
+ * The same confirm again is the same confirm: a lost answer costs a second, and never a second payment. It is held until
+ * the confirm is judged; asked again when that takes longer, for as long as the payment waits for this attempt.
+ */
+async function handIn(confirm: { optionId: string; results: Result[] }, isMine: () => boolean): Promise<News> {
+  for (let failures = 0; ; ) {
     try {
-      return await ask<News>("/confirm", { json: confirm });
+      const news = await ask<News>("/confirm", { json: confirm });
+      if (news.status !== "requires_action" || !isMine()) return news;
     } catch (error) {
-      const isPassing = !(error instanceof Refused) || error.status === 429 || error.status >= 500;
-      if (!isPassing || tries === 30) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      failures += 1;
+      if (!isPassing(error) || failures === 30) throw error;
     }
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
 
-/** What went wrong, in words that say what became of the money. */
-function explain(error: unknown, wallet: Wallet, chain: string): string {
+/** Nobody has said no: a network or a server that is away, or busy. */
+const isPassing = (error: unknown): boolean =>
+  !(error instanceof Refused) || error.status === 429 || error.status >= 500;
+
+/** What went wrong, in words that say what became of the money: that nothing was charged only where that is certain. */
+function explain(error: unknown, wallet: Wallet, chain: string, given: Given): string {
   const at = { wallet: wallet.name, network: networkName(chain) };
+  if (given === "signature" && isPassing(error)) return words("troubleText");
+  if (error instanceof Refused) return words(isPassing(error) ? "notReached" : (refusals[error.code] ?? "refused"));
   if (error instanceof WrongNetwork) return words("wrongNetwork", at);
-  if (error instanceof Refused) {
-    if (error.code === "invalid_state") return words("alreadyPaying");
-    if (error.code === "quote_expired" || error.code === "payment_expired") return words("tooSlow");
-    if (error.code === "sanctioned_user") return words("notServed");
-    return words(error.status >= 500 || error.status === 429 ? "notReached" : "refused");
-  }
-  const code = (error as { code?: number } | null)?.code;
-  if (code === DECLINED || /reject|declin|denied|cancel/i.test(String((error as Error | null)?.message)))
-    return words("declined", at);
+  const { code, message } = (error ?? {}) as { code?: number; message?: string };
+  if (code === DECLINED) return words("declined", at);
   if (code === ANOTHER_OPEN) return words("answerOpen", at);
-  return words(error instanceof TypeError && code === undefined ? "notReached" : "walletFailed", at);
+  // A wallet that fails may have sent it all the same.
+  if (given === "perhaps") {
+    byId<HTMLDetailsElement>("facts").open = true;
+    return words("moneyUnclear");
+  }
+  if (code !== undefined) return words("walletFailed", at);
+  if (/reject|declin|denied|cancel/i.test(String(message))) return words("declined", at);
+  return words(error instanceof TypeError ? "notReached" : "walletFailed", at);
 }
+
+const refusals: Readonly<Record<string, ScriptText>> = {
+  invalid_state: "alreadyPaying",
+  quote_expired: "tooSlow",
+  payment_expired: "expiredTitle",
+  sanctioned_user: "notServed",
+};
 
 /** An amount as the buyer's language writes it, exactly. */
 function write({ value, display }: Amount): string {
