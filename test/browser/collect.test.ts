@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { newKey } from "../../ops/local/networks-document.ts";
@@ -93,14 +94,52 @@ test.each(["%%%", "e30", "W10", "bnVsbA", "x".repeat(9_000), Buffer.from('{"full
   },
 );
 
-test("what was typed is still there after going on and back", async () => {
-  const { url } = await ask();
-  const opened = await open(url);
+/** What the form holds, whatever its language. */
+const read = (page: Page) =>
+  page
+    .locator("form :is(input, select, textarea)")
+    .evaluateAll((all) =>
+      (all as HTMLInputElement[]).map(({ type, checked, value }) => (/radio|checkbox/.test(type) ? checked : value)),
+    );
+
+const goAndComeBack = async (page: Page): Promise<void> => {
+  // The browser itself keeps nothing of a page that is encrypted and not to be stored; without encryption it has to be told.
+  await page.locator("form").evaluate((form) => form.setAttribute("autocomplete", "off"));
+  await page.goto("about:blank");
+  await page.goBack();
+};
+const chooseArabic = async (page: Page): Promise<void> => {
+  await page.locator("footer summary").click();
+  await page.getByRole("link", { name: "العربية" }).click();
+  await page.locator("html[lang=ar]").waitFor();
+};
+
+test.each([
+  ["going on and back", goAndComeBack],
+  ["choosing a language", chooseArabic],
+])("what was typed, and of which place, is still there after %s; the consent is given anew", async (_what, leave) => {
+  const { id, url } = await ask();
+  const opened = await open(`${url}?theme=dark`);
+  const { page } = opened;
   await fillIn(opened);
-  await opened.page.goto("about:blank");
-  await opened.page.goBack();
-  await expect.poll(() => opened.page.getByLabel("Full name").inputValue()).toBe("Zoë Ångström-Quux");
-  expect(await opened.page.getByLabel("Year").inputValue()).toBe("1990");
+  await page.getByRole("radio", { name: "Where I was born" }).check();
+  const before = await read(page);
+  expect(before).toEqual(["Zoë Ångström-Quux", "28", "2", "1990", false, true, "SE", "Uppsala 17", true]);
+  await leave(page);
+  await expect.poll(() => read(page)).toEqual([...before.slice(0, -1), false]);
+  await page.locator("#tos").check();
+  await page.locator("#send").click();
+  await page.locator("#done-title").waitFor();
+  const [kept] = await readCollected(api.deps, id);
+  expect(kept?.fields.map((field) => field.id)).toEqual([
+    "fullName",
+    "dob",
+    "pobCountry",
+    "pobAddress",
+    "tosConfirmed",
+  ]);
+  expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+  expect(opened.misdeeds).toEqual(none);
 });
 
 test("a server that is away loses nothing: the form says so, and goes when it is back", async () => {

@@ -14,7 +14,8 @@ const typed = (id: Control): string =>
   control(id)
     .value.trim()
     .replace(/\s*\n\s*/g, ", ");
-const chosenPlace = () => document.querySelector<HTMLInputElement>('input[name="place"]:checked')?.value ?? "residence";
+const placeChoices = [...document.querySelectorAll<HTMLInputElement>('input[name="place"]')];
+const chosenPlace = () => placeChoices.find(({ checked }) => checked)?.value;
 
 /** `1990-02-28`, or undefined when there is no such day, or it is yet to come. */
 function readDate(): string | undefined {
@@ -136,18 +137,35 @@ function swap(section: "done" | "ended"): void {
   byId(`${section}-title`).focus();
 }
 
-/** What was typed is kept with this page's place in the history, in this window alone, until it is sent. */
+/**
+ * What was typed, and of which place, is kept with this page's place in the history, in this window alone, until it is
+ * sent. The consent is not: it is to be given to the words that stand there when the form is sent.
+ */
 function keepTyped(): void {
-  const kept = history.state as Partial<Record<Control, string>> | null;
+  const kept = history.state as Partial<Record<Control | "place", string>> | null;
   for (const id of controls) if (typeof kept?.[id] === "string") control(id).value = kept[id];
-  byId("form").addEventListener("input", () =>
-    history.replaceState(Object.fromEntries(controls.map((id) => [id, control(id).value])), ""),
-  );
+  for (const choice of placeChoices) if (kept?.place) choice.checked = choice.value === kept.place;
+  byId("form").addEventListener("input", () => {
+    const values = controls.map((id) => [id, control(id).value]);
+    history.replaceState(Object.fromEntries([...values, ["place", chosenPlace()]]), "");
+  });
+}
+
+/** Another language is another address for the same place in the history, which keeps what was typed. */
+function keepOverLanguages(): void {
+  for (const link of document.querySelectorAll<HTMLAnchorElement>("a[hreflang]"))
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      history.replaceState(history.state, "", link.href);
+      location.reload();
+    });
 }
 
 byId("again").addEventListener("click", tellDone);
 if (stage === "open") {
   keepTyped();
+  keepOverLanguages();
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
     void send();
