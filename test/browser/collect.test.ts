@@ -142,6 +142,22 @@ test.each([
   expect(opened.misdeeds).toEqual(none);
 });
 
+test.each([
+  ["Arabic", "٢٨", "٣", "١٩٦٠", "1960-03-28"],
+  ["Persian", "۲۸", "۳", "۱۹۶۰", "1960-03-28"],
+  ["full width", "０７", "１２", "１９８４", "1984-12-07"],
+])("a date in other digits (%s) arrives as one in ours", async (_name, day, month, year, date) => {
+  const { id, url } = await ask();
+  const opened = await open(url);
+  await fillIn(opened);
+  for (const [label, value] of Object.entries({ Day: day, Month: month, Year: year }))
+    await opened.page.getByLabel(label, { exact: true }).fill(value);
+  await send(opened);
+  await done(opened);
+  const [kept] = await readCollected(api.deps, id);
+  expect(kept?.fields.find((field) => field.id === "dob")?.value).toBe(date);
+});
+
 test("a server that is away loses nothing: the form says so, and goes when it is back", async () => {
   const { id, url } = await ask();
   const opened = await open(url);

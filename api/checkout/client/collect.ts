@@ -17,9 +17,15 @@ const typed = (id: Control): string =>
 const placeChoices = [...document.querySelectorAll<HTMLInputElement>('input[name="place"]')];
 const chosenPlace = () => placeChoices.find(({ checked }) => checked)?.value;
 
+/** Digits as keyboards of other scripts write them: full width, Arabic, Persian. */
+const typedDigits = (id: Control): string =>
+  typed(id)
+    .normalize("NFKC")
+    .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (digit) => String(digit.charCodeAt(0) & 15));
+
 /** `1990-02-28`, or undefined when there is no such day, or it is yet to come. */
 function readDate(): string | undefined {
-  const [day, month, year] = [typed("dob"), typed("month"), typed("year")];
+  const [day, month, year] = [typedDigits("dob"), typedDigits("month"), typedDigits("year")];
   if (!/^\d{1,2}$/.test(day) || !/^\d{1,2}$/.test(month) || !/^\d{4}$/.test(year)) return undefined;
   const text = `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
   const date = new Date(`${text}T00:00:00Z`);
