@@ -43,6 +43,14 @@ export function apply(news: News): void {
   if (news.status === before) return;
 
   if (news.status !== "requires_action") clock.stop();
+  // Who has to look for the payment's number finds it where the text is over.
+  if (news.money === "unclear") write(news);
+  else inPlace(() => write(news));
+  tellNews(news);
+  for (const listener of listeners) listener(news);
+}
+
+function write(news: News): void {
   for (const section of sections) byId(section).hidden = section !== news.status;
   // What is to be paid stands in the title of the first section.
   byId("sum").hidden = news.status === "requires_action";
@@ -52,8 +60,16 @@ export function apply(news: News): void {
   document.title = `${data.titles[news.status]} – ${data.values.shop}`;
   if (news.status === "processing") calmDown(data.patienceMs);
   if (news.isFinal) finish(news);
-  tellNews(news);
-  for (const listener of listeners) listener(news);
+}
+
+let room = 0;
+/** Changes what stands above the details; they and all below them stay where they are, with room above when there is less. */
+function inPlace(change: () => void): void {
+  const facts = byId("facts");
+  const before = facts.offsetTop;
+  change();
+  room = Math.max(0, room + before - facts.offsetTop);
+  facts.style.marginTop = room > 0 ? `${room}px` : "";
 }
 
 /** The result takes the focus, so that keyboards and screen readers are where the news is. */
@@ -81,9 +97,10 @@ function finish(news: News): void {
 /** A slow network is no reason to stay, nor to pay again. */
 function calmDown(afterMs: number): void {
   setTimeout(
-    () => {
-      byId("may-close").hidden = false;
-    },
+    () =>
+      inPlace(() => {
+        byId("may-close").hidden = false;
+      }),
     Math.max(0, afterMs),
   );
 }
