@@ -159,7 +159,7 @@ test("two tabs in which two wallets sign: the second confirm is refused, and its
   await alert(tab, en.alreadyPaying);
   await tab.unroute("**/status?*");
   await tab.evaluate("void dispatchEvent(new Event('focus'))");
-  await tab.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor({ timeout: 2_000 });
+  await tab.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor({ timeout: 5_000 });
   await chain.client.setAutomine(true);
   await mine(chain, 2);
   await Promise.all([paid(page), paid(tab)]);

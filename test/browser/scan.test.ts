@@ -66,7 +66,7 @@ test("a wallet app that scans the code pays its link, and the open page follows 
     return buyer.signTypedData({ ...rest, types: own });
   });
   expect(told).toBe("succeeded");
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 2_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 5_000 });
   expect(await transfersTo(chain, chain.keys.treasury.address)).toMatchObject([
     { args: { from: buyer.address, value: 12_500_000n } },
   ]);

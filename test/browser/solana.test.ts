@@ -77,7 +77,7 @@ test("a wallet app that scans the code signs what is built for it, and the open 
     return signAsWallet((params as [{ transaction: string }])[0].transaction, buyer);
   });
   expect(told).toBe("succeeded");
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 2_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 5_000 });
   expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000_000n - 1_750_000n);
   expect(misdeeds).toEqual(none);
 });
