@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import release from "../../../api/checkout/release.json" with { type: "json" };
 import { describeRelease } from "../../../api/checkout/release.ts";
+import { addPolicy } from "../../../payments/policies.ts";
 import { bring } from "../../browser/shop.ts";
 import { insertOption } from "../../support/rows.ts";
 import { makeMerchant, makePayment, publicUrl, startApi } from "./start-api.ts";
@@ -137,6 +138,43 @@ test("a payment nobody has is answered like one that never was", async () => {
     );
     expect(answer).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
   }
+});
+
+test("an option of another payment is none here, of the same merchant's too; under its own it is taken", async () => {
+  const asking = await makeMerchant(api);
+  await addPolicy(api.deps, { merchantId: asking.merchantId, asset: null, unit: null, minimum: null });
+  const [mine, other] = [await makePayment(api, asking), await makePayment(api, asking)];
+  const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
+  const { body } = await api.post(`/checkout/${other}/options`, {}, { accounts });
+  const [{ id: optionId }] = body.options as [{ id: string }];
+  const person = { fullName: "Zoë Quux", dob: "1990-02-28", tosConfirmed: "true" };
+  const place = { pobCountry: "SE", pobAddress: "Uppsala 17" };
+  const fields = Object.entries({ ...person, ...place }).map(([id, value]) => ({ id, value }));
+  const results = [{ type: "walletRpc", data: [`0x${"11".repeat(64)}1b`] }];
+  const askAll = async (id: string) => {
+    const told = [];
+    for (const [path, more] of Object.entries({ fetch: { data: "" }, collect: { fields }, confirm: { results } })) {
+      const answer = await api.post(`/checkout/${id}/${path}`, {}, { optionId, ...more });
+      told.push([path, answer.status, answer.body.message]);
+    }
+    return told;
+  };
+  const written = async () => ({
+    attempts: await api.db
+      .selectFrom("attempt")
+      .select("payment_id")
+      .where("payment_id", "in", [mine, other])
+      .execute(),
+    collected: await api.db.selectFrom("collected_data").select("payment_id").execute(),
+  });
+  expect(await askAll(mine)).toEqual([
+    ["fetch", 400, "optionId: is not an option of this payment"],
+    ["collect", 404, "no such payment"],
+    ["confirm", 400, "optionId: is not an option of this payment"],
+  ]);
+  expect(await written()).toEqual({ attempts: [], collected: [] });
+  expect(await askAll(other)).toEqual(["fetch", "collect", "confirm"].map((path) => [path, 200, undefined]));
+  expect(await written()).toEqual({ attempts: [{ payment_id: other }], collected: [{ payment_id: other }] });
 });
 
 test("no other origin can read a page's routes", async () => {
