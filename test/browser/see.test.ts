@@ -21,11 +21,12 @@ function findMisfits(page: Page): Promise<string[]> {
     const over = document.documentElement.scrollWidth - innerWidth;
     if (over > 0) misfits.push(`${over} px too wide`);
     for (const one of document.querySelectorAll<HTMLElement>(
-      "button, .button, input, select, textarea, summary, footer a",
+      "button, .button, input, select, textarea, summary, footer a, main a",
     )) {
       const { width, height } = one.getBoundingClientRect();
       const isChecked = one instanceof HTMLInputElement && ["checkbox", "radio"].includes(one.type);
-      if (width > 0 && (height < (isChecked ? 24 : 44) || width < 24))
+      const isInText = one.matches("main a:not(.button)");
+      if (width > 0 && (height < (isChecked || isInText ? 24 : 44) || width < 24))
         misfits.push(`${one.tagName} ${one.id} ${one.className}: ${width} x ${height}`);
     }
     return misfits;
