@@ -86,36 +86,62 @@ function wayBack(page: CollectPage, { paymentId }: CheckoutView): string {
   return `${toPaymentLink(page.publicUrl, paymentId)}&${new URLSearchParams(writeWishes(page))}`;
 }
 
-function form({ language, prefill, days, legal }: CollectPage, view: CheckoutView): Html {
+function form(page: CollectPage, view: CheckoutView): Html {
+  const { language, days } = page;
   const { texts: t } = language;
   const values = {
     shop: view.merchant.name,
     amount: writeMoney(view.amount, language),
     days: writeDays(days, language),
   };
-  const [year = "", month = "", day = ""] = /^\d{4}-\d{2}-\d{2}$/.test(prefill.dob ?? "")
-    ? (prefill.dob ?? "").split("-")
-    : [];
-  const chosen = prefill.pobCountry && !prefill.porCountry ? places[1] : places[0];
-  const whole = { country: prefill[chosen.country] ?? "", address: prefill[chosen.address] ?? "" };
   return html`<form id="form" novalidate>
     <h1>${t.dataTitle}</h1>
     <p>${phrase(t.dataIntro, values)}</p><p class="soft">${phrase(t.dataKept, values)}</p>
     <noscript><p class="error">${t.dataScript}</p></noscript>
     <div id="summary" class="summary" role="alert" tabindex="-1" hidden><h2>${t.errorTitle}</h2><ul id="faults"></ul></div>
-    ${field({ id: "fullName", label: t.fullName, hint: t.fullNameHint, control: html`<input id="fullName" autocomplete="name" maxlength="${properties.fullName.maxLength}" required aria-describedby="fullName-hint fullName-error" value="${prefill.fullName}">` })}
-    <fieldset id="dob-field" aria-describedby="dob-hint dob-error"><legend>${t.dob}</legend><p id="dob-hint" class="hint">${t.dobHint}</p><p id="dob-error" class="error" hidden></p>
-    <div class="dates">${datePart("day", t.day, day, 2)}${datePart("month", t.month, month, 2)}${datePart("year", t.year, year, 4)}</div></fieldset>
-    <fieldset><legend>${t.place}</legend>${places.map(
-      ({ place }) =>
-        html`<label class="check"><input type="radio" name="place" value="${place}"${place === chosen.place ? html` checked` : ""}> <span>${t[place]}</span></label>`,
-    )}</fieldset>
-    ${field({ id: "country", label: t.country, control: countries(language, whole.country) })}
-    ${field({ id: "address", label: t.address, hint: t.addressHint, control: html`<textarea id="address" rows="2" autocomplete="street-address" maxlength="${properties.porAddress.maxLength}" required aria-describedby="address-hint address-error">${whole.address}</textarea>` })}
-    <div id="tos-field" class="field"><p id="tos-error" class="error" hidden></p><label class="check"><input type="checkbox" id="tos" required aria-describedby="tos-error"> <span>${t.tos}</span></label>${legalLinks(language, legal)}</div>
+    ${[...new Set(Object.values(controlsOf(page)))]}
     <p id="trouble" class="error" role="alert" hidden></p>
     <button type="submit" id="send" class="main wide">${t.send}</button>
   </form>`;
+}
+
+/** What asks for each property, in the order of the form: one that nothing asks for fails the type check. */
+function controlsOf({ language, prefill, legal }: CollectPage): Record<CollectedId, Html> {
+  const { texts: t } = language;
+  const chosen = prefill.pobCountry && !prefill.porCountry ? places[1] : places[0];
+  const whole = { country: prefill[chosen.country] ?? "", address: prefill[chosen.address] ?? "" };
+  // Both places are asked for in the same controls.
+  const country = html`<fieldset><legend>${t.place}</legend>${places.map(
+    ({ place }) =>
+      html`<label class="check"><input type="radio" name="place" value="${place}"${place === chosen.place ? html` checked` : ""}> <span>${t[place]}</span></label>`,
+  )}</fieldset>
+    ${field({ id: "country", label: t.country, control: countries(language, whole.country) })}`;
+  const address = field({
+    id: "address",
+    label: t.address,
+    hint: t.addressHint,
+    control: html`<textarea id="address" rows="2" autocomplete="street-address" maxlength="${properties.porAddress.maxLength}" required aria-describedby="address-hint address-error">${whole.address}</textarea>`,
+  });
+  return {
+    fullName: field({
+      id: "fullName",
+      label: t.fullName,
+      hint: t.fullNameHint,
+      control: html`<input id="fullName" autocomplete="name" maxlength="${properties.fullName.maxLength}" required aria-describedby="fullName-hint fullName-error" value="${prefill.fullName}">`,
+    }),
+    dob: dateOfBirth(language, prefill.dob ?? ""),
+    porCountry: country,
+    porAddress: address,
+    pobCountry: country,
+    pobAddress: address,
+    tosConfirmed: html`<div id="tos-field" class="field"><p id="tos-error" class="error" hidden></p><label class="check"><input type="checkbox" id="tos" required aria-describedby="tos-error"> <span>${t.tos}</span></label>${legalLinks(language, legal)}</div>`,
+  };
+}
+
+function dateOfBirth({ texts: t }: Language, known: string): Html {
+  const [year = "", month = "", day = ""] = /^\d{4}-\d{2}-\d{2}$/.test(known) ? known.split("-") : [];
+  return html`<fieldset id="dob-field" aria-describedby="dob-hint dob-error"><legend>${t.dob}</legend><p id="dob-hint" class="hint">${t.dobHint}</p><p id="dob-error" class="error" hidden></p>
+    <div class="dates">${datePart("day", t.day, day, 2)}${datePart("month", t.month, month, 2)}${datePart("year", t.year, year, 4)}</div></fieldset>`;
 }
 
 function field({ id, label, hint, control }: { id: string; label: string; hint?: string; control: Html }): Html {
