@@ -24,6 +24,8 @@ export type CheckoutView = PaymentView & {
   returns: boolean;
   /** Where it leaves to, once the payment is final: what the merchant stored, with `payment_id`. */
   returnUrl: string | null;
+  /** Where everybody can look at the transaction that paid, once there is one; null where the networks file names no place. */
+  txUrl: string | null;
 };
 
 /** One asset that can pay a payment. */
@@ -70,7 +72,15 @@ async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<Che
     sinceMs: Math.max(0, now - row.updated_at.getTime()),
     returns: row.checkout !== null,
     returnUrl: view.isFinal ? toReturnUrl(row) : null,
+    txUrl: toTxUrl(deps, row),
   };
+}
+
+/** An explorer's page of a transaction (EIP-3091). A test payment's transaction is on no chain. */
+function toTxUrl({ chains }: Deps, { mode, tx_id: txId, paid_asset: asset }: PaymentWithMerchant): string | null {
+  const network = chains.get(asset?.split("/")[0] ?? "")?.network;
+  const explorer = network && "forWallets" in network ? network.forWallets?.explorer : undefined;
+  return mode === "live" && txId && explorer ? `${explorer.replace(/\/$/, "")}/tx/${txId}` : null;
 }
 
 /** Some payment, of whatever mode: its page is like any other to look at. Undefined as long as there is none. */

@@ -207,7 +207,8 @@ function wayBack({ view, words, say, appUrl }: Page): Html {
 function facts({ view, words }: Page): Html {
   const { t } = words;
   const reference = view.referenceId && html`<dt>${t.reference}</dt><dd><bdi>${view.referenceId}</bdi></dd>`;
-  const transaction = html`<dt data-tx${hiddenUnless(view.info !== null)}>${t.transaction}</dt><dd data-tx${hiddenUnless(view.info !== null)}><bdi id="tx">${view.info?.txId}</bdi></dd>`;
+  const href = view.txUrl && html` href="${view.txUrl}" target="_blank" rel="noreferrer"`;
+  const transaction = html`<dt data-tx${hiddenUnless(view.info !== null)}>${t.transaction}</dt><dd data-tx${hiddenUnless(view.info !== null)}><a id="tx" dir="ltr"${href}>${view.info?.txId}</a></dd>`;
   // Who is told to give the payment's number does not have to look for it.
   const open = view.money === "unclear" && html` open`;
   return html`<details id="facts"${open}><summary>${t.details}</summary><dl>${reference}<dt>${t.paymentNumber}</dt><dd><bdi>${view.paymentId}</bdi></dd>${transaction}</dl></details>`;

@@ -3,6 +3,6 @@ import type { News } from "./script-data.ts";
 
 /** What a page's script is told of its payment. */
 export function toNews(view: CheckoutView): News {
-  const { state, isFinal, stateVersion, money, leftMs, returnUrl, info } = view;
-  return { status: state, isFinal, version: stateVersion, money, leftMs, returnUrl, txId: info?.txId ?? null };
+  const { state, isFinal, stateVersion: version, money, leftMs, returnUrl, info, txUrl } = view;
+  return { status: state, isFinal, version, money, leftMs, returnUrl, txId: info?.txId ?? null, txUrl };
 }

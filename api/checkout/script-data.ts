@@ -14,6 +14,8 @@ export type News = {
   /** Where the page leaves to; null while the payment goes on, and for who is sent nowhere. */
   returnUrl: string | null;
   txId: string | null;
+  /** Where the transaction can be looked at, if anywhere. */
+  txUrl: string | null;
 };
 
 /** Texts that appear only while the script runs. */

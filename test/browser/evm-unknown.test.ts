@@ -74,6 +74,19 @@ test("who declines to add the network is told that nothing was charged, and can 
   await paid();
 });
 
+test("who has paid can look at the transaction, where the networks file names an explorer", async () => {
+  const { page, tryToPay, paid } = await open({});
+  await tryToPay();
+  await paid();
+  const link = page.getByRole("link", { name: /^0x[0-9a-f]{64}$/ });
+  for (const when of ["at the end", "after a reload"]) {
+    if (when === "after a reload") await page.reload();
+    await page.getByText("Details", { exact: true }).click();
+    const expected = `https://explorer.example.test/tx/${await link.textContent()}`;
+    expect({ when, href: await link.getAttribute("href") }).toEqual({ when, href: expected });
+  }
+});
+
 test("a page tells of a network what is for everybody, and nothing of the endpoints that we ask ourselves", async () => {
   const { page, tryToPay, paid } = await open({ lacks: "by code" });
   const answers: Promise<string>[] = [];

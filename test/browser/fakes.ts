@@ -79,4 +79,5 @@ export const ended = (status: string, money: string) => ({
   leftMs: 0,
   returnUrl: null,
   txId: null,
+  txUrl: null,
 });

@@ -88,7 +88,9 @@ function finish(news: News): void {
   const label = document.getElementById("auto-label");
   if (label) label.hidden = true;
   byId("end").hidden = false;
-  byId("tx").textContent = news.txId;
+  const tx = byId<HTMLAnchorElement>("tx");
+  tx.textContent = news.txId;
+  if (news.txUrl) Object.assign(tx, { href: news.txUrl, target: "_blank", rel: "noreferrer" });
   for (const line of document.querySelectorAll<HTMLElement>("[data-tx]")) line.hidden = news.txId === null;
   tellApp(news.status === "succeeded", data.titles[news.status]);
   if (news.returnUrl) leaveFor(news.returnUrl);

@@ -120,7 +120,7 @@ test("a status is of this payment alone, and waits for news", async () => {
   const id = await makePayment(api, merchant);
   const first = await news(id);
   expect(Object.keys(first).toSorted()).toEqual(
-    ["isFinal", "leftMs", "money", "returnUrl", "status", "txId", "version"].toSorted(),
+    ["isFinal", "leftMs", "money", "returnUrl", "status", "txId", "txUrl", "version"].toSorted(),
   );
   const waiting = news(id, `version=${first.version}`);
   await bring(api, id, "cancelled");
