@@ -30,14 +30,14 @@ export async function announceWallet(page: Page, deeds: Deeds = {}): Promise<voi
 /** The wallet is connected, and how to pay is chosen: the first way there is. */
 export async function chooseWay(page: Page, deeds: Deeds = {}): Promise<void> {
   await connectWallet(page, deeds);
-  await page.locator("#choices button").first().click();
+  await page.locator("#choices .main").first().click();
 }
 
-/** The ways to pay are on the screen. */
+/** The ways to pay are on the screen; the way out to another wallet has been there before. */
 export async function connectWallet(page: Page, deeds: Deeds = {}): Promise<void> {
   await announceWallet(page, deeds);
   await page.getByRole("button", { name: "Orange Wallet" }).click();
-  await page.locator("#choices button").first().waitFor();
+  await page.locator("#choices .main").first().waitFor();
 }
 
 const json = (status: number, body: object) => ({

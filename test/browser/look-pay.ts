@@ -70,7 +70,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
         }),
       reach: async (page) => {
         await connectWallet(page);
-        await says(page, "#step", () => page.locator("#choices button").first().click());
+        await says(page, "#step", () => page.locator("#choices .main").first().click());
       },
     },
     {
