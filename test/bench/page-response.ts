@@ -25,7 +25,7 @@ const wallet = (page: Page): Locator => page.getByRole("button", { name: "Orange
 
 const interactions: Interaction[] = [
   { name: "wallet button", look: "wallet", target: wallet },
-  { name: "option", look: "choose", target: (page) => page.locator("#choices button").first() },
+  { name: "option", look: "choose", target: (page) => page.locator("#choices .main").first() },
   { name: "copy", look: "wallet", target: (page) => page.locator("#copy") },
   { name: "checkbox", look: "wallet", target: (page) => page.locator("#auto") },
   { name: "details", look: "wallet", target: (page) => page.locator("main details summary").last() },

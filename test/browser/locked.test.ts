@@ -163,7 +163,7 @@ test("a wallet that asks in a window of its own gets its answer back to the page
   await page.getByRole("button", { name: "Popup" }).click();
   const popup = await opening;
   await popup.getByRole("button", { name: "Connect" }).click();
-  await page.locator("#choices").getByRole("button").first().waitFor();
+  await page.locator("#choices .main").first().waitFor();
 });
 
 test("markup that got in all the same runs nothing and loads nothing, and no text becomes markup", async () => {
