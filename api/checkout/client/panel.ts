@@ -50,11 +50,14 @@ export function asking(text: string, ...buttons: HTMLElement[]): void {
   announce(text);
 }
 
-/** The money is on its way, and there is nothing to do: no other way to pay is shown beside that. */
+/** The money is on its way, and there is nothing to do. */
 export function follow(text: string): void {
   asking(text);
-  byId("requires_action").classList.add("underway");
+  hideOffers();
 }
+
+/** Who may have paid sees neither that nothing was charged yet, nor other ways to pay. */
+export const hideOffers = (): void => byId("requires_action").classList.add("underway");
 
 /** Something to choose from; the first takes the focus. */
 export function choose(text: string, ...buttons: HTMLElement[]): void {

@@ -171,6 +171,7 @@ function explain(error: unknown, wallet: Wallet, chain: string, given: Given): s
   if (code === ANOTHER_OPEN) return words("answerOpen", at);
   // A wallet that fails may have sent it all the same.
   if (given === "perhaps") {
+    panel.hideOffers();
     byId<HTMLDetailsElement>("facts").open = true;
     return words("moneyUnclear");
   }
