@@ -19,6 +19,14 @@ export async function freePort(): Promise<number> {
   throw new Error("no free port could be found between 15000 and 32000");
 }
 
+/** The same for two that follow one another; gives the first. */
+export async function freePair(): Promise<number> {
+  for (;;) {
+    const port = await freePort();
+    if (reserve(port + 1) && (await isFree(port + 1))) return port;
+  }
+}
+
 /** Writes down for all processes of this user that a port is given; false when somebody has it already. */
 function reserve(port: number): boolean {
   const folder = join(tmpdir(), `pay-ports-${userInfo().uid}`);
@@ -34,14 +42,6 @@ function reserve(port: number): boolean {
   if (now - statSync(file).mtimeMs < RESERVED_MS) return false;
   utimesSync(file, now / 1_000, now / 1_000);
   return true;
-}
-
-/** The same for two that follow one another; gives the first. */
-export async function freePair(): Promise<number> {
-  for (;;) {
-    const port = await freePort();
-    if (reserve(port + 1) && (await isFree(port + 1))) return port;
-  }
 }
 
 /** True when nobody listens there. */

@@ -10,7 +10,10 @@ export type Wallet = {
   icon: string | undefined;
   /** Asks its owner for accounts; CAIP-10, on every network of ours that it can use. */
   connect: () => Promise<string[]>;
-  /** Turns to a network; `tell` is called when its owner is asked for that. Throws WrongNetwork when it has not, whatever it says. */
+  /**
+   * Turns to a network; `tell` is called when its owner is asked for that. Throws WrongNetwork when it has not, whatever
+   * it says.
+   */
   turnTo: (chain: string, tell: () => void) => Promise<void>;
   /** Executes an action with an account (CAIP-10); gives its result as the service takes it. */
   perform: (action: WalletRpc["data"], account: string) => Promise<string>;
