@@ -90,6 +90,8 @@ async function work(config: WorkerConfig): Promise<void> {
   const chains = openChains(networks, metrics);
   fillGauges({ db, chains, queues, metrics, now });
   log.info({ port: probes.port, served, signatureEngine }, "metrics listening");
+  if (signatureEngine === "javascript")
+    log.warn("secp256k1 has no compiled bindings here: signatures are verified in JavaScript, ten times slower");
 
   const owner = `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
