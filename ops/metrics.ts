@@ -184,6 +184,7 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       ["route", "method"],
       [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     ),
+    refusedLogins: counter("pay_board_refused_logins_total", "Logins to bull-board that were wrong or came too often"),
     rateLimited: counter("pay_rate_limited_total", "Requests refused because there were too many", ["by"]),
     longPolls: gauge("pay_long_polls_waiting", "Long polls held now by this process"),
     longPollEnds: counter("pay_long_polls_total", "Long polls that ended, by reason", ["reason"]),
