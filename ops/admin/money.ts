@@ -47,15 +47,21 @@ export function addMoneyCommands(program: Command, runs: Runs): void {
     ledger
       .command("correct")
       .description("book an entry by hand; nothing that is booked is ever changed")
+      .requiredOption(
+        "--reference <text>",
+        "its number in your tracker; repeating the command with it books nothing more",
+      )
       .requiredOption("--debit <account>", "for example treasury")
       .requiredOption("--credit <account>", "for example operator_capital")
       .requiredOption("--asset <caip19>", "in which asset")
       .requiredOption("--amount <value>", "minor units")
       .requiredOption("--note <text>", "why, for the books"),
-    async (tool, _args, { debit = "", credit = "", asset = "", amount = "", note = "" }) => {
+    async (tool, _args, { reference = "", debit = "", credit = "", asset = "", amount = "", note = "" }) => {
       if (!/^[1-9]\d{0,77}$/.test(amount)) throw new UsageError("--amount: expected minor units");
-      const value = need(await correctLedger(tool, { debit, credit, asset, amount: BigInt(amount), note }));
-      await tool.record("ledger correct", value.id);
+      if (!/^[!-~]{1,100}$/.test(reference))
+        throw new UsageError("--reference: expected 1 to 100 printable ASCII characters without spaces");
+      const value = need(await correctLedger(tool, { reference, debit, credit, asset, amount: BigInt(amount), note }));
+      if (!value.repeated) await tool.record("ledger correct", reference);
       return { value };
     },
   );

@@ -229,8 +229,16 @@ test("an operator lists, assigns, returns and books by commands, and each is wri
     "a test",
     "--credit",
     "losses",
+    "--reference",
+    "OPS-17",
   ];
   expect(await admin(...correct, "--debit", "operator_capital")).toMatchObject({ code: 0 });
+  // The answer was lost, and the operator repeats the command.
+  expect(await admin(...correct, "--debit", "operator_capital")).toMatchObject({ code: 0 });
+  expect(await admin(...correct, "--debit", "gas_spent")).toMatchObject({
+    code: 1,
+    stderr: "--reference: another correction is booked as OPS-17\n",
+  });
   expect(await admin(...correct, "--debit", `payable:${till.merchantId}`)).toMatchObject({ code: 1 });
   expect(await booked("operator_capital")).toBe(capital - 6n);
   const { stdout } = await admin("ledger", "balances", "--account", "operator_capital", "--json");
