@@ -8,7 +8,8 @@ export type ExceptionRow = {
   id: number;
   at: Date;
   chain: string;
-  txHash: string;
+  /** Null for small deposits of a day, which are booked together. */
+  txHash: string | null;
   asset: string;
   /** Minor units; negative for what has left the treasury without us. */
   amount: bigint;
@@ -24,6 +25,10 @@ export type ExceptionRow = {
   transferId: string | null;
   /** The newest payment that this payer had an option of, where the movement names none. */
   perhaps: string | null;
+  /** What the booking says of itself; of small deposits, how many and of which day. */
+  note: string | null;
+  /** Small deposits of a day, booked together. */
+  isDust: boolean;
 };
 
 /** What is open, oldest first; one when its id is given. */
@@ -51,7 +56,7 @@ export async function listOpenExceptions(
       where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce order by po.id limit 1
     ) o on true
     left join payment p on p.id = coalesce(t.payment_id, o.payment_id)
-    where g.kind in ('stray', 'exception') ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
+    where g.kind in ('stray', 'exception', 'dust') ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
     order by g.id limit ${args.limit}`.execute(db);
   return rows;

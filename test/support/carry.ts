@@ -40,6 +40,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     ended: async (_db, found) => () => void ended.push(...found),
     bound: async () => () => undefined,
     stray: async (_db, found) => void stray.push(...found),
+    dust: async (_db, { asset, day }) => `${asset}/${day}`,
     gas: async (_db, found) => void spent.push(...found),
     rent: async () => undefined,
   };
