@@ -34,6 +34,5 @@ export const everyAsset = {
   dust: z
     .string()
     .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
-    .default("0")
-    .transform(BigInt),
+    .default("0"),
 };

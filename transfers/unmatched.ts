@@ -46,7 +46,10 @@ export function isDust(
 ): boolean {
   const token = findToken(chain, row);
   return (
-    token !== undefined && row.amount < token.dust && row.receiver === chain.treasury && row.payer !== row.receiver
+    token !== undefined &&
+    row.amount < BigInt(token.dust) &&
+    row.receiver === chain.treasury &&
+    row.payer !== row.receiver
   );
 }
 
