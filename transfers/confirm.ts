@@ -52,7 +52,7 @@ export async function confirmFinal(
   const final = Math.min(await readFinalNumber(chain, cursor), cursor.number);
   const again = { from: cursor.finalNumber + 1, to: Math.min(final, args.readBefore) };
   const sources = listSources(chain);
-  let [reached, parts] = [cursor.finalNumber, 0];
+  let [reached, parts] = [-1, 0];
   for await (const { part, found } of readInParts(again, (one) => readTransfersBetween(chain.rpc, one, sources))) {
     await requireProofs(deps, chain, part, found);
     await recordMissed(deps, chain, found, books.bound);
@@ -60,6 +60,7 @@ export async function confirmFinal(
     [reached, parts] = [part.to, parts + 1];
     if (parts === MOST_PARTS && reached < again.to) return;
   }
+  // Also where finality stands still: what was claimed since, or could not be booked, may be below it.
   if (reached !== final) await bookUpTo(deps, chain, { cursor, final, books });
 }
 
