@@ -41,7 +41,7 @@ export async function listOpenExceptions(
       p.id as "paymentId", p.state as "paymentState", o.amount as asked, t.id as "transferId",
       case when p.id is null then (
         select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
-      ) end as perhaps
+      ) end as perhaps, g.note, g.kind = 'dust' as "isDust"
     from ledger_group g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'
     left join sighting s on s.chain = g.chain and s.block_hash = g.block_hash
