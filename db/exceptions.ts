@@ -8,7 +8,8 @@ export type ExceptionRow = {
   id: number;
   at: Date;
   chain: string;
-  txHash: string;
+  /** Null for small deposits of a day, which are booked together. */
+  txHash: string | null;
   asset: string;
   /** Minor units; negative for what has left the treasury without us. */
   amount: bigint;
@@ -24,6 +25,10 @@ export type ExceptionRow = {
   transferId: string | null;
   /** The newest payment that this payer had an option of, where the movement names none. */
   perhaps: string | null;
+  /** What the booking says of itself; of small deposits, how many and of which day. */
+  note: string | null;
+  /** Small deposits of a day, booked together. */
+  isDust: boolean;
 };
 
 /** What is open, oldest first; one when its id is given. */
@@ -36,7 +41,7 @@ export async function listOpenExceptions(
       p.id as "paymentId", p.state as "paymentState", o.amount as asked, t.id as "transferId",
       case when p.id is null then (
         select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
-      ) end as perhaps
+      ) end as perhaps, g.note, g.kind = 'dust' as "isDust"
     from ledger_group g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'
     left join sighting s on s.chain = g.chain and s.block_hash = g.block_hash
@@ -51,7 +56,7 @@ export async function listOpenExceptions(
       where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce order by po.id limit 1
     ) o on true
     left join payment p on p.id = coalesce(t.payment_id, o.payment_id)
-    where g.kind in ('stray', 'exception') ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
+    where g.kind in ('stray', 'exception', 'dust') ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
     order by g.id limit ${args.limit}`.execute(db);
   return rows;

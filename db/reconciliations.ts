@@ -20,7 +20,8 @@ export async function listLaneAddresses(db: Db, chain: string): Promise<string[]
 
 /**
  * What the rows say of accounts at a block, minor units. `booked`: by the ledger. `moved`: tokens of the treasury that
- * were seen to move and are in no books yet (`asset` is null, `token` names it). `left`: what went out of the treasury
+ * were seen to move and are in no books yet, small deposits of a day that is not over and movements that could not be
+ * written down among them (`asset` is null, `token` names it). `left`: what went out of the treasury
  * without us, and nobody has said why: it is booked as an exception, and should be there. `spent`: fees of a lane's transactions
  * that are not final yet (negative). `given`: what lanes were found to have been given at later blocks, and may have had
  * before.
@@ -60,6 +61,13 @@ export async function readBookSides(
       select s.token, s.payer, s.receiver, s.amount
       from transfer t join sighting s on s.transfer_id = t.id and not s.orphaned
       where t.chain = ${chain} and t.state = 'included' and s.block_number <= ${block}
+      union all
+      select s.token, s.payer, s.receiver, s.amount
+      from dust d left join ledger_group g on g.id = d.group_id join sighting s on s.dust_id = d.id
+      where d.chain = ${chain} and s.block_number <= ${block} and (g.id is null or g.block_number > ${block})
+      union all
+      select movement ->> 'token', movement ->> 'payer', movement ->> 'receiver', (movement ->> 'amount')::numeric
+      from failed_booking where chain = ${chain} and kind = 'movement' and block_number <= ${block}
     ) unbooked group by token
     union all
     select 'left', 'treasury', e.asset, null, sum(e.amount)

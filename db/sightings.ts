@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { isBookable } from "./failed-bookings.ts";
 import type { Db, Tables } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
@@ -11,7 +12,12 @@ export async function insertSightings(db: Db, rows: readonly Insertable<Tables["
     .onConflict((conflict) =>
       conflict
         .columns(["chain", "block_hash", "tx_hash", "log_index"])
-        .doUpdateSet({ orphaned: false, transfer_id: sql`excluded.transfer_id` })
+        .doUpdateSet({
+          orphaned: false,
+          // One that stands keeps its transfer: who writes it again knows of it as made, and claims nothing.
+          transfer_id: sql`case when sighting.orphaned then excluded.transfer_id
+            else coalesce(sighting.transfer_id, excluded.transfer_id) end`,
+        })
         // What is in the books as an exception stays there.
         .where("sighting.booked", "=", false),
     )
@@ -111,20 +117,62 @@ export async function claimSighting(db: Db, transfer: TransferRow): Promise<bool
 
 export type StraySighting = Selectable<Tables["sighting"]>;
 
-/**
- * Movements at or below a height that belong to no transfer and are in no books yet, oldest first; marked as booked,
- * so the caller books them in the same transaction.
- */
-export async function takeStray(
+/** Where a movement stands: a log of a block, or a place in a transaction. */
+export type SightingKey = Pick<StraySighting, "chain" | "block_hash" | "tx_hash" | "log_index">;
+
+/** The natural key of an unmatched movement among the failed bookings. */
+export const nameSighting = ({ block_hash, tx_hash, log_index }: Omit<SightingKey, "chain">) =>
+  `${block_hash}/${tx_hash}/${log_index}`;
+
+/** Movements at or below a height that belong to no transfer and are in no books yet, oldest first. */
+export async function listStray(
   db: Db,
   args: { chain: string; upTo: number; limit: number },
 ): Promise<StraySighting[]> {
-  const { rows } = await sql<StraySighting>`
-    update sighting set booked = true where (chain, block_hash, tx_hash, log_index) in (
-      select chain, block_hash, tx_hash, log_index from sighting
-      where chain = ${args.chain} and transfer_id is null and not orphaned and not booked and block_number <= ${args.upTo}
-      order by block_number, log_index limit ${args.limit}
+  return db
+    .selectFrom("sighting")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("block_number", "<=", args.upTo)
+    .where(isStray)
+    .where(
+      isBookable("unmatched", {
+        chain: "sighting.chain",
+        subject: sql`block_hash || '/' || tx_hash || '/' || log_index`,
+      }),
     )
-    returning *`.execute(db);
-  return rows;
+    .orderBy("block_number")
+    .orderBy("log_index")
+    .limit(args.limit)
+    .execute();
+}
+
+/** SQL: it belongs to no transfer and is in no books yet. */
+const isStray = sql<boolean>`transfer_id is null and not orphaned and not booked`;
+
+/** SQL: it is one of these. */
+const isOneOf = (keys: readonly SightingKey[]) => {
+  const column = <K extends keyof SightingKey>(key: K) => keys.map((one) => one[key]);
+  return sql<boolean>`(chain, block_hash, tx_hash, log_index) in (
+    select * from unnest(${column("chain")}::text[], ${column("block_hash")}::text[], ${column("tx_hash")}::text[],
+      ${column("log_index")}::integer[]))`;
+};
+
+/** Those of some movements that are still unmatched and in no books, locked until the commit. */
+export async function lockStray(db: Db, keys: readonly SightingKey[]): Promise<StraySighting[]> {
+  return db
+    .selectFrom("sighting")
+    .selectAll()
+    .where(isOneOf(keys))
+    .where(isStray)
+    .orderBy("block_number")
+    .orderBy("log_index")
+    .forUpdate()
+    .execute();
+}
+
+/** Marks movements as booked; the caller has locked them and books them in the same transaction. */
+export async function markBooked(db: Db, keys: readonly SightingKey[], dustId: number | null): Promise<void> {
+  if (keys.length === 0) return;
+  await db.updateTable("sighting").set({ booked: true, dust_id: dustId }).where(isOneOf(keys)).execute();
 }

@@ -20,6 +20,13 @@ export type Kind = "eip3009" | "permit2" | "push" | "spl";
 /** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
 export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
 
+/**
+ * What could not be booked. `movement`: a movement was read and could not be written down. `unmatched`: one that belongs
+ * to no transfer. `dust`: a day's small deposits. `transfer`: an included one that is to be confirmed. `ended`: one that
+ * can no longer happen. `transaction`: the cost of one of ours.
+ */
+export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
+
 /** A row that owes somebody a job: the sweep rings it again when `due_at` has passed, with `due_try` raised. */
 type Due = { due_at: Date | null; due_try: Generated<number> };
 
@@ -371,7 +378,35 @@ export type Tables = {
     orphaned: Generated<boolean>;
     /** Belongs to no transfer, and is in the books as an exception. */
     booked: Generated<boolean>;
+    /** The day's small deposits it is one of; then `booked` too. */
+    dust_id: ColumnType<number | null, number | null | undefined>;
     seen_at: Date;
+  };
+  /** A row that could not be booked; it is left out until `retry_at`. `subject` is its natural key. */
+  failed_booking: {
+    id: Generated<number>;
+    chain: string;
+    kind: FailedKind;
+    subject: string;
+    /** Of a movement, which has no row of its own: where it stands, and what it is. */
+    block_number: number | null;
+    movement: Record<string, unknown> | null;
+    error: string;
+    retries: Generated<number>;
+    first_at: Date;
+    last_at: Date;
+    retry_at: Date;
+  };
+  /** Unmatched deposits below the dust amount of an asset, by UTC day (YYYY-MM-DD); `group_id` when that is booked. */
+  dust: {
+    id: Generated<number>;
+    chain: string;
+    asset: string;
+    day: string;
+    amount: bigint;
+    transfers: number;
+    last_block: number;
+    group_id: number | null;
   };
   settlement: {
     id: string;

@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { isBookable } from "./failed-bookings.ts";
 import { moveRows } from "./moves.ts";
 import type { TransferState } from "./states.ts";
 import type { Db, Kind, Purpose, Tables } from "./tables.ts";
@@ -225,7 +226,7 @@ export type ConfirmedTransfer = {
   log_index: number;
 };
 
-/** Included transfers whose block is at or below a height, oldest first. */
+/** Included transfers whose block is at or below a height, oldest first; without those that could not be booked. */
 export async function listConfirmable(
   db: Db,
   args: { chain: string; upTo: number; limit: number },
@@ -234,7 +235,24 @@ export async function listConfirmable(
     .where("t.chain", "=", args.chain)
     .where("t.state", "=", "included")
     .where("s.block_number", "<=", args.upTo)
+    .where(isBookable("transfer", { chain: "t.chain", subject: sql.ref("t.id") }))
     .limit(args.limit)
+    .execute();
+}
+
+/** The logs that prove included transfers in a range of blocks. */
+export async function listProofsBetween(
+  db: Db,
+  args: { chain: string; from: number; to: number },
+): Promise<{ blockNumber: number; blockHash: string; logIndex: number }[]> {
+  return db
+    .selectFrom("transfer as t")
+    .innerJoin("sighting as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
+    .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex"])
+    .where("s.chain", "=", args.chain)
+    .where("t.state", "=", "included")
+    .where("s.block_number", ">=", args.from)
+    .where("s.block_number", "<=", args.to)
     .execute();
 }
 
@@ -286,6 +304,7 @@ export async function listOutlived(db: Db, args: { chain: string; at: number; li
     .where("chain", "=", args.chain)
     .where("state", "in", ["ready", "carried", "awaited"])
     .where("valid_before", "<=", args.at)
+    .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }))
     .orderBy("valid_before")
     .limit(args.limit)
     .execute();

@@ -76,6 +76,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Time since the books were last compared with the chain (whole system: read with max by)",
       ["chain"],
     ),
+    failedBookings: gauge(
+      "pay_failed_bookings",
+      "Rows that could not be booked and are kept apart (whole system: read with max by)",
+      ["chain"],
+    ),
     stockShort: counter(
       "pay_stock_short_total",
       "Times a payout in another asset than the buyer's had to wait because the treasury has too little of it",

@@ -27,4 +27,12 @@ export const everyAsset = {
   /** Currency it stands for at 1:1, for example iso4217/USD. */
   peg: z.string().regex(/^iso4217\/[A-Z]{3}$/),
   iconUrl: z.url().optional(),
+  /**
+   * Minor units, as a string. Deposits into the treasury that are smaller and belong to no payment are booked together,
+   * as one exception a day: anybody can make thousands of them for a few cents. 0 books each by itself.
+   */
+  dust: z
+    .string()
+    .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
+    .default("0"),
 };

@@ -1,3 +1,4 @@
+import type { DustRow } from "../db/dust.ts";
 import { insertGroups, keepNewGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import type { StraySighting } from "../db/sightings.ts";
@@ -7,7 +8,7 @@ import type { ConfirmedTransfer, TransferRow } from "../db/transfers.ts";
 import type { Books } from "../transfers/books.ts";
 import { openBound } from "./bound.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { gasGroup, refundPaidGroup, rentGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
+import { dustGroup, gasGroup, refundPaidGroup, rentGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
 import { succeedPayments } from "./succeed.ts";
 
 /** What the watcher's findings mean for payments and settlements. */
@@ -17,6 +18,7 @@ export function createBooks(deps: PaymentDeps): Books {
     ended: (db, ended) => bookEnded(deps, db, ended),
     bound: (db, chain, bound) => openBound(deps, db, chain, bound),
     stray: (db, stray) => bookStray(deps, db, stray),
+    dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),
     rent: (db, rents) => insertGroups(db, rents.map(rentGroup), deps.now()),
   };
@@ -75,6 +77,13 @@ async function bookStray(deps: PaymentDeps, db: Db, stray: readonly StraySightin
     return chain ? (strayGroup(chain, sighting) ?? []) : [];
   });
   await insertGroups(db, groups, deps.now());
+}
+
+/** Small deposits of a day: one exception. */
+async function bookDust(deps: PaymentDeps, db: Db, dust: DustRow): Promise<string> {
+  const group = dustGroup(dust);
+  await insertGroups(db, [group], deps.now());
+  return group.subject;
 }
 
 /** What our transactions cost. One that a deep reorg had taken away and that is final again is in the books already. */

@@ -14,10 +14,11 @@ import { owe } from "./owe.ts";
 /**
  * What happened, as far as it is known. `late`: the payment it names had ended. `double`: it had succeeded by other
  * money. `wrong_amount`: it names a payment that asked for another amount. `unknown`: it names none. `forgotten`: a
- * transfer of ours that the rows do not know to be made. `left`: it went out of the treasury, and not by us.
+ * transfer of ours that the rows do not know to be made. `left`: it went out of the treasury, and not by us. `dust`: all
+ * unmatched deposits of a day that were below the asset's dust amount.
  */
-export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "left";
-export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked">;
+export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "left" | "dust";
+export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked" | "isDust">;
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 type Resolved = { id: number; amount: bigint; asset: string };
@@ -25,13 +26,14 @@ type Resolved = { id: number; amount: bigint; asset: string };
 /** Money that belongs to nobody yet, oldest first. */
 export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
   const rows = await listOpenExceptions(db, { limit });
-  return rows.map(({ asked, ...row }) => ({ what: tellKind({ asked, ...row }), ...row }));
+  return rows.map(({ asked, isDust, ...row }) => ({ what: tellKind({ asked, isDust, ...row }), ...row }));
 }
 
 /** Pure: which kind an exception is. */
 export function tellKind(
-  row: Pick<ExceptionRow, "amount" | "asked" | "paymentId" | "paymentState" | "transferId">,
+  row: Pick<ExceptionRow, "amount" | "asked" | "paymentId" | "paymentState" | "transferId" | "isDust">,
 ): ExceptionKind {
+  if (row.isDust) return "dust";
   if (row.amount < 0n) return row.transferId === null ? "left" : "forgotten";
   if (row.paymentId === null) return "unknown";
   if (row.asked !== null && row.asked !== row.amount) return "wrong_amount";

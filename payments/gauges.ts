@@ -1,4 +1,5 @@
 import type { Chain } from "../chains/open.ts";
+import { countFailures } from "../db/failed-bookings.ts";
 import {
   type ChainLook,
   findOldestPendingEvent,
@@ -29,6 +30,8 @@ export type SystemLook = {
   chains: { chain: string; cursor: number; lagSeconds: number }[];
   /** The newest comparison of the books with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  /** Rows of each chain that could not be booked. */
+  failedBookings: { chain: string; count: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
 };
@@ -47,6 +50,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const counts = await countUnfinished(deps.db);
   const lanes = await listLaneLooks(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
+  const failures = await countFailures(deps.db);
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
@@ -74,6 +78,10 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       lagSeconds: secondsSince(reachedHeadAt),
     })),
     differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
+    failedBookings: [...new Set([...deps.chains.keys(), ...failures.map(({ chain }) => chain)])].map((chain) => ({
+      chain,
+      count: failures.find((one) => one.chain === chain)?.count ?? 0,
+    })),
     oldestEventSeconds: secondsSince(oldestEvent),
   };
 }

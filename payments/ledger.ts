@@ -1,5 +1,6 @@
 import { nativeAsset } from "../chains/caip.ts";
 import type { Chain } from "../chains/open.ts";
+import type { DustRow } from "../db/dust.ts";
 import type { Group } from "../db/ledger.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { SpentTransaction } from "../db/transactions.ts";
@@ -117,6 +118,17 @@ export function strayGroup(chain: Chain, sighting: StraySighting): Group | undef
     kind: "stray",
     subject: `${chain.chain}/${placeName(chain, sighting)}/${sighting.log_index}`,
     onChain: placeOf(sighting),
+    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
+  };
+}
+
+/** What came unmatched in one day by deposits below the asset's dust amount: it belongs to nobody yet, as one sum. */
+export function dustGroup({ chain, asset, day, amount, transfers, last_block }: DustRow): Group {
+  return {
+    kind: "dust",
+    subject: `${asset}/${day}`,
+    note: `${transfers} small deposits of ${day}`,
+    onChain: { chain, block_number: last_block, block_hash: null, tx_hash: null, log_index: null },
     entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
   };
 }

@@ -1,8 +1,9 @@
 import type { Cursor } from "../db/cursors.ts";
-import type { Book, GasBook, StrayBook } from "./confirm.ts";
+import type { Book, GasBook } from "./confirm.ts";
 import type { EndedBook } from "./outlive.ts";
 import type { BoundBook } from "./record.ts";
 import type { RentBook } from "./solana/rents.ts";
+import type { DustBook, StrayBook } from "./unmatched.ts";
 
 /** How far a turn has come, and when it stood at the head. */
 export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
@@ -13,6 +14,7 @@ export type Books = {
   ended: EndedBook;
   bound: BoundBook;
   stray: StrayBook;
+  dust: DustBook;
   gas: GasBook;
   rent: RentBook;
 };

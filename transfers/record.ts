@@ -1,12 +1,16 @@
 import type { Hex } from "viem";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
+import { keepBookable } from "../db/failed-bookings.ts";
 import { moveRows } from "../db/moves.ts";
-import { insertSightings, listClaimed } from "../db/sightings.ts";
+import { inSavepoint } from "../db/savepoint.ts";
+import { insertSightings, listClaimed, nameSighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { markIncluded } from "../db/transactions.ts";
 import { listByAuthorizations, listCarried, type TransferRow, uncarryTransfers } from "../db/transfers.ts";
+import { cleanText } from "../ops/clean-text.ts";
 import type { TransferDeps } from "./deps.ts";
+import { storeFailure } from "./failed-bookings.ts";
 import { isOurs, type Reading } from "./reading.ts";
 
 /**
@@ -15,13 +19,17 @@ import { isOurs, type Reading } from "./reading.ts";
  */
 export type BoundBook = (db: Db, chain: string, bound: readonly SeenTransfer[]) => Promise<() => void>;
 
+/** What is kept of each text of a movement that cannot be written down, characters. */
+const LONGEST_TEXT = 200;
+
 /** What of a chain matters here. */
 type Watching = Pick<Chain, "chain" | "treasury">;
 
 /**
  * Writes down what blocks say, in the transaction that moves the cursor onto the last of them: our transactions are
  * included, transfers are proved by what their logs show (whoever sent them), and members of a batch that left no trace
- * are taken out of it to be tried alone. A receipt alone proves nothing about a transfer.
+ * are taken out of it to be tried alone. A receipt alone proves nothing about a transfer. A movement that cannot be
+ * written down is stored as a failed booking, and everything else goes on.
  * Gives what is to be done after the commit.
  */
 export async function recordBlocks(
@@ -30,21 +38,8 @@ export async function recordBlocks(
   chain: Watching,
   { seen, landed, bound }: Pick<Reading, "seen" | "landed"> & { bound: BoundBook },
 ): Promise<() => void> {
-  const { known, opened } = await matchTransfers(db, chain, seen, bound);
-  const claims = claim(chain, seen, await keepClaimable(db, known));
-  await insertSightings(
-    db,
-    claims.map(({ log, transfer }) => toRow(deps, chain, log, transfer)),
-  );
-
-  const proved = claims.flatMap(({ transfer }) => transfer ?? []);
-  const at = deps.now();
-  const set = { due_at: null, hold_until: null, last_trouble: null };
-  const included = new Set<string>();
-  for (const from of ["carried", "ready", "awaited"] as const) {
-    const ids = proved.filter((row) => row.state === from).map((row) => row.id);
-    for (const id of await moveRows(db, "transfer", { ids, from, to: "included", at, set })) included.add(id);
-  }
+  const { parts, failed } = await recordEach(db, deps, chain, seen, bound);
+  const proved = parts.flatMap((part) => part.proved);
   await markIncluded(
     db,
     landed.map(({ row, receipt }) => ({ ...row, ...receipt })),
@@ -56,15 +51,16 @@ export async function recordBlocks(
     )
   )
     // The chain would not refuse a second push: one that failed is given up when that is final (confirm.ts).
-    .filter(({ kind }) => kind !== "push");
+    .filter((row) => row.kind !== "push" && !failed.some((log) => isProof(log, row)));
   const reason = "left no trace in its transaction";
-  await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: at });
+  await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: deps.now() });
 
   return () => {
     const { metrics } = deps;
-    opened();
-    for (const { id, purpose, state } of proved)
-      if (included.has(id)) metrics.transferMoves.inc({ chain: chain.chain, purpose, from: state, to: "included" });
+    for (const { opened } of parts) opened();
+    for (const { included } of parts)
+      for (const { purpose, state } of included)
+        metrics.transferMoves.inc({ chain: chain.chain, purpose, from: state, to: "included" });
     for (const { purpose } of missing)
       metrics.transferMoves.inc({ chain: chain.chain, purpose, from: "carried", to: "ready" });
     for (const { row, receipt } of landed) {
@@ -80,6 +76,81 @@ export async function recordBlocks(
         `transfers ${reason}; each is tried alone`,
       );
   };
+}
+
+/** Transfers that movements have proved, those of them that moved, and what is to be done after the commit. */
+type Recorded = { proved: TransferRow[]; included: TransferRow[]; opened: () => void };
+
+/** All movements at once; when one makes that fail, they are halved until it is alone, and it is stored as failed. */
+async function recordEach(
+  db: Db,
+  deps: TransferDeps,
+  chain: Watching,
+  seen: readonly SeenTransfer[],
+  bound: BoundBook,
+): Promise<{ parts: Recorded[]; failed: SeenTransfer[] }> {
+  const [first] = seen;
+  if (!first) return { parts: [], failed: [] };
+  const recorded = await inSavepoint(db, () => recordMovements(db, deps, chain, seen, bound));
+  if (recorded.ok) return { parts: [recorded.value], failed: [] };
+  if (seen.length === 1) {
+    await storeFailedMovement(db, deps, chain, first, recorded.error);
+    return { parts: [], failed: [first] };
+  }
+  const middle = seen.length >> 1;
+  const before = await recordEach(db, deps, chain, seen.slice(0, middle), bound);
+  const after = await recordEach(db, deps, chain, seen.slice(middle), bound);
+  return { parts: [...before.parts, ...after.parts], failed: [...before.failed, ...after.failed] };
+}
+
+async function storeFailedMovement(
+  db: Db,
+  deps: TransferDeps,
+  { chain }: Watching,
+  log: SeenTransfer,
+  error: unknown,
+): Promise<void> {
+  // A memo may hold what Postgres refuses, which may be why it failed.
+  const clean = Object.entries({ ...log, amount: String(log.amount) }).map(([name, value]) => [
+    name,
+    typeof value === "string" ? cleanText(value, LONGEST_TEXT) : value,
+  ]);
+  const of = { block_number: log.blockNumber, movement: Object.fromEntries(clean) };
+  await storeFailure(deps, db, { chain, kind: "movement", subject: nameMovement(log) }, error, of);
+}
+
+/** The natural key of a movement among the failed bookings. */
+function nameMovement({ blockHash, txHash, logIndex }: SeenTransfer): string {
+  return nameSighting({ block_hash: blockHash, tx_hash: txHash, log_index: logIndex });
+}
+
+/** Those of some movements that did not fail to be written down a moment ago; the others are tried again when due. */
+export function keepRecordable(db: Db, { chain }: Watching, seen: readonly SeenTransfer[]): Promise<SeenTransfer[]> {
+  return keepBookable(db, seen, { chain, kind: "movement", subjectOf: nameMovement });
+}
+
+async function recordMovements(
+  db: Db,
+  deps: TransferDeps,
+  chain: Watching,
+  seen: readonly SeenTransfer[],
+  bound: BoundBook,
+): Promise<Recorded> {
+  const { known, opened } = await matchTransfers(db, chain, seen, bound);
+  const claims = claim(chain, seen, await keepClaimable(db, known));
+  await insertSightings(
+    db,
+    claims.map(({ log, transfer }) => toRow(deps, chain, log, transfer)),
+  );
+  const proved = claims.flatMap(({ transfer }) => transfer ?? []);
+  const at = deps.now();
+  const set = { due_at: null, hold_until: null, last_trouble: null };
+  const included = new Set<string>();
+  for (const from of ["carried", "ready", "awaited"] as const) {
+    const ids = proved.filter((row) => row.state === from).map((row) => row.id);
+    for (const id of await moveRows(db, "transfer", { ids, from, to: "included", at, set })) included.add(id);
+  }
+  return { proved, included: proved.filter(({ id }) => included.has(id)), opened };
 }
 
 /** The transfers that movements may belong to; bound money that has none yet gets one first. */

@@ -1,10 +1,11 @@
-import { encodeFunctionData, type Hex, hexToBigInt, pad } from "viem";
+import { encodeFunctionData, type Hex, hexToBigInt, pad, size } from "viem";
 import { AUTHORIZATION_USED_TOPIC, multicallReadAbi, permit2Abi, TRANSFER_TOPIC, tokenAbi } from "../chains/evm/abi.ts";
 import { readHashes } from "../chains/evm/blocks.ts";
 import { COLLECTED_TOPIC } from "../chains/evm/collector.ts";
 import { pairLogs } from "../chains/evm/movements.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
+import { readInParts } from "../chains/evm/ranges.ts";
 import { readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
@@ -12,27 +13,32 @@ import type { TransferRow } from "../db/transfers.ts";
 import { markTags } from "./reading.ts";
 import { isProof } from "./record.ts";
 
-/** Blocks searched in one call; what most endpoints allow. */
+/** Blocks searched in one call, where the endpoint allows that. */
 const SEARCHED = 5_000;
 
 /**
  * Which authorizations the chain has marked as used or cancelled, by a block no earlier than a height. Asked at the
  * newest block, because endpoints forget old states. A push leaves no mark: whether it was made is to be searched for.
+ * `unknown` are those whose contract gives no answer (it is broken, or paused): of the others one knows all the same.
  * Throws ChainFault `rpc_behind` while the endpoint does not have the height.
  */
 export async function readUsed(
   chain: EvmChain,
   transfers: readonly TransferRow[],
   height: number,
-): Promise<Set<string>> {
+): Promise<{ used: Set<string>; unknown: Set<string> }> {
   const marked = transfers.filter(({ kind }) => kind !== "push");
   const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getBlockNumber" });
   const calls = [{ target: chain.multicall, data }, ...marked.map((transfer) => askMark(chain, transfer))];
   const [at, ...answers] = await simulateCalls(chain.rpc, { multicall: chain.multicall }, calls);
   if (!at?.ok || hexToBigInt(at.data) < BigInt(height))
     throw new ChainFault("rpc_behind", { detail: `block ${height}` });
-  const used = marked.filter((transfer, index) => isMarked(transfer, answers[index]));
-  return new Set([...used, ...transfers.filter(({ kind }) => kind === "push")].map((transfer) => transfer.id));
+  const marks = marked.map((transfer, index) => ({ id: transfer.id, mark: readMark(transfer, answers[index]) }));
+  const pushes = transfers.filter(({ kind }) => kind === "push");
+  return {
+    used: new Set([...marks.filter(({ mark }) => mark), ...pushes].map(({ id }) => id)),
+    unknown: new Set(marks.filter(({ mark }) => mark === undefined).map(({ id }) => id)),
+  };
 }
 
 function askMark(chain: EvmChain, transfer: TransferRow): Call {
@@ -46,8 +52,8 @@ function askMark(chain: EvmChain, transfer: TransferRow): Call {
   return { target: transfer.token as Hex, data };
 }
 
-function isMarked(transfer: TransferRow, answer: CallOutcome | undefined): boolean {
-  if (!answer?.ok) throw new ChainFault("rpc_answer", { detail: "whether an authorization is used" });
+function readMark(transfer: TransferRow, answer: CallOutcome | undefined): boolean | undefined {
+  if (!answer?.ok || size(answer.data) !== 32) return undefined;
   const mark = hexToBigInt(answer.data);
   return transfer.kind === "permit2"
     ? ((mark >> (BigInt(transfer.authorization_nonce) & 255n)) & 1n) === 1n
@@ -65,16 +71,23 @@ export async function findMade(
   const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED);
   for (let to = from.number; to >= oldest; to -= SEARCHED) {
     const range = { from: Math.max(oldest, to - SEARCHED + 1), to };
-    for (const hash of await readHashes(chain.rpc, range, traceOf(chain, transfer))) {
-      const receipt = await readReceipt(chain.rpc, hash);
-      if (!receipt) throw new ChainFault("rpc_behind", { detail: `receipt of ${hash}` });
-      const movements = pairLogs(receipt.logs, chain.collector);
-      await markTags(chain, movements);
-      const made = movements.find((log) => isProof(log, transfer));
-      if (made) return made;
+    const parts = readInParts(range, (part) => readHashes(chain.rpc, part, traceOf(chain, transfer)), SEARCHED);
+    for await (const { found } of parts) {
+      for (const hash of found) {
+        const made = await findProof(chain, hash, transfer);
+        if (made) return made;
+      }
     }
   }
   return undefined;
+}
+
+async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Promise<SeenTransfer | undefined> {
+  const receipt = await readReceipt(chain.rpc, hash);
+  if (!receipt) throw new ChainFault("rpc_behind", { detail: `receipt of ${hash}` });
+  const movements = pairLogs(receipt.logs, chain.collector);
+  await markTags(chain, movements);
+  return movements.find((log) => isProof(log, transfer));
 }
 
 /** The logs that a transfer leaves, by what is indexed. */

@@ -13,6 +13,7 @@ import {
   renewCursor,
   takeCursor,
 } from "../db/cursors.ts";
+import type { FailedBookingRow } from "../db/failed-bookings.ts";
 import type { Db } from "../db/tables.ts";
 import { findWaiting } from "../db/transfers.ts";
 import type { Books, Watched } from "./books.ts";
@@ -25,6 +26,7 @@ import { readBlocks } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
+import { beginRetries, endRetries } from "./retries.ts";
 import { runSolanaTurn } from "./solana/turn.ts";
 
 /** Blocks before the head at which a chain's watch begins the first time. */
@@ -90,6 +92,10 @@ async function runTurn(
   const troubles: unknown[] = [];
   // What cannot be confirmed or ended now must not keep new blocks from being read, nor stuck transactions from help.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
+  let tried: FailedBookingRow[] = [];
+  await attempt(async () => {
+    tried = await beginRetries(deps, chain, books.bound);
+  });
   for (let reads = 0; watched.cursor.number < head && reads < TURN_LENGTH; reads += 1) {
     const { number } = watched.cursor;
     watched.cursor = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
@@ -102,6 +108,7 @@ async function runTurn(
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
   await attempt(() => recoverLanes(deps, chain));
   if (troubles.length > 0) throw troubles[0];
+  await endRetries(deps, tried);
 }
 
 /** Starts the cursor of a chain that was never watched, some blocks before its newest, so that a reorg finds its parent. */

@@ -54,6 +54,9 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.reconcileAgeSeconds, async (set) => {
     for (const { chain, ageSeconds } of (await look()).differences) set({ chain }, ageSeconds);
   });
+  onScrape(metrics.failedBookings, async (set) => {
+    for (const { chain, count } of (await look()).failedBookings) set({ chain }, count);
+  });
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await look()).oldestEventSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await look()).lanes) set({ chain, lane }, nextNonce);

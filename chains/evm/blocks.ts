@@ -4,6 +4,7 @@ import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
 import { COLLECTED_TOPIC } from "./collector.ts";
 import { pairLogs } from "./movements.ts";
+import type { Range } from "./ranges.ts";
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, throwFault } from "./rpc-errors.ts";
 
@@ -46,12 +47,8 @@ export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources):
   return pairLogs(logs, sources.collector);
 }
 
-/** The same for a range of blocks that the endpoint is known to have. */
-export async function readTransfersBetween(
-  rpc: Rpc,
-  range: { from: number; to: number },
-  sources: Sources,
-): Promise<SeenTransfer[]> {
+/** The same for a range of blocks that the endpoint is known to have. Throws ChainFault `rpc_answer` when it is refused. */
+export async function readTransfersBetween(rpc: Rpc, range: Range, sources: Sources): Promise<SeenTransfer[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, ...toFilter(sources) };
   const logs = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(throwFault);
@@ -62,10 +59,10 @@ function toFilter({ tokens, collector }: Sources) {
   return { address: [...tokens, collector], topics: [[TRANSFER_TOPIC, AUTHORIZATION_USED_TOPIC, COLLECTED_TOPIC]] };
 }
 
-/** Transactions whose logs have these topics at an address, in a range of blocks. */
+/** Transactions whose logs have these topics at an address, in a range of blocks. ChainFault `rpc_answer` as above. */
 export async function readHashes(
   rpc: Rpc,
-  range: { from: number; to: number },
+  range: Range,
   logs: { address: Hex; topics: readonly (Hex | null)[] },
 ): Promise<Hex[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];

@@ -1,8 +1,8 @@
-import { type Hex, hexToBigInt, hexToNumber, parseEventLogs, type RpcLog, type RpcTransaction } from "viem";
+import { type Hex, hexToBigInt, hexToNumber, type RpcLog, type RpcTransaction } from "viem";
 import { ChainFault } from "../faults.ts";
 import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
-import { COLLECTED_TOPIC, collectorAbi } from "./collector.ts";
+import { COLLECTED_TOPIC } from "./collector.ts";
 import { readPush } from "./push.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
@@ -11,16 +11,20 @@ import { throwFault } from "./rpc-errors.ts";
  * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log that stands
  * directly before it on the same token and names the same payer. Permit2: our Collector's Collected log after it in the
  * same transaction, over the same token, payer and amount. Nothing else proves a transfer.
+ * A transfer of zero is no movement: anybody may make one in anybody's name (`transferFrom` needs no allowance for it).
+ * A log that an endpoint lists twice counts once. No log makes it throw, whatever a contract emits.
  */
 export function pairLogs(logs: readonly RpcLog[], collector: Hex): SeenTransfer[] {
   const seen: SeenTransfer[] = [];
   const keyOf = (blockHash: Hex, index: number) => `${blockHash} ${index}`;
   const byIndex = new Map(logs.map((log) => [keyOf(log.blockHash ?? "0x", hexToNumber(log.logIndex ?? "0x0")), log]));
-  for (const log of logs) {
+  for (const log of byIndex.values()) {
     const [topic, from, to] = log.topics;
     if (!log.blockHash || !log.blockNumber || !log.transactionHash || !log.logIndex || log.removed) continue;
     // Three topics and one word of data: an ERC-20 Transfer. ERC-721 shares the selector and has four topics.
     if (topic !== TRANSFER_TOPIC || !from || !to || log.topics.length !== 3 || log.data.length !== 66) continue;
+    const amount = hexToBigInt(log.data);
+    if (amount === 0n) continue;
     const logIndex = hexToNumber(log.logIndex);
     const before = byIndex.get(keyOf(log.blockHash, logIndex - 1));
     const allowed =
@@ -37,31 +41,31 @@ export function pairLogs(logs: readonly RpcLog[], collector: Hex): SeenTransfer[
       token: log.address.toLowerCase() as Hex,
       payer: `0x${from.slice(-40)}`,
       receiver: `0x${to.slice(-40)}`,
-      amount: hexToBigInt(log.data),
+      amount,
       authorizationNonce: allowed ? (before.topics[2] ?? null) : null,
     });
   }
   const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
-  for (const log of collected) if (!log.removed) markCollected(seen, log);
+  const byTransaction = Map.groupBy(seen, ({ txHash }) => txHash);
+  for (const log of collected) if (!log.removed) markCollected(byTransaction.get(log.transactionHash ?? "") ?? [], log);
   return seen;
 }
 
-/** Gives the movement that a Collected log speaks of its nonce: the nearest one before it that it can mean. */
+/** Gives the movement that a Collected log speaks of its nonce: the nearest one of its transaction that it can mean. */
 function markCollected(seen: readonly SeenTransfer[], log: RpcLog): void {
-  const [event] = parseEventLogs({ abi: collectorAbi, logs: [log], eventName: "Collected" });
-  if (!event) return;
-  const { token, payer, amount } = event.args;
+  const [, token, payer, nonce] = log.topics;
+  if (!token || !payer || !nonce || !log.logIndex || log.data.length !== 66) return;
+  const [logIndex, amount] = [hexToNumber(log.logIndex), hexToBigInt(log.data)];
   const movements = seen.filter(
     (one) =>
-      one.txHash === log.transactionHash &&
       one.blockHash === log.blockHash &&
-      one.logIndex < event.logIndex &&
-      one.token === token.toLowerCase() &&
-      one.payer === payer.toLowerCase() &&
+      one.logIndex < logIndex &&
+      one.token === `0x${token.slice(-40)}` &&
+      one.payer === `0x${payer.slice(-40)}` &&
       one.amount === amount,
   );
   const nearest = movements.toSorted((a, b) => b.logIndex - a.logIndex)[0];
-  if (nearest) nearest.authorizationNonce = log.topics[3] ?? null;
+  if (nearest) nearest.authorizationNonce = nonce;
 }
 
 /**

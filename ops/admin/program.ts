@@ -3,6 +3,7 @@ import { ConfigError } from "../config.ts";
 import { describeBriefly } from "../redaction.ts";
 import { addAccountCommands } from "./accounts.ts";
 import { addCollectorCommands } from "./collector.ts";
+import { addFailedBookingCommands } from "./failed-bookings.ts";
 import { addFrameCommands } from "./frames.ts";
 import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
@@ -26,6 +27,7 @@ const groups = [
   addWebhookCommands,
   addPaymentCommands,
   addMoneyCommands,
+  addFailedBookingCommands,
   addCollectorCommands,
   addKeystoreCommands,
   addPageCommands,

@@ -31,15 +31,16 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const stray: StraySighting[] = [];
   const spent: SpentTransaction[] = [];
   const declined: TransferRow[] = [];
-  let bookingFails = false;
+  let bookingError: Error | undefined;
   const books: Books = {
     confirmed: async (_db, found) => {
-      if (bookingFails) throw new Error("no booking today");
+      if (bookingError) throw bookingError;
       return () => void confirmed.push(...found);
     },
     ended: async (_db, found) => () => void ended.push(...found),
     bound: async () => () => undefined,
     stray: async (_db, found) => void stray.push(...found),
+    dust: async (_db, { asset, day }) => `${asset}/${day}`,
     gas: async (_db, found) => void spent.push(...found),
     rent: async () => undefined,
   };
@@ -81,8 +82,9 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     stray,
     spent,
     declined,
-    failBooking(on: boolean) {
-      bookingFails = on;
+    /** Confirmed transfers are not booked, but this is thrown. Undefined ends it. */
+    failBooking(error: Error | undefined) {
+      bookingError = error;
     },
     sign,
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>

@@ -2,14 +2,17 @@ import type { SeenTransfer } from "../../chains/movements.ts";
 import { feeOf } from "../../chains/solana/fees.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { listNeverSeen, readStatuses, type Status } from "../../chains/solana/reads.ts";
+import { deleteFailedMovements, keepBookable } from "../../db/failed-bookings.ts";
 import { moveRows } from "../../db/moves.ts";
 import { orphanProofs } from "../../db/sightings.ts";
 import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transactions.ts";
+import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, type TransferRow } from "../../db/transfers.ts";
 import type { Books } from "../books.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
+import { bookEach } from "../failed-bookings.ts";
 import { recordBlocks } from "../record.ts";
 import { giveUp } from "./dead.ts";
 import type { Followed } from "./followed.ts";
@@ -64,6 +67,7 @@ export async function followStatuses(
   );
   await confirmDeep(
     deps,
+    chain,
     standing.filter(({ status }) => !status.error && isConfirmed(chain, status)),
     books,
   );
@@ -85,12 +89,9 @@ async function recordLanded(
   landed: readonly Standing[],
   books: Books,
 ): Promise<void> {
-  if (landed.length === 0) return;
-  const landings = landed.map(({ row, status }) => {
-    return { hash: row.hash, slot: status.slot, fee: readFee(row), failed: status.error !== undefined };
-  });
-  const count = await deps.db.transaction().execute(async (db) => {
-    const good = landed.filter(({ status }) => !status.error);
+  const chainId = chain.chain;
+  const book = async (db: Db, some: readonly Standing[]) => {
+    const good = some.filter(({ status }) => !status.error);
     const carried = await listCarried(
       db,
       good.map(({ row }) => row),
@@ -102,15 +103,31 @@ async function recordLanded(
         .filter((transfer) => transfer.lane_id === one.row.lane_id && transfer.lane_nonce === one.row.nonce)
         .map((transfer, index) => toSeen(one, transfer, index)),
     );
-    const done = await recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
-    await markLanded(db, { chain: chain.chain, landings });
-    return done;
-  });
-  count();
-  for (const { row, status } of landed) {
-    deps.metrics.transactions.inc({ chain: chain.chain, state: status.error ? "reverted" : "included" });
-    if (status.error) deps.log.warn({ chain: chain.chain, tx: row.hash, error: status.error }, "a transaction failed");
-  }
+    const recorded = await recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
+    const landings = some.map(({ row, status }) => {
+      return { hash: row.hash, slot: status.slot, fee: readFee(row), failed: status.error !== undefined };
+    });
+    await markLanded(db, { chain: chainId, landings });
+    return () => {
+      recorded();
+      for (const { row, status } of some) {
+        deps.metrics.transactions.inc({ chain: chainId, state: status.error ? "reverted" : "included" });
+        if (status.error) deps.log.warn({ chain: chainId, tx: row.hash, error: status.error }, "a transaction failed");
+      }
+    };
+  };
+  await bookTransactions(deps, chain, landed, book);
+}
+
+/** Books transactions of ours; one that cannot be booked is stored as a failed booking, and left out until it is due. */
+async function bookTransactions(
+  deps: TransferDeps,
+  { chain }: SolanaChain,
+  standing: readonly Standing[],
+  book: (db: Db, rows: readonly Standing[]) => Promise<() => void>,
+): Promise<void> {
+  const work = { chain, kind: "transaction" as const, subjectOf: ({ row }: Standing) => row.hash };
+  await bookEach(deps, { ...work, rows: await keepBookable(deps.db, standing, work), book });
 }
 
 /** All instructions of a transaction happen or none does, so what it was to move is what it has moved. */
@@ -127,25 +144,31 @@ function readFee({ bytes, gas_limit: units, max_fee_per_gas: unitPrice }: Transa
   return feeOf({ signatures: bytes[0] ?? 0, units, unitPrice });
 }
 
-async function confirmDeep(deps: TransferDeps, deep: readonly Standing[], books: Books): Promise<void> {
+async function confirmDeep(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  deep: readonly Standing[],
+  books: Books,
+): Promise<void> {
   if (deep.length === 0) return;
-  const included = await listCarried(
+  const found = await listCarried(
     deps.db,
     deep.map(({ row }) => row),
     ["included"],
   );
+  const subjectOf = ({ id }: TransferRow) => id;
+  const included = await keepBookable(deps.db, found, { chain: chain.chain, kind: "transfer", subjectOf });
   const final = Math.max(...deep.map(({ status }) => status.slot));
   for (let from = 0; from < included.length; from += CHUNK)
-    await confirmChunk(deps, included.slice(from, from + CHUNK), { final, book: books.confirmed });
+    await confirmChunk(deps, chain, included.slice(from, from + CHUNK), { final, book: books.confirmed });
 }
 
 /** Final transactions: what they cost is booked, and what a failed one was to make has not happened by it. */
 async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly Standing[], books: Books): Promise<void> {
   if (final.length === 0) return;
-  const failed = final.filter(({ status }) => status.error).map(({ row }) => row);
-  const hashes = final.map(({ row }) => row.hash);
   const rents = await readRents(chain, final);
-  const afterCommit = await deps.db.transaction().execute(async (db) => {
+  const book = async (db: Db, some: readonly Standing[]) => {
+    const hashes = some.map(({ row }) => row.hash);
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
     if (spent.length > 0) await books.gas(db, spent);
     const ours = new Set(spent.map(({ hash }) => hash));
@@ -155,10 +178,11 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
       rents.filter(({ hash }) => ours.has(hash)),
       books.rent,
     );
+    const failed = some.filter(({ status }) => status.error).map(({ row }) => row);
     const reason = "its transaction failed";
     return giveUp(deps, db, await listCarried(db, failed), { payment: reason, payout: reason, book: books.ended });
-  });
-  afterCommit();
+  };
+  await bookTransactions(deps, chain, final, book);
 }
 
 /** Included transactions that no endpoint knows any more. */
@@ -186,6 +210,7 @@ async function takeBack(deps: TransferDeps, chain: SolanaChain, gone: readonly P
       proved.map(({ id }) => id),
     );
     await unmarkLanded(db, { chain: chain.chain, hashes });
+    await deleteFailedMovements(db, { chain: chain.chain, txHashes: hashes });
     const ids = proved.filter(({ state }) => state === "included").map(({ id }) => id);
     await moveRows(db, "transfer", { ids, from: "included", to: "carried", at, detail: { slotGone: true } });
     return proved.filter(({ state }) => state === "confirmed").map(({ id }) => id);

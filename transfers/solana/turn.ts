@@ -1,13 +1,16 @@
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { type Final, readFinal, readHead } from "../../chains/solana/reads.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
+import type { FailedBookingRow } from "../../db/failed-bookings.ts";
 import { listUnsettled } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listConfirmable } from "../../db/transfers.ts";
 import type { Books, Watched } from "../books.ts";
-import { bookStray, confirmChunk } from "../confirm.ts";
+import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
 import { WATCH_LEASE_MS } from "../lease.ts";
+import { beginRetries, endRetries } from "../retries.ts";
+import { bookDust, bookStray } from "../unmatched.ts";
 import { endDead } from "./dead.ts";
 import type { Followed } from "./followed.ts";
 import { scanTreasury } from "./scan.ts";
@@ -47,11 +50,17 @@ export async function runSolanaTurn(
   const troubles: unknown[] = [];
   // What cannot be done now must not keep the rest from being done.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
+  let tried: FailedBookingRow[] = [];
+  if (final)
+    await attempt(async () => {
+      tried = await beginRetries(deps, chain, books.bound);
+    });
   await attempt(() => followStatuses(deps, chain, followed, books));
   await attempt(() => sendAgain(deps, chain, followed));
   if (final) await attempt(() => lookAround(deps, chain, { watched, final, followed, books }, attempt));
   if (head > before) watched.cursor = await moveOn(deps, watched, head);
   if (troubles.length > 0) throw troubles[0];
+  await endRetries(deps, tried);
   if (final && isSettled(followed, final.slot)) await raise(deps, watched.cursor, final.slot);
 }
 
@@ -99,6 +108,7 @@ async function lookAround(
   watched.reachedHeadAt = before;
   await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
+  await bookDust(deps, chain, { final: final.slot, book: books.dust });
 }
 
 /** Up to this slot everything of ours has been seen and is final, by the word of endpoints that have come there. */
@@ -127,5 +137,5 @@ async function confirmRest(
   );
   const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
   const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
-  if (deep.length > 0) await confirmChunk(deps, deep, { final: slot, book: books.confirmed });
+  await confirmChunk(deps, chain, deep, { final: slot, book: books.confirmed });
 }
