@@ -31,10 +31,9 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts: the treasury signs one authorization (EIP-3009) each to the merchant's destination, whose nonce names
- * the settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. A token
- * without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's nonce is what
- * keeps it from happening twice. Outcomes in the order asked.
+ * Begins payouts: the treasury signs one authorization each to the merchant's destination, whose nonce names the
+ * settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. Outcomes in
+ * the order asked.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeGathering(deps.db, settlementIds, deps.now());
