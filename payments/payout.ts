@@ -56,6 +56,15 @@ export function settlementNonce(
   return deriveNonce(deps.networks.deployment, settlementKey(of));
 }
 
+/** Splits what is owed into what the networks file has the asset of, and the rest, which keeps nothing else waiting. */
+export function splitKnown<Owed extends { asset: string }>(
+  { chains }: Pick<PaymentDeps, "chains">,
+  owed: readonly Owed[],
+): [known: Owed[], unknown: Owed[]] {
+  const isKnown = ({ asset }: Owed) => chains.get(chainOf(asset))?.tokens.has(asset) === true;
+  return [owed.filter(isKnown), owed.filter((one) => !isKnown(one))];
+}
+
 /** The chain of an asset (CAIP-19). */
 export function chainOf(asset: string): string {
   return parseAssetId(asset)?.chain ?? asset;

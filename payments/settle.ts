@@ -11,7 +11,7 @@ import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
 import { listBehindMade } from "./made-before.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout } from "./payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitKnown } from "./payout.ts";
 import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
@@ -20,6 +20,7 @@ export type SettleOutcome =
   | "begun"
   | "watcher_behind"
   | "behind_made"
+  | "unknown_asset"
   | "no_destination"
   | "not_served"
   | "held"
@@ -44,9 +45,14 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
-  const behind = await listBehindMade(deps, due);
-  const obstacleOf = (settlement: SettlementWithDestination) =>
-    findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "behind_made" : undefined);
+  const [known, unknown] = splitKnown(deps, due);
+  for (const { id, asset } of unknown)
+    deps.log.error({ settlement: id, asset }, "a settlement's asset is not in the networks file: it waits");
+  const behind = await listBehindMade(deps, known);
+  const obstacleOf = (settlement: SettlementWithDestination) => {
+    if (unknown.includes(settlement)) return "unknown_asset";
+    return findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "behind_made" : undefined);
+  };
   const refused = await screenDestinations(
     deps,
     due.filter((settlement) => !obstacleOf(settlement)),

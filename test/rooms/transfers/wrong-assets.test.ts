@@ -1,9 +1,12 @@
 import { expect, test } from "vitest";
 import { checkChain } from "../../../chains/open.ts";
+import { beginRefunds } from "../../../payments/begin-refunds.ts";
+import { refundPayment } from "../../../payments/refund.ts";
+import { beginSettlements } from "../../../payments/settle.ts";
 import { startTransfers } from "../../../transfers/start.ts";
 import { fundBuyer, networksFor, startChain } from "../../support/chain.ts";
 import { makeDeps } from "../../support/deps.ts";
-import { makeTill } from "../../support/till.ts";
+import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
 const usdc = (await networksFor(chain)).chains[0]?.assets[0];
@@ -44,8 +47,11 @@ test("a process refuses to start when an asset with unfinished transfers is miss
   await startTransfers(without.deps, chain.id);
 
   // What is owed of it waits, and the refusal comes again when a payout is on its way.
-  await without.deps.db.destroy();
-  await till.settle((await till.settlementOf(paymentId)).id);
+  const { id } = await till.settlementOf(paymentId);
+  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
+  expect(await beginSettlements(without.deps, [id])).toEqual(["unknown_asset"]);
+  expect(await beginRefunds(without.deps, [refundId])).toEqual(["unknown_asset"]);
+  expect(await till.refund(refundId)).toEqual(["begun"]);
   const again = await makeDeps(chain, { databaseUrl, change: { assets: [other(`0x${"99".repeat(20)}`)] } });
   await expect(startTransfers(again.deps, chain.id)).rejects.toMatchObject({ code: "unknown_asset" });
 });
