@@ -9,11 +9,11 @@ import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { refundBegunGroup } from "./ledger.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitKnown } from "./payout.ts";
 import { ringRelays } from "./relay.ts";
 
 /** What became of a refund: begun now or before, or why it has to wait. */
-export type RefundOutcome = "begun" | "watcher_behind" | "not_served" | "balance_short";
+export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
 type Deps = PaymentDeps & PayoutDeps;
 
 /**
@@ -24,12 +24,16 @@ type Deps = PaymentDeps & PayoutDeps;
  * Outcomes in the order asked.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
-  const due = await listDueRefunds(deps.db, refundIds);
+  const [due, unknown] = splitKnown(deps, await listDueRefunds(deps.db, refundIds));
   const caughtUp = await listCaughtUp(
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
   const outcomes = new Map<string, RefundOutcome>();
+  for (const { id, asset } of unknown) {
+    deps.log.error({ refund: id, asset }, "a refund's asset is not in the networks file: it waits");
+    outcomes.set(id, "unknown_asset");
+  }
   const begun: NewTransfer[] = [];
   // One after the other: several of one merchant are drawn on one balance, and the oldest comes first.
   for (const refund of due) {
@@ -115,8 +119,8 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
   if (left > 0n) throw new BalanceShort();
 }
 
-/** Takes up to so much from a settlement; gives how much. */
-async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
+/** Takes up to so much from a locked settlement that has not begun; returns how much. */
+export async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
   if (atMost === 0n) return 0n;
   if (amount > atMost) {
     await lessenSettlement(db, { id, by: atMost });

@@ -10,7 +10,8 @@ import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { listBehindMade } from "./made-before.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitKnown } from "./payout.ts";
 import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
@@ -18,6 +19,8 @@ import { ringRelays } from "./relay.ts";
 export type SettleOutcome =
   | "begun"
   | "watcher_behind"
+  | "behind_made"
+  | "unknown_asset"
   | "no_destination"
   | "not_served"
   | "held"
@@ -29,10 +32,9 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts: the treasury signs one authorization (EIP-3009) each to the merchant's destination, whose nonce names
- * the settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. A token
- * without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's nonce is what
- * keeps it from happening twice. Outcomes in the order asked.
+ * Begins payouts: the treasury signs one authorization each to the merchant's destination, whose nonce names the
+ * settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. Outcomes in
+ * the order asked.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeGathering(deps.db, settlementIds, deps.now());
@@ -43,12 +45,20 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
+  const [known, unknown] = splitKnown(deps, due);
+  for (const { id, asset } of unknown)
+    deps.log.error({ settlement: id, asset }, "a settlement's asset is not in the networks file: it waits");
+  const behind = await listBehindMade(deps, known);
+  const obstacleOf = (settlement: SettlementWithDestination) => {
+    if (unknown.includes(settlement)) return "unknown_asset";
+    return findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "behind_made" : undefined);
+  };
   const refused = await screenDestinations(
     deps,
-    due.filter((settlement) => !findObstacle(settlement, caughtUp)),
+    due.filter((settlement) => !obstacleOf(settlement)),
   );
   for (const settlement of due) {
-    const blocked = findObstacle(settlement, caughtUp) ?? refused.get(settlement.id);
+    const blocked = obstacleOf(settlement) ?? refused.get(settlement.id);
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
@@ -106,9 +116,9 @@ function receiverOf(chain: string, destination: string | null): string {
 }
 
 function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
-  const { id, asset, amount, number, merchant_id: merchantId, registered } = settlement;
+  const { id, asset, amount, registered } = settlement;
   const receiver = receiverOf(asset, registered);
-  const key = ["settlement", merchantId, asset, String(number)];
+  const key = settlementKey(settlement);
   return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }
 

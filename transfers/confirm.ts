@@ -8,17 +8,9 @@ import { type Cursor, raiseFinal } from "../db/cursors.ts";
 import { listKnownLogs } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { finishTransactions, listFinishable, type SpentTransaction } from "../db/transactions.ts";
-import {
-  type ConfirmedTransfer,
-  confirmTransfers,
-  listConfirmable,
-  listFailedPushes,
-  listProofsBetween,
-  uncarryTransfers,
-} from "../db/transfers.ts";
+import { type ConfirmedTransfer, confirmTransfers, listConfirmable, listProofsBetween } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 import { bookEach } from "./failed-bookings.ts";
-import { needsOwnLane } from "./lane-signers.ts";
 import { isOurs, listSources, markTags } from "./reading.ts";
 import { type BoundBook, keepRecordable, recordBlocks } from "./record.ts";
 import { bookDust, bookStray, type DustBook, type StrayBook } from "./unmatched.ts";
@@ -83,7 +75,6 @@ async function bookUpTo(
   await bookDust(deps, chain, { final, book: books.dust });
   await bookGas(deps, chain, { final, book: books.gas });
   await deps.db.transaction().execute(async (db) => {
-    if (needsOwnLane(chain)) await giveUpFailedPushes(deps, db, chain);
     await raiseFinal(db, { chain: chain.chain, finalNumber: final });
   });
   cursor.finalNumber = final;
@@ -105,14 +96,6 @@ async function bookGas(
     await bookEach(deps, { chain: chain.chain, kind: "transaction", rows, subjectOf: (hash) => hash, book: finish });
     full = rows.length === CHUNK;
   }
-}
-
-/** A push whose transaction is final and left no trace was not made, and never will be by that nonce: it is tried anew. */
-async function giveUpFailedPushes(deps: TransferDeps, db: Db, chain: EvmChain): Promise<void> {
-  const ids = await listFailedPushes(db, chain.chain);
-  const reason = "its transaction failed";
-  const moved = await uncarryTransfers(db, { ids, reason, now: deps.now() });
-  if (moved.length > 0) deps.log.warn({ chain: chain.chain, transfers: moved }, `a transfer is tried again: ${reason}`);
 }
 
 /** Confirms and books in one transaction; a transfer that cannot be booked is stored as a failed booking, alone. */

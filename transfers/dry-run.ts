@@ -1,8 +1,12 @@
-import { type Member, simulateOwn } from "../chains/evm/multicall.ts";
+import type { Hex } from "viem";
+import { isApproved } from "../chains/evm/approval.ts";
+import type { Member } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
 import { holdTransfer, type TransferRow } from "../db/transfers.ts";
-import { claimEarlier, type DeclinedBook, decline } from "./decline.ts";
+import { dropMade } from "./adopt.ts";
+import type { SendBooks } from "./books.ts";
+import { claimEarlier, decline } from "./decline.ts";
 import type { TransferDeps } from "./deps.ts";
 import { simulateScreened } from "./screening.ts";
 
@@ -16,22 +20,24 @@ export type RowMember = Member & { row: TransferRow };
 export async function dropFailing(
   deps: TransferDeps,
   chain: EvmChain,
-  { signer, declined }: { signer: Signer; declined: DeclinedBook },
-  members: readonly RowMember[],
+  { signer, books }: { signer: Signer; books: SendBooks },
+  batch: readonly RowMember[],
 ): Promise<RowMember[]> {
   const good: RowMember[] = [];
-  const { outcomes, refused } = await simulate(deps, chain, signer, members);
+  const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
+  const unmade = new Set(await dropMade(deps, payouts, books.adopted));
+  const members = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
+  const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
+  const { outcomes, refused } = await simulateScreened(deps, chain, { from: signer.address, members, payers });
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
     if (row.purpose === "payment" && refused.has(row.payer)) {
       // Somebody else may have made it already: then the money is here.
-      if (!(await claimEarlier(deps, row))) await decline(deps, row, declined);
-    }
-    // The chain does not refuse a push that was made before: whatever is on record of it comes first.
-    else if (outcome?.ok && (row.kind !== "push" || !(await claimEarlier(deps, row)))) good.push(member);
-    else if (!outcome?.ok && !(await claimEarlier(deps, row))) {
-      const trouble = outcome?.reason ?? "the simulation gave no answer";
+      if (!(await claimEarlier(deps, row))) await decline(deps, row, books.declined);
+    } else if (outcome?.ok) good.push(member);
+    else if (!(await wasMade(deps, row, books))) {
+      const trouble = await explain(chain, row, outcome?.reason ?? "the simulation gave no answer");
       deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
       await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
     }
@@ -39,13 +45,14 @@ export async function dropFailing(
   return good;
 }
 
-async function simulate(deps: TransferDeps, chain: EvmChain, signer: Signer, members: readonly RowMember[]) {
-  const [first] = members;
-  if (first?.row.kind !== "push") {
-    const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
-    return simulateScreened(deps, chain, { from: signer.address, members, payers });
-  }
-  const [call] = first.calls;
-  const from = { from: signer.address, gas: BigInt(first.gas) };
-  return { outcomes: call ? [await simulateOwn(chain.rpc, from, call)] : [], refused: new Set<string>() };
+/** True for a transfer that fails because it was made meanwhile; it is adopted, or waits to be. */
+async function wasMade(deps: TransferDeps, row: TransferRow, books: SendBooks): Promise<boolean> {
+  if (row.purpose === "payment") return claimEarlier(deps, row);
+  return (await dropMade(deps, [row], books.adopted)).length === 0;
+}
+
+/** Why a transfer fails; tokens seldom say that an approval is missing. */
+async function explain(chain: EvmChain, row: TransferRow, reason: string): Promise<string> {
+  if (row.kind !== "disburse" || (await isApproved(chain, row.token as Hex, row.amount))) return reason;
+  return `the treasury has not approved its Disburser: npm run admin -- disburser approve ${row.chain} --asset ${row.asset}`;
 }

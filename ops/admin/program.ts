@@ -3,6 +3,7 @@ import { ConfigError } from "../config.ts";
 import { describeBriefly } from "../redaction.ts";
 import { addAccountCommands } from "./accounts.ts";
 import { addCollectorCommands } from "./collector.ts";
+import { addDisburserCommands } from "./disburser.ts";
 import { addFailedBookingCommands } from "./failed-bookings.ts";
 import { addFrameCommands } from "./frames.ts";
 import { addKeystoreCommands } from "./keystore.ts";
@@ -29,6 +30,7 @@ const groups = [
   addMoneyCommands,
   addFailedBookingCommands,
   addCollectorCommands,
+  addDisburserCommands,
   addKeystoreCommands,
   addPageCommands,
 ];
