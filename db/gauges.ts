@@ -34,20 +34,20 @@ export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTa
         where coalesce(closed_at, created_at) <= ${now} and state = 'paying'))
     union all select 'refund', min(created_at) from refund where due_at <= ${pushed} and created_at <= ${now} and state = 'due'
     union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
-    union all select 'webhook_delivery', min(first.due_at) from webhook_endpoint e cross join lateral (
-      select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1
-    ) first`.execute(db);
+    union all select 'webhook_delivery', least(min(first.due_at), (select min(at) from webhook_fanout where at <= ${now}))
+      from webhook_endpoint e cross join lateral (
+        select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1
+      ) first`.execute(db);
   return rows;
 }
 
 /** When the oldest event happened that its endpoint has not taken yet and that is not given up; null for none. */
 export async function findOldestPendingEvent(db: Db): Promise<Date | null> {
-  const row = await db
-    .selectFrom("webhook_delivery")
-    .select(({ fn }) => fn.min("at").as("at"))
-    .where("state", "=", "pending")
-    .executeTakeFirstOrThrow();
-  return row.at;
+  const { rows } = await sql<{ at: Date | null }>`
+    select least((select min(at) from webhook_delivery where state = 'pending'), (select min(at) from webhook_fanout)) as at`.execute(
+    db,
+  );
+  return rows[0]?.at ?? null;
 }
 
 /** What a lane has on its way. Fees in wei per gas; null where there is no such transaction. */

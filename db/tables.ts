@@ -218,6 +218,8 @@ export type Tables = {
     /** When the next attempt is due; null unless pending. */
     due_at: Date | null;
   };
+  /** Payments of a paid settlement whose endpoint is still owed their event: those with an id above `after_payment`. */
+  webhook_fanout: { settlement_id: string; endpoint_id: string; at: Date; after_payment: Generated<string> };
   payment_option: {
     id: string;
     payment_id: string;
