@@ -1,10 +1,12 @@
 import { type Balance, type BalanceFilter, listBalances } from "../db/balances.ts";
 import { insertGroups } from "../db/ledger.ts";
+import { wakeShort } from "../db/payout-queue.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { accounts } from "./ledger.ts";
+import { chainOf } from "./payout.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
@@ -34,6 +36,8 @@ export async function correctLedger(deps: Deps, correction: Correction): Promise
   await deps.db
     .transaction()
     .execute((db) => insertGroups(db, [{ kind: "correction", subject: id, entries, note }], deps.now()));
+  // What the treasury was short for may be covered now.
+  await wakeShort(deps.db, chainOf(asset));
   return done({ id });
 }
 

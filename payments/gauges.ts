@@ -8,6 +8,7 @@ import {
   listOldestOwed,
   type OwedTable,
 } from "../db/gauges.ts";
+import { countBlockedQueues, obstacles, type PayoutKind } from "../db/payout-queue.ts";
 import { listDifferences } from "../db/reconciliations.ts";
 import { countUnfinished } from "../db/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
@@ -29,6 +30,8 @@ export type SystemLook = {
   chains: { chain: string; cursor: number; lagSeconds: number }[];
   /** The newest comparison of the books with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  /** Merchants and assets whose payouts wait for an obstacle to go away. */
+  blocked: { kind: PayoutKind; obstacle: string; count: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
 };
@@ -48,6 +51,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const lanes = await listLaneLooks(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const oldestEvent = await findOldestPendingEvent(deps.db);
+  const blocked = await countBlockedQueues(deps.db);
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
     owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
@@ -74,6 +78,11 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       lagSeconds: secondsSince(reachedHeadAt),
     })),
     differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
+    blocked: [
+      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...blocked,
+    ],
     oldestEventSeconds: secondsSince(oldestEvent),
   };
 }

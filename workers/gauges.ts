@@ -42,6 +42,9 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.transfers, async (set) => {
     for (const { chain, state, count } of (await look()).transfers) set({ chain, state }, count);
   });
+  onScrape(metrics.payoutsBlocked, async (set) => {
+    for (const { kind, obstacle, count } of (await look()).blocked) set({ kind, obstacle }, count);
+  });
   onScrape(metrics.cursorBlock, async (set) => {
     for (const { chain, cursor } of (await look()).chains) set({ chain }, cursor);
   });

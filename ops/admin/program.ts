@@ -9,6 +9,7 @@ import { addMerchantCommands } from "./merchants.ts";
 import { addMoneyCommands } from "./money.ts";
 import { addPageCommands } from "./pages.ts";
 import { addPaymentCommands } from "./payments.ts";
+import { addPayoutCommands } from "./payouts.ts";
 import { RefusedError, runsWith, UsageError } from "./tool.ts";
 import { addWebhookCommands } from "./webhooks.ts";
 
@@ -25,6 +26,7 @@ const groups = [
   addFrameCommands,
   addWebhookCommands,
   addPaymentCommands,
+  addPayoutCommands,
   addMoneyCommands,
   addCollectorCommands,
   addKeystoreCommands,
