@@ -87,7 +87,8 @@ function push(table: string, args: Args, found: RawBuilder<unknown>) {
     update ${sql.table(table)} set due_try = due_try + 1,
       due_at = ${args.now}::timestamptz + least(60, power(2, least(due_try, 6))) * interval '1 second'
     where id in (
-      select id from ${sql.table(table)} where id in (${found}) and due_at <= ${until(args)} for update skip locked
+      select id from ${sql.table(table)} where id = any(array(${found})) and due_at <= ${until(args)}
+      for update skip locked
     )`;
 }
 

@@ -187,7 +187,7 @@ export type BlockedQueue = QueueKey & { blockedBy: string; since: Date; nextChec
 
 /** Blocked queues, the longest blocked first. */
 export async function listBlockedQueues(db: Db, limit: number): Promise<BlockedQueue[]> {
-  const count = (kind: PayoutKind) => sql`(select count(*)::int from (select from ${rowsOf[kind]} limit 10000) some)`;
+  const count = (kind: PayoutKind) => sql`(select count(*)::int from (select from ${rowsOf[kind]} limit 10000) found)`;
   const { rows } = await sql<BlockedQueue>`
     select ${key}, q.blocked_by as "blockedBy", q.blocked_at as since, q.due_at as "nextCheckAt",
       case q.kind when 'settlement' then ${count("settlement")} else ${count("refund")} end as waiting

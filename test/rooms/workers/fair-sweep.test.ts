@@ -1,10 +1,17 @@
 import { expect, test } from "vitest";
 import { isTransientChainError } from "../../../chains/faults.ts";
+import { chooseUnbegun } from "../../../db/settlements.ts";
+import { readSystem } from "../../../payments/gauges.ts";
+import { holdPayouts } from "../../../payments/payout-policies.ts";
+import { payOut } from "../../../payments/payout-queue.ts";
+import { refundPayment } from "../../../payments/refund.ts";
 import { createHandlers } from "../../../workers/handlers.ts";
 import { createJudge } from "../../../workers/trouble.ts";
-import { fundBuyer, startChain } from "../../support/chain.ts";
+import { adminIn } from "../../support/admin.ts";
+import { fundBuyer, fundBuyers, startChain } from "../../support/chain.ts";
+import { createDatabase } from "../../support/database.ts";
 import { execute } from "../../support/sql.ts";
-import { makeTill, type Till } from "../../support/till.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const signal = new AbortController().signal;
@@ -76,4 +83,141 @@ test("20,000 settlements without a destination enqueue nothing, delay no other m
   expect(await countDue(blocked)).toBe(20_000 - sizes.reduce((sum, size) => sum + size, 0));
   expect(sizes.length).toBe(5);
   expect(Math.max(...sizes)).toBe(100);
+});
+
+const queueOf = (till: Till, kind: "settlement" | "refund" = "settlement") =>
+  till.db
+    .selectFrom("payout_queue")
+    .select(["blocked_by", "due_at"])
+    .where("kind", "=", kind)
+    .where("merchant_id", "=", till.merchantId)
+    .executeTakeFirstOrThrow();
+
+test("a destination that is registered while its payouts are found to have none never leaves them blocked", async () => {
+  const databaseUrl = await createDatabase();
+  for (let round = 0; round < 12; round += 1) {
+    const till = await makeTill(chain, { databaseUrl, settles: false });
+    await addSettlements(till, 3);
+    await till.watch();
+    const ids = await till.db
+      .selectFrom("settlement")
+      .select("id")
+      .where("merchant_id", "=", till.merchantId)
+      .execute();
+    await Promise.all([
+      payOut(
+        till.deps,
+        ids.map(({ id }) => id),
+      ),
+      till.addDestination(),
+    ]);
+    expect((await queueOf(till)).blocked_by).toBeNull();
+    till.clock.advance(10_000);
+    await sweepAndSettle(till, round);
+    expect(await countDue(till)).toBe(0);
+    till.clock.advance(-10_000);
+  }
+});
+
+test("a payment of a merchant that is held enqueues no payout, and its release pays all out", async () => {
+  const till = await makeTill(chain);
+  const owner = { accountId: till.accountId, merchantId: till.merchantId, mode: till.mode };
+  await addSettlements(till, 250);
+  good(await holdPayouts(till.deps, { ...owner, hold: true }));
+  till.clock.advance(5_000);
+  await sweepAndSettle(till, 1);
+  expect(await queueOf(till)).toMatchObject({ blocked_by: "held" });
+  const rung = till.rung.length;
+  const paymentId = await till.pay(await fundBuyer(chain));
+  expect(till.rung.slice(rung).filter(({ queue }) => queue === "settle")).toEqual([]);
+  good(await holdPayouts(till.deps, { ...owner, hold: false }));
+  till.clock.advance(5_000);
+  for (let sweep = 2; sweep <= 5; sweep += 1) {
+    await sweepAndSettle(till, sweep);
+    till.clock.advance(1_000);
+  }
+  expect(await countDue(till)).toBe(0);
+  expect((await till.settlementOf(paymentId)).state).toBe("paying");
+  // Nothing is left to do, and nothing is enqueued.
+  till.clock.advance(60_000);
+  expect(await sweepAndSettle(till, 6)).toEqual([]);
+});
+
+test("a refund that its merchant cannot cover waits without jobs, and so do the payouts behind it", async () => {
+  const till = await makeTill(chain);
+  const [first, second, third] = await fundBuyers(chain, 3);
+  if (!first || !second || !third) throw new Error("no buyers");
+  const handlers = createHandlers({ ...till.deps, isTransient: createJudge(isTransientChainError) });
+  const refundJobs = async () => {
+    const before = till.rung.length;
+    await sweepAndSettle(till, 1);
+    const jobs = till.rung.slice(before).filter(({ queue }) => queue === "refund");
+    for (const { bell } of jobs) await handlers.refund(bell.data as { refundIds: [string] }, signal);
+    return jobs.length;
+  };
+  const paid = await till.pay(first, 300n);
+  await till.settle((await till.settlementOf(paid)).id);
+  await till.relay();
+  await till.watch();
+  good(await refundPayment(till.deps, { paymentId: paid, mode: "live" }));
+  const small = await till.pay(second, 100n);
+  till.clock.advance(5_000);
+  await refundJobs();
+  till.clock.advance(5_000);
+  await refundJobs();
+  expect(await queueOf(till, "refund")).toMatchObject({ blocked_by: "balance_short" });
+  expect(await queueOf(till)).toMatchObject({ blocked_by: "refund_waits" });
+  for (let sweep = 0; sweep < 5; sweep += 1) {
+    till.clock.advance(20_000);
+    expect(await refundJobs()).toBe(0);
+  }
+  await till.pay(third, 500n);
+  till.clock.advance(5_000);
+  expect(await refundJobs()).toBe(1);
+  expect(await till.settlementOf(small)).toMatchObject({ state: "netted" });
+  expect(await queueOf(till)).toMatchObject({ blocked_by: null });
+  await refundJobs();
+  expect(await countDue(till)).toBe(0);
+});
+
+test("a refund reads only the settlements that it is drawn on, however many its merchant has", async () => {
+  const till = await makeTill(chain);
+  const paymentId = await till.pay(await fundBuyer(chain));
+  const { id: own } = await till.settlementOf(paymentId);
+  const of = { merchantId: till.merchantId, asset: chain.asset };
+  await till.db.deleteFrom("merchant_balance").where("merchant_id", "=", till.merchantId).execute();
+  await till.db.updateTable("settlement").set({ number: 5_001 }).where("id", "=", own).execute();
+  await addSettlements(till, 5_000);
+  const numbers = async (amount: bigint) =>
+    (await chooseUnbegun(till.db, { ...of, own, amount })).map(({ number }) => number);
+  expect(await numbers(1_000_000n)).toEqual([5_001]);
+  expect(await numbers(1_000_150n)).toEqual([5_001, ...Array.from({ length: 150 }, (_one, index) => index + 1)]);
+  expect(await numbers(9_999_999n)).toHaveLength(5_001);
+});
+
+test("operators see what is blocked: by merchant, on the payment and in the metrics", async () => {
+  const till = await makeTill(chain, { settles: false });
+  const admin = adminIn({ DATABASE_URL: till.databaseUrl });
+  await till.addDestination();
+  const paymentId = await till.pay(await fundBuyer(chain));
+  await till.db.deleteFrom("settlement_destination").where("merchant_id", "=", till.merchantId).execute();
+  till.clock.advance(5_000);
+  await sweepAndSettle(till, 1);
+  const blocked = JSON.parse((await admin("payouts", "blocked", "--json")).stdout);
+  expect(blocked).toMatchObject([
+    { kind: "settlement", merchantId: till.merchantId, asset: chain.asset, blockedBy: "no_destination", waiting: 1 },
+  ]);
+  expect((await admin("payments", "show", paymentId)).stdout).toContain("no_destination");
+  const system = await readSystem(till.deps);
+  expect(system.blocked).toContainEqual({ kind: "settlement", obstacle: "no_destination", count: 1 });
+  till.clock.advance(3_600_000);
+  // A merchant waits, whatever for: the alert fires.
+  expect((await readSystem(till.deps)).owed.find(({ table }) => table === "settlement")?.seconds).toBeGreaterThan(
+    3_600,
+  );
+  till.clock.advance(-3_600_000);
+  expect((await admin("retry", paymentId)).stdout).toContain("1 settlements due now");
+  expect(await queueOf(till)).toMatchObject({ blocked_by: null });
+  expect(await sweepAndSettle(till, 2)).toHaveLength(1);
+  expect((await admin("payouts", "blocked", "--limit", "0")).code).toBe(2);
 });
