@@ -227,6 +227,8 @@ export type Tables = {
     /** When the next attempt is due; null unless pending. */
     due_at: Date | null;
   };
+  /** Payments of a paid settlement whose endpoint is still owed their event: those with an id above `after_payment`. */
+  webhook_fanout: { settlement_id: string; endpoint_id: string; at: Date; after_payment: Generated<string> };
   payment_option: {
     id: string;
     payment_id: string;
@@ -266,6 +268,9 @@ export type Tables = {
     id: string;
     payment_id: string;
     option_id: string;
+    /** Of its option and its payment; written by a trigger. */
+    chain: Generated<string>;
+    merchant_id: Generated<string>;
     digest: Buffer;
     results: unknown;
     state: AttemptState;
@@ -427,6 +432,21 @@ export type Tables = {
     /** Of one that a buyer has paid directly; a payout's is in the books. */
     tx_hash: string | null;
     paid_at: Date | null;
+  } & Due;
+  /**
+   * Payouts of one kind that wait for the same balance, on the chain where the money moves; written by triggers when rows
+   * fall due. `blocked_by` is the obstacle that keeps all of them waiting, `due_at` then when it is checked again.
+   */
+  payout_queue: {
+    kind: "settlement" | "refund";
+    /** '' for a refund of money that belongs to no merchant. */
+    merchant_id: string;
+    asset: string;
+    chain: string;
+    blocked_by: string | null;
+    blocked_at: Date | null;
+    /** Raised by every change that may take an obstacle away. */
+    version: Generated<number>;
   } & Due;
   ledger_group: {
     id: Generated<number>;

@@ -33,7 +33,8 @@ export async function takeDueEndpoints(
     from (
       select id, busy_until is not null as lost from webhook_endpoint
       where (busy_until is null or busy_until <= ${args.now}) and exists (
-        select from webhook_delivery d where d.endpoint_id = webhook_endpoint.id and d.due_at <= ${args.now})
+          select from webhook_delivery d where d.endpoint_id = webhook_endpoint.id and d.due_at <= ${args.now}
+          union all select from webhook_fanout f where f.endpoint_id = webhook_endpoint.id)
       limit ${args.limit} for no key update skip locked
     ) found
     where e.id = found.id
@@ -162,6 +163,7 @@ export async function recordAttempts(db: Db, attempts: readonly Attempted[]): Pr
 
 /** Gives up everything that an endpoint is still owed. */
 export async function dropDeliveries(db: Db, endpointId: string): Promise<void> {
+  await db.deleteFrom("webhook_fanout").where("endpoint_id", "=", endpointId).execute();
   await sql`
     update webhook_delivery set state = 'given_up', last_outcome = 'endpoint deleted', due_at = null
     where id in (

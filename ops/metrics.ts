@@ -86,6 +86,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Times a payout in another asset than the buyer's had to wait because the treasury has too little of it",
       ["chain", "asset"],
     ),
+    payoutsBlocked: gauge(
+      "pay_payouts_blocked",
+      "Merchants and assets whose settlements or refunds wait for an obstacle to go away (whole system: read with max by)",
+      ["kind", "obstacle"],
+    ),
     webhookDeliveries: counter("pay_webhook_deliveries_total", "Attempts to deliver a webhook event, by outcome", [
       "outcome",
     ]),

@@ -1,7 +1,9 @@
 import { findExceptionBooking } from "../db/exceptions.ts";
 import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../db/ledger.ts";
+import { wakeSettlements } from "../db/payout-queue.ts";
 import { findRefund, insertRefund, lessenRefund, listRefunds, noteReceiver, type RefundRow } from "../db/refunds.ts";
 import {
+  chooseUnbegun,
   findSettlement,
   growSettlement,
   insertSettlements,
@@ -10,6 +12,7 @@ import {
   noteDestination,
   retiePayments,
   type SettlementRow,
+  type Unbegun,
 } from "../db/settlements.ts";
 import type { SightingRow } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
@@ -37,6 +40,8 @@ export function adoptPayout(deps: Deps): AdoptedBook {
       if (transfer.receiver !== movement.receiver)
         await noteDestination(db, { id: settlement.id, destination: `${transfer.chain}:${movement.receiver}` });
       if (rest > 0n) await splitSettlement(deps, db, settlement, rest);
+      // Its other settlements have waited for this one.
+      await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
       const covered = rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n;
       const amount = rest > 0n ? movement.amount : transfer.amount + covered;
       await bookOverpaid(deps, db, { transfer, movement, amount });
@@ -86,9 +91,8 @@ async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, re
 async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, more: bigint): Promise<bigint> {
   const { id, merchant_id: merchantId, asset } = settlement;
   const at = deps.now();
-  const unbegun = await lockUnbegun(db, { merchantId, asset });
   let left = more;
-  for (const one of unbegun.toSorted((a, b) => a.number - b.number)) {
+  for (const one of await lockCovering(db, { merchantId, asset, own: null, amount: more })) {
     const taken = await take(db, one, left, at);
     if (taken > 0n && taken === one.amount) await retiePayments(db, { from: one.id, to: id });
     left -= taken;
@@ -100,6 +104,16 @@ async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, mor
     throw new Error(`the settlements of ${merchantId} come to more than it is owed`);
   await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: covered })], at);
   return covered;
+}
+
+/** Locks the oldest settlements that cover an amount. Those that begin before they are locked are replaced by others. */
+async function lockCovering(db: Db, of: Parameters<typeof chooseUnbegun>[1]): Promise<Unbegun[]> {
+  for (;;) {
+    const chosen = await chooseUnbegun(db, of);
+    const ids = chosen.map(({ id }) => id);
+    const locked = await lockUnbegun(db, ids);
+    if (locked.length === chosen.length) return locked;
+  }
 }
 
 /** The rest of a refund that was sent in part is drawn on the merchant's balance again, by a refund of its own. */

@@ -2,7 +2,7 @@ import { getChain } from "../chains/open.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { type DueRefund, listDueRefunds } from "../db/refunds.ts";
-import { lessenSettlement, lockUnbegun, type Unbegun } from "../db/settlements.ts";
+import { chooseUnbegun, lessenSettlement, lockUnbegun, sumOf, type Unbegun } from "../db/settlements.ts";
 import { readStock } from "../db/stock.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
@@ -64,6 +64,11 @@ class BalanceShort extends Error {
   override readonly name = "BalanceShort";
 }
 
+/** Undoes the transaction of a refund whose settlements have changed since they were chosen. */
+class Changed extends Error {
+  override readonly name = "Changed";
+}
+
 /** State, balance, ledger and transfer in one transaction; undefined when the balance is short. */
 async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undefined> {
   const { id, asset, amount, receiver } = refund;
@@ -86,6 +91,8 @@ async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undef
     });
   } catch (error) {
     if (error instanceof BalanceShort) return undefined;
+    // Their payouts have begun meanwhile: others are chosen.
+    if (error instanceof Changed) return begin(deps, refund);
     throw error;
   }
   return transfer;
@@ -110,11 +117,13 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
   const asset = refund.owed_asset ?? refund.asset;
   const amount = refund.owed_amount ?? refund.amount;
   // Settlements before balances, as whoever else takes both: then nobody waits in a circle.
-  const unbegun = await lockUnbegun(db, { merchantId, asset });
-  const inTurn = unbegun.toSorted((a, b) => Number(b.id === own) - Number(a.id === own) || a.number - b.number);
+  const chosen = await chooseUnbegun(db, { merchantId, asset, own, amount });
+  const ids = chosen.map(({ id }) => id);
+  const locked = await lockUnbegun(db, ids);
+  if (sumOf(locked) < amount && sumOf(chosen) >= amount) throw new Changed();
   if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
   let left = amount;
-  for (const settlement of inTurn) left -= await take(db, settlement, left, at);
+  for (const settlement of locked) left -= await take(db, settlement, left, at);
   // Money that came at this very moment has a settlement that is not locked here: the next try finds it.
   if (left > 0n) throw new BalanceShort();
 }

@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Balance, type BalanceFilter, listBalances } from "../db/balances.ts";
 import { type Group, insertGroups, keepNewGroups } from "../db/ledger.ts";
+import { wakeShort } from "../db/payout-queue.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { accounts } from "./ledger.ts";
+import { chainOf } from "./payout.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
@@ -45,13 +47,16 @@ export async function correctLedger(
     { account: credit, asset, amount: -amount },
   ];
   const group: Group = { kind: "correction", subject: reference, entries, note };
-  return deps.db.transaction().execute(async (db) => {
+  const booked = await deps.db.transaction().execute(async (db) => {
     const fresh = await keepNewGroups(db, [group]);
     if (fresh.length > 0) await insertGroups(db, fresh, deps.now());
     else if (!(await isBooked(db, group)))
       return refuse("invalid_state", `--reference: another correction is booked as ${reference}`);
     return done({ reference, repeated: fresh.length === 0 });
   });
+  // What the treasury was short for may be covered now.
+  if (booked.ok) await wakeShort(deps.db, chainOf(asset));
+  return booked;
 }
 
 /** True when exactly these entries and this note are booked under the group's natural key. */

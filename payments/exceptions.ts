@@ -2,6 +2,7 @@ import { type ExceptionRow, listOpenExceptions, lockException } from "../db/exce
 import { inTransaction } from "../db/in-transaction.ts";
 import { insertGroups } from "../db/ledger.ts";
 import { listPayments } from "../db/payments.ts";
+import { wakeShort } from "../db/payout-queue.ts";
 import { insertRefund } from "../db/refunds.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -9,6 +10,7 @@ import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { accounts } from "./ledger.ts";
 import { owe } from "./owe.ts";
+import { chainOf } from "./payout.ts";
 
 /**
  * What happened, as far as it is known. `late`: the payment it names had ended. `double`: it had succeeded by other
@@ -90,7 +92,7 @@ async function resolve(
   work: (db: Db, exception: ExceptionRow) => Promise<Result<{ account: string; note: string }>>,
   { outward = false } = {},
 ): Promise<Result<Resolved>> {
-  return inTransaction(deps.db, async (db) => {
+  const resolved = await inTransaction<Result<Resolved>>(deps.db, async (db) => {
     await lockException(db, id);
     const [exception] = await listOpenExceptions(db, { id, limit: 1 });
     if (!exception) return refuse("invalid_state", `there is no open exception ${id}`);
@@ -106,4 +108,7 @@ async function resolve(
     await insertGroups(db, [{ kind: "exception_resolved", subject: String(id), entries, note }], deps.now());
     return done({ id, amount, asset });
   });
+  // What the treasury was short for may be covered now.
+  if (resolved.ok) await wakeShort(deps.db, chainOf(resolved.value.asset));
+  return resolved;
 }

@@ -9,6 +9,7 @@ import {
   listOldestOwed,
   type OwedTable,
 } from "../db/gauges.ts";
+import { countBlockedQueues, obstacles, type PayoutKind } from "../db/payout-queue.ts";
 import { listDifferences } from "../db/reconciliations.ts";
 import { countHeldPayouts, countUnfinished } from "../db/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
@@ -34,6 +35,8 @@ export type SystemLook = {
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
   /** Rows of each chain that could not be booked. */
   failedBookings: { chain: string; count: number }[];
+  /** Merchants and assets whose payouts wait for an obstacle to go away. */
+  blocked: { kind: PayoutKind; obstacle: string; count: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
 };
@@ -55,6 +58,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const failures = await countFailures(deps.db);
   const oldestEvent = await findOldestPendingEvent(deps.db);
+  const blocked = await countBlockedQueues(deps.db);
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
     owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
@@ -86,6 +90,11 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       chain,
       count: failures.find((one) => one.chain === chain)?.count ?? 0,
     })),
+    blocked: [
+      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...blocked,
+    ],
     oldestEventSeconds: secondsSince(oldestEvent),
   };
 }

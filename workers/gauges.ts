@@ -45,6 +45,9 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.payoutsHeld, async (set) => {
     for (const { chain, count } of (await look()).heldPayouts) set({ chain }, count);
   });
+  onScrape(metrics.payoutsBlocked, async (set) => {
+    for (const { kind, obstacle, count } of (await look()).blocked) set({ kind, obstacle }, count);
+  });
   onScrape(metrics.cursorBlock, async (set) => {
     for (const { chain, cursor } of (await look()).chains) set({ chain }, cursor);
   });

@@ -1,12 +1,11 @@
 import type { EvmKeys } from "../chains/evm/signers/open.ts";
-import { beginRefunds } from "../payments/begin-refunds.ts";
 import { cleanUp } from "../payments/clean.ts";
 import { deliverDue } from "../payments/deliver.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
+import { payBack, payOut } from "../payments/payout-queue.ts";
 import { reconcileChain } from "../payments/reconcile.ts";
 import { createRelay, createSubmit, queueOf } from "../payments/relay.ts";
-import { beginSettlements } from "../payments/settle.ts";
 import { createVerify } from "../payments/verify.ts";
 import { createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
@@ -77,12 +76,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     settle: async ({ settlementIds }) => {
-      // Those that have to wait fall due again, and the sweep rings for them.
-      await beginSettlements(deps, settlementIds);
+      await payOut(deps, settlementIds);
       return done;
     },
     refund: async ({ refundIds }) => {
-      await beginRefunds(deps, refundIds);
+      await payBack(deps, refundIds);
       return done;
     },
     reconcile: async ({ chain }) => {

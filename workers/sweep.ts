@@ -1,11 +1,12 @@
 import type { PaymentDeps } from "../payments/deps.ts";
+import type { PayoutDeps } from "../payments/payout.ts";
 import { takeReconciliations } from "../payments/reconcile.ts";
 import { queueOf } from "../payments/relay.ts";
 import { takeOwed } from "../payments/sweep.ts";
 import type { QueueName } from "../queues/catalog.ts";
 
 /** Rings again for every row that is owed a job. Safe to run anywhere and any number of times. */
-export async function sweep(deps: PaymentDeps): Promise<void> {
+export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
   const began = deps.now();
   const { payments, attempts, transfers, settlements, refunds, chains, endpoints } = await takeOwed(deps);
 
@@ -21,11 +22,11 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     await deps.ring(queueOf(chain), [{ data: { chain, transferId: id }, again }]);
   await deps.ring(
     "settle",
-    settlements.map(({ id, again }) => ({ data: { settlementIds: [id] as [string] }, again })),
+    settlements.map(({ ids, again }) => ({ data: { settlementIds: ids }, again })),
   );
   await deps.ring(
     "refund",
-    refunds.map(({ id, again }) => ({ data: { refundIds: [id] as [string] }, again })),
+    refunds.map(({ ids, again }) => ({ data: { refundIds: ids }, again })),
   );
   await deps.ring(
     "watch-chain",

@@ -11,6 +11,7 @@ import { addMerchantCommands } from "./merchants.ts";
 import { addMoneyCommands } from "./money.ts";
 import { addPageCommands } from "./pages.ts";
 import { addPaymentCommands } from "./payments.ts";
+import { addPayoutCommands } from "./payouts.ts";
 import { RefusedError, runsWith, UsageError } from "./tool.ts";
 import { addWebhookCommands } from "./webhooks.ts";
 
@@ -27,6 +28,7 @@ const groups = [
   addFrameCommands,
   addWebhookCommands,
   addPaymentCommands,
+  addPayoutCommands,
   addMoneyCommands,
   addFailedBookingCommands,
   addCollectorCommands,

@@ -30,12 +30,15 @@ await execute(
 test("a sweep that rings again does not make what waits look young", async () => {
   await execute(
     url,
+    `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
     `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
-      values ('stl_1', 'mrch_1', 'live', 'eip155:1/erc20:0x00', 1, 100, 'due',
+      values ('stl_1', 'mrch_1', 'live', '${here}/erc20:0x00', 1, 100, 'due',
         '${start.toISOString()}', '${after(2).toISOString()}')`,
   );
   for (const seconds of [2, 10, 30, 100]) {
-    expect((await takeOwed({ db, chains, now: () => after(seconds) })).settlements).toHaveLength(1);
+    await execute(url, `update chain_cursor set reached_head_at = '${after(seconds).toISOString()}'`);
+    const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60) };
+    expect((await takeOwed(deps)).settlements).toHaveLength(1);
     expect((await look(seconds)).owed).toContainEqual({ table: "settlement", seconds });
   }
   // A payout that does not arrive (a blocked destination) is waited for as well.
@@ -93,7 +96,8 @@ test("a nonce is as old as its first bytes, however often they were replaced, an
 test("a chain is behind since it last stood at the head, or since its first block; one that was removed is not told of", async () => {
   await execute(
     url,
-    `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5), ('eip155:1', 1, '', 1)`,
+    `insert into chain_cursor (chain, number, hash, final_number) values ('eip155:1', 1, '', 1)`,
+    "update chain_cursor set reached_head_at = null",
     `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
   );
   expect((await look(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20 }]);
