@@ -40,7 +40,7 @@ export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now">)
     settlements: await takeDue(db, { table: "settlement", now, limit: LIMIT }),
     refunds: await takeDue(db, { table: "refund", now, limit: LIMIT }),
     // A chain that has left the networks file keeps its cursor, and nobody can watch it.
-    chains: await takeDueChains(db, { chains: [...deps.chains.keys()], now }),
+    chains: await takeDueChains(db, { chains: [...deps.chains.keys()] }),
     endpoints: await takeDueEndpoints(db, { now, againAt: new Date(now.getTime() + ENDPOINT_AGAIN_MS), limit: LIMIT }),
   };
 }

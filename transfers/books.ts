@@ -1,11 +1,11 @@
-import type { Cursor } from "../db/cursors.ts";
+import type { Cursor, Reached } from "../db/cursors.ts";
 import type { Book, GasBook, StrayBook } from "./confirm.ts";
 import type { EndedBook } from "./outlive.ts";
 import type { BoundBook } from "./record.ts";
 import type { RentBook } from "./solana/rents.ts";
 
-/** How far a turn has come, and when it stood at the head. */
-export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
+/** How far a pass has come. */
+export type Watched = { cursor: Cursor } & Reached;
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
 export type Books = {

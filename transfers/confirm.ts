@@ -15,7 +15,7 @@ import {
 } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 import { needsOwnLane } from "./lane-signers.ts";
-import { isOurs, listSources, markTags } from "./reading.ts";
+import { isOurs, listSources, markTags, markTimes } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 
 /**
@@ -166,6 +166,7 @@ async function recordMissed(
   if (seen.length === 0) return;
   deps.log.warn({ chain: chain.chain, logs: seen.length }, "an endpoint had left logs out; they are recorded now");
   await markTags(chain, seen);
+  await markTimes(deps, chain, seen);
   const count = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, { seen, landed: [], bound }));
   count();
 }

@@ -6,7 +6,7 @@ import { ChainFault } from "../chains/faults.ts";
 import type { Cursor } from "../db/cursors.ts";
 import { listInFlight } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
-import { type Landed, listSources, markTags, type Reading, requireLogs } from "./reading.ts";
+import { type Landed, listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
 
 /** Blocks of one range: endpoints bound how many logs they put into an answer. */
 const RANGE = 50;
@@ -39,6 +39,7 @@ export async function readGap(
   const landed = await readLandedBetween(deps, chain, range);
   requireLogs(chain, landed, seen);
   await markTags(chain, seen);
+  await markTimes(deps, chain, seen);
   return { blocks: [last], seen, landed };
 }
 
