@@ -95,11 +95,11 @@ function push(table: string, args: Args, found: RawBuilder<unknown>) {
 /** Which of these chains' watchers have not been heard of, and the block each waits for. */
 export async function takeDueChains(
   db: Db,
-  args: { chains: readonly string[]; now: Date },
+  args: { chains: readonly string[] },
 ): Promise<{ chain: string; block: number; again: number }[]> {
   const { rows } = await sql<{ chain: string; block: number; again: number }>`
-    update chain_cursor set due_try = due_try + 1, due_at = ${args.now}::timestamptz + interval '2 seconds'
-    where due_at <= ${args.now} and chain = any(${args.chains})
+    update chain_cursor set due_try = due_try + 1, due_at = clock_timestamp() + interval '2 seconds'
+    where due_at <= clock_timestamp() and chain = any(${args.chains})
     returning chain, number + 1 as block, due_try as again`.execute(db);
   return rows;
 }

@@ -82,6 +82,7 @@ create table chain_cursor (
   due_at timestamp with time zone,
   due_try integer not null default 0,
   reconcile_at timestamp with time zone not null default now(),
+  chain_time timestamp with time zone,
   PRIMARY KEY (chain)
 );
 

@@ -358,6 +358,8 @@ export type Tables = {
     hash: string;
     final_number: number;
     reached_head_at: Date | null;
+    /** The chain's own time up to which everything has been read: of the cursor's block, on Solana of a final slot. */
+    chain_time: ColumnType<Date | null, Date | null | undefined>;
     /** When its books are compared with it again. */
     reconcile_at: Generated<Date>;
     fence: Generated<number>;

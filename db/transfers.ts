@@ -31,7 +31,7 @@ export async function claimReady(
       select t.id from transfer t
       where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
         and (t.lane_id is null or t.lane_id = ${args.laneId}
-          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > ${args.now}))
+          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))
       order by t.created_at, t.id limit ${args.limit} for update skip locked
     )
     returning *`.execute(db);

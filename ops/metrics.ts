@@ -176,6 +176,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Time since a watcher last stood at the head (whole system: read with max by)",
       ["chain"],
     ),
+    clockSkew: gauge(
+      "pay_clock_skew_seconds",
+      "How far a clock is ahead of another: this machine's of Postgres' (against postgres), Postgres' of the newest block of a chain (against its CAIP-2 id)",
+      ["against"],
+    ),
     reorgs: counter("pay_chain_reorgs_total", "Reorgs followed", ["chain"]),
     reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
     rpcCalls: counter("pay_rpc_calls_total", "RPC calls by endpoint, method and outcome", [

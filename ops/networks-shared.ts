@@ -14,6 +14,12 @@ export const everyNetwork = {
   rpcTimeoutMs: z.number().int().min(100).default(10_000),
   /** How often the watcher asks for a new head, milliseconds. */
   pollMs: z.number().int().min(10),
+  /**
+   * How old the newest block of the chain may be, milliseconds. With an older one, or one as far in the future, its watcher
+   * does not count as caught up: nothing is paid out and no payment expires. Unset: a minute, or ten block times if that is
+   * longer. Null only for networks that make blocks on demand, such as a local Anvil.
+   */
+  maxHeadAgeMs: z.number().int().min(1_000).nullable().optional(),
 };
 
 /** Tried in this order. The name is what metrics and logs show; the URL may hold a secret. */

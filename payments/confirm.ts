@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type AttemptRow, findAttempt, findAttemptByDigest, insertAttempt, isOpenedByChain } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import { findOption, type OptionRow } from "../db/options.ts";
-import { findPayment } from "../db/payments.ts";
+import { findPayment, type PaymentRow } from "../db/payments.ts";
 import type { Mode } from "../db/tables.ts";
 import { type CollectedField, findCollectedFault, hasCollected, keepCollected } from "./collect.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
@@ -38,7 +38,8 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     findOption(deps.db, { id: args.optionId, paymentId }),
   ]);
   if (!payment) return refuse("payment_not_found", "no such payment");
-  if (before) return done({ attemptId: payment.state === "requires_action" ? await resume(deps, before) : null });
+  if (before)
+    return done({ attemptId: payment.state === "requires_action" ? await resume(deps, payment, before) : null });
   const closed = findClosed(payment, deps.now());
   if (closed) {
     // The money of this very option has come by itself: its wallet is told how the payment stands.
@@ -106,10 +107,13 @@ async function findMissingData(
   return "collectedData: this option needs data of the buyer, as its collectData says";
 }
 
-/** The same confirm again while the payment waits: a refused one is judged anew, the buyer may have topped up since. */
-async function resume(deps: PaymentDeps, attempt: AttemptRow): Promise<string> {
-  if (attempt.state !== "refused") return attempt.id;
+/**
+ * The same confirm again while the payment waits: a refused one is verified anew, the buyer may have topped up since. Not
+ * after the deadline: the row's time would make it one that came before.
+ */
+async function resume(deps: PaymentDeps, payment: PaymentRow, attempt: AttemptRow): Promise<string> {
   const now = deps.now();
+  if (attempt.state !== "refused" || payment.expires_at <= now) return attempt.id;
   const moved = await deps.db.transaction().execute((db) =>
     moveRows(db, "attempt", {
       ids: [attempt.id],

@@ -44,7 +44,7 @@ export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now"> 
     settlements: await takePayouts(deps, "settlement"),
     refunds: await takePayouts(deps, "refund"),
     // A chain that has left the networks file keeps its cursor, and nobody can watch it.
-    chains: await takeDueChains(db, { chains, now }),
+    chains: await takeDueChains(db, { chains }),
     endpoints: await takeDueEndpoints(db, { now, againAt: new Date(now.getTime() + ENDPOINT_AGAIN_MS), limit: LIMIT }),
   };
 }

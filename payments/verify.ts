@@ -17,6 +17,8 @@ type Deps = PaymentDeps & { verifier: Verifier };
 
 /** So long a transaction that a wallet says to have sent may be unknown to the network, milliseconds. */
 const UNKNOWN_FOR_MS = 30_000;
+/** So long after the deadline a transaction that was confirmed before it may still come into a block, milliseconds. */
+const PENDING_FOR_MS = 60_000;
 
 /** Attempts judged in one go, and how often those of a place are, milliseconds: under load they share calls and commits. */
 const JUDGED = 100;
@@ -90,13 +92,13 @@ async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Pro
   await deps.announce(waiting.map(({ payment }) => payment.id));
 }
 
-/** Cannot be judged yet: the sweep rings for it again. */
-function isOpen(deps: Deps, { attempt }: WholeAttempt, verdict: Verdict | undefined): boolean {
-  return (
-    verdict?.ok === false &&
-    verdict.later === true &&
-    deps.now().getTime() - attempt.created_at.getTime() < UNKNOWN_FOR_MS
-  );
+/** Cannot be verified yet: the sweep enqueues it again, less and less often; the payment stays payable meanwhile. */
+function isOpen(deps: Deps, { attempt, payment }: WholeAttempt, verdict: Verdict | undefined): boolean {
+  if (verdict?.ok !== false || verdict.later === undefined) return false;
+  const now = deps.now().getTime();
+  return verdict.later === "pending"
+    ? now < payment.expires_at.getTime() + PENDING_FOR_MS
+    : now - attempt.created_at.getTime() < UNKNOWN_FOR_MS;
 }
 
 async function judge(deps: Deps, waiting: readonly WholeAttempt[]): Promise<Map<WholeAttempt, Verdict>> {
@@ -130,8 +132,8 @@ function keepOnePerPayment(good: readonly WholeAttempt[]): WholeAttempt[] {
 }
 
 /**
- * The guarded move that decides who pays: before the deadline, while the payment waits, one attempt only. Gives the
- * accepted attempts, each with its transfer (null in test mode), which are written in the same transaction.
+ * The guarded move that decides who pays: confirmed before the deadline (however long verification took), while the
+ * payment waits, one attempt only. Gives the accepted attempts, each with its transfer (null in test mode), which are written in the same transaction.
  */
 async function accept(
   deps: Deps,
@@ -157,7 +159,12 @@ async function accept(
     const paymentIds = still.map(({ payment }) => payment.id);
     const chosen = JSON.stringify(Object.fromEntries(still.map(({ payment, option }) => [payment.id, option.id])));
     const set = { due_at: null, option_id: sql`${chosen}::jsonb ->> payment.id` };
-    const inTime = { where: sql`expires_at > ${at}`, set };
+    const attemptIds = still.map(({ attempt }) => attempt.id);
+    const inTime = {
+      where: sql`exists (select from attempt a
+        where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)`,
+      set,
+    };
     const moved = new Set(
       await moveRows(db, "payment", { ids: paymentIds, from: "requires_action", to: "processing", at, ...inTime }),
     );

@@ -1,4 +1,4 @@
-import type { Cursor } from "../db/cursors.ts";
+import type { Cursor, Reached } from "../db/cursors.ts";
 import type { AdoptedBook } from "./adopt.ts";
 import type { Book, GasBook } from "./confirm.ts";
 import type { DeclinedBook } from "./decline.ts";
@@ -7,8 +7,8 @@ import type { BoundBook } from "./record.ts";
 import type { RentBook } from "./solana/rents.ts";
 import type { DustBook, StrayBook } from "./unmatched.ts";
 
-/** How far a turn has come, and when it stood at the head. */
-export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
+/** How far a pass has come. */
+export type Watched = { cursor: Cursor } & Reached;
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
 export type Books = {

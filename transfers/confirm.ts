@@ -11,7 +11,7 @@ import { finishTransactions, listFinishable, type SpentTransaction } from "../db
 import { type ConfirmedTransfer, confirmTransfers, listConfirmable, listProofsBetween } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 import { bookEach } from "./failed-bookings.ts";
-import { isOurs, listSources, markTags } from "./reading.ts";
+import { isOurs, listSources, markTags, markTimes } from "./reading.ts";
 import { type BoundBook, keepRecordable, recordBlocks } from "./record.ts";
 import { bookDust, bookStray, type DustBook, type StrayBook } from "./unmatched.ts";
 
@@ -153,6 +153,7 @@ async function recordMissed(
   if (seen.length === 0) return;
   deps.log.warn({ chain: chain.chain, logs: seen.length }, "an endpoint had left logs out; they are recorded now");
   await markTags(chain, seen);
+  await markTimes(deps, chain, seen);
   const count = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, { seen, landed: [], bound }));
   count();
 }

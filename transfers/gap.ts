@@ -8,7 +8,7 @@ import type { SeenTransfer } from "../chains/movements.ts";
 import type { Cursor } from "../db/cursors.ts";
 import { listInFlight } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
-import { type Landed, listSources, markTags, type Reading, requireLogs } from "./reading.ts";
+import { type Landed, listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
 
 /** The newest blocks are always read one by one, whatever the finality, and so are gaps no longer than this. */
 const NEAR = 16;
@@ -39,6 +39,7 @@ export async function readGap(
   const landed = await readLandedBetween(deps, chain, range);
   requireLogs(chain, landed, seen);
   await markTags(chain, seen);
+  await markTimes(deps, chain, seen);
   return { blocks: [last], seen, landed };
 }
 

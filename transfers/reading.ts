@@ -8,6 +8,7 @@ import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import type { Cursor } from "../db/cursors.ts";
 import { listByHashes, type TransactionRow } from "../db/transactions.ts";
+import { listByAuthorizations } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 
 /** A transaction of ours, and what became of it. */
@@ -35,7 +36,8 @@ export async function readBlocks(
     listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
   ]);
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
-  const seen = found.flat();
+  const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
+  const seen = found.flat().map((log) => ({ ...log, at: timeOf.get(log.blockHash) }));
   requireLogs(chain, landed, seen);
   await markTags(chain, seen);
   return { blocks, seen, landed };
@@ -60,6 +62,25 @@ export async function markTags(chain: EvmChain, seen: readonly SeenTransfer[]): 
     chain.rpc,
     seen.filter((log) => log.authorizationNonce === null && isPushed(log)),
   );
+}
+
+/**
+ * Gives movements that belong to no known transfer the time of their block, which decides whether an unsolicited payment
+ * came before its deadline. For readings of ranges, which tell no times; usually nothing has to be asked.
+ */
+export async function markTimes(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  seen: readonly SeenTransfer[],
+): Promise<void> {
+  const nonces = seen.flatMap((log) => log.authorizationNonce ?? []);
+  const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
+  const isKnown = new Set(known.map((row) => row.authorization_nonce));
+  const fresh = seen.filter((log) => log.authorizationNonce !== null && !isKnown.has(log.authorizationNonce));
+  for (const [number, logs] of Map.groupBy(fresh, (log) => log.blockNumber)) {
+    const { at } = await readBlock(chain.rpc, number);
+    for (const log of logs) log.at = at;
+  }
 }
 
 /** The blocks from the first on whose parent is the block before. */

@@ -58,16 +58,15 @@ async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promi
   const signers = new Map(pool.signers.map((signer) => [signer.address as string, signer]));
   const all = [...signers.keys()];
   for (;;) {
-    const now = deps.now();
-    const until = new Date(now.getTime() + LEASE_MS);
     const untried = [...signers.keys()];
-    const lease = await takeLane(deps.db, { chain: chain.chain, addresses: untried, owner: deps.owner, now, until });
+    const wanted = { chain: chain.chain, addresses: untried, owner: deps.owner, leaseMs: LEASE_MS };
+    const lease = await takeLane(deps.db, wanted);
     const signer = lease && signers.get(lease.address);
     if (lease && signer) {
       const end = await driveLane(deps, chain, { lease, signer, ...pool });
       if (end !== "blocked") return end;
       signers.delete(lease.address);
-    } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chain.chain, addresses: all, now })))
+    } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chain.chain, addresses: all })))
       return "idle";
     // Between the two statements a lane may have come free: then ask again, unless all that is left was tried.
     else if (signers.size < all.length) return "idle";
@@ -159,7 +158,7 @@ async function store(
   const ids = rows.map((row) => row.id);
   try {
     await deps.db.transaction().execute(async (db) => {
-      const ours = await useNonce(db, lease, { nonce: key.nonce, until: new Date(now.getTime() + LEASE_MS) });
+      const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
       if (!ours) throw new Overtaken();
       await insertTransaction(db, {
         ...key,

@@ -8,8 +8,9 @@ import type { AuthorizationRow } from "./authorization.ts";
 export type Signed = AuthorizationRow & { chain: string; proof: string; permit: Hex | null };
 
 /**
- * `validBefore` is the last block height at which a Solana transaction can land. `later`: it cannot be judged yet, for example because a transaction is not known to our endpoint so far.
+ * `validBefore` is the last block height at which a Solana transaction can land. `later`: it cannot be verified yet,
+ * for example because a transaction is not known to our endpoint so far; `pending`: it is known and in no block.
  */
 export type Verdict =
   | { ok: true; smartWallet: boolean; validBefore?: number }
-  | { ok: false; reason: string; later?: true };
+  | { ok: false; reason: string; later?: true | "pending" };

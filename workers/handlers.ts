@@ -72,8 +72,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     "expire-payment": async ({ paymentId }) => {
-      await expirePayment(deps, paymentId);
-      return done;
+      const expiry = await expirePayment(deps, paymentId);
+      return expiry.decided ? done : { again: expiry.waitMs };
     },
     settle: async ({ settlementIds }) => {
       await payOut(deps, settlementIds);

@@ -62,6 +62,16 @@ export async function readFinal(chain: SolanaChain): Promise<Final> {
   return { slot: absoluteSlot, height: blockHeight };
 }
 
+/** Returns when a final slot was, by the cluster's own clock, whole seconds; undefined where an endpoint does not know. */
+export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Date | undefined> {
+  const asked = chain.rpc.ask("getBlockTime", (connection) => connection.getBlockTime(slot));
+  const seconds = await asked.catch((error: unknown) => {
+    if (error instanceof ChainFault && error.code === "rpc_answer") return null;
+    throw error;
+  });
+  return seconds === null ? undefined : new Date(seconds * 1_000);
+}
+
 /** A blockhash to build on, the last block height at which it lives, and the slot in which it was the newest. */
 export type Blockhash = { blockhash: string; lastHeight: number; slot: number };
 

@@ -43,11 +43,12 @@ async function scanAccount(
 async function readSeen(chain: SolanaChain, token: SolanaToken, { signature, slot }: Landed): Promise<SeenTransfer[]> {
   const accounts = new Map([[token.treasuryAccount, token.token]]);
   const transaction = await readTransaction(chain, signature);
+  const at = transaction.blockTime ? new Date(transaction.blockTime * 1_000) : undefined;
   return readMovements(transaction, { owner: chain.treasury, accounts }).map((movement: Movement): SeenTransfer => {
     const { mint, payer, receiver, amount, memo, index } = movement;
     return {
       ...{ blockHash: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
-      ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null },
+      ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null, at },
     };
   });
 }

@@ -1,5 +1,5 @@
 import type { SolanaChain } from "../../chains/solana/open.ts";
-import { type Final, readFinal, readHead } from "../../chains/solana/reads.ts";
+import { type Final, readFinal, readHead, readSlotTime } from "../../chains/solana/reads.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
 import type { FailedBookingRow } from "../../db/failed-bookings.ts";
 import { listUnsettled } from "../../db/solana-transactions.ts";
@@ -8,6 +8,7 @@ import { listConfirmable } from "../../db/transfers.ts";
 import type { Books, Watched } from "../books.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
+import { isLiveHead } from "../head-age.ts";
 import { WATCH_LEASE_MS } from "../lease.ts";
 import { beginRetries, endRetries } from "../retries.ts";
 import { bookDust, bookStray } from "../unmatched.ts";
@@ -64,19 +65,18 @@ export async function runSolanaTurn(
   if (final && isSettled(followed, final.slot)) await raise(deps, watched.cursor, final.slot);
 }
 
-async function moveOn(deps: TransferDeps, { cursor, reachedHeadAt }: Watched, head: number): Promise<Cursor> {
-  const until = new Date(deps.now().getTime() + WATCH_LEASE_MS);
-  const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", until, reachedHeadAt });
+async function moveOn(deps: TransferDeps, { cursor, ...reached }: Watched, head: number): Promise<Cursor> {
+  const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", ...reached, leaseMs: WATCH_LEASE_MS });
   // Somebody else watches by now; all that was written is guarded by its own state.
   return ok ? { ...cursor, number: head } : cursor;
 }
 
 /** The head, as soon as it is at a slot or patience ends. */
 async function waitForSlot(chain: SolanaChain, slot: number, signal: AbortSignal): Promise<number> {
-  const patience = Date.now() + PATIENCE_MS;
+  const patience = performance.now() + PATIENCE_MS;
   for (;;) {
     const head = await readHead(chain);
-    if (head >= slot || signal.aborted || Date.now() >= patience) return head;
+    if (head >= slot || signal.aborted || performance.now() >= patience) return head;
     await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
   }
 }
@@ -103,9 +103,12 @@ async function lookAround(
   // It needs two endpoints, and nothing else waits for them.
   await attempt(() => endDead(deps, chain, { followed, final, book: books.ended }));
   const before = deps.now();
+  const finalTime = await readSlotTime(chain, final.slot);
   await scanTreasury(deps, chain, books.bound);
-  // Payouts wait for a watcher that has read the treasury's history.
-  watched.reachedHeadAt = before;
+  // What was final when it began has been read. Payouts and deadlines wait for a watcher that has come so far.
+  watched.chainTime = finalTime;
+  if (finalTime) deps.metrics.clockSkew.set({ against: chain.chain }, (before.getTime() - finalTime.getTime()) / 1_000);
+  if (isLiveHead(chain.network, finalTime, before)) watched.reachedHeadAt = before;
   await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
   await bookDust(deps, chain, { final: final.slot, book: books.dust });

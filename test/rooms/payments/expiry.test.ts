@@ -1,7 +1,15 @@
+import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
+import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
+import { createBooks } from "../../../payments/book.ts";
 import { expirePayment } from "../../../payments/expire.ts";
+import { listOptions } from "../../../payments/options.ts";
+import { toAuthorization } from "../../../transfers/authorization.ts";
+import { isCaughtUp } from "../../../transfers/caught-up.ts";
+import { watchChain } from "../../../transfers/watch.ts";
+import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
-import { makeTill, type Till } from "../../support/till.ts";
+import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const MINUTE = 60_000;
 const inMinutes = (till: Till, minutes: number) => new Date(till.deps.now().getTime() + minutes * MINUTE);
@@ -31,28 +39,51 @@ describe("a payment whose deadline has passed", () => {
     expect((await till.status(id)).state).toBe("processing");
   });
 
-  test("takes no verified attempt any more, though nothing has expired it yet", async () => {
+  test("does not expire while a confirm that came in time waits for its verification, and is then paid by it", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
     const attempt = await till.attempt(id, await fundBuyer(chain));
-    till.clock.advance(MINUTE);
-    await till.verify(attempt);
-    expect(await till.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
-    expect(await till.transfers()).toEqual([]);
+    // No worker verified or watched until long after the deadline.
+    till.clock.advance(5 * MINUTE);
+    await till.watch();
+    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
     expect((await till.status(id)).state).toBe("requires_action");
-    await expirePayment(till.deps, id);
+    await till.verify(attempt);
+    expect(await till.verdict(attempt)).toBe("verified");
+    await till.relay();
+    await till.watch();
+    expect((await till.status(id)).state).toBe("succeeded");
+  });
+
+  test("takes no confirm any more, and does not verify a refused one anew", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain);
+    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+    const buyer = await fundBuyer(chain);
+    const [option] = await till.offer(id, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    const wrong = [{ type: "walletRpc" as const, data: [`0x${"11".repeat(64)}1b`] }];
+    const refused = good(await till.confirm(id, option.id, wrong)).attemptId ?? "";
+    await till.verify(refused);
+    const [right] = await signOption(option, buyer);
+    till.clock.advance(MINUTE + 2_000);
+    expect(await till.confirm(id, option.id, right ? [right] : [])).toMatchObject({ code: "payment_expired" });
+    expect(good(await till.confirm(id, option.id, wrong)).attemptId).toBe(refused);
+    expect(await till.verdict(refused)).toMatchObject({ refused: expect.any(String) });
+    await till.watch();
+    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
     expect((await till.status(id)).state).toBe("expired");
   });
 
-  test("and a verdict that race for it: exactly one wins, and a transfer is there only when it is the verdict", async () => {
+  test("loses no race against the verification of a confirm that came in time", async () => {
     const chain = await startChain();
     // One clock stands a moment before the deadline and the other one behind it, as on two machines.
     const verifies = await makeTill(chain);
     const expires = await makeTill(chain, { databaseUrl: verifies.databaseUrl });
     const expiresAt = inMinutes(verifies, 1);
-    expires.clock.advance(MINUTE + 1_000);
-    const ends = { processing: 0, expired: 0 } as Record<string, number>;
+    expires.clock.advance(MINUTE + 2_000);
+    await expires.watch();
     for (let round = 0; round < 12; round += 1) {
       const id = await verifies.create(100n, { expiresAt });
       const attempt = await verifies.attempt(id, await fundBuyer(chain));
@@ -62,17 +93,153 @@ describe("a payment whose deadline has passed", () => {
         verifies.verify(attempt),
         new Promise((resolve) => setTimeout(resolve, late)).then(() => expirePayment(expires.deps, id)),
       ]);
-      const { state, stateVersion } = await verifies.status(id);
-      expect(stateVersion).toBe(1);
-      const transfers = (await verifies.transfers()).filter((row) => row.payment_id === id);
-      expect(transfers).toHaveLength(state === "processing" ? 1 : 0);
-      expect(await verifies.verdict(attempt)).toEqual(
-        state === "processing" ? "verified" : { refused: expect.any(String) },
-      );
-      ends[state] = (ends[state] ?? 0) + 1;
+      expect(await verifies.status(id)).toMatchObject({ state: "processing", stateVersion: 1 });
+      expect((await verifies.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
+      expect(await verifies.verdict(attempt)).toBe("verified");
     }
-    expect(Object.keys(ends).sort()).toEqual(["expired", "processing"]);
   });
+});
+
+describe("a payment with a way to pay on a chain", () => {
+  test("expires only when that chain's watcher has read past its deadline, and is checked less and less often", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain);
+    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+    await till.offer(id, await fundBuyer(chain));
+    till.clock.advance(MINUTE);
+    const waits: number[] = [];
+    for (const pass of [0, 1_000, 10_000, 10 * MINUTE]) {
+      till.clock.advance(pass);
+      const expiry = await expirePayment(till.deps, id);
+      if (expiry.decided) throw new Error("the payment was decided");
+      waits.push(expiry.waitMs);
+      const row = await till.db.selectFrom("payment").select("due_at").where("id", "=", id).executeTakeFirstOrThrow();
+      // The sweep finds it after its next check, and not before.
+      expect((row.due_at?.getTime() ?? 0) - till.deps.now().getTime()).toBeGreaterThan(expiry.waitMs);
+    }
+    expect(waits).toEqual([expect.closeTo(500, -3), expect.closeTo(1_000, -3), expect.closeTo(11_000, -3), MINUTE]);
+    await till.watch();
+    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+    expect((await till.status(id)).state).toBe("expired");
+  });
+
+  test("stays open while one of its chains has no watcher, though the watcher of another has read past its deadline", async () => {
+    const [here, there] = [await startChain(), await startChain({ chainId: 31_338 })];
+    const till = await makeTill(here, { also: [{ chain: there }] });
+    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+    await till.offer(id, await fundBuyer(here));
+    const buyer = await fundBuyer(there);
+    const account = till.accountOf(buyer, there);
+    good(await listOptions(till.deps, { paymentId: id, mode: "live", accounts: [account] }));
+    till.clock.advance(MINUTE + 2_000);
+    await till.watch();
+    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+    const books = createBooks(till.deps);
+    await watchChain(till.deps, { chain: there.id, signal: AbortSignal.abort(), books });
+    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+  });
+
+  test("is not expired by an endpoint whose newest block is minutes old, which counts as caught up for nothing", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain, { change: { maxHeadAgeMs: 60_000 } });
+    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+    await till.offer(id, await fundBuyer(chain));
+    await till.watch();
+    expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
+    till.clock.advance(3 * MINUTE);
+    await till.watch();
+    expect(await isCaughtUp(till.deps, chain.id)).toBe(false);
+    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+    // The endpoint follows the chain again.
+    await chain.client.increaseTime({ seconds: 180 });
+    await mine(chain, 1);
+    await till.watch();
+    expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
+    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+  });
+
+  test("and money that moved in time by the chain's clock is paid, however late the watcher reads of it", async () => {
+    const { chain, till, id, relay } = await signedOnly();
+    await relay();
+    till.clock.advance(30 * MINUTE);
+    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+    await till.watch();
+    await mine(chain, 1);
+    await till.watch();
+    expect((await till.status(id)).state).toBe("succeeded");
+  });
+
+  test.each([
+    ["one by one", 1],
+    ["in a range", 60],
+  ])(
+    "and money that moved after it is an exception, also when the watcher reads both together %s",
+    async (_how, blocks) => {
+      const { chain, till, id, relay } = await signedOnly();
+      await mine(chain, blocks);
+      await chain.client.increaseTime({ seconds: 180 });
+      await relay();
+      await mine(chain, blocks);
+      till.clock.advance(3 * MINUTE);
+      await till.watch();
+      expect((await till.status(id)).state).toBe("requires_action");
+      expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+      const rows = await till.db
+        .selectFrom("ledger_entry")
+        .select("amount")
+        .where("account", "=", "exceptions")
+        .execute();
+      expect(rows).toEqual([{ amount: -1_000_000n }]);
+    },
+  );
+});
+
+/** A payment of a minute that its buyer has signed and not confirmed, and what a stranger does with the signature. */
+async function signedOnly() {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+  const buyer = await fundBuyer(chain);
+  const [option] = await till.offer(id, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  const [signed] = await signOption(option, buyer);
+  const row = await till.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
+  const call = encodeTransfer(toAuthorization(row), signed?.data[0] as Hex);
+  return { chain, till, id, relay: () => relayByStranger(chain, call) };
+}
+
+test("a payment of test mode expires at its deadline, unless a confirm waits", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain, { mode: "test" });
+  const [left, confirmed] = [
+    await till.create(100n, { expiresAt: inMinutes(till, 1) }),
+    await till.create(100n, { expiresAt: inMinutes(till, 1) }),
+  ];
+  const buyer = await fundBuyer(chain);
+  await till.offer(left, buyer);
+  const attempt = await till.attempt(confirmed, buyer);
+  till.clock.advance(MINUTE);
+  expect(await expirePayment(till.deps, left)).toEqual({ decided: true });
+  expect((await till.status(left)).state).toBe("expired");
+  expect(await expirePayment(till.deps, confirmed)).toMatchObject({ decided: false });
+  await till.verify(attempt);
+  expect((await till.status(confirmed)).state).toBe("succeeded");
+});
+
+test("a confirm that is verified only after its authorization has run out is refused, and the payment expires", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+  const attempt = await till.attempt(id, await fundBuyer(chain));
+  await chain.client.increaseTime({ seconds: 3_600 });
+  await mine(chain, 1);
+  till.clock.advance(60 * MINUTE);
+  await till.watch();
+  expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+  await till.verify(attempt);
+  expect(await till.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
+  expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+  expect((await till.status(id)).state).toBe("expired");
 });
 
 test("a payment whose authorization ran out unused expires, and nothing has moved on chain", async () => {
