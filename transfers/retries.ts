@@ -16,12 +16,18 @@ export async function beginRetries(
   const due = await listDueFailures(deps.db, chain.chain);
   for (const { movement } of due) {
     if (!movement) continue;
-    const seen = [{ ...movement, amount: BigInt(String(movement.amount)) } as SeenTransfer];
+    const seen = [readMovement(movement)];
     const reading = { seen, landed: [], bound };
     const afterCommit = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, reading));
     afterCommit();
   }
   return due;
+}
+
+/** A movement as it was before it was kept as JSON. */
+function readMovement(kept: Record<string, unknown>): SeenTransfer {
+  const at = kept.at === undefined ? undefined : new Date(String(kept.at));
+  return { ...kept, amount: BigInt(String(kept.amount)), at } as SeenTransfer;
 }
 
 /** Forgets what has been tried again in a pass that went well, unless it failed once more. */
