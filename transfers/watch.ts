@@ -94,7 +94,7 @@ async function runTurn(
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
   let tried: FailedBookingRow[] = [];
   await attempt(async () => {
-    tried = await beginRetries(deps, chain, books.bound);
+    tried = await beginRetries(deps, chain, { cursor: watched.cursor, bound: books.bound });
   });
   for (let reads = 0; watched.cursor.number < head && reads < TURN_LENGTH; reads += 1) {
     const { number } = watched.cursor;
