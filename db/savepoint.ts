@@ -3,22 +3,32 @@ import { isRowError } from "./row-errors.ts";
 import type { Db } from "./tables.ts";
 
 /**
- * Runs work in an open transaction, and takes back only that work when a row makes it fail: the transaction goes on.
- * Returns the row's error then; any other error is thrown, and ends the transaction.
+ * Works on rows in an open transaction, all of them at once. When a row makes that fail, what was done is taken back to
+ * a savepoint and the rows are halved until the failing one is alone, which `fail` then gets with its error: the
+ * transaction goes on. Returns what the work gave, in the order of the rows. Any other error is thrown, and ends the transaction.
  */
-export async function inSavepoint<T>(
+export async function workInSavepoints<R, T>(
   db: Db,
-  work: () => Promise<T>,
-): Promise<{ ok: true; value: T } | { ok: false; error: unknown }> {
+  rows: readonly R[],
+  { work, fail }: { work: (rows: readonly R[]) => Promise<T>; fail: (row: R, error: unknown) => Promise<void> },
+): Promise<T[]> {
+  const [first] = rows;
+  if (first === undefined) return [];
   await sql`savepoint part`.execute(db);
   try {
-    const value = await work();
+    const result = await work(rows);
     await sql`release savepoint part`.execute(db);
-    return { ok: true, value };
+    return [result];
   } catch (error) {
     if (!isRowError(error)) throw error;
     await sql`rollback to savepoint part`.execute(db);
     await sql`release savepoint part`.execute(db);
-    return { ok: false, error };
+    if (rows.length === 1) {
+      await fail(first, error);
+      return [];
+    }
   }
+  const middle = rows.length >> 1;
+  const before = await workInSavepoints(db, rows.slice(0, middle), { work, fail });
+  return [...before, ...(await workInSavepoints(db, rows.slice(middle), { work, fail }))];
 }

@@ -122,6 +122,21 @@ create table destination_change (
   PRIMARY KEY (id)
 );
 
+create table dust (
+  id bigint generated always as identity not null,
+  chain text not null,
+  asset text not null,
+  day date not null,
+  amount numeric(78,0) not null,
+  transfers integer not null,
+  last_block bigint not null,
+  group_id bigint,
+  CHECK ((amount > (0)::numeric)),
+  FOREIGN KEY (group_id) REFERENCES ledger_group(id),
+  PRIMARY KEY (id),
+  UNIQUE (chain, asset, day)
+);
+
 create table event (
   id bigint generated always as identity not null,
   machine text not null,
@@ -132,6 +147,24 @@ create table event (
   at timestamp with time zone not null,
   FOREIGN KEY (machine, from_state, to_state) REFERENCES transition(machine, from_state, to_state),
   PRIMARY KEY (id)
+);
+
+create table failed_booking (
+  id bigint generated always as identity not null,
+  chain text not null,
+  kind text not null,
+  subject text not null,
+  block_number bigint,
+  movement jsonb,
+  error text not null,
+  retries integer not null default 0,
+  first_at timestamp with time zone not null,
+  last_at timestamp with time zone not null,
+  retry_at timestamp with time zone not null,
+  CHECK (((kind = 'movement'::text) = ((movement IS NOT NULL) AND (block_number IS NOT NULL)))),
+  CHECK ((kind = ANY (ARRAY['movement'::text, 'unmatched'::text, 'dust'::text, 'transfer'::text, 'ended'::text, 'transaction'::text]))),
+  PRIMARY KEY (id),
+  UNIQUE (chain, kind, subject)
 );
 
 create table fee_policy (
@@ -466,6 +499,8 @@ create table sighting (
   orphaned boolean not null default false,
   seen_at timestamp with time zone not null,
   booked boolean not null default false,
+  dust_id bigint,
+  FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
   PRIMARY KEY (chain, block_hash, tx_hash, log_index)
 );
@@ -603,12 +638,13 @@ CREATE INDEX attempt_due_place ON public.attempt USING btree (chain, merchant_id
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
 CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
+CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
-CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['stray'::text, 'exception'::text]));
+CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['stray'::text, 'exception'::text, 'dust'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
 CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset) INCLUDE (amount);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
@@ -630,6 +666,7 @@ CREATE INDEX settlement_unbegun ON public.settlement USING btree (merchant_id, a
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
 CREATE INDEX sighting_authorization ON public.sighting USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
 CREATE INDEX sighting_block ON public.sighting USING btree (chain, block_number);
+CREATE INDEX sighting_dust ON public.sighting USING btree (dust_id) WHERE (dust_id IS NOT NULL);
 CREATE INDEX sighting_stray ON public.sighting USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
 CREATE INDEX sighting_unclaimed ON public.sighting USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);

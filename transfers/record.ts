@@ -3,7 +3,7 @@ import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import { keepBookable } from "../db/failed-bookings.ts";
 import { moveRows } from "../db/moves.ts";
-import { inSavepoint } from "../db/savepoint.ts";
+import { workInSavepoints } from "../db/savepoint.ts";
 import { insertSightings, listClaimed, nameSighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { markIncluded } from "../db/transactions.ts";
@@ -38,12 +38,26 @@ export async function recordBlocks(
   chain: Watching,
   { seen, landed, bound }: Pick<Reading, "seen" | "landed"> & { bound: BoundBook },
 ): Promise<() => void> {
-  const { parts, failed } = await recordEach(db, deps, chain, seen, bound);
+  const failed: SeenTransfer[] = [];
+  const parts = await workInSavepoints(db, seen, {
+    work: (some) => recordMovements(db, deps, chain, some, bound),
+    async fail(log, error) {
+      failed.push(log);
+      await storeFailedMovement(db, deps, chain, log, error);
+    },
+  });
   const proved = parts.flatMap((part) => part.proved);
-  await markIncluded(
-    db,
-    landed.map(({ row, receipt }) => ({ ...row, ...receipt })),
-  );
+  const included = await workInSavepoints(db, landed, {
+    async work(some) {
+      await markIncluded(
+        db,
+        some.map(({ row, receipt }) => ({ ...row, ...receipt })),
+      );
+      return some;
+    },
+    fail: ({ row }, error) =>
+      storeFailure(deps, db, { chain: chain.chain, kind: "transaction", subject: row.hash }, error),
+  });
   const carried = await listCarried(
     db,
     landed.map(({ row }) => row),
@@ -60,7 +74,7 @@ export async function recordBlocks(
         metrics.transferMoves.inc({ chain: chain.chain, purpose, from: state, to: "included" });
     for (const { purpose } of missing)
       metrics.transferMoves.inc({ chain: chain.chain, purpose, from: "carried", to: "ready" });
-    for (const { row, receipt } of landed) {
+    for (const { row, receipt } of included.flat()) {
       const members = [...proved, ...missing].filter(
         (member) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce,
       );
@@ -78,28 +92,7 @@ export async function recordBlocks(
 /** Transfers that movements have proved, those of them that moved, and what is to be done after the commit. */
 type Recorded = { proved: TransferRow[]; included: TransferRow[]; opened: () => void };
 
-/** All movements at once; when one makes that fail, they are halved until it is alone, and it is stored as failed. */
-async function recordEach(
-  db: Db,
-  deps: TransferDeps,
-  chain: Watching,
-  seen: readonly SeenTransfer[],
-  bound: BoundBook,
-): Promise<{ parts: Recorded[]; failed: SeenTransfer[] }> {
-  const [first] = seen;
-  if (!first) return { parts: [], failed: [] };
-  const recorded = await inSavepoint(db, () => recordMovements(db, deps, chain, seen, bound));
-  if (recorded.ok) return { parts: [recorded.value], failed: [] };
-  if (seen.length === 1) {
-    await storeFailedMovement(db, deps, chain, first, recorded.error);
-    return { parts: [], failed: [first] };
-  }
-  const middle = seen.length >> 1;
-  const before = await recordEach(db, deps, chain, seen.slice(0, middle), bound);
-  const after = await recordEach(db, deps, chain, seen.slice(middle), bound);
-  return { parts: [...before.parts, ...after.parts], failed: [...before.failed, ...after.failed] };
-}
-
+/** A movement that cannot be written down has no row of its own: what is needed to try it again is kept. */
 async function storeFailedMovement(
   db: Db,
   deps: TransferDeps,

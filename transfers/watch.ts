@@ -95,7 +95,7 @@ async function runTurn(
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
   let tried: FailedBookingRow[] = [];
   await attempt(async () => {
-    tried = await beginRetries(deps, chain, books.bound);
+    tried = await beginRetries(deps, chain, { cursor: watched.cursor, bound: books.bound });
   });
   // An endpoint that is behind the cursor says nothing about the head.
   let newest = head.number === readBefore ? standing?.at : undefined;

@@ -116,19 +116,21 @@ async function recordLanded(
       }
     };
   };
-  await bookTransactions(deps, chain, landed, book);
+  await bookTransactions(deps, chain, await keepBookable(deps.db, landed, { chain: chainId, ...transactions }), book);
 }
 
-/** Books transactions of ours; one that cannot be booked is stored as a failed booking, and left out until it is due. */
+/** Books transactions of ours; one that cannot be booked is stored as a failed booking, alone. */
 async function bookTransactions(
   deps: TransferDeps,
   { chain }: SolanaChain,
   standing: readonly Standing[],
   book: (db: Db, rows: readonly Standing[]) => Promise<() => void>,
 ): Promise<void> {
-  const work = { chain, kind: "transaction" as const, subjectOf: ({ row }: Standing) => row.hash };
-  await bookEach(deps, { ...work, rows: await keepBookable(deps.db, standing, work), book });
+  await bookEach(deps, { chain, ...transactions, rows: standing, book });
 }
+
+/** How transactions of ours are named among the failed bookings. */
+const transactions = { kind: "transaction" as const, subjectOf: ({ row }: Standing) => row.hash };
 
 /** All instructions of a transaction happen or none does, so what it was to move is what it has moved. */
 function toSeen({ row, status }: Standing, transfer: TransferRow, index: number): SeenTransfer {
@@ -165,8 +167,8 @@ async function confirmDeep(
 
 /** Final transactions: what they cost is booked, and what a failed one was to make has not happened by it. */
 async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly Standing[], books: Books): Promise<void> {
-  if (final.length === 0) return;
-  const rents = await readRents(chain, final);
+  const due = await keepBookable(deps.db, final, { chain: chain.chain, ...transactions });
+  const rents = await readRents(chain, due);
   const book = async (db: Db, some: readonly Standing[]) => {
     const hashes = some.map(({ row }) => row.hash);
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
@@ -182,7 +184,7 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
     const reason = "its transaction failed";
     return giveUp(deps, db, await listCarried(db, failed), { payment: reason, payout: reason, book: books.ended });
   };
-  await bookTransactions(deps, chain, final, book);
+  await bookTransactions(deps, chain, due, book);
 }
 
 /** Included transactions that no endpoint knows any more. */

@@ -54,7 +54,7 @@ export async function runSolanaTurn(
   let tried: FailedBookingRow[] = [];
   if (final)
     await attempt(async () => {
-      tried = await beginRetries(deps, chain, books.bound);
+      tried = await beginRetries(deps, chain, { cursor: watched.cursor, bound: books.bound });
     });
   await attempt(() => followStatuses(deps, chain, followed, books));
   await attempt(() => sendAgain(deps, chain, followed));

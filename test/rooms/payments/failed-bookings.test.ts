@@ -107,7 +107,8 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     for (const amount of [5n, 7n, 9n]) await sendUsdc(chain, stranger, chain.keys.treasury.address, amount);
     await till.watch();
     expect(await booked(till, "exceptions")).toBe(-14n);
-    expect(await failures(till)).toMatchObject([{ kind: "unmatched" }]);
+    await till.watch();
+    expect(await failures(till)).toMatchObject([{ kind: "unmatched", retries: 0 }]);
     await expectInStep(till, chain);
     await allow();
     await retryAll(till);
@@ -124,7 +125,9 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     const allow = await refuse(till, "ledger_group", "new.kind = 'gas'");
     const paymentId = await till.pay(await fundBuyer(chain));
     expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect(await failures(till)).toMatchObject([{ kind: "transaction" }]);
+    await mine(chain);
+    await till.watch();
+    expect(await failures(till)).toMatchObject([{ kind: "transaction", retries: 0 }]);
     expect(await booked(till, "gas_spent")).toBe(0n);
     await expectInStep(till, chain);
     await allow();
@@ -135,6 +138,25 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(transaction?.state).toBe("final");
     expect(await booked(till, "gas_spent")).toBe(transaction?.fee);
     expect(await failures(till)).toEqual([]);
+  });
+
+  test("what says that a transaction is in a block, while the transfers in it are booked", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain);
+    const allow = await refuse(till, "transaction", "new.state = 'included'");
+    const paymentId = await till.pay(await fundBuyer(chain));
+    expect((await till.status(paymentId)).state).toBe("succeeded");
+    expect(await failures(till)).toMatchObject([{ kind: "transaction" }]);
+    await allow();
+    await retryAll(till);
+    await mine(chain);
+    await till.watch();
+    await till.watch();
+    const transactions = await till.db.selectFrom("transaction").selectAll().execute();
+    expect(transactions.map(({ state }) => state)).toEqual(["final"]);
+    expect(await booked(till, "gas_spent")).toBe(transactions[0]?.fee);
+    expect(await failures(till)).toEqual([]);
+    await expectInStep(till, chain);
   });
 
   test("a movement, which is no reason to make its transfer again", async () => {
@@ -170,8 +192,9 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     await chain.client.increaseTime({ seconds: 7_200 });
     await mine(chain, 2);
     await till.watch();
+    await till.watch();
     expect([(await till.status(bad)).state, (await till.status(fine)).state]).toEqual(["processing", "expired"]);
-    expect(await failures(till)).toMatchObject([{ kind: "ended" }]);
+    expect(await failures(till)).toMatchObject([{ kind: "ended", retries: 0 }]);
     await allow();
     await retryAll(till);
     await till.watch();

@@ -151,3 +151,24 @@ contract ReenteringToken is PermitToken {
         super.move(from, to, value);
     }
 }
+
+/// Emits whatever it is asked to, as a token with a bug or a hostile upgrade may.
+contract NoisyToken {
+    function balanceOf(address) external pure returns (uint256) {
+        return 0;
+    }
+
+    function emitLog(bytes32[] memory topics, bytes memory data) external {
+        uint256 count = topics.length;
+        assembly {
+            let t := add(topics, 32)
+            let d := add(data, 32)
+            let size := mload(data)
+            switch count
+            case 1 { log1(d, size, mload(t)) }
+            case 2 { log2(d, size, mload(t), mload(add(t, 32))) }
+            case 3 { log3(d, size, mload(t), mload(add(t, 32)), mload(add(t, 64))) }
+            case 4 { log4(d, size, mload(t), mload(add(t, 32)), mload(add(t, 64)), mload(add(t, 96))) }
+        }
+    }
+}
