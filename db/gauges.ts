@@ -15,7 +15,8 @@ export type OwedTable =
  * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
  * so the wait is counted from what does not move: a payment's deadline, the making of the others, and for a transfer in
  * trouble the end of its hold. A settlement waits from the end of its gathering until its payout has arrived, whatever
- * blocks it, unless an operator holds its merchant. A chain's own wait is in `listChainLooks`; here it only tells that no
+ * blocks it, unless an operator holds its merchant. A push waits for its block, however long its sender makes that, and not
+ * for a job. A chain's own wait is in `listChainLooks`; here it only tells that no
  * sweep has run.
  */
 export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTable; since: Date | null }[]> {
@@ -23,7 +24,8 @@ export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTa
   const pushed = sql`${now}::timestamptz + interval '2 minutes'`;
   const { rows } = await sql<{ table: OwedTable; since: Date | null }>`
     select 'payment' as table, min(expires_at) as since from payment where due_at <= ${pushed} and expires_at <= ${now}
-    union all select 'attempt', min(created_at) from attempt where due_at <= ${pushed} and created_at <= ${now}
+    union all select 'attempt', min(a.created_at) from attempt a join payment_option o on o.id = a.option_id
+      where a.due_at <= ${pushed} and a.created_at <= ${now} and o.kind <> 'push'
     union all select 'transfer', min(greatest(created_at, hold_until)) from transfer
       where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now}
     union all select 'settlement', least(

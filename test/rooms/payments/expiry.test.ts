@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
 import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
@@ -56,6 +57,21 @@ describe("a payment whose deadline has passed", () => {
     expect((await till.status(id)).state).toBe("succeeded");
   });
 
+  test("is not paid by a confirm whose row says that it came after it", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain);
+    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+    const attempt = await till.attempt(id, await fundBuyer(chain));
+    await till.db
+      .updateTable("attempt")
+      .set({ created_at: inMinutes(till, 2) })
+      .execute();
+    await till.verify(attempt);
+    expect(await till.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
+    expect(await till.transfers()).toEqual([]);
+    expect((await till.status(id)).state).toBe("requires_action");
+  });
+
   test("takes no confirm any more, and does not verify a refused one anew", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
@@ -106,21 +122,39 @@ describe("a payment with a way to pay on a chain", () => {
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
     await till.offer(id, await fundBuyer(chain));
-    till.clock.advance(MINUTE);
-    const waits: number[] = [];
-    for (const pass of [0, 1_000, 10_000, 10 * MINUTE]) {
-      till.clock.advance(pass);
+    const payment = () =>
+      till.db.selectFrom("payment").select(["expires_at", "due_at"]).where("id", "=", id).executeTakeFirstOrThrow();
+    const deadline = (await payment()).expires_at.getTime();
+    for (const late of [0, 1_000, 11_000, 10 * MINUTE]) {
+      till.clock.advance(Math.max(0, deadline + late - till.deps.now().getTime()));
+      const before = till.deps.now().getTime();
       const expiry = await expirePayment(till.deps, id);
       if (expiry.decided) throw new Error("the payment was decided");
-      waits.push(expiry.waitMs);
-      const row = await till.db.selectFrom("payment").select("due_at").where("id", "=", id).executeTakeFirstOrThrow();
-      // The sweep finds it after its next check, and not before.
-      expect((row.due_at?.getTime() ?? 0) - till.deps.now().getTime()).toBeGreaterThan(expiry.waitMs);
+      // As long again as it has waited, a minute at most.
+      expect(expiry.waitMs).toBeGreaterThanOrEqual(Math.min(MINUTE, Math.max(250, before - deadline)));
+      expect(expiry.waitMs).toBeLessThanOrEqual(Math.min(MINUTE, Math.max(250, till.deps.now().getTime() - deadline)));
+      // The sweep takes over after that check, and not before.
+      expect((await payment()).due_at?.getTime()).toBeGreaterThanOrEqual(before + expiry.waitMs + 5_000);
     }
-    expect(waits).toEqual([expect.closeTo(500, -3), expect.closeTo(1_000, -3), expect.closeTo(11_000, -3), MINUTE]);
     await till.watch();
     expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
     expect((await till.status(id)).state).toBe("expired");
+  });
+
+  test("does not expire in the second after its deadline, for which a later block may still bear the deadline's time", async () => {
+    const chain = await startChain();
+    const till = await makeTill(chain);
+    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+    await till.offer(id, await fundBuyer(chain));
+    till.clock.advance(2 * MINUTE);
+    const standAt = (ms: number) =>
+      sql`update chain_cursor set reached_head_at = p.expires_at + ${ms}::float8 * interval '1 millisecond' from payment p`.execute(
+        till.db,
+      );
+    await standAt(900);
+    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+    await standAt(1_100);
+    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
   });
 
   test("stays open while one of its chains has no watcher, though the watcher of another has read past its deadline", async () => {
@@ -148,6 +182,11 @@ describe("a payment with a way to pay on a chain", () => {
     expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
     till.clock.advance(3 * MINUTE);
     await till.watch();
+    expect(await isCaughtUp(till.deps, chain.id)).toBe(false);
+    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+    // Nor by a new block that is as old.
+    await mine(chain, 1);
+    expect(await till.watch()).toMatchObject({ moved: true });
     expect(await isCaughtUp(till.deps, chain.id)).toBe(false);
     expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
     // The endpoint follows the chain again.

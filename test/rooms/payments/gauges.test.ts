@@ -8,6 +8,7 @@ import { readSystem } from "../../../payments/gauges.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { createDatabase } from "../../support/database.ts";
+import { insertOption } from "../../support/rows.ts";
 import { execute } from "../../support/sql.ts";
 import { networksDocument } from "../api/start-api.ts";
 
@@ -57,6 +58,17 @@ test("a payment waits for its job from its deadline on, and not before", async (
   );
   expect((await look(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
   expect((await look(310)).owed).toContainEqual({ table: "payment", seconds: 10 });
+});
+
+test("a confirm waits for its verification from its acceptance on; a push that waits for its block waits for no job", async () => {
+  const attempt = (id: string, option: string) =>
+    `insert into attempt (id, payment_id, option_id, digest, results, state, created_at, due_at)
+      values ('${id}', 'pay_1', '${option}', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
+  await insertOption(db, "pay_1", "push");
+  await execute(url, attempt("0a", "opt_pay_1"));
+  expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 0 });
+  await execute(url, "update payment_option set kind = 'eip3009'");
+  expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 60 });
 });
 
 /** How a transaction comes to stand in a state, by moves that there are. */

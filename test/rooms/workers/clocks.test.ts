@@ -1,12 +1,15 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { launchProcess } from "../../../ops/local/process.ts";
+import { createPayment, pay, waitFinal } from "../../../ops/local/wallet.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { fundBuyer, networksFileFor, startChain } from "../../support/chain.ts";
 import { testDataKeys } from "../../support/deps.ts";
+import { startFleet } from "../../support/fleet.ts";
 import { spawnProcess } from "../../support/process.ts";
 import { openQueues } from "../../support/queue.ts";
 import { withClockAhead } from "../../support/skewed-clock.ts";
+import { execute } from "../../support/sql.ts";
 import { makeTill } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -65,6 +68,20 @@ describe("a worker whose clock is far from Postgres'", () => {
     await waitFor(async () => (await stateOf(paid)) === "succeeded", { within: 20_000 });
     expect(await stateOf(unpaid)).toBe("requires_action");
   });
+});
+
+test("machines that are all ahead give a payment the deadline that it should have, and it is paid", async () => {
+  const chain = await startChain();
+  const fleet = await startFleet({ chain, workers: 1, env: withClockAhead(25_000) });
+  const id = await createPayment(fleet.shop, { referenceId: "order-1", cents: "1250" });
+  const [row] = await execute(
+    fleet.databaseUrl,
+    "select extract(epoch from expires_at - clock_timestamp())::float8 as left from payment",
+  );
+  expect(Number(row?.left)).toBeGreaterThan(290);
+  expect(Number(row?.left)).toBeLessThanOrEqual(300);
+  await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
+  expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
 });
 
 describe("a worker whose clock is somewhat ahead", () => {
