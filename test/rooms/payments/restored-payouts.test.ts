@@ -276,3 +276,56 @@ test.each(["permit", "push"] as const)(
     );
   },
 );
+
+test("a forgotten payout of another amount changes no settlement before it is final, and is not made again meanwhile", async () => {
+  const chain = await startChain();
+  const change = { finality: { blocks: 4 } };
+  const first = await makeTill(chain, { change });
+  const { merchantId, destination } = first;
+  await accumulate(first);
+  const confirm = async (till: Till, blocks: number) => {
+    await chain.client.mine({ blocks });
+    await till.watch();
+  };
+  await first.pay(await fundBuyer(chain), 100n);
+  await confirm(first, 4);
+  const [settlement] = await settlementsOf(first, merchantId);
+  const id = settlement?.id ?? "";
+  const restored = await restore(
+    first,
+    chain,
+    async (lost) => {
+      await chain.client.mine({ blocks: 4 });
+      await lost.watch();
+      expect(await lost.settle(id)).toEqual(["begun"]);
+      await lost.relay();
+    },
+    { change },
+  );
+  // More came in than the lost database knew.
+  await restored.db
+    .updateTable("settlement")
+    .set({ amount: 3n * UNIT })
+    .where("id", "=", id)
+    .execute();
+  await restored.db
+    .updateTable("merchant_balance")
+    .set({ amount: 3n * UNIT })
+    .where("merchant_id", "=", merchantId)
+    .execute();
+  expect(await restored.settle(id)).toEqual(["begun"]);
+  await restored.relay();
+  const payout = async () => (await restored.transfers()).find(({ settlement_id }) => settlement_id === id);
+  expect(await payout()).toMatchObject({
+    state: "ready",
+    amount: 3n * UNIT,
+    last_trouble: expect.stringContaining("number"),
+  });
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 3n * UNIT, state: "paying" }]);
+  await confirm(restored, 4);
+  restored.clock.advance(61_000);
+  await restored.relay();
+  expect(await payout()).toMatchObject({ state: "included", amount: 1n * UNIT });
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 1n * UNIT }, { amount: 2n * UNIT }]);
+  expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
+});
