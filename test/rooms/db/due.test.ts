@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { beforeEach, describe, expect, test } from "vitest";
 import { takeDue, takeDueChains, takeDueTransfers, takeOldest, takeShares, takeTransfers } from "../../../db/due.ts";
+import { takeDueEndpoints } from "../../../db/webhooks.ts";
 import { openTestDb } from "../../support/open-db.ts";
 import { insertMerchant, insertPaymentRow, insertTransferRow, someChain } from "../../support/rows.ts";
 
@@ -164,4 +165,24 @@ test("transfers of a chain that carries none leave those of other chains their s
   expect(await takeDueTransfers(db, { chains: ["eip155:6"], now, limit: 3 })).toEqual([]);
   await sql`set enable_seqscan = off`.execute(db);
   expect(await readPlan(takeTransfers({ chains: [someChain], now, limit: 3 }))).toContain("transfer_due");
+});
+
+test("of endpoints that have events due, those that have waited longest are served first", async () => {
+  const waits = [3_000, 9_000, 1_000];
+  for (const [index, ms] of waits.entries()) {
+    const merchant = await insertMerchant(db);
+    const paymentId = await insertPaymentRow(db, merchant, { dueAt: null });
+    await sql`insert into webhook_endpoint (id, account_id, mode, url, key_id, secret, created_at)
+      values (${`whe_${index}`}, ${merchant.accountId}, 'live', 'https://shop.example', 'k', '', now())`.execute(db);
+    await sql`insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+      values (${`evt_${index}`}, ${`whe_${index}`}, ${paymentId}, 'payment.created', 0, now(), ${ago(ms)})`.execute(db);
+  }
+  const takeOne = async () =>
+    (await takeDueEndpoints(db, { now, againAt: later(5_000), limit: 1 })).map(({ id }) => id)[0];
+  expect([await takeOne(), await takeOne(), await takeOne(), await takeOne()]).toEqual([
+    "whe_1",
+    "whe_0",
+    "whe_2",
+    undefined,
+  ]);
 });

@@ -18,6 +18,7 @@ import type { Db } from "../../../db/tables.ts";
 import { newId } from "../../../payments/ids.ts";
 import { openTestDb } from "../../support/open-db.ts";
 import { insertMerchant, insertPaymentRow, insertSettlementRow, someAsset, someChain } from "../../support/rows.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const { db } = await openTestDb(20);
 const now = new Date();
@@ -86,6 +87,26 @@ describe("a queue of payouts", () => {
     await db.updateTable("settlement").set({ due_at: null }).where("merchant_id", "=", merchant.merchantId).execute();
     await restQueues(db, { kind: "settlement", queues: [again] });
     expect((await queueOf(merchant)).due_at).toBeNull();
+  });
+
+  test("does not rest while a row is being committed", async () => {
+    const merchant = await insertMerchant(db);
+    const id = await insertSettlementRow(db, merchant, { dueAt: later(-1) });
+    const [taken] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
+    await db.updateTable("settlement").set({ due_at: null }).where("id", "=", id).execute();
+    const isWaiting = async () => {
+      const { rows } = await sql`select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+      return rows.length > 0;
+    };
+    const resting = await db.transaction().execute(async (open) => {
+      await insertSettlementRow(open, merchant, { number: 2, dueAt: now });
+      const rest = restQueues(db, { kind: "settlement", queues: [taken] });
+      await waitFor(isWaiting, { within: 5_000, what: "the queue's row is waited for" });
+      return { rest };
+    });
+    await resting.rest;
+    expect((await queueOf(merchant)).due_at).not.toBeNull();
   });
 
   test("of a chain that is not asked for is left alone, and each chain has its own share", async () => {

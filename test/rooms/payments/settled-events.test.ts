@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";
+import { deliverDue } from "../../../payments/deliver.ts";
 import { listDestinations } from "../../../payments/destinations.ts";
 import { readSystem } from "../../../payments/gauges.ts";
 import { gatherPayouts } from "../../../payments/payout-policies.ts";
@@ -155,4 +156,15 @@ test("the oldest event that is owed is as old as the payout, also while it is no
   const { oldestEventSeconds, owed } = await readSystem(till.deps);
   expect(oldestEventSeconds).toBeGreaterThanOrEqual(90);
   expect(owed.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
+});
+
+test("an endpoint whose fresh events are more than it takes hears of a payout in every turn", async () => {
+  const { till, endpointId } = await sendPayout(600);
+  await till.watch();
+  // The turn is over before it has come to the end of what is due.
+  await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });
+  expect(await settled(till)).toHaveLength(500);
+  await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });
+  expect(await settled(till)).toHaveLength(601);
+  expect(await unfinished(till)).toEqual([]);
 });
