@@ -18,7 +18,7 @@ export async function ensureAccountCursor(
     .insertInto("account_cursor")
     .values({
       ...{ chain, account, signature: newest?.signature ?? null, slot: newest?.slot ?? null },
-      ...{ listed_at: null, listed_slot: null, listing: null, read_at: null, read_slot: null },
+      ...{ listed_at: null, listed_slot: null, listing: null, read_at: null, read_slot: null, named_slot: null },
       ...{ owner: null, lease_until: null },
     })
     .onConflict((conflict) => conflict.doNothing())
@@ -76,7 +76,7 @@ async function update(db: Db, { chain, account, owner }: Held, set: Partial<Acco
  * An entry that was tried so often that it cannot be read holds up nothing.
  */
 export async function noteRead(db: Db, held: Held, { unreadable }: { unreadable: number }): Promise<void> {
-  // Apart, so that each is one step into the index however many strangers send.
+  // Apart, so that each is one step into the index however much strangers send.
   const oldest = (urgent: boolean) => sql`
     select slot, listed_after from history_entry
     where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and tries < ${unreadable}
@@ -84,10 +84,11 @@ export async function noteRead(db: Db, held: Held, { unreadable }: { unreadable:
   await sql`
     update account_cursor c
     set read_at = case when oldest.slot is null then c.listed_at else oldest.listed_after end,
-      read_slot = case when c.listed_slot is not null then least(c.listed_slot, oldest.slot - 1) end
-    from (select) one left join lateral (
-      (${oldest(true)}) union all (${oldest(false)}) order by slot limit 1
-    ) oldest on true
+      read_slot = case when c.listed_slot is not null then least(c.listed_slot, oldest.slot - 1) end,
+      named_slot = case when c.listed_slot is not null then least(c.listed_slot, named.slot - 1) end
+    from (select) one
+      left join lateral ((${oldest(true)}) union all (${oldest(false)}) order by slot limit 1) oldest on true
+      left join lateral (${oldest(true)}) named on true
     where c.chain = ${held.chain} and c.account = ${held.account} and c.owner = ${held.owner}`.execute(db);
 }
 
@@ -99,13 +100,15 @@ export type HistoryProgress = {
   readAt: Date | null;
   /** Everything up to this slot has been read. */
   readSlot: number | null;
+  /** Up to this slot everything has been read that names something of ours, by what endpoints say of memos. */
+  namedSlot: number | null;
 };
 
 /** The account that is furthest behind decides; null before the first listing. Undefined where no history is read. */
 export async function findHistoryProgress(db: Db, chain: string): Promise<HistoryProgress | undefined> {
   const rows = await db
     .selectFrom("account_cursor")
-    .select(["listed_at", "read_at", "read_slot"])
+    .select(["listed_at", "read_at", "read_slot", "named_slot"])
     .where("chain", "=", chain)
     .execute();
   if (rows.length === 0) return undefined;
@@ -115,5 +118,6 @@ export async function findHistoryProgress(db: Db, chain: string): Promise<Histor
     listedAt: least(rows.map((row) => row.listed_at)),
     readAt: least(rows.map((row) => row.read_at)),
     readSlot: least(rows.map((row) => row.read_slot)),
+    namedSlot: least(rows.map((row) => row.named_slot)),
   };
 }

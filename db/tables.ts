@@ -371,6 +371,8 @@ export type Tables = {
     /** Everything that was final at this time, and up to this slot, has been read. */
     read_at: Date | null;
     read_slot: number | null;
+    /** Up to this slot everything has been read whose memo names something of ours. */
+    named_slot: number | null;
     /** The one reader of the account, until its lease ends. */
     owner: string | null;
     lease_until: Date | null;

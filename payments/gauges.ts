@@ -8,9 +8,11 @@ import {
   listOldestOwed,
   type OwedTable,
 } from "../db/gauges.ts";
+import { countEntries } from "../db/history-entries.ts";
 import { listDifferences } from "../db/reconciliations.ts";
 import { countUnfinished } from "../db/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
+import { UNREADABLE } from "../transfers/solana/read-history.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /** What the rows say about the whole system, for metrics. Fees in wei per gas. */
@@ -29,6 +31,8 @@ export type SystemLook = {
   chains: { chain: string; cursor: number; lagSeconds: number }[];
   /** The newest comparison of the books with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  /** Transactions of the treasury's history on each Solana that are not read, and those that cannot be. */
+  history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
 };
@@ -47,6 +51,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const counts = await countUnfinished(deps.db);
   const lanes = await listLaneLooks(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
+  const entries = await countEntries(deps.db, { unreadable: UNREADABLE });
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
@@ -74,6 +79,9 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       lagSeconds: secondsSince(reachedHeadAt),
     })),
     differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
+    history: [...deps.chains.values()].flatMap(({ chain, family }) =>
+      family === "solana" ? [entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 }] : [],
+    ),
     oldestEventSeconds: secondsSince(oldestEvent),
   };
 }

@@ -21,7 +21,7 @@ import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
 import type { DeclinedBook } from "./decline.ts";
 import type { TransferDeps } from "./deps.ts";
-import { dropFailing, type RowMember } from "./dry-run.ts";
+import { dropFailing, holdFailed, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
 import { listLaneSigners } from "./lane-signers.ts";
 import { gasOf } from "./verify.ts";
@@ -122,11 +122,16 @@ async function carryBatch(
   const ready = await claimReady(deps.db, claim);
   if (ready.length === 0) return "idle";
 
-  const members = ready.map((row): RowMember => {
+  const members: RowMember[] = [];
+  for (const row of ready) {
     // A push is sent by its owner, so nothing can be put around it.
     const alone = row.alone || row.smart_wallet || row.kind === "push";
-    return { row, alone, gas: gasOf(chain, row), calls: listCalls(chain, row) };
-  });
+    try {
+      members.push({ row, alone, gas: gasOf(chain, row), calls: listCalls(chain, row) });
+    } catch (error) {
+      await holdFailed(deps, row, error);
+    }
+  }
   const good = await dropFailing(deps, chain, lane, pickBatch(members, chain.network.batchGas));
   // What failed is on hold now, so the next look finds something else, or nothing.
   if (good.length === 0) return "sent";

@@ -2,15 +2,15 @@ import { PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
 import { ChainFault } from "../faults.ts";
 import type { SolanaChain } from "./open.ts";
 
-/** Signatures in one call; what the method allows. */
-export const HISTORY_PAGE = 1_000;
+/** Signatures in one call; what the method allows. Some endpoints give fewer. */
+const PAGE = 1_000;
 
 /** A final transaction that named an account. `memo` is what an endpoint says of its memos, foreign text as it came. */
 export type Listed = { signature: string; slot: number; failed: boolean; memo: string };
 
 /**
- * Lists the final transactions that named an account, the newest first, at most HISTORY_PAGE of them: after `until`,
- * and before `before` where it is given. An endpoint that has not come to the slot `atSlot` is not believed.
+ * Lists some of the final transactions that named an account, the newest first: after `until`, and before `before` where
+ * it is given. There are no more when it gives none. An endpoint that has not come to the slot `atSlot` is not believed.
  * Throws ChainFault.
  */
 export async function listSignatures(
@@ -20,7 +20,7 @@ export async function listSignatures(
   const { account, until, before, atSlot: minContextSlot } = args;
   const bounds = { ...(until ? { until } : {}), ...(before ? { before } : {}), minContextSlot };
   const page = await chain.rpc.ask("getSignaturesForAddress", (connection) =>
-    connection.getSignaturesForAddress(new PublicKey(account), { limit: HISTORY_PAGE, ...bounds }, "finalized"),
+    connection.getSignaturesForAddress(new PublicKey(account), { limit: PAGE, ...bounds }, "finalized"),
   );
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
 }

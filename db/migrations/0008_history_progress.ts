@@ -14,6 +14,7 @@ const statements = [
     add column listing jsonb,
     add column read_at timestamptz,
     add column read_slot bigint,
+    add column named_slot bigint,
     add column owner text,
     add column lease_until timestamptz`,
   // What was listed and is not read yet; deleted in the transaction that records what it moved

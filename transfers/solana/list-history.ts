@@ -1,4 +1,4 @@
-import { HISTORY_PAGE, type Listed, listSignatures } from "../../chains/solana/history.ts";
+import { type Listed, listSignatures } from "../../chains/solana/history.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { type AccountCursor, type Held, type ListingProgress, storeListing } from "../../db/account-cursors.ts";
 import { insertEntries, keepKnownNonces } from "../../db/history-entries.ts";
@@ -6,7 +6,7 @@ import { listOwnHashes } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransferDeps } from "../deps.ts";
 
-/** Pages of 1,000 signatures that one run lists; a longer listing goes on where it stopped. */
+/** Pages that one run lists, of 1,000 signatures at usual endpoints; a longer listing goes on where it stopped. */
 const MOST_PAGES = 10;
 /** What a natural key of ours is in a memo. */
 const NONCE = /0x[0-9a-f]{64}/g;
@@ -31,7 +31,7 @@ export async function listHistory(
     // An endpoint that has forgotten where to stop goes back to the beginning: what is older was listed before.
     const fresh = page.filter(({ slot }) => slot >= (cursor.slot ?? 0));
     const last = fresh.at(-1);
-    const isComplete = page.length < HISTORY_PAGE || fresh.length < page.length || last === undefined;
+    const isComplete = last === undefined || fresh.length < page.length;
     const newest = listing ? { signature: listing.newest, slot: listing.slot } : fresh[0];
     listing =
       newest && last

@@ -7,6 +7,7 @@ import { orphanProofs } from "../../db/sightings.ts";
 import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, type TransferRow } from "../../db/transfers.ts";
+import { attemptAll } from "../attempt-all.ts";
 import type { Books } from "../books.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
@@ -45,6 +46,7 @@ export function isConfirmed(chain: SolanaChain, status: Status): boolean {
 /**
  * Writes down what statuses say: a transaction that is at least `confirmed` is included, and what it was to move has
  * moved, all of it, unless it failed; one that is final has cost its fee; what has vanished from its slot may land again.
+ * A step that fails keeps no other from being taken. Throws what failed first, after all of them.
  */
 export async function followStatuses(
   deps: TransferDeps,
@@ -54,27 +56,18 @@ export async function followStatuses(
 ): Promise<void> {
   const standing = followed.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
   const moved = standing.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
-  await takeBack(deps, chain, moved);
   const isNew = (one: Standing) => one.row.state !== "included" || moved.includes(one);
-  await recordLanded(
-    deps,
-    chain,
-    standing.filter((one) => one.status.depth !== "processed" && isNew(one)),
-    books,
-  );
-  await confirmDeep(
-    deps,
-    standing.filter(({ status }) => !status.error && isConfirmed(chain, status)),
-    books,
-  );
-  await finish(
-    deps,
-    chain,
-    standing.filter(({ status }) => status.depth === "finalized"),
-    books,
-  );
-  // Last: it needs two endpoints, and nothing else waits for them.
-  await takeBack(deps, chain, await listVanished(chain, followed));
+  const landed = standing.filter((one) => one.status.depth !== "processed" && isNew(one));
+  const deep = standing.filter(({ status }) => !status.error && isConfirmed(chain, status));
+  const final = standing.filter(({ status }) => status.depth === "finalized");
+  await attemptAll([
+    () => takeBack(deps, chain, moved),
+    () => recordLanded(deps, chain, landed, books),
+    () => confirmDeep(deps, deep, books),
+    () => finish(deps, chain, final, books),
+    // Last: it needs two endpoints, and nothing else waits for them.
+    async () => takeBack(deps, chain, await listVanished(chain, followed)),
+  ]);
 }
 
 type Standing = { row: TransactionRow; status: Status };
@@ -143,8 +136,8 @@ async function confirmDeep(deps: TransferDeps, deep: readonly Standing[], books:
 async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly Standing[], books: Books): Promise<void> {
   if (final.length === 0) return;
   const failed = final.filter(({ status }) => status.error).map(({ row }) => row);
-  const hashes = final.map(({ row }) => row.hash);
-  const rents = await readRents(chain, final);
+  const { rents, unread } = await readRents(chain, final);
+  const hashes = final.map(({ row }) => row.hash).filter((hash) => !unread.has(hash));
   const afterCommit = await deps.db.transaction().execute(async (db) => {
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
     if (spent.length > 0) await books.gas(db, spent);
@@ -159,6 +152,8 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
     return giveUp(deps, db, await listCarried(db, failed), { payment: reason, payout: reason, book: books.ended });
   });
   afterCommit();
+  // Those are final by the next pass that can read them.
+  for (const error of unread.values()) throw error;
 }
 
 /** Included transactions that no endpoint knows any more. */
