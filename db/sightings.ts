@@ -233,3 +233,21 @@ export async function markBooked(db: Db, keys: readonly SightingKey[], dustId: n
   if (keys.length === 0) return;
   await db.updateTable("sighting").set({ booked: true, dust_id: dustId }).where(isOneOf(keys)).execute();
 }
+
+/** Which of these movements are on record as standing, each by its block, transaction and place there. */
+export async function listKnownMovements(
+  db: Db,
+  chain: string,
+  movements: readonly { blockHash: string; txHash: string; logIndex: number }[],
+): Promise<Set<string>> {
+  if (movements.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("sighting")
+    .select(["block_hash", "tx_hash", "log_index"])
+    .where("chain", "=", chain)
+    .where(sql<boolean>`block_hash = any(${movements.map(({ blockHash }) => blockHash)})`)
+    .where(sql<boolean>`tx_hash = any(${movements.map(({ txHash }) => txHash)})`)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.map((row) => `${row.block_hash} ${row.tx_hash} ${row.log_index}`));
+}

@@ -33,6 +33,12 @@ export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended
 type Due = { due_at: Date | null; due_try: Generated<number> };
 
 /** Where the truth is. Amounts (numeric) are bigint, heights and nonces (bigint) are number, bytea is Buffer. */
+/**
+ * A listing of an account's history, which goes from the newest signature backwards: the newest one, when it began, the
+ * final slot then, and the signature below which it goes on.
+ */
+export type Listing = { newest: string; slot: number; at: string; final: number; before: string };
+
 export type Tables = {
   account: { id: string; name: string; api_version: Generated<string>; created_at: Date };
   api_key: {
@@ -366,8 +372,41 @@ export type Tables = {
     owner: string | null;
     lease_until: Date | null;
   } & Due;
-  /** Solana: the newest signature that has been read of an account's history; null when there was none. */
-  account_cursor: { chain: string; account: string; signature: string | null };
+  /** Solana: how far the history of an account has been listed and read. */
+  account_cursor: {
+    chain: string;
+    account: string;
+    /** The newest signature of the last complete listing, and its slot; null when there was none. */
+    signature: string | null;
+    slot: number | null;
+    /** When that listing began, and the final slot then. */
+    listed_at: Date | null;
+    listed_slot: number | null;
+    /** A listing under way. */
+    listing: Listing | null;
+    /** Everything that was final at this time, and up to this slot, has been read. */
+    read_at: Date | null;
+    read_slot: number | null;
+    /** Up to this slot everything has been read whose memo names something of ours. */
+    named_slot: number | null;
+    /** The one reader of the account, until its lease ends. */
+    owner: string | null;
+    lease_until: Date | null;
+  };
+  /** Solana: a transaction that names an account of ours and is not read yet. */
+  history_entry: {
+    chain: string;
+    account: string;
+    signature: string;
+    slot: number;
+    /** When the listing before the one that found it began; null when there was none. */
+    listed_after: Date | null;
+    /** Its memo names something of ours: it is read before the others. */
+    urgent: boolean;
+    tries: Generated<number>;
+    due_at: Date;
+    last_error: string | null;
+  };
   /** Solana: an account that a transaction of ours has made, for us or for a receiver, and paid the rent of. */
   made_account: { chain: string; address: string; tx_hash: string; made_at: Date };
   chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };

@@ -181,6 +181,16 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "How far a clock is ahead of another: this machine's of Postgres' (against postgres), Postgres' of the newest block of a chain (against its CAIP-2 id)",
       ["against"],
     ),
+    historyUnread: gauge(
+      "pay_history_unread",
+      "Transactions of the treasury's history that wait to be read (whole system: read with max by)",
+      ["chain"],
+    ),
+    historyUnreadable: gauge(
+      "pay_history_unreadable",
+      "Those of them that could not be read or recorded for minutes (whole system: read with max by)",
+      ["chain"],
+    ),
     reorgs: counter("pay_chain_reorgs_total", "Reorgs followed", ["chain"]),
     reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
     rpcCalls: counter("pay_rpc_calls_total", "RPC calls by endpoint, method and outcome", [

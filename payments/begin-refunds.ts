@@ -35,17 +35,24 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
     outcomes.set(id, "unknown_asset");
   }
   const begun: NewTransfer[] = [];
+  const failures: unknown[] = [];
   // One after the other: several of one merchant are drawn on one balance, and the oldest comes first.
   for (const refund of due) {
-    const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
-    const transfer = obstacle ? undefined : await begin(deps, refund);
-    if (transfer) begun.push(transfer);
-    else outcomes.set(refund.id, obstacle ?? "balance_short");
+    try {
+      const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
+      const transfer = obstacle ? undefined : await begin(deps, refund);
+      if (transfer) begun.push(transfer);
+      else outcomes.set(refund.id, obstacle ?? "balance_short");
+    } catch (error) {
+      // It falls due again; those that have begun are on their way.
+      failures.push(error);
+    }
   }
   await ringRelays(
     deps,
     begun.map(({ id, chain }) => ({ chain, transferId: id })),
   );
+  if (failures.length > 0) throw failures[0];
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
 }
 

@@ -92,7 +92,9 @@ async function pump(deps: PaymentDeps, { renew, signal, ...turn }: Turn): Promis
       for (const event of await takeEvents(deps, target, [...sending.keys()]))
         sending.set(
           event.id,
-          attempt(deps, target, event).then((one) => void ended.push(one)),
+          attempt(deps, target, event)
+            .catch((error: unknown) => putOff(deps, event, error))
+            .then((one) => void ended.push(one)),
         );
     if (sending.size === 0) return takesMore || signal.aborted ? "done" : "more";
     await firstOf(sending.values());
@@ -132,7 +134,18 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
   return (await writeSettledEvents(deps, { endpointId })) > 0 ? list() : due;
 }
 
-/** One request, and what follows from its answer. Never throws. */
+/** An event that we cannot send is tried again like one that was not taken, and holds up no other. */
+function putOff(deps: PaymentDeps, { id, tries, type, paymentId }: DueEvent, error: unknown): Attempted {
+  deps.log.error(
+    { event: id, type, payment: paymentId, tries: tries + 1, err: error },
+    "a webhook event cannot be sent",
+  );
+  const at = deps.now();
+  const dueAt = nextAttempt(tries + 1, at) ?? null;
+  return { id, tries, state: dueAt ? "pending" : "given_up", outcome: "internal error", at, dueAt };
+}
+
+/** One request, and what follows from its answer. */
 async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEvent): Promise<Attempted> {
   const body = toPayload(event);
   const at = deps.now();

@@ -9,10 +9,12 @@ import {
   listOldestOwed,
   type OwedTable,
 } from "../db/gauges.ts";
+import { countEntries } from "../db/history-entries.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../db/payout-queue.ts";
 import { listDifferences } from "../db/reconciliations.ts";
 import { countHeldPayouts, countUnfinished } from "../db/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
+import { UNREADABLE } from "../transfers/solana/read-history.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /** What the rows say about the whole system, for metrics. Fees in wei per gas. */
@@ -37,6 +39,8 @@ export type SystemLook = {
   failedBookings: { chain: string; count: number }[];
   /** Merchants and assets whose payouts wait for an obstacle to go away. */
   blocked: { kind: PayoutKind; obstacle: string; count: number }[];
+  /** Transactions of the treasury's history on each Solana that are not read, and those that cannot be. */
+  history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
 };
@@ -57,6 +61,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const lanes = await listLaneLooks(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const failures = await countFailures(deps.db);
+  const entries = await countEntries(deps.db, { unreadable: UNREADABLE });
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const blocked = await countBlockedQueues(deps.db);
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
@@ -95,6 +100,9 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       { kind: "refund", obstacle: "balance_short", count: 0 },
       ...blocked,
     ],
+    history: [...deps.chains.values()].flatMap(({ chain, family }) =>
+      family === "solana" ? [entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 }] : [],
+    ),
     oldestEventSeconds: secondsSince(oldestEvent),
   };
 }

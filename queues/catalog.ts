@@ -41,6 +41,8 @@ const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0)
 const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
 /** One comparison of the books with a chain; `at` is the second of Unix time it was rung for. */
 const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...caused });
+/** The treasury's history on a Solana; `at` is the second of Unix time it was rung for. */
+const historyRef = reconcileRef;
 /** `at` is a second of Unix time, so that all worker processes together ring one sweep, or look, for it. */
 const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
@@ -79,6 +81,13 @@ export const catalog = {
     attempts: 8,
     backoffMs: 250,
     concurrency: 16,
+  }),
+  "read-history": job({
+    data: historyRef,
+    subject: (d) => `${d.chain.replaceAll(":", "-")}-${d.at}`,
+    attempts: 3,
+    backoffMs: 1_000,
+    concurrency: 4,
   }),
   "expire-payment": job({
     data: paymentRef,

@@ -4,6 +4,7 @@ import type { Member } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
 import { holdTransfer, type TransferRow } from "../db/transfers.ts";
+import { cleanText } from "../ops/clean-text.ts";
 import { dropMade } from "./adopt.ts";
 import type { SendBooks } from "./books.ts";
 import { claimEarlier, decline } from "./decline.ts";
@@ -32,17 +33,34 @@ export async function dropFailing(
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
-    if (row.purpose === "payment" && refused.has(row.payer)) {
-      // Somebody else may have made it already: then the money is here.
-      if (!(await claimEarlier(deps, row))) await decline(deps, row, books.declined);
-    } else if (outcome?.ok) good.push(member);
-    else if (!(await wasMade(deps, row, books))) {
-      const trouble = await explain(chain, row, outcome?.reason ?? "the simulation gave no answer");
-      deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
-      await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
+    try {
+      if (row.purpose === "payment" && refused.has(row.payer)) {
+        // Another relayer may have made it already: then the money is here.
+        if (!(await claimEarlier(deps, row))) await decline(deps, row, books.declined);
+      } else if (outcome?.ok) good.push(member);
+      else if (!(await wasMade(deps, row, books))) {
+        const trouble = await explain(chain, row, outcome?.reason ?? "the simulation gave no answer");
+        deps.log.warn(
+          { transfer: row.id, chain: chain.chain, trouble },
+          "a transfer would fail now; it is tried again",
+        );
+        await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
+      }
+    } catch (error) {
+      await holdFailed(deps, row, error);
     }
   }
   return good;
+}
+
+/**
+ * Holds a transfer that we fail to handle, so that the others of its batch go on and it does not come first again. Throws
+ * what the database throws, when nothing can be written.
+ */
+export async function holdFailed(deps: TransferDeps, { id, chain }: TransferRow, error: unknown): Promise<void> {
+  deps.log.error({ transfer: id, chain, err: error }, "a transfer cannot be handled; it is tried again");
+  const words = error instanceof Error ? error.message : "unknown error";
+  await holdTransfer(deps.db, { id, trouble: cleanText(`it cannot be handled: ${words}`, 200), now: deps.now() });
 }
 
 /** True for a transfer that fails because it was made meanwhile; it is adopted, or waits to be. */

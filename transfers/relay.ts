@@ -21,7 +21,7 @@ import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
 import type { SendBooks } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
-import { dropFailing, type RowMember } from "./dry-run.ts";
+import { dropFailing, holdFailed, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
 import { gasOf } from "./verify.ts";
 
@@ -112,10 +112,19 @@ async function carryBatch(
   const ready = await claimReady(deps.db, claim);
   if (ready.length === 0) return "idle";
 
-  const members = ready.map((row): RowMember => {
-    const alone = row.alone || row.smart_wallet;
-    return { row, alone, gas: gasOf(chain, row), calls: listCalls(chain, row) };
-  });
+  const members: RowMember[] = [];
+  for (const row of ready) {
+    try {
+      members.push({
+        row,
+        alone: row.alone || row.smart_wallet,
+        gas: gasOf(chain, row),
+        calls: listCalls(chain, row),
+      });
+    } catch (error) {
+      await holdFailed(deps, row, error);
+    }
+  }
   const good = await dropFailing(deps, chain, lane, pickBatch(members, chain.network.batchGas));
   // What failed is on hold now, so the next look finds something else, or nothing.
   if (good.length === 0) return "sent";

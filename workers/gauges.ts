@@ -54,6 +54,12 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.cursorLagSeconds, async (set) => {
     for (const { chain, lagSeconds } of (await look()).chains) set({ chain }, lagSeconds);
   });
+  onScrape(metrics.historyUnread, async (set) => {
+    for (const { chain, unread } of (await look()).history) set({ chain }, unread);
+  });
+  onScrape(metrics.historyUnreadable, async (set) => {
+    for (const { chain, unreadable } of (await look()).history) set({ chain }, unreadable);
+  });
   onScrape(metrics.reconcileDifference, async (set) => {
     for (const { chain, asset, difference } of (await look()).differences) set({ chain, asset }, Number(difference));
   });

@@ -7,11 +7,11 @@ import { payBack, payOut } from "../payments/payout-queue.ts";
 import { reconcileChain } from "../payments/reconcile.ts";
 import { createRelay, createSubmit, queueOf } from "../payments/relay.ts";
 import { createVerify } from "../payments/verify.ts";
-import { createWatch } from "../payments/watch.ts";
+import { createHistoryReader, createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
 import type { Verifier } from "../transfers/verify.ts";
-import { ringReconciliations, sweep } from "./sweep.ts";
+import { ringHistories, ringReconciliations, sweep } from "./sweep.ts";
 
 /** What the handlers hand on to the rooms they call. */
 export type WorkerDeps = PaymentDeps &
@@ -33,6 +33,9 @@ const CLEAN_EVERY_S = 5;
 /** How often it is looked whose books are to be compared with their chain, seconds. */
 const RECONCILE_LOOK_S = 5;
 
+/** How often the treasury's history on a Solana is listed, seconds. */
+const HISTORY_EVERY_S = 2;
+
 /** How often the buyers' pages are looked at, seconds. */
 const PAGES_EVERY_S = 120;
 
@@ -43,6 +46,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
   const submit = createSubmit(deps);
   const watch = createWatch(deps);
+  const history = createHistoryReader(deps);
   const verify = createVerify(deps);
   /** Whatever a chain that has not started yet is owed, the sweep rings for again. */
   const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
@@ -71,6 +75,10 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       await deps.ring("watch-chain", [{ data: { chain, block: turn.next } }]);
       return done;
     },
+    "read-history": async ({ chain }) => {
+      if (mustWait(chain)) return done;
+      return (await deps.outOfContext(() => history(chain))) === "more" ? { again: 0 } : done;
+    },
     "expire-payment": async ({ paymentId }) => {
       const expiry = await expirePayment(deps, paymentId);
       return expiry.decided ? done : { again: expiry.waitMs };
@@ -90,6 +98,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     "deliver-webhook": async ({ endpointId }, signal) =>
       (await deliverDue(deps, { endpointId, signal })) === "more" ? { again: 0 } : done,
     sweep: async ({ at }) => {
+      if (at % HISTORY_EVERY_S === 0) await ringHistories(deps, at);
       await sweep(deps);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_LOOK_S === 0) await ringReconciliations(deps);

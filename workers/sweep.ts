@@ -61,3 +61,12 @@ export async function ringReconciliations(deps: PaymentDeps): Promise<void> {
     chains.map((chain) => ({ data: { chain, at } })),
   );
 }
+
+/** Enqueues the reading of the treasury's history on each Solana; a lost job costs the time until the next one. */
+export async function ringHistories(deps: PaymentDeps, at: number): Promise<void> {
+  const chains = [...deps.chains.values()].filter(({ family }) => family === "solana");
+  await deps.ring(
+    "read-history",
+    chains.map(({ chain }) => ({ data: { chain, at } })),
+  );
+}

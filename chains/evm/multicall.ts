@@ -1,11 +1,12 @@
 import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex, numberToHex, parseAbi } from "viem";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 import { multicallAbi, multicallReadAbi } from "./abi.ts";
 import type { Rpc } from "./rpc.ts";
 import { isOutOfGas, throwFault } from "./rpc-errors.ts";
 
 export type Call = { target: Hex; data: Hex };
-/** What one call of several came to; `reason` is the contract's own words, shortened. */
+/** What one call of several came to; `reason` is the contract's own words, cleaned and shortened. */
 export type CallOutcome = { ok: true; data: Hex } | { ok: false; reason: string };
 
 /** Solidity's own, and those of Permit2, our two contracts and ERC-6093 that a person should read by name. */
@@ -127,11 +128,14 @@ async function simulateTogether(
   return outcomes;
 }
 
+/** Longest reason of a contract that is kept, code points. */
+const LONGEST_REASON = 200;
+
 /** The reason a contract gave for reverting. */
 function readRevert(data: Hex): string {
   try {
     const { errorName, args } = decodeErrorResult({ abi: errorAbi, data });
-    return errorName === "Error" ? String(args[0]).slice(0, 200) : [errorName, ...(args ?? [])].join(" ");
+    return cleanText(errorName === "Error" ? String(args[0]) : [errorName, ...(args ?? [])].join(" "), LONGEST_REASON);
   } catch {
     return data === "0x" ? "reverted without a reason" : `reverted with ${data.slice(0, 10)}`;
   }

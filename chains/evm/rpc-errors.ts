@@ -1,12 +1,17 @@
 import { RpcRequestError } from "viem";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 
-/** The node's own words, without the request (which holds signed bytes). */
+/** Longest text of a node that is kept, code points. */
+const LONGEST = 200;
+
+/** Returns the node's own words, cleaned, without the request (which holds signed bytes). */
 export function describeRpcError(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
-    if (cause instanceof RpcRequestError) return cause.details.slice(0, 200);
+    if (cause instanceof RpcRequestError) return cleanText(cause.details, LONGEST);
   }
-  return error instanceof Error ? ((error as { shortMessage?: string }).shortMessage ?? error.name) : "unknown error";
+  if (!(error instanceof Error)) return "unknown error";
+  return cleanText((error as { shortMessage?: string }).shortMessage ?? error.name, LONGEST);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type AccountInfo, PublicKey } from "@solana/web3.js";
 import { z } from "zod";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 import type { Call } from "./json-rpc.ts";
 import type { SolanaChain } from "./open.ts";
@@ -155,7 +156,7 @@ async function askStatuses(
     const { slot, err, confirmationStatus, confirmations } = told;
     // Old nodes name no depth; what is final has no confirmations to count any more.
     const depth = confirmationStatus ?? (confirmations === null ? "finalized" : "processed");
-    return { slot, depth, error: err === null || err === undefined ? undefined : JSON.stringify(err) };
+    return { slot, depth, error: err === null || err === undefined ? undefined : cleanText(JSON.stringify(err), 200) };
   });
   return { slot: context.slot, statuses };
 }

@@ -19,6 +19,7 @@ import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
 import { isCaughtUp } from "../../transfers/caught-up.ts";
+import { readHistory } from "../../transfers/solana/read-history.ts";
 import { submitReady } from "../../transfers/solana/submit.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
@@ -46,10 +47,19 @@ export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
 function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: string) {
   const verifyOne = createVerify(deps);
   const books = createBooks(deps);
+  const watchOnly = (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books });
+  const history = () => readHistory(deps, id, books.bound);
   return {
     verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
     submit: () => submitReady(deps, id, createSendBooks(deps)),
-    watch: (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books }),
+    /** A turn of the watcher alone. */
+    watchOnly,
+    readHistory: history,
+    /** The same after the history was read on, which another job does. */
+    watch: async (signal = AbortSignal.abort()) => {
+      await history();
+      return watchOnly(signal);
+    },
   };
 }
 
@@ -110,7 +120,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     const { optionId, signed } = await sign(paymentId, buyer);
     return attemptWith(paymentId, optionId, signed);
   };
-  const { verify, submit, watch } = stepsOf(deps, id);
+  const { verify, submit, watch, watchOnly, readHistory: readOn } = stepsOf(deps, id);
   const status = async (paymentId: string) => good(await findStatus(deps, { paymentId, mode }));
   /** Turns of the watcher, one after the other, until something is so. */
   const watchUntil = async (isSo: () => Promise<boolean>, withinMs = 20_000): Promise<void> => {
@@ -127,6 +137,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     ...{ solana, keys, mode, merchantId, accountId, destination },
     chain: getSolanaChain(deps.chains, id),
     ...{ create, offer, fetchTransaction, confirm, sign, attempt, attemptWith, verify, submit, watch, status },
+    ...{ watchOnly, readHistory: readOn },
     ...{ watchUntil, watchUntilState, settlementOf },
     /** What another process of the same deployment works with. */
     anotherProcess: async () => {

@@ -14,24 +14,33 @@ export type Rent = { chain: string; address: string; hash: string; slot: number;
 /** Books rents, in the transaction that calls their transactions final. */
 export type RentBook = (db: Db, rents: readonly Rent[]) => Promise<void>;
 
-/** The rents of final transactions, as the chain tells them; one call for each that makes accounts. */
+/**
+ * The rents of final transactions, as the chain tells them; one call for each that makes accounts. `unread` has the
+ * hashes of those that cannot be read now, and why.
+ */
 export async function readRents(
   chain: SolanaChain,
   final: readonly { row: TransactionRow; status: Status }[],
-): Promise<Rent[]> {
+): Promise<{ rents: Rent[]; unread: Map<string, unknown> }> {
   const rents: Rent[] = [];
+  const unread = new Map<string, unknown>();
   for (const { row, status } of final.filter((one) => !one.status.error && mayCreate(one.row.bytes))) {
     const parsed = parseTransaction(row.bytes);
     const made = "fault" in parsed ? [] : listCreated(parsed);
     if ("fault" in parsed || made.length === 0) continue;
-    const { meta } = await readTransaction(chain, row.hash);
+    const transaction = await readTransaction(chain, row.hash).catch((error: unknown) => {
+      unread.set(row.hash, error);
+      return undefined;
+    });
+    if (!transaction) continue;
+    const { meta } = transaction;
     // The fee payer is the first account, and pays for nothing else.
     const [before = 0, after = 0] = [meta?.preBalances[0], meta?.postBalances[0]];
     const lamports = BigInt(before) - BigInt(after) - BigInt(meta?.fee ?? 0);
     const place = { chain: chain.chain, address: parsed.feePayer, hash: row.hash, slot: status.slot };
     rents.push({ ...place, lamports, made });
   }
-  return rents;
+  return { rents, unread };
 }
 
 /** Notes the accounts that were made, and books what they hold. */

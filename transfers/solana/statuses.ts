@@ -9,6 +9,7 @@ import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transact
 import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, type TransferRow } from "../../db/transfers.ts";
+import { attemptAll } from "../attempt-all.ts";
 import type { Books } from "../books.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
@@ -48,6 +49,7 @@ export function isConfirmed(chain: SolanaChain, status: Status): boolean {
 /**
  * Writes down what statuses say: a transaction that is at least `confirmed` is included, and what it was to move has
  * moved, all of it, unless it failed; one that is final has cost its fee; what has vanished from its slot may land again.
+ * A step that fails keeps no other from being taken. Throws what failed first, after all of them.
  */
 export async function followStatuses(
   deps: TransferDeps,
@@ -57,28 +59,18 @@ export async function followStatuses(
 ): Promise<void> {
   const standing = followed.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
   const moved = standing.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
-  await takeBack(deps, chain, moved);
   const isNew = (one: Standing) => one.row.state !== "included" || moved.includes(one);
-  await recordLanded(
-    deps,
-    chain,
-    standing.filter((one) => one.status.depth !== "processed" && isNew(one)),
-    books,
-  );
-  await confirmDeep(
-    deps,
-    chain,
-    standing.filter(({ status }) => !status.error && isConfirmed(chain, status)),
-    books,
-  );
-  await finish(
-    deps,
-    chain,
-    standing.filter(({ status }) => status.depth === "finalized"),
-    books,
-  );
-  // Last: it needs two endpoints, and nothing else waits for them.
-  await takeBack(deps, chain, await listVanished(chain, followed));
+  const landed = standing.filter((one) => one.status.depth !== "processed" && isNew(one));
+  const deep = standing.filter(({ status }) => !status.error && isConfirmed(chain, status));
+  const final = standing.filter(({ status }) => status.depth === "finalized");
+  await attemptAll([
+    () => takeBack(deps, chain, moved),
+    () => recordLanded(deps, chain, landed, books),
+    () => confirmDeep(deps, chain, deep, books),
+    () => finish(deps, chain, final, books),
+    // Last: it needs two endpoints, and nothing else waits for them.
+    async () => takeBack(deps, chain, await listVanished(chain, followed)),
+  ]);
 }
 
 type Standing = { row: TransactionRow; status: Status };
@@ -168,7 +160,7 @@ async function confirmDeep(
 /** Final transactions: what they cost is booked, and what a failed one was to make has not happened by it. */
 async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly Standing[], books: Books): Promise<void> {
   const due = await keepBookable(deps.db, final, { chain: chain.chain, ...transactions });
-  const rents = await readRents(chain, due);
+  const { rents, unread } = await readRents(chain, due);
   const book = async (db: Db, some: readonly Standing[]) => {
     const hashes = some.map(({ row }) => row.hash);
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
@@ -184,7 +176,10 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
     const reason = "its transaction failed";
     return giveUp(deps, db, await listCarried(db, failed), { payment: reason, payout: reason, book: books.ended });
   };
-  await bookTransactions(deps, chain, due, book);
+  const readable = due.filter(({ row }) => !unread.has(row.hash));
+  await bookTransactions(deps, chain, readable, book);
+  // Those are final by the next pass that can read them.
+  for (const error of unread.values()) throw error;
 }
 
 /** Included transactions that no endpoint knows any more. */

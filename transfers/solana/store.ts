@@ -1,5 +1,5 @@
 import type { SolanaChain } from "../../chains/solana/open.ts";
-import { offerBytes } from "../../chains/solana/send.ts";
+import { type Offer, offerBytes } from "../../chains/solana/send.ts";
 import { firstSignature } from "../../chains/solana/transactions.ts";
 import { noteOffers, storeTransactions, takeNumbers } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
@@ -105,10 +105,15 @@ export async function offerAll(
 ): Promise<void> {
   const accepted: string[] = [];
   const offered: string[] = [];
+  const failures: unknown[] = [];
   let next = 0;
   const go = async (): Promise<void> => {
     for (let one = stored[next++]; one; one = stored[next++]) {
-      const offer = await offerBytes(chain, one.bytes);
+      // Whatever went wrong, the bytes may be on their way.
+      const offer = await offerBytes(chain, one.bytes).catch((error: unknown): Offer => {
+        failures.push(error);
+        return { outcome: "unknown", reason: "the endpoint's answer is no use" };
+      });
       deps.metrics.transactions.inc({ chain: chain.chain, state: offer.outcome });
       (offer.outcome === "accepted" ? accepted : offered).push(one.hash);
       if (offer.outcome !== "accepted")
@@ -119,4 +124,5 @@ export async function offerAll(
   const at = deps.now();
   await noteOffers(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
   await noteOffers(deps.db, { chain: chain.chain, hashes: offered, state: "offered", at });
+  if (failures.length > 0) throw failures[0];
 }

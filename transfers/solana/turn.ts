@@ -1,5 +1,6 @@
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { type Final, readFinal, readHead, readSlotTime } from "../../chains/solana/reads.ts";
+import { findHistoryProgress, type HistoryProgress } from "../../db/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
 import type { FailedBookingRow } from "../../db/failed-bookings.ts";
 import { listUnsettled } from "../../db/solana-transactions.ts";
@@ -14,7 +15,6 @@ import { beginRetries, endRetries } from "../retries.ts";
 import { bookDust, bookStray } from "../unmatched.ts";
 import { endDead } from "./dead.ts";
 import type { Followed } from "./followed.ts";
-import { scanTreasury } from "./scan.ts";
 import { followStatuses, isConfirmed, readFollowed } from "./statuses.ts";
 import { offerAll } from "./store.ts";
 
@@ -24,15 +24,16 @@ const PATIENCE_MS = 1_500;
 const AGAIN_MS = 2_000;
 /** Transactions sent again in one turn. */
 const MOST_AGAIN = 100;
-/** Every so many slots the treasury's history is read, and what is included is looked at until it is final. */
+/** Every so many slots what is included is looked at until it is final. */
 const LOOK_EVERY_SLOTS = 5;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
 /**
  * One turn of the one watcher of a cluster: waits for a slot beyond the cursor, asks what became of everything that is on
- * its way (256 transactions to a call), sends again what nobody has seen, and every few slots ends what is dead and looks
- * for money that came by itself. What it costs depends on slots, and hardly on how much is in flight.
+ * its way (256 transactions to a call), sends again what nobody has seen, and every few slots ends what is dead and books
+ * what the history of the treasury has shown (which is read apart, see readHistory). What it costs depends on slots, and
+ * hardly on how much is in flight.
  */
 export async function runSolanaTurn(
   deps: TransferDeps,
@@ -45,9 +46,12 @@ export async function runSolanaTurn(
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
   const looks = head <= before || Math.floor(head / LOOK_EVERY_SLOTS) !== Math.floor(before / LOOK_EVERY_SLOTS);
   // Before the rest is asked: what is final by now was stored before, and is among the rows unless it is settled.
+  const asked = deps.now();
   const final = looks ? await readFinal(chain) : undefined;
   const rows = await listUnsettled(deps.db, { chain: chain.chain, included: looks });
   const followed = await readFollowed(deps, chain, rows);
+  // Before what it has found is booked, so that a slot is called booked only when everything up to it was.
+  const history = looks ? await findHistoryProgress(deps.db, chain.chain) : undefined;
   const troubles: unknown[] = [];
   // What cannot be done now must not keep the rest from being done.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
@@ -58,11 +62,15 @@ export async function runSolanaTurn(
     });
   await attempt(() => followStatuses(deps, chain, followed, books));
   await attempt(() => sendAgain(deps, chain, followed));
-  if (final) await attempt(() => lookAround(deps, chain, { watched, final, followed, books }, attempt));
+  if (final) {
+    await attempt(() => noteReached(deps, chain, { watched, asked, final, history }));
+    await attempt(() => lookAround(deps, chain, { final, followed, books }, attempt));
+  }
   if (head > before) watched.cursor = await moveOn(deps, watched, head);
   if (troubles.length > 0) throw troubles[0];
   await endRetries(deps, tried);
-  if (final && isSettled(followed, final.slot)) await raise(deps, watched.cursor, final.slot);
+  const booked = final && Math.min(final.slot, history?.readSlot ?? 0);
+  if (booked && isSettled(followed, booked)) await raise(deps, watched.cursor, booked);
 }
 
 async function moveOn(deps: TransferDeps, { cursor, ...reached }: Watched, head: number): Promise<Cursor> {
@@ -93,22 +101,32 @@ async function sendAgain(deps: TransferDeps, chain: SolanaChain, followed: reado
   );
 }
 
-/** What needs no hurry: final slots, dead transactions, money that came by itself. */
+/**
+ * Notes when the head was reached, and the time of the newest slot up to which everything that names something of ours has
+ * been read: deadlines wait for it, payouts for both (and for the rest of the history, see caught-up.ts).
+ */
+async function noteReached(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  args: { watched: Watched; asked: Date; final: Final; history: HistoryProgress | undefined },
+): Promise<void> {
+  const { watched, asked, final, history } = args;
+  const finalTime = await readSlotTime(chain, final.slot);
+  if (finalTime) deps.metrics.clockSkew.set({ against: chain.chain }, (asked.getTime() - finalTime.getTime()) / 1_000);
+  if (isLiveHead(chain.network, finalTime, asked)) watched.reachedHeadAt = asked;
+  const read = Math.min(final.slot, history?.namedSlot ?? 0);
+  watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;
+}
+
+/** What needs no hurry: final slots, dead transactions, money that came by itself and was found in the history. */
 async function lookAround(
   deps: TransferDeps,
   chain: SolanaChain,
-  { watched, final, followed, books }: { watched: Watched; final: Final; followed: readonly Followed[]; books: Books },
+  { final, followed, books }: { final: Final; followed: readonly Followed[]; books: Books },
   attempt: (step: () => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
   // It needs two endpoints, and nothing else waits for them.
   await attempt(() => endDead(deps, chain, { followed, final, book: books.ended }));
-  const before = deps.now();
-  const finalTime = await readSlotTime(chain, final.slot);
-  await scanTreasury(deps, chain, books.bound);
-  // What was final when it began has been read. Payouts and deadlines wait for a watcher that has come so far.
-  watched.chainTime = finalTime;
-  if (finalTime) deps.metrics.clockSkew.set({ against: chain.chain }, (before.getTime() - finalTime.getTime()) / 1_000);
-  if (isLiveHead(chain.network, finalTime, before)) watched.reachedHeadAt = before;
   await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
   await bookDust(deps, chain, { final: final.slot, book: books.dust });

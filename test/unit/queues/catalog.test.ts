@@ -7,6 +7,7 @@ const good: Record<QueueName, object> = {
   "relay-permit": { chain: "eip155:1", transferId: `trf_${hex}` },
   "submit-solana": { chain: "eip155:1", transferId: `trf_${hex}` },
   "watch-chain": { chain: "eip155:8453", block: 7 },
+  "read-history": { chain: "solana:1", at: 1 },
   "expire-payment": { paymentId: `pay_${hex}` },
   settle: { settlementIds: [`stl_${hex}`] },
   reconcile: { chain: "eip155:1", at: 1 },
