@@ -8,7 +8,9 @@ import { together } from "../db/together.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 import type { Verifier } from "../transfers/verify.ts";
+import { checkAttempts } from "./check-attempts.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
+import { refuseAttempts } from "./refuse-attempts.ts";
 import { ringRelays } from "./relay.ts";
 import { readResults } from "./results.ts";
 import { toTransfer } from "./transfer.ts";
@@ -37,14 +39,14 @@ export function createVerify(
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
     return ids.map((id) => byId.get(id));
   }, shared);
-  const judges = new Map<string, (whole: WholeAttempt) => Promise<unknown>>();
+  const judges = new Map<string, (whole: WholeAttempt) => Promise<{ failed: boolean; error: unknown }>>();
   const makeJudge = () =>
     together(
       async (group: WholeAttempt[]) => {
         // Two jobs of one attempt may have met: the sweep's and the first one.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
-        return group;
+        const failed = await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
+        return group.map(({ attempt }) => ({ failed: failed.has(attempt.id), error: failed.get(attempt.id) }));
       },
       { ...shared, everyMs: JUDGE_EVERY_MS },
     );
@@ -54,7 +56,8 @@ export function createVerify(
     const place = placeOf(whole);
     const judge = judges.get(place) ?? makeJudge();
     judges.set(place, judge);
-    await judge(whole);
+    const { failed, error } = await judge(whole);
+    if (failed) throw error;
   };
 }
 
@@ -63,31 +66,46 @@ function placeOf({ payment, option }: WholeAttempt): string {
   return `${payment.mode} ${option.chain}`;
 }
 
-async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Promise<void> {
-  const verdicts = await judge(deps, waiting);
+/**
+ * Verifies attempts of one place. What was accepted is enqueued and announced as soon as it is committed, whatever
+ * becomes of the others. Returns the attempts that could be neither accepted nor refused, each with its error.
+ */
+async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Promise<Map<string, unknown>> {
+  const verdicts = await checkAttempts(deps, waiting);
   const good = waiting.filter((whole) => verdicts.get(whole)?.ok);
   const accepted = await accept(deps, verdicts, keepOnePerPayment(good));
+  await notifyAccepted(deps, good, accepted);
   const refusals = waiting.flatMap((whole) => {
     if (accepted.has(whole.attempt.id) || isOpen(deps, whole, verdicts.get(whole))) return [];
     const verdict = verdicts.get(whole);
     return [{ whole, reason: verdict && !verdict.ok ? verdict.reason : "the payment is no longer waiting" }];
   });
-  const refused = await refuseAttempts(deps, refusals);
-  if (refused > 0) deps.metrics.attempts.inc({ outcome: "refused" }, refused);
-  for (const { payment } of good.filter(({ attempt }) => accepted.has(attempt.id))) {
-    const { mode } = payment;
+  const failed = await refuseAttempts(deps, refusals);
+  await deps.announce(waiting.filter(({ attempt }) => !accepted.has(attempt.id)).map(({ payment }) => payment.id));
+  return failed;
+}
+
+/** Counts, enqueues and announces what a commit has accepted. */
+async function notifyAccepted(
+  deps: Deps,
+  good: readonly WholeAttempt[],
+  accepted: ReadonlyMap<string, string | null>,
+): Promise<void> {
+  const moved = good.filter(({ attempt }) => accepted.has(attempt.id));
+  if (moved.length === 0) return;
+  for (const { mode } of moved.map(({ payment }) => payment)) {
     deps.metrics.attempts.inc({ outcome: "verified" });
     deps.metrics.paymentMoves.inc({ mode, from: "requires_action", to: "processing" });
     if (mode === "test") deps.metrics.paymentMoves.inc({ mode, from: "processing", to: "succeeded" });
   }
   await ringRelays(
     deps,
-    good.flatMap(({ attempt, option: { chain, kind } }) => {
+    moved.flatMap(({ attempt, option: { chain, kind } }) => {
       const transferId = accepted.get(attempt.id);
       return transferId && kind !== "push" ? [{ chain, transferId }] : [];
     }),
   );
-  await deps.announce(waiting.map(({ payment }) => payment.id));
+  await deps.announce(moved.map(({ payment }) => payment.id));
 }
 
 /** Cannot be judged yet: the sweep rings for it again. */
@@ -97,30 +115,6 @@ function isOpen(deps: Deps, { attempt }: WholeAttempt, verdict: Verdict | undefi
     verdict.later === true &&
     deps.now().getTime() - attempt.created_at.getTime() < UNKNOWN_FOR_MS
   );
-}
-
-async function judge(deps: Deps, waiting: readonly WholeAttempt[]): Promise<Map<WholeAttempt, Verdict>> {
-  const open = waiting.filter(({ payment }) => payment.state === "requires_action");
-  const signed = (whole: WholeAttempt) => ({ ...whole.option, ...readResults(whole.attempt.results) });
-  const live = open.filter(({ payment }) => payment.mode === "live");
-  const verdicts = await deps.verifier.verify(live.map(signed));
-  const judged = new Map(
-    live.map((whole, index): [WholeAttempt, Verdict] => [
-      whole,
-      verdicts[index] ?? { ok: false, reason: "not judged" },
-    ]),
-  );
-  for (const whole of waiting) {
-    if (judged.has(whole)) continue;
-    const { state } = whole.payment;
-    // Nothing of test mode ever meets a chain.
-    const verdict =
-      state === "requires_action"
-        ? deps.verifier.checkSignature(signed(whole))
-        : { ok: false as const, reason: `the payment is ${state}` };
-    judged.set(whole, verdict);
-  }
-  return judged;
 }
 
 /** Of several good attempts for one payment the earliest stands. */
@@ -199,20 +193,6 @@ function makeTransfer(deps: Deps, { attempt, option }: WholeAttempt, verdict: Ve
   const smartWallet = verdict?.ok === true && verdict.smartWallet;
   const due_at = new Date(deps.now().getTime() + RING_AGAIN_MS);
   return { ...transfer, ...signed, smart_wallet: smartWallet, due_at };
-}
-
-/** Gives how many were refused; one that was judged elsewhere meanwhile stays as it is. */
-async function refuseAttempts(
-  deps: Deps,
-  refusals: readonly { whole: WholeAttempt; reason: string }[],
-): Promise<number> {
-  let refused = 0;
-  for (const [reason, group] of Map.groupBy(refusals, ({ reason }) => reason)) {
-    const ids = group.map(({ whole }) => whole.attempt.id);
-    const move = { ids, from: "waiting" as const, to: "refused" as const, at: deps.now(), detail: { reason } };
-    refused += (await moveRows(deps.db, "attempt", { ...move, set: { refusal: reason, due_at: null } })).length;
-  }
-  return refused;
 }
 
 /** Test mode moves no funds: what was confirmed has succeeded (specification, part 1 and 2.2). */
