@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Db } from "./tables.ts";
+import type { Db, Verification } from "./tables.ts";
 
 /** A row whose job is owed: the how-manieth ring this is. */
 export type DueRow = { id: string; again: number };
@@ -11,18 +11,22 @@ type Args = { now: Date; limit: number; graceMs?: number };
  * minute, so that several sweeps never find the same row and a row in trouble is not rung for ever more often.
  * @param graceMs how long past its due time a row is left to the job that was rung for it
  */
-export async function takeDue(
-  db: Db,
-  args: Args & { table: "payment" | "attempt" | "settlement" | "refund" },
-): Promise<DueRow[]> {
+export async function takeDue(db: Db, args: Args & { table: "payment" | "settlement" | "refund" }): Promise<DueRow[]> {
   const { rows } = await sql<DueRow>`${pushDue(args.table, args)} returning id, due_try as again`.execute(db);
   return rows;
 }
 
-/** The same for transfers, each with the chain it is to be carried on. */
-export async function takeDueTransfers(db: Db, args: Args): Promise<(DueRow & { chain: string })[]> {
-  const { rows } = await sql<DueRow & { chain: string }>`
-    ${pushDue("transfer", args)} returning id, due_try as again, chain`.execute(db);
+/** The same for attempts, each with how it is to be verified. */
+export async function takeDueAttempts(db: Db, args: Args): Promise<(DueRow & { verification: Verification })[]> {
+  const { rows } = await sql<DueRow & { verification: Verification }>`
+    ${pushDue("attempt", args)} returning id, due_try as again, verification`.execute(db);
+  return rows;
+}
+
+/** The same for transfers, each with the chain it is to be carried on, and whether its payer is code. */
+export async function takeDueTransfers(db: Db, args: Args): Promise<(DueRow & { chain: string; isWallet: boolean })[]> {
+  const { rows } = await sql<DueRow & { chain: string; isWallet: boolean }>`
+    ${pushDue("transfer", args)} returning id, due_try as again, chain, smart_wallet as "isWallet"`.execute(db);
   return rows;
 }
 

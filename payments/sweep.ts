@@ -1,4 +1,5 @@
-import { type DueRow, takeDue, takeDueChains, takeDueTransfers } from "../db/due.ts";
+import { type DueRow, takeDue, takeDueAttempts, takeDueChains, takeDueTransfers } from "../db/due.ts";
+import type { Verification } from "../db/tables.ts";
 import { takeDueEndpoints } from "../db/webhooks.ts";
 import type { PaymentDeps } from "./deps.ts";
 
@@ -16,8 +17,8 @@ const ENDPOINT_AGAIN_MS = 5_000;
 /** Rows whose job is owed, by what they are. */
 export type Owed = {
   payments: DueRow[];
-  attempts: DueRow[];
-  transfers: (DueRow & { chain: string })[];
+  attempts: (DueRow & { verification: Verification })[];
+  transfers: (DueRow & { chain: string; isWallet: boolean })[];
   settlements: DueRow[];
   refunds: DueRow[];
   /** Chains that nobody watches, and the block to wait for. */
@@ -35,7 +36,7 @@ export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now">)
   const now = deps.now();
   return {
     payments: await takeDue(db, { table: "payment", now, limit: LIMIT, graceMs: EXPIRY_GRACE_MS }),
-    attempts: await takeDue(db, { table: "attempt", now, limit: LIMIT }),
+    attempts: await takeDueAttempts(db, { now, limit: LIMIT }),
     transfers: await takeDueTransfers(db, { now, limit: LIMIT }),
     settlements: await takeDue(db, { table: "settlement", now, limit: LIMIT }),
     refunds: await takeDue(db, { table: "refund", now, limit: LIMIT }),

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
-import { listWaitingAttempts, lockWaiting, type WholeAttempt } from "../db/attempts.ts";
+import { listWaitingAttempts, lockWaiting, markByCode, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import { lockPayments } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
@@ -9,6 +9,7 @@ import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 import type { Verifier } from "../transfers/verify.ts";
 import { checkAttempts } from "./check-attempts.ts";
+import { keepCovered } from "./covered.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { refuseAttempts } from "./refuse-attempts.ts";
 import { ringRelays } from "./relay.ts";
@@ -19,6 +20,11 @@ type Deps = PaymentDeps & { verifier: Verifier };
 
 /** So long a transaction that a wallet says to have sent may be unknown to the network, milliseconds. */
 const UNKNOWN_FOR_MS = 30_000;
+
+/** Contract wallets asked at the same time. */
+const WALLETS = 16;
+/** How often an attempt is verified again at once, because another payment of its payer was accepted meanwhile. */
+const RACES = 3;
 
 /** Attempts judged in one go, and how often those of a place are, milliseconds: under load they share calls and commits. */
 const JUDGED = 100;
@@ -32,64 +38,91 @@ const JUDGE_EVERY_MS = 100;
  */
 export function createVerify(
   deps: Deps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
-): (attemptId: string) => Promise<unknown> {
+): (attemptId: string) => Promise<"done" | "by code"> {
   const shared = { most: JUDGED, isOnes: (cause: unknown) => !deps.isTransient(cause) };
   const find = together(async (ids: string[]) => {
     const waiting = await deps.outOfContext(() => listWaitingAttempts(deps.db, ids));
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
     return ids.map((id) => byId.get(id));
   }, shared);
-  const judges = new Map<string, (whole: WholeAttempt) => Promise<{ failed: boolean; error: unknown }>>();
-  const makeJudge = () =>
+  const judges = new Map<string, (whole: WholeAttempt) => Promise<End>>();
+  const payerOf = ({ option }: WholeAttempt) => option.payer;
+  const makeJudge = (isWallet: boolean) =>
     together(
       async (group: WholeAttempt[]) => {
         // Two jobs of one attempt may have met: the sweep's and the first one.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        const failed = await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
-        return group.map(({ attempt }) => ({ failed: failed.has(attempt.id), error: failed.get(attempt.id) }));
+        const ends = await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
+        return group.map(({ attempt }) => ends.get(attempt.id) ?? {});
       },
-      { ...shared, everyMs: JUDGE_EVERY_MS },
+      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: JUDGE_EVERY_MS },
     );
   return async (attemptId) => {
     const whole = await find(attemptId);
-    if (!whole) return;
+    if (!whole) return "done";
     const place = placeOf(whole);
-    const judge = judges.get(place) ?? makeJudge();
+    const judge = judges.get(place) ?? makeJudge(whole.attempt.verification === "wallet");
     judges.set(place, judge);
-    const { failed, error } = await judge(whole);
-    if (failed) throw error;
+    const end = await judge(whole);
+    if ("error" in end) throw end.error;
+    return end.byCode ? "by code" : "done";
   };
 }
 
-/** Attempts of one place are judged together. */
-function placeOf({ payment, option }: WholeAttempt): string {
-  return `${payment.mode} ${option.chain}`;
+/** Attempts of one place are judged together: plain keys wait neither for code nor for what wallets say to have sent. */
+function placeOf({ payment, option, attempt }: WholeAttempt): string {
+  return `${payment.mode} ${option.chain} ${attempt.verification}`;
 }
+
+/** What became of an attempt in its group. `byCode`: its payer is code, and it is to be verified as such. */
+type End = { byCode?: true } | { error: unknown; byCode?: never };
 
 /**
  * Verifies attempts of one place. What was accepted is enqueued and announced as soon as it is committed, whatever
- * becomes of the others. Returns the attempts that could be neither accepted nor refused, each with its error.
+ * becomes of the others. Returns what became of the attempts that could be neither accepted nor refused.
  */
-async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Promise<Map<string, unknown>> {
+async function verifyTogether(
+  deps: Deps,
+  waiting: readonly WholeAttempt[],
+  races: number = RACES,
+): Promise<Map<string, End>> {
   const verdicts = await checkAttempts(deps, waiting);
+  const byCode = waiting.filter((whole) => isByCode(verdicts.get(whole)));
+  await markByCode(
+    deps.db,
+    byCode.map(({ attempt }) => attempt.id),
+  );
   const good = waiting.filter((whole) => verdicts.get(whole)?.ok);
-  const accepted = await accept(deps, verdicts, keepOnePerPayment(good));
-  await notifyAccepted(deps, good, accepted);
+  const raced = new Set<WholeAttempt>();
+  const accepted = await accept(deps, verdicts, keepOnePerPayment(good), raced);
+  await notifyAccepted(deps, good, { accepted, verdicts });
   const refusals = waiting.flatMap((whole) => {
-    if (accepted.has(whole.attempt.id) || isOpen(deps, whole, verdicts.get(whole))) return [];
     const verdict = verdicts.get(whole);
+    if (accepted.has(whole.attempt.id) || raced.has(whole) || isByCode(verdict) || isOpen(deps, whole, verdict))
+      return [];
     return [{ whole, reason: verdict && !verdict.ok ? verdict.reason : "the payment is no longer waiting" }];
   });
   const failed = await refuseAttempts(deps, refusals);
   await deps.announce(waiting.filter(({ attempt }) => !accepted.has(attempt.id)).map(({ payment }) => payment.id));
-  return failed;
+  const ends = new Map<string, End>(byCode.map(({ attempt }) => [attempt.id, { byCode: true }]));
+  for (const [id, error] of failed) ends.set(id, { error });
+  if (raced.size > 0 && races > 0)
+    for (const [id, end] of await verifyTogether(deps, [...raced], races - 1)) ends.set(id, end);
+  return ends;
+}
+
+function isByCode(verdict: Verdict | undefined): boolean {
+  return verdict?.ok === false && verdict.byCode === true;
 }
 
 /** Counts, enqueues and announces what a commit has accepted. */
 async function notifyAccepted(
   deps: Deps,
   good: readonly WholeAttempt[],
-  accepted: ReadonlyMap<string, string | null>,
+  {
+    accepted,
+    verdicts,
+  }: { accepted: ReadonlyMap<string, string | null>; verdicts: ReadonlyMap<WholeAttempt, Verdict> },
 ): Promise<void> {
   const moved = good.filter(({ attempt }) => accepted.has(attempt.id));
   if (moved.length === 0) return;
@@ -100,9 +133,12 @@ async function notifyAccepted(
   }
   await ringRelays(
     deps,
-    moved.flatMap(({ attempt, option: { chain, kind } }) => {
-      const transferId = accepted.get(attempt.id);
-      return transferId && kind !== "push" ? [{ chain, transferId }] : [];
+    moved.flatMap((whole) => {
+      const { chain, kind } = whole.option;
+      const transferId = accepted.get(whole.attempt.id);
+      const verdict = verdicts.get(whole);
+      const isWallet = verdict?.ok === true && verdict.smartWallet;
+      return transferId && kind !== "push" ? [{ chain, transferId, isWallet }] : [];
     }),
   );
   await deps.announce(moved.map(({ payment }) => payment.id));
@@ -125,12 +161,14 @@ function keepOnePerPayment(good: readonly WholeAttempt[]): WholeAttempt[] {
 
 /**
  * The guarded move that decides who pays: before the deadline, while the payment waits, one attempt only. Gives the
- * accepted attempts, each with its transfer (null in test mode), which are written in the same transaction.
+ * accepted attempts, each with its transfer (null in test mode), which are written in the same transaction. `raced` takes
+ * those whose payers' other payments were accepted since they were verified.
  */
 async function accept(
   deps: Deps,
   verdicts: ReadonlyMap<WholeAttempt, Verdict>,
   good: readonly WholeAttempt[],
+  raced: Set<WholeAttempt>,
 ): Promise<Map<string, string | null>> {
   if (good.length === 0) return new Map();
   return deps.db.transaction().execute(async (db) => {
@@ -147,7 +185,8 @@ async function accept(
         good.map(({ attempt }) => attempt.id),
       ),
     );
-    const still = good.filter(({ attempt }) => ours.has(attempt.id));
+    const mine = good.filter(({ attempt }) => ours.has(attempt.id));
+    const still = await keepCovered(db, { verdicts, attempts: mine, raced });
     const paymentIds = still.map(({ payment }) => payment.id);
     const chosen = JSON.stringify(Object.fromEntries(still.map(({ payment, option }) => [payment.id, option.id])));
     const set = { due_at: null, option_id: sql`${chosen}::jsonb ->> payment.id` };
@@ -192,7 +231,8 @@ function makeTransfer(deps: Deps, { attempt, option }: WholeAttempt, verdict: Ve
   const signed = { signature, permit: permit && Buffer.from(hexToBytes(permit)) };
   const smartWallet = verdict?.ok === true && verdict.smartWallet;
   const due_at = new Date(deps.now().getTime() + RING_AGAIN_MS);
-  return { ...transfer, ...signed, smart_wallet: smartWallet, due_at };
+  const code_hash = (verdict?.ok && verdict.codeHash) || null;
+  return { ...transfer, ...signed, smart_wallet: smartWallet, code_hash, due_at };
 }
 
 /** Test mode moves no funds: what was confirmed has succeeded (specification, part 1 and 2.2). */

@@ -11,6 +11,8 @@ export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
 export type Books = {
   confirmed: Book;
   ended: EndedBook;
+  /** Transfers whose transactions burned gas and moved no money. */
+  failed: EndedBook;
   bound: BoundBook;
   stray: StrayBook;
   gas: GasBook;

@@ -144,8 +144,8 @@ async function replace(
   row: TransactionRow,
   baseFee: bigint,
 ): Promise<TransactionRow | undefined> {
-  const { relayers, own } = listLaneSigners(deps, chain);
-  const signer = [...relayers, ...own].find(({ address }) => address === addressOfLane(row.lane_id));
+  const { relayers, wallets, own } = listLaneSigners(deps, chain);
+  const signer = [...relayers, ...wallets, ...own].find(({ address }) => address === addressOfLane(row.lane_id));
   if (!signer) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
   const fees = chooseReplacementFees(before, baseFee, chain.network.fees);

@@ -10,8 +10,8 @@ import { startWatch } from "./watch.ts";
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
   const chain = getChain(deps.chains, chainId);
   if (chain.family === "solana") return startSolana(deps, chain);
-  const { relayers, own } = listLaneSigners(deps, chain);
-  for (const { address } of [...relayers, ...own]) {
+  const { relayers, wallets, own } = listLaneSigners(deps, chain);
+  for (const { address } of new Set([...relayers, ...wallets, ...own])) {
     const nextNonce = await readNextNonce(chain.rpc, address);
     await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
   }

@@ -12,6 +12,8 @@ import type { TransferRow } from "../db/transfers.ts";
 import { markTags } from "./reading.ts";
 import { isProof } from "./record.ts";
 
+type Authorized = Pick<TransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
+
 /** Blocks searched in one call; what most endpoints allow. */
 const SEARCHED = 5_000;
 
@@ -35,7 +37,8 @@ export async function readUsed(
   return new Set([...used, ...transfers.filter(({ kind }) => kind === "push")].map((transfer) => transfer.id));
 }
 
-function askMark(chain: EvmChain, transfer: TransferRow): Call {
+/** What asks the chain whether an authorization is used. */
+export function askMark(chain: EvmChain, transfer: Authorized): Call {
   const [payer, nonce] = [transfer.payer as Hex, transfer.authorization_nonce as Hex];
   if (transfer.kind === "permit2") {
     // Permit2 keeps a bit for each nonce, 256 to a word.
@@ -46,7 +49,8 @@ function askMark(chain: EvmChain, transfer: TransferRow): Call {
   return { target: transfer.token as Hex, data };
 }
 
-function isMarked(transfer: TransferRow, answer: CallOutcome | undefined): boolean {
+/** True when that is what the answer says. Throws ChainFault `rpc_answer` without one. */
+export function isMarked(transfer: Authorized, answer: CallOutcome | undefined): boolean {
   if (!answer?.ok) throw new ChainFault("rpc_answer", { detail: "whether an authorization is used" });
   const mark = hexToBigInt(answer.data);
   return transfer.kind === "permit2"

@@ -6,7 +6,8 @@ import type { SpentTransaction } from "../../db/transactions.ts";
 import type { ConfirmedTransfer, TransferRow } from "../../db/transfers.ts";
 import { toAuthorization } from "../../transfers/authorization.ts";
 import type { Books } from "../../transfers/books.ts";
-import { relayReady } from "../../transfers/relay.ts";
+import type { DeclinedBook } from "../../transfers/decline.ts";
+import { relayReady, relayWallets } from "../../transfers/relay.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
 import type { TestChain } from "./chain.ts";
@@ -28,6 +29,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const merchant = await insertMerchant(db);
   const confirmed: ConfirmedTransfer[] = [];
   const ended: TransferRow[] = [];
+  const failed: TransferRow[] = [];
   const stray: StraySighting[] = [];
   const spent: SpentTransaction[] = [];
   const declined: TransferRow[] = [];
@@ -38,6 +40,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
       return () => void confirmed.push(...found);
     },
     ended: async (_db, found) => () => void ended.push(...found),
+    failed: async (_db, found) => () => void failed.push(...found),
     bound: async () => () => undefined,
     stray: async (_db, found) => void stray.push(...found),
     gas: async (_db, found) => void spent.push(...found),
@@ -78,6 +81,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     ...made,
     confirmed,
     ended,
+    failed,
     stray,
     spent,
     declined,
@@ -87,7 +91,11 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     sign,
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
       Promise.all(buyers.map((buyer) => sign(buyer, amount))),
-    relay: () => relayReady(deps, chain.id, async (_db, found) => () => void declined.push(...found)),
+    relay: async () => {
+      const book: DeclinedBook = async (_db, found) => () => void declined.push(...found);
+      const ends = [await relayReady(deps, chain.id, book), await relayWallets(deps, chain.id, book)];
+      return ends.includes("more") ? "more" : "idle";
+    },
     watch,
     rowsOf,
     statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),

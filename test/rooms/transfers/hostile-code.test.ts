@@ -22,9 +22,18 @@ async function payersOf(marks: readonly Mark[], bytecode: Hex) {
     if (marks[index] === "hostile") await chain.client.setCode({ address, bytecode });
   const verify = async () => {
     const rows = await carrier.rowsOf(ids);
-    return carrier.deps.verifier.verify(
-      rows.map((row, index) => ({ ...row, proof: signed[index]?.signature ?? "0x", permit: null })),
+    const all = rows.map((row, index) => ({ ...row, proof: signed[index]?.signature ?? "0x", permit: null }));
+    const byKey = await carrier.deps.verifier.verify(all, "key");
+    const isCode = (index: number) => {
+      const verdict = byKey[index];
+      return verdict?.ok === false && verdict.byCode === true;
+    };
+    expect(byKey.map((_verdict, index) => (isCode(index) ? "hostile" : "honest"))).toEqual(marks);
+    const byCode = await carrier.deps.verifier.verify(
+      all.filter((_one, index) => isCode(index)),
+      "wallet",
     );
+    return byKey.map((verdict, index) => (isCode(index) ? byCode.shift() : verdict));
   };
   return { carrier, ids, verify };
 }
@@ -38,7 +47,7 @@ const mixes: { name: string; marks: Mark[] }[] = [
 describe.each(mixes)("payers whose code burns all gas, $name,", ({ marks }) => {
   test("are verified each by itself, and the honest ones are good", async () => {
     const { verify } = await payersOf(marks, BURNS_ALL);
-    expect((await verify()).map(({ ok }) => (ok ? "honest" : "hostile"))).toEqual(marks);
+    expect((await verify()).map((verdict) => (verdict?.ok ? "honest" : "hostile"))).toEqual(marks);
   });
 
   test("are held when they are carried, and the honest ones arrive", async () => {
