@@ -81,7 +81,6 @@ test("money that comes by the authorization of a failed payment after all is boo
   const till = await makeTill(chain);
   const burner = await deployBlockBurner(chain);
   const paymentId = await accept(till, chain, burner);
-  const [transfer] = await till.transfers();
   await run(till, chain, [burner], 10);
   expect((await till.status(paymentId)).state).toBe("failed");
   await arm(chain, [burner], true);
@@ -91,9 +90,8 @@ test("money that comes by the authorization of a failed payment after all is boo
   await till.watch();
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
   expect((await till.status(paymentId)).state).toBe("failed");
-  const [group] = await till.db.selectFrom("ledger_group").selectAll().where("kind", "=", "exception").execute();
-  expect(group).toBeDefined();
-  expect(transfer?.payment_id).toBe(paymentId);
+  const groups = await till.db.selectFrom("ledger_group").select("kind").where("kind", "=", "stray").execute();
+  expect(groups).toHaveLength(1);
 });
 
 test("a reorg that takes a burned transaction away takes it off the payer's account too", async () => {

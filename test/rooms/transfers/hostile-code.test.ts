@@ -1,4 +1,4 @@
-import type { Hex } from "viem";
+import { type Hex, keccak256 } from "viem";
 import { describe, expect, test } from "vitest";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyers, startChain } from "../../support/chain.ts";
@@ -67,14 +67,23 @@ test("a hostile payer whose transfer has to go alone is held, and the others go"
   expect(await carrier.statesOf(ids)).toEqual(["ready", "confirmed"]);
 });
 
-test("a payer whose code is good in every simulation and burns all gas on chain keeps others waiting for a moment only", async () => {
+test("payers that become code which only burns gas where it costs are found out, and the others share their transaction", async () => {
   const { carrier, ids } = await payersOf(["honest", "hostile", "honest", "hostile", "honest"], BURNS_WHEN_IT_COSTS);
-  for (let turn = 0; turn < 4; turn += 1) {
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed", "ready", "confirmed"]);
+  expect(await carrier.transactions()).toHaveLength(1);
+  const [, hostile] = await carrier.rowsOf(ids);
+  expect(hostile).toMatchObject({ smart_wallet: true, code_hash: keccak256(BURNS_WHEN_IT_COSTS), troubles: 1 });
+});
+
+test("a payer that becomes such code with a transaction of its own costs us three of them", async () => {
+  const { carrier, ids } = await payersOf(["hostile"], BURNS_WHEN_IT_COSTS);
+  for (let turn = 0; turn < 8; turn += 1) {
     await carrier.relay();
     await carrier.watch();
-    carrier.clock.advance(3_000);
+    carrier.clock.advance(15_000);
   }
-  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed", "ready", "confirmed"]);
-  const [, hostile] = await carrier.rowsOf(ids);
-  expect(hostile).toMatchObject({ alone: true, last_trouble: "left no trace in its transaction" });
+  expect(await carrier.transactions()).toHaveLength(3);
+  expect(await carrier.statesOf(ids)).toEqual(["ended"]);
 });
