@@ -1,8 +1,17 @@
 import { type RawBuilder, sql } from "kysely";
-import type { Db } from "./tables.ts";
+import type { Db, Verification } from "./tables.ts";
 
 /** A row whose job is owed: the how-manieth ring this is. */
 export type DueRow = { id: string; again: number };
+/** A due attempt, with how it is to be verified. */
+export type DueAttempt = DueRow & { verification: Verification };
+export type DueTransfer = DueRow & { chain: string; isWallet: boolean };
+type DueOf = { payment: DueRow; attempt: DueAttempt };
+
+const returned = {
+  payment: sql`id, due_try as again`,
+  attempt: sql`id, due_try as again, verification`,
+} as const;
 
 type Args = { now: Date; limit: number; graceMs?: number };
 
@@ -20,7 +29,7 @@ type Shared = keyof typeof sharedBy;
  * each chain and merchant. A flood of one never delays the others.
  * @param graceMs how long past its due time a row is left to the job that was rung for it
  */
-export async function takeDue(db: Db, args: Args & { table: Shared }): Promise<DueRow[]> {
+export async function takeDue<T extends Shared>(db: Db, args: Args & { table: T }): Promise<DueOf[T][]> {
   const { rows: oldest } = await takeOldest(args).execute(db);
   if (oldest.length < args.limit) return oldest;
   const { rows: shares } = await takeShares(args).execute(db);
@@ -28,13 +37,13 @@ export async function takeDue(db: Db, args: Args & { table: Shared }): Promise<D
 }
 
 /** The statement for the oldest rows, for tests of its plan too. */
-export function takeOldest({ table, ...args }: Args & { table: Shared }) {
+export function takeOldest<T extends Shared>({ table, ...args }: Args & { table: T }) {
   const found = sql`select id from ${sql.table(table)} where due_at <= ${until(args)} order by due_at limit ${args.limit}`;
-  return sql<DueRow>`${push(table, args, found)} returning id, due_try as again`;
+  return sql<DueOf[T]>`${push(table, args, found)} returning ${returned[table]}`;
 }
 
 /** The statement for equal shares: it steps from key to key through the index and reads only what it takes. */
-export function takeShares({ table, ...args }: Args & { table: Shared }) {
+export function takeShares<T extends Shared>({ table, ...args }: Args & { table: T }) {
   const rows = sql.table(table);
   const key = sql.join([...sharedBy[table]]);
   const of = (name: string) => sql.join(sharedBy[table].map((column) => sql`${sql.ref(name)}.${column}`));
@@ -56,14 +65,11 @@ export function takeShares({ table, ...args }: Args & { table: Shared }) {
         order by due_at limit (select least(${args.limit}, 1 + ${10 * args.limit} / count(*)) from owed)
       ) r
     ) ranked order by place, due_at limit ${args.limit}`;
-  return sql<DueRow>`${push(table, args, found)} returning id, due_try as again`;
+  return sql<DueOf[T]>`${push(table, args, found)} returning ${returned[table]}`;
 }
 
-/** Due transfers, each with the chain it is to be carried on: at most `limit` of each of these chains. */
-export async function takeDueTransfers(
-  db: Db,
-  args: Args & { chains: readonly string[] },
-): Promise<(DueRow & { chain: string })[]> {
+/** Due transfers, each with the chain it is to be carried on, and whether its payer is code: at most `limit` of each of these chains. */
+export async function takeDueTransfers(db: Db, args: Args & { chains: readonly string[] }): Promise<DueTransfer[]> {
   const { rows } = await takeTransfers(args).execute(db);
   return rows;
 }
@@ -74,7 +80,7 @@ export function takeTransfers(args: Args & { chains: readonly string[] }) {
     select f.id from unnest(${args.chains}::text[]) as c (chain) cross join lateral (
       select id from transfer t where t.chain = c.chain and t.due_at <= ${until(args)} order by due_at limit ${args.limit}
     ) f`;
-  return sql<DueRow & { chain: string }>`${push("transfer", args, found)} returning id, due_try as again, chain`;
+  return sql<DueTransfer>`${push("transfer", args, found)} returning id, due_try as again, chain, smart_wallet as "isWallet"`;
 }
 
 function until({ now, graceMs = 0 }: Args) {

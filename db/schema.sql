@@ -54,10 +54,29 @@ create table attempt (
   due_try integer not null default 0,
   chain text not null,
   merchant_id text not null,
+  verification text not null default 'key'::text,
+  CHECK ((verification = ANY (ARRAY['key'::text, 'wallet'::text, 'push'::text]))),
   FOREIGN KEY (option_id) REFERENCES payment_option(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, digest)
+);
+
+create table burned_gas (
+  transfer_id text not null,
+  lane_id text not null,
+  nonce bigint not null,
+  chain text not null,
+  payer text not null,
+  code_hash text,
+  gas numeric(78,0) not null,
+  alone boolean not null,
+  block_number bigint not null,
+  at timestamp with time zone not null,
+  CHECK ((gas >= (0)::numeric)),
+  FOREIGN KEY (lane_id) REFERENCES lane(id),
+  FOREIGN KEY (transfer_id) REFERENCES transfer(id),
+  PRIMARY KEY (transfer_id, lane_id, nonce)
 );
 
 create table chain_block (
@@ -562,6 +581,7 @@ create table transfer (
   permit bytea,
   smart_wallet boolean not null default false,
   refund_id text,
+  code_hash text,
   CHECK (((purpose = 'payment'::text) = (payment_id IS NOT NULL))),
   CHECK (((purpose = 'refund'::text) = (refund_id IS NOT NULL))),
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),
@@ -635,6 +655,8 @@ create table webhook_fanout (
 
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_place ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
+CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
 CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
@@ -673,6 +695,7 @@ CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_n
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);
 CREATE INDEX transfer_due ON public.transfer USING btree (chain, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX transfer_promised ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'carried'::text]));
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_slot ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));

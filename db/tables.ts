@@ -29,6 +29,12 @@ export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZ
  */
 export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
 
+/**
+ * How an attempt is verified. `key`: its signature is the key's at the payer's address, which was checked when the attempt was
+ * written. `wallet`: only the payer's code can accept it. `push`: by the transaction that it names.
+ */
+export type Verification = "key" | "wallet" | "push";
+
 /** A row that owes somebody a job: the sweep rings it again when `due_at` has passed, with `due_try` raised. */
 type Due = { due_at: Date | null; due_try: Generated<number> };
 
@@ -279,6 +285,8 @@ export type Tables = {
     merchant_id: Generated<string>;
     digest: Buffer;
     results: unknown;
+    /** Who can say whether it is the payer's. */
+    verification: Generated<Verification>;
     state: AttemptState;
     refusal: string | null;
     created_at: Date;
@@ -349,6 +357,8 @@ export type Tables = {
     permit: Buffer | null;
     /** The payer is code, which judges the signature (ERC-1271) and goes alone. */
     smart_wallet: Generated<boolean>;
+    /** What the code of such a payer hashes to; of a wallet that is not deployed yet, the address of its factory. */
+    code_hash: ColumnType<string | null, string | null | undefined>;
     state: TransferState;
     lane_id: string | null;
     lane_nonce: number | null;
@@ -358,6 +368,22 @@ export type Tables = {
     last_trouble: string | null;
     created_at: Date;
   } & Due;
+  /** A transaction that was included and moved no money for a transfer. */
+  burned_gas: {
+    transfer_id: string;
+    lane_id: string;
+    nonce: number;
+    chain: string;
+    payer: string;
+    /** Null for a plain key. */
+    code_hash: string | null;
+    /** Of a transaction that carried several transfers, an equal share. */
+    gas: bigint;
+    /** The transaction carried nothing else. */
+    alone: boolean;
+    block_number: number;
+    at: Date;
+  };
   chain_cursor: {
     chain: string;
     number: number;

@@ -18,18 +18,38 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
     .execute();
 }
 
+/** Contract wallets that a lane may not send for now: these payers, and those with these code hashes. */
+export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
+
 /**
  * Gives a lane what it may carry next: oldest first, without those that wait after trouble, and without those that
  * another lane in somebody's hands has been given. What a lane was given and did not carry is free again with the lane.
+ * A buyer's transfer that was included so often without moving money is left to end (transfers/give-up.ts).
+ * @param wallets takes transfers of contract wallets, but for the excluded ones; without it, all but those
  */
 export async function claimReady(
   db: Db,
-  args: { chain: string; laneId: string; kinds: readonly Kind[]; now: Date; limit: number },
+  args: {
+    chain: string;
+    laneId: string;
+    kinds: readonly Kind[];
+    now: Date;
+    limit: number;
+    mostInclusions: number;
+    wallets?: ExcludedWallets | undefined;
+  },
 ): Promise<TransferRow[]> {
+  const { wallets } = args;
+  const ofWallets = wallets
+    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
+    : sql`not t.smart_wallet`;
   const { rows } = await sql<TransferRow>`
     update transfer set lane_id = ${args.laneId} where id in (
       select t.id from transfer t
       where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
+        and ${ofWallets}
+        and not (t.alone and t.purpose = 'payment'
+          and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
         and (t.lane_id is null or t.lane_id = ${args.laneId}
           or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))
       order by t.created_at, t.id limit ${args.limit} for update skip locked
@@ -38,17 +58,49 @@ export async function claimReady(
   return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
-/** A transfer that could be carried now. */
-export async function findWaiting(db: Db, args: { chain: string; now: Date }): Promise<string | undefined> {
-  const row = await db
+/** Transfers that could be carried now: one of a plain key (or of ours), and one of a contract wallet. */
+export async function listWaiting(
+  db: Db,
+  args: { chain: string; now: Date },
+): Promise<{ id: string; smart_wallet: boolean }[]> {
+  return db
     .selectFrom("transfer")
-    .select("id")
+    .select(["id", "smart_wallet"])
+    .distinctOn("smart_wallet")
     .where("chain", "=", args.chain)
     .where("state", "=", "ready")
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
-    .limit(1)
-    .executeTakeFirst();
-  return row?.id;
+    .orderBy("smart_wallet")
+    .execute();
+}
+
+/** What a payer has promised and not paid yet: transfers of these payers that wait for a lane or for a block. */
+export async function listPromised(
+  db: Db,
+  args: { chain: string; payers: readonly string[] },
+): Promise<PromisedTransfer[]> {
+  if (args.payers.length === 0) return [];
+  return db
+    .selectFrom("transfer")
+    .select(["id", "kind", "token", "payer", "amount", "authorization_nonce"])
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`payer = any(${args.payers})`)
+    .where("purpose", "=", "payment")
+    .where(sql<boolean>`state in ('ready', 'carried')`)
+    .execute();
+}
+
+export type PromisedTransfer = Pick<TransferRow, "id" | "kind" | "token" | "payer" | "amount" | "authorization_nonce">;
+
+/** Sends transfers whose payers have become contracts since they were verified to the lane of contract wallets. */
+export async function markAsWallets(db: Db, rows: readonly { id: string; codeHash: string }[]): Promise<void> {
+  for (const { id, codeHash } of rows)
+    await db
+      .updateTable("transfer")
+      .set({ smart_wallet: true, code_hash: codeHash, lane_id: null })
+      .where("id", "=", id)
+      .where("state", "=", "ready")
+      .execute();
 }
 
 /** How many transfers stand in each unfinished state. */

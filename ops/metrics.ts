@@ -127,6 +127,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       ["chain"],
       [40_000, 60_000, 70_000, 80_000, 90_000, 100_000, 120_000, 160_000],
     ),
+    gasWithoutTransfer: counter(
+      "pay_gas_without_transfer_total",
+      "Gas used by transactions for transfers that they did not make",
+      ["chain"],
+    ),
     laneNextNonce: gauge("pay_lane_next_nonce", "Nonce the lane will use next (whole system: read with max by)", [
       "chain",
       "lane",

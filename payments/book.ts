@@ -16,6 +16,7 @@ export function createBooks(deps: PaymentDeps): Books {
   return {
     confirmed: (db, confirmed) => bookConfirmed(deps, db, confirmed),
     ended: (db, ended) => bookEnded(deps, db, ended),
+    failed: (db, failed) => bookFailed(deps, db, failed),
     bound: (db, chain, bound) => openBound(deps, db, chain, bound),
     stray: (db, stray) => bookStray(deps, db, stray),
     dust: (db, dust) => bookDust(deps, db, dust),
@@ -99,6 +100,17 @@ async function bookEnded(deps: PaymentDeps, db: Db, ended: readonly TransferRow[
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "expired", at: deps.now(), detail });
   return () => {
     deps.metrics.paymentMoves.inc({ mode: "live", from: "processing", to: "expired" }, moved.length);
+    void deps.announce(moved);
+  };
+}
+
+/** Transfers that burned gas and moved no money have failed, and their payments with them. */
+async function bookFailed(deps: PaymentDeps, db: Db, failed: readonly TransferRow[]): Promise<() => void> {
+  const ids = failed.flatMap((transfer) => transfer.payment_id ?? []);
+  const detail = { reason: "its transactions moved no money" };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), detail });
+  return () => {
+    deps.metrics.paymentMoves.inc({ mode: "live", from: "processing", to: "failed" }, moved.length);
     void deps.announce(moved);
   };
 }

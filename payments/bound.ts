@@ -11,8 +11,8 @@ import { newId } from "./ids.ts";
 import { readSignatures, type Signatures } from "./lend.ts";
 import { toTransfer } from "./transfer.ts";
 
-/** Anybody may confirm with nonsense, as often as he likes; the watcher does not read all of it. */
-const ATTEMPTS_READ = 100;
+/** An option has no more confirms with a good signature of its payer's key (db/attempts.ts). */
+const ATTEMPTS_READ = 10;
 
 /**
  * Money that was bound to a payment which still waits for its buyer opens its own attempt: a stranger has relayed what
@@ -112,6 +112,7 @@ async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Pro
     .select("results")
     .where("payment_id", "=", option.payment_id)
     .where("option_id", "=", option.id)
+    .where("verification", "=", "key")
     .orderBy("created_at", "desc")
     .limit(ATTEMPTS_READ)
     .execute();

@@ -4,7 +4,7 @@ import type { TransferRow } from "../db/transfers.ts";
 import type { SendBooks } from "../transfers/books.ts";
 import { coalesce } from "../transfers/coalesce.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
-import { relayReady } from "../transfers/relay.ts";
+import { relayReady, relayWallets } from "../transfers/relay.ts";
 import { submitReady } from "../transfers/solana/submit.ts";
 import { adoptPayout } from "./adopt.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -15,6 +15,11 @@ import type { PaymentDeps } from "./deps.ts";
  */
 export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
   return coalesce((chain) => relayReady(deps, chain, createSendBooks(deps)));
+}
+
+/** The same for transfers of contract wallets, which no other waits for. */
+export function createWalletRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
+  return coalesce((chain) => relayWallets(deps, chain, createSendBooks(deps)));
 }
 
 /** The same for Solana. */
@@ -38,17 +43,20 @@ async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly Transf
   };
 }
 
-/** The queue of what is ready on a chain. */
-export function queueOf(chain: string): "relay-permit" | "submit-solana" {
-  return chain.startsWith("solana:") ? "submit-solana" : "relay-permit";
+/** A transfer that is to be carried; `isWallet`: its payer is code. */
+export type ReadyTransfer = { chain: string; transferId: string; isWallet?: boolean; again?: number };
+
+/** The queue that carries a transfer. */
+export function queueOf({ chain, isWallet }: ReadyTransfer): "relay-permit" | "relay-wallet" | "submit-solana" {
+  if (chain.startsWith("solana:")) return "submit-solana";
+  return isWallet ? "relay-wallet" : "relay-permit";
 }
 
-/** Rings for new transfers, once per chain: whoever answers carries everything that is ready there. */
-export async function ringRelays(
-  deps: Pick<PaymentDeps, "ring">,
-  transfers: readonly { chain: string; transferId: string }[],
-): Promise<void> {
-  const byChain = new Map(transfers.map((transfer) => [transfer.chain, transfer]));
-  for (const { chain, transferId } of byChain.values())
-    await deps.ring(queueOf(chain), [{ data: { chain, transferId } }]);
+/** Rings for transfers, once per chain and queue: whoever answers carries everything that is ready there. */
+export async function ringRelays(deps: Pick<PaymentDeps, "ring">, transfers: readonly ReadyTransfer[]): Promise<void> {
+  const one = new Map(transfers.map((transfer) => [`${queueOf(transfer)} ${transfer.chain}`, transfer]));
+  for (const transfer of one.values()) {
+    const { chain, transferId, again } = transfer;
+    await deps.ring(queueOf(transfer), [{ data: { chain, transferId }, ...(again === undefined ? {} : { again }) }]);
+  }
 }

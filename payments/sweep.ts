@@ -1,4 +1,4 @@
-import { type DueRow, takeDue, takeDueChains, takeDueTransfers } from "../db/due.ts";
+import { type DueAttempt, type DueRow, type DueTransfer, takeDue, takeDueChains, takeDueTransfers } from "../db/due.ts";
 import { takeDueEndpoints } from "../db/webhooks.ts";
 import type { PaymentDeps } from "./deps.ts";
 import type { PayoutDeps } from "./payout.ts";
@@ -18,8 +18,8 @@ const ENDPOINT_AGAIN_MS = 5_000;
 /** Rows whose job is owed, by what they are. */
 export type Owed = {
   payments: DueRow[];
-  attempts: DueRow[];
-  transfers: (DueRow & { chain: string })[];
+  attempts: DueAttempt[];
+  transfers: DueTransfer[];
   /** Of each merchant and asset one job's worth. */
   settlements: DuePayouts[];
   refunds: DuePayouts[];

@@ -48,6 +48,11 @@ const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
 const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
 
+const mergeAttempts = (all: readonly z.infer<typeof attemptRefs>[]) => ({
+  attemptIds: all.flatMap(({ attemptIds }) => attemptIds) as [string, ...string[]],
+  requestIds: all.flatMap(({ requestId }) => requestId ?? []),
+});
+
 /** Every job this service runs. A line added here does not compile until workers/handlers.ts handles it. */
 export const catalog = {
   "verify-signature": job({
@@ -56,12 +61,26 @@ export const catalog = {
     attempts: 8,
     backoffMs: 500,
     concurrency: 64,
-    merge: (all) => ({
-      attemptIds: all.flatMap(({ attemptIds }) => attemptIds) as [string, ...string[]],
-      requestIds: all.flatMap(({ requestId }) => requestId ?? []),
-    }),
+    merge: mergeAttempts,
+  }),
+  // What only a payer's code or its own transaction can prove: it must hold no place that a plain key needs.
+  "verify-wallet": job({
+    data: attemptRefs,
+    subject: (d) => d.attemptIds[0],
+    attempts: 8,
+    backoffMs: 500,
+    concurrency: 64,
+    merge: mergeAttempts,
   }),
   "relay-permit": job({
+    data: transferRef,
+    subject: (d) => d.transferId,
+    attempts: 8,
+    backoffMs: 500,
+    concurrency: 64,
+  }),
+  // The same for transfers of contract wallets.
+  "relay-wallet": job({
     data: transferRef,
     subject: (d) => d.transferId,
     attempts: 8,

@@ -14,6 +14,8 @@ export type Watched = { cursor: Cursor } & Reached;
 export type Books = {
   confirmed: Book;
   ended: EndedBook;
+  /** Transfers whose transactions burned gas and moved no money. */
+  failed: EndedBook;
   bound: BoundBook;
   stray: StrayBook;
   dust: DustBook;

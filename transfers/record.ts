@@ -1,6 +1,7 @@
 import type { Hex } from "viem";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
+import { insertBurnedGas } from "../db/burned-gas.ts";
 import { keepBookable } from "../db/failed-bookings.ts";
 import { moveRows } from "../db/moves.ts";
 import { workInSavepoints } from "../db/savepoint.ts";
@@ -64,7 +65,13 @@ export async function recordBlocks(
   );
   const missing = carried.filter((row) => !failed.some((log) => isProof(log, row)));
   const reason = "left no trace in its transaction";
-  await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: deps.now() });
+  const at = deps.now();
+  await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: at });
+  const burned = listBurned(landed, { proved, missing, at });
+  await insertBurnedGas(
+    db,
+    burned.flatMap(({ purpose, ...row }) => (purpose === "payment" ? [row] : [])),
+  );
 
   return () => {
     const { metrics } = deps;
@@ -81,6 +88,7 @@ export async function recordBlocks(
       metrics.transactions.inc({ chain: chain.chain, state: receipt.reverted ? "reverted" : "included" });
       metrics.gasPerTransfer.observe({ chain: chain.chain }, Number(receipt.gasUsed) / Math.max(1, members.length));
     }
+    for (const { gas } of burned) metrics.gasWithoutTransfer.inc({ chain: chain.chain }, Number(gas));
     if (missing.length > 0)
       deps.log.warn(
         { chain: chain.chain, transfers: missing.map(({ id }) => id) },
@@ -159,6 +167,23 @@ async function matchTransfers(
   if (fresh.length === 0) return { known, opened: () => undefined };
   const opened = await bound(db, chain.chain, fresh);
   return { known: await list(), opened };
+}
+
+/** What each transfer that left no trace has cost; members of one transaction share its gas. */
+function listBurned(
+  landed: Reading["landed"],
+  found: { proved: readonly TransferRow[]; missing: readonly TransferRow[]; at: Date },
+) {
+  return landed.flatMap(({ row, receipt }) => {
+    const isIn = (member: TransferRow) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce;
+    const missing = found.missing.filter(isIn);
+    const members = missing.length + found.proved.filter(isIn).length;
+    return missing.map(({ id, chain, payer, code_hash, purpose }) => ({
+      ...{ transfer_id: id, lane_id: row.lane_id, nonce: row.nonce, chain, payer, code_hash, purpose },
+      ...{ gas: receipt.gasUsed / BigInt(members), alone: members === 1 },
+      ...{ block_number: receipt.blockNumber, at: found.at },
+    }));
+  });
 }
 
 type Claim = { log: SeenTransfer; transfer: TransferRow | undefined };

@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { readBlock } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
+import { forgetBurnedGas } from "../db/burned-gas.ts";
 import { advanceCursor, type Cursor, findBlockBelow, forgetBlocks, type Reached } from "../db/cursors.ts";
 import { deleteFailedMovements } from "../db/failed-bookings.ts";
 import { moveRows } from "../db/moves.ts";
@@ -55,6 +56,7 @@ async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back:
     const ids = await orphanSightings(db, { chain: chain.chain, above });
     await unmarkIncluded(db, { chain: chain.chain, above });
     await deleteFailedMovements(db, { chain: chain.chain, above });
+    await forgetBurnedGas(db, { chain: chain.chain, above });
     const at = deps.now();
     const move = { ids, from: "included" as const, at, detail: { reorg: from.number - above } };
     await moveRows(db, "transfer", { ...move, to: "carried", where: stillCarried });

@@ -19,5 +19,7 @@ export async function startTransfers(deps: TransferDeps, chainId: string): Promi
     await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
   }
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(chain.network.fees.maxFeePerGas));
+  // From the start, so that its first increase is one that an alert can see.
+  deps.metrics.gasWithoutTransfer.inc({ chain: chain.chain }, 0);
   await startWatch(deps, chain);
 }

@@ -14,6 +14,8 @@ import type { TransferRow } from "../db/transfers.ts";
 import { markTags } from "./reading.ts";
 import { isProof } from "./record.ts";
 
+type Authorized = Pick<TransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
+
 /** Blocks searched in one call, where the endpoint allows that. */
 const SEARCHED = 5_000;
 
@@ -42,7 +44,8 @@ export async function readUsed(
   };
 }
 
-function askMark(chain: EvmChain, transfer: TransferRow): Call {
+/** What asks the chain whether an authorization is used. */
+export function askMark(chain: EvmChain, transfer: Authorized): Call {
   const [payer, nonce] = [transfer.payer as Hex, transfer.authorization_nonce as Hex];
   if (transfer.kind === "permit2") {
     // Permit2 keeps a bit for each nonce, 256 to a word.
@@ -58,7 +61,8 @@ function askMark(chain: EvmChain, transfer: TransferRow): Call {
   return { target: transfer.token as Hex, data };
 }
 
-function readMark(transfer: TransferRow, answer: CallOutcome | undefined): boolean | undefined {
+/** Whether that is what the answer says; undefined where the contract gave none that can be read. */
+export function readMark(transfer: Authorized, answer: CallOutcome | undefined): boolean | undefined {
   if (!answer?.ok || size(answer.data) !== 32) return undefined;
   const mark = hexToBigInt(answer.data);
   return transfer.kind === "permit2"

@@ -15,11 +15,12 @@ import {
 } from "../db/cursors.ts";
 import type { FailedBookingRow } from "../db/failed-bookings.ts";
 import type { Db } from "../db/tables.ts";
-import { findWaiting } from "../db/transfers.ts";
+import { listWaiting } from "../db/transfers.ts";
 import type { Books, Watched } from "./books.ts";
 import { confirmFinal } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readGap } from "./gap.ts";
+import { endFruitless } from "./give-up.ts";
 import { isLiveHead, maxHeadAge } from "./head-age.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./lease.ts";
 import { endOutlived } from "./outlive.ts";
@@ -43,9 +44,11 @@ const REMEMBERED = 512;
 
 /**
  * `mine` is false when another process has the watch and goes on there. `next` is the block to wait for, `moved` says
- * that blocks were read, `waiting` is a transfer that waits for a lane, if there is one.
+ * that blocks were read, `waiting` are transfers that wait for a lane, one of each sort.
  */
-export type Turn = { mine: false } | { mine: true; next: number; moved: boolean; waiting: string | undefined };
+export type Turn =
+  | { mine: false }
+  | { mine: true; next: number; moved: boolean; waiting: readonly { id: string; smart_wallet: boolean }[] };
 
 /**
  * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has
@@ -73,7 +76,7 @@ export async function watchChain(
   }
   const { number } = watched.cursor;
   const moved = number !== start.number;
-  const waiting = moved ? await findWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : undefined;
+  const waiting = moved ? await listWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : [];
   return { mine: true, next: number + 1, moved, waiting };
 }
 
@@ -114,6 +117,7 @@ async function runTurn(
   }
   if (watched.cursor.number === readBefore) await attempt(confirm);
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
+  await attempt(() => endFruitless(deps, chain, books.failed));
   await attempt(() => recoverLanes(deps, chain));
   if (troubles.length > 0) throw troubles[0];
   await endRetries(deps, tried);

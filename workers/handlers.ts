@@ -5,7 +5,7 @@ import type { PaymentDeps } from "../payments/deps.ts";
 import { expirePayment } from "../payments/expire.ts";
 import { payBack, payOut } from "../payments/payout-queue.ts";
 import { reconcileChain } from "../payments/reconcile.ts";
-import { createRelay, createSubmit, queueOf } from "../payments/relay.ts";
+import { createRelay, createSubmit, createWalletRelay, ringRelays } from "../payments/relay.ts";
 import { createVerify } from "../payments/verify.ts";
 import { createHistoryReader, createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
@@ -44,6 +44,7 @@ const done: Outcome = { done: true };
 /** One handler per queue of the catalogue, or it does not compile; each calls one step of a room. */
 export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
+  const relayWallets = createWalletRelay(deps);
   const submit = createSubmit(deps);
   const watch = createWatch(deps);
   const history = createHistoryReader(deps);
@@ -51,15 +52,27 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   /** Whatever a chain that has not started yet is owed, the sweep rings for again. */
   const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
 
+  /** An attempt whose payer turns out to be code is verified again, where no plain key waits for it. */
+  const verifyAll = async (attemptIds: readonly string[]): Promise<Outcome> => {
+    const ends = await Promise.allSettled(
+      attemptIds.map(async (id) => {
+        if ((await verify(id)) === "by code") await deps.ring("verify-wallet", [{ data: { attemptIds: [id] } }]);
+      }),
+    );
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+    return done;
+  };
+
   return {
-    "verify-signature": async ({ attemptIds }) => {
-      const ends = await Promise.allSettled(attemptIds.map(verify));
-      for (const end of ends) if (end.status === "rejected") throw end.reason;
-      return done;
-    },
+    "verify-signature": ({ attemptIds }) => verifyAll(attemptIds),
+    "verify-wallet": ({ attemptIds }) => verifyAll(attemptIds),
     "relay-permit": async ({ chain }) => {
       if (mustWait(chain)) return done;
       return (await deps.outOfContext(() => relay(chain))) === "more" ? { again: 0 } : done;
+    },
+    "relay-wallet": async ({ chain }) => {
+      if (mustWait(chain)) return done;
+      return (await deps.outOfContext(() => relayWallets(chain))) === "more" ? { again: 0 } : done;
     },
     "submit-solana": async ({ chain }) => {
       if (mustWait(chain)) return done;
@@ -70,7 +83,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       const turn = await watch({ chain, signal });
       if (!turn.mine) return done;
       // New blocks set lanes and nonces free; whatever waits for one goes on.
-      if (turn.moved && turn.waiting) await deps.ring(queueOf(chain), [{ data: { chain, transferId: turn.waiting } }]);
+      const ready = turn.waiting.map(({ id, smart_wallet }) => ({ chain, transferId: id, isWallet: smart_wallet }));
+      await ringRelays(deps, ready);
       if (turn.next === block) return signal.aborted ? done : { again: 0 };
       await deps.ring("watch-chain", [{ data: { chain, block: turn.next } }]);
       return done;

@@ -119,7 +119,7 @@ async function work(config: WorkerConfig): Promise<void> {
   const announce = createAnnounce(redis, config.REDIS_PREFIX);
   const list = config.SCREENING_LIST;
   const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
-  const verifier = createVerifier({ db, chains, screeningList, metrics });
+  const verifier = createVerifier({ db, chains, screeningList, metrics, now });
   const isTransient = createJudge(isTransientChainError);
   const keys = new Map<string, EvmKeys>();
   const solanaKeys = new Map<string, SolanaKeys>();

@@ -1,8 +1,9 @@
 import type { PaymentDeps } from "../payments/deps.ts";
 import type { PayoutDeps } from "../payments/payout.ts";
 import { takeReconciliations } from "../payments/reconcile.ts";
-import { queueOf } from "../payments/relay.ts";
+import { queueOf, ringRelays } from "../payments/relay.ts";
 import { takeOwed } from "../payments/sweep.ts";
+import { verifyQueueOf } from "../payments/verify-queue.ts";
 import type { QueueName } from "../queues/catalog.ts";
 
 /** Rings again for every row that is owed a job. Safe to run anywhere and any number of times. */
@@ -14,12 +15,13 @@ export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
     "expire-payment",
     payments.map(({ id, again }) => ({ data: { paymentId: id }, again })),
   );
-  await deps.ring(
-    "verify-signature",
-    attempts.map(({ id, again }) => ({ data: { attemptIds: [id] as [string] }, again })),
-  );
-  for (const { id, chain, again } of new Map(transfers.map((transfer) => [transfer.chain, transfer])).values())
-    await deps.ring(queueOf(chain), [{ data: { chain, transferId: id }, again }]);
+  for (const [queue, due] of Map.groupBy(attempts, verifyQueueOf))
+    await deps.ring(
+      queue,
+      due.map(({ id, again }) => ({ data: { attemptIds: [id] as [string] }, again })),
+    );
+  const ready = transfers.map(({ id, ...transfer }) => ({ transferId: id, ...transfer }));
+  await ringRelays(deps, ready);
   await deps.ring(
     "settle",
     settlements.map(({ ids, again }) => ({ data: { settlementIds: ids }, again })),
@@ -40,9 +42,12 @@ export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
 
   const found: [QueueName, number][] = [
     ["expire-payment", payments.length],
-    ["verify-signature", attempts.length],
-    ["relay-permit", transfers.filter(({ chain }) => queueOf(chain) === "relay-permit").length],
-    ["submit-solana", transfers.filter(({ chain }) => queueOf(chain) === "submit-solana").length],
+    ...(["verify-signature", "verify-wallet"] as const).map((queue): [QueueName, number] => {
+      return [queue, attempts.filter((attempt) => verifyQueueOf(attempt) === queue).length];
+    }),
+    ...(["relay-permit", "relay-wallet", "submit-solana"] as const).map((queue): [QueueName, number] => {
+      return [queue, ready.filter((transfer) => queueOf(transfer) === queue).length];
+    }),
     ["settle", settlements.length],
     ["refund", refunds.length],
     ["watch-chain", chains.length],

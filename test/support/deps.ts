@@ -101,7 +101,7 @@ export async function makeDepsFor(
     if (brokenList.on) throw new Error("the list is broken");
     return new Set(accounts).intersection(screened);
   };
-  const verifier = createVerifier({ db, chains, screeningList, metrics });
+  const verifier = createVerifier({ db, chains, screeningList, metrics, now: clock.now });
   const { now } = clock;
   const outOfContext = <T>(work: () => T) => work();
   const checkPages = async () => undefined;

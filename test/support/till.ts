@@ -16,7 +16,7 @@ import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
 import type { OptionView, WalletAction } from "../../payments/views.ts";
-import { relayReady } from "../../transfers/relay.ts";
+import { relayReady, relayWallets } from "../../transfers/relay.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
 import { whenMined } from "./carry.ts";
@@ -114,8 +114,16 @@ export async function makeTill(
     return attemptId;
   };
   const verifyOne = createVerify(deps);
-  const verify = async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne)));
-  const relay = () => relayReady(deps, chain.id, createSendBooks(deps));
+  /** Where the payer turns out to be code, what its own queue does as well. */
+  const verify = async (...attemptIds: string[]) => {
+    const ends = await Promise.all(attemptIds.map(verifyOne));
+    await Promise.all(attemptIds.filter((_id, index) => ends[index] === "by code").map(verifyOne));
+  };
+  const relay = async () => {
+    const books = createSendBooks(deps);
+    const ends = [await relayReady(deps, chain.id, books), await relayWallets(deps, chain.id, books)];
+    return ends.includes("more") ? "more" : "idle";
+  };
   const watch = async () => {
     await whenMined(chain);
     return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books });

@@ -25,7 +25,9 @@ async function makeChain(lanes: number, transfers: number) {
   for (let index = 0; index < transfers; index += 1)
     ids.push((await insertTransferRow(db, merchant, { asset }, later(index))).id);
   const claim = (laneId: string, limit = 100, at = now) =>
-    claimReady(db, { chain, laneId, kinds: ["eip3009"], now: at, limit }).then((rows) => rows.map(({ id }) => id));
+    claimReady(db, { chain, laneId, kinds: ["eip3009"], now: at, limit, mostInclusions: 3 }).then((rows) =>
+      rows.map(({ id }) => id),
+    );
   return { chain, lanes: held, ids, claim };
 }
 
@@ -104,7 +106,13 @@ describe("carrying", () => {
     await claimFor(mine);
     await carryTransfers(db, { ids, laneId: mine, nonce: 0, at: now });
     expect(await uncarryTransfers(db, { ids, reason: "no trace", now })).toEqual(ids);
-    const claim = { chain: lanes[0]?.chain ?? "", laneId: other, kinds: ["eip3009" as const], limit: 1 };
+    const claim = {
+      chain: lanes[0]?.chain ?? "",
+      laneId: other,
+      kinds: ["eip3009" as const],
+      limit: 1,
+      mostInclusions: 3,
+    };
     expect(await claimReady(db, { ...claim, now }), "not at once").toEqual([]);
     const [row] = await claimReady(db, { ...claim, now: later(60_000) });
     expect(row).toMatchObject({ id: ids[0], alone: true, lane_nonce: null, last_trouble: "no trace" });
