@@ -12,6 +12,15 @@ create table account_cursor (
   chain text not null,
   account text not null,
   signature text,
+  slot bigint,
+  listed_at timestamp with time zone,
+  listed_slot bigint,
+  listing jsonb,
+  read_at timestamp with time zone,
+  read_slot bigint,
+  named_slot bigint,
+  owner text,
+  lease_until timestamp with time zone,
   PRIMARY KEY (chain, account)
 );
 
@@ -151,6 +160,20 @@ create table frame_origin (
   CHECK (((length(origin) <= 255) AND (origin ~ '^(https://[a-z0-9]([-a-z0-9.]*[a-z0-9])?|http://localhost)(:[0-9]{1,5})?$'::text))),
   FOREIGN KEY (account_id) REFERENCES account(id),
   PRIMARY KEY (account_id, origin)
+);
+
+create table history_entry (
+  chain text not null,
+  account text not null,
+  signature text not null,
+  slot bigint not null,
+  listed_after timestamp with time zone,
+  urgent boolean not null,
+  tries integer not null default 0,
+  due_at timestamp with time zone not null,
+  last_error text,
+  FOREIGN KEY (chain, account) REFERENCES account_cursor(chain, account),
+  PRIMARY KEY (chain, account, signature)
 );
 
 create table idempotency (
@@ -574,6 +597,7 @@ CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
 CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
+CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
