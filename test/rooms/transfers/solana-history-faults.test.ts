@@ -1,5 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
+import { readSystem } from "../../../payments/gauges.ts";
 import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../support/solana.ts";
@@ -73,6 +74,7 @@ test("a transaction that no endpoint gives is kept and tried again, the rest is 
   for (let tries = 2; tries < 8; tries += 1) await tryAgain();
   expect(await tryAgain()).toBe(true);
   expect(some.lines.join("")).toContain("cannot be read");
+  expect((await readSystem(some.deps)).history).toEqual([{ chain: solana.id, unread: 1, unreadable: 1 }]);
   poor.alter(undefined);
   await tryAgain();
   expect(await sightings(some)).toHaveLength(5);
