@@ -1,6 +1,7 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { listBalances } from "../../../db/balances.ts";
+import { insertSightings } from "../../../db/sightings.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { listDestinations } from "../../../payments/destinations.ts";
 import { bookException, listExceptions } from "../../../payments/exceptions.ts";
@@ -328,4 +329,19 @@ test("a forgotten payout of another amount changes no settlement before it is fi
   expect(await payout()).toMatchObject({ state: "included", amount: 1n * UNIT });
   expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 1n * UNIT }, { amount: 2n * UNIT }]);
   expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
+});
+
+test("an observation under a payout's number keeps it from being sent, also where the chain would take it", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain), 100n));
+  await till.settle(id);
+  const payout = async () => (await till.transfers()).find(({ settlement_id }) => settlement_id === id);
+  const { token, payer, authorization_nonce } = (await payout()) ?? { token: "", payer: "", authorization_nonce: "" };
+  const place = { chain: chain.id, block_hash: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const movement = { token, payer, receiver: newKey().address.toLowerCase(), amount: 7n, authorization_nonce };
+  await insertSightings(till.db, [{ ...place, ...movement, transfer_id: null, seen_at: till.deps.now() }]);
+  await till.relay();
+  expect(await payout()).toMatchObject({ state: "ready", last_trouble: expect.stringContaining("not sent again") });
+  expect(await usdcBalance(chain, till.destination)).toBe(0n);
 });
