@@ -122,3 +122,13 @@ test("states in which nothing stands are told as zero", async () => {
     ["ready", "carried", "included"].map((state) => ({ chain: here, state, count: 0 })),
   );
 });
+
+test("rows that could not be booked are counted by chain, and none are where none failed", async () => {
+  expect((await look(0)).failedBookings).toEqual([...chains.keys()].map((chain) => ({ chain, count: 0 })));
+  await execute(
+    url,
+    `insert into failed_booking (chain, kind, subject, error, first_at, last_at, retry_at)
+      select '${here}', 'transfer', 'trf_' || n, 'refused', now(), now(), now() from generate_series(1, 3) n`,
+  );
+  expect((await look(0)).failedBookings).toContainEqual({ chain: here, count: 3 });
+});
