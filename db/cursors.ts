@@ -66,6 +66,8 @@ export async function renewCursor(db: Db, cursor: Cursor, leaseMs: number): Prom
     .set({ lease_until: until, due_at: until })
     .where("chain", "=", cursor.chain)
     .where("fence", "=", cursor.fence)
+    // A renewal that was on its way when the watch was released does not take it again.
+    .where("owner", "is not", null)
     .execute();
 }
 

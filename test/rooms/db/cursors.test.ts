@@ -66,6 +66,14 @@ describe("the watch over a chain", () => {
     expect(await take("a")).toBeDefined();
   });
 
+  test("a renewal that arrives after the release does not take the watch again", async () => {
+    const { mustTake, take } = await makeCursor();
+    const first = await mustTake("a");
+    await releaseCursor(db, first, {});
+    await renewCursor(db, first, LEASE_MS);
+    expect(await take("b")).toBeDefined();
+  });
+
   test("that was overtaken moves nothing, keeps nothing and gives nothing back", async () => {
     const { take, mustTake, takeAfter } = await makeCursor();
     const old = await mustTake("a");

@@ -69,7 +69,8 @@ async function countWritten(till: Till, work: () => Promise<unknown>): Promise<R
   return Object.fromEntries(
     Object.entries(after)
       .map(([table, count]) => [table, count - (before[table] ?? 0)] as const)
-      .filter(([, count]) => count !== 0),
+      // The sums of a day are spread over a few rows at random.
+      .filter(([table, count]) => count !== 0 && table !== "ledger_day"),
   );
 }
 
