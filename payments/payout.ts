@@ -6,6 +6,7 @@ import { getChain, getEvmChain } from "../chains/open.ts";
 import type { NewTransfer } from "../db/transfers.ts";
 import { hashRow } from "../transfers/authorization.ts";
 import { isCaughtUp } from "../transfers/caught-up.ts";
+import type { Epoch } from "../transfers/epoch.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 
@@ -19,6 +20,8 @@ export type PayoutDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
   /** When this process began: what the watcher had reached before may be from before a restore. */
   startedAt: Date;
+  /** Notices when the database has stepped back in time. */
+  epoch: Epoch;
 };
 
 /**

@@ -4,8 +4,11 @@ import type { EndedBook } from "./outlive.ts";
 import type { BoundBook } from "./record.ts";
 import type { RentBook } from "./solana/rents.ts";
 
-/** How far a turn has come, and when it stood at the head. */
-export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined };
+/**
+ * How far a turn has come, and when it stood at the head. `readUpTo`: the height up to which everything was read in it, on
+ * Solana in final slots.
+ */
+export type Watched = { cursor: Cursor; reachedHeadAt: Date | undefined; readUpTo?: number };
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
 export type Books = {

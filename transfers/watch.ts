@@ -1,7 +1,8 @@
 import { type Block, readBlock, readHead } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
-import { getChain } from "../chains/open.ts";
+import { type Chain, getChain } from "../chains/open.ts";
+import { readNewestSlot } from "../chains/solana/reads.ts";
 import {
   advanceCursor,
   type Cursor,
@@ -16,6 +17,7 @@ import {
 import type { Db } from "../db/tables.ts";
 import { findWaiting } from "../db/transfers.ts";
 import type { Books, Watched } from "./books.ts";
+import { beginReading, endReading } from "./caught-up.ts";
 import { confirmFinal } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readGap } from "./gap.ts";
@@ -63,10 +65,17 @@ export async function watchChain(
     WATCH_RENEW_MS,
   );
   const watched: Watched = { cursor: start, reachedHeadAt: undefined };
+  let epoch: string | undefined;
   try {
+    epoch = await beginReading(deps, chain.chain, () => readNewest(chain)).catch((error: unknown) => {
+      deps.log.warn({ err: error, chain: chain.chain }, "how far the chain has to be read again is not known yet");
+      return undefined;
+    });
     await (chain.family === "evm" ? runTurn(deps, chain, watched, args) : runSolanaTurn(deps, chain, watched, args));
   } finally {
     clearInterval(renewing);
+    if (epoch !== undefined && watched.readUpTo !== undefined)
+      await endReading(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo });
     await releaseCursor(deps.db, start, watched.reachedHeadAt);
   }
   const { number } = watched.cursor;
@@ -97,7 +106,10 @@ async function runTurn(
     if (watched.cursor.number > number + READ_AHEAD) again = watched.cursor.number;
     await attempt(confirm);
   }
-  if (watched.cursor.number >= head) watched.reachedHeadAt = deps.now();
+  if (watched.cursor.number >= head) {
+    watched.reachedHeadAt = deps.now();
+    watched.readUpTo = watched.cursor.number;
+  }
   if (watched.cursor.number === readBefore) await attempt(confirm);
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
   await attempt(() => recoverLanes(deps, chain));
@@ -176,6 +188,11 @@ async function rememberBlocks(
   await insertBlocks(db, rows);
   if (args.blocks.some(({ number }) => number % REMEMBERED === 0))
     await forgetBlocks(db, { chain: chain.chain, below: args.keepFrom });
+}
+
+/** The newest height of a chain, whatever its depth. */
+function readNewest(chain: Chain): Promise<number> {
+  return chain.family === "evm" ? readHead(chain.rpc) : readNewestSlot(chain);
 }
 
 function lease(deps: TransferDeps): Date {

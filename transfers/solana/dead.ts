@@ -6,6 +6,7 @@ import { expireTransactions } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, listOutlived, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
+import { findReadEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../deps.ts";
 import type { EndedBook } from "../outlive.ts";
 import type { Followed } from "./followed.ts";
@@ -77,7 +78,8 @@ async function endNeverSubmitted(
 ): Promise<void> {
   const outlived = await listOutlived(deps.db, { chain: chain.chain, at: final.height - 1, limit: MOST });
   const ready = outlived.filter(({ state }) => state === "ready");
-  if (ready.length === 0) return;
+  // One that the rows have forgotten to be sent may have landed.
+  if (ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
   const reason = "its blockhash had died before it was sent";
   const afterCommit = await deps.db.transaction().execute((db) => endTransfers(deps, db, ready, { reason, book }));
   afterCommit();

@@ -4,6 +4,7 @@ import type { SolanaChain } from "../../chains/solana/open.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import type { Purpose } from "../../db/tables.ts";
 import { listReady, type TransferRow } from "../../db/transfers.ts";
+import { findReadEpoch } from "../caught-up.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { screenAccounts } from "../screening.ts";
@@ -27,12 +28,16 @@ export async function submitReady(
   const chain = getSolanaChain(deps.chains, chainId);
   const ready = (purposes: readonly Purpose[]) =>
     listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: TOGETHER });
+  const epoch = await findReadEpoch(deps, chain.chain);
+  // While it is not known what the rows have forgotten, nothing is signed, and nothing is ended as never sent.
+  if (epoch === undefined) return "idle";
   const payments = await ready(["payment"]);
   const served = await keepServed(deps, chain, payments, declined);
   const stored = await storeSignings(
     deps,
     chain,
     served.flatMap((row) => sign(deps, chain, row) ?? []),
+    epoch,
   );
   await offerStored(deps, chain, stored);
   const payouts = await ready(["settlement", "refund"]);

@@ -97,6 +97,7 @@ async function lookAround(
   await scanTreasury(deps, chain, books.bound);
   // Payouts wait for a watcher that has read the treasury's history.
   watched.reachedHeadAt = before;
+  watched.readUpTo = final.slot;
   await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
 }
