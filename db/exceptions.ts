@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import type { Entry } from "./ledger.ts";
 import type { PaymentState } from "./states.ts";
 import type { Db } from "./tables.ts";
 
@@ -6,6 +7,8 @@ import type { Db } from "./tables.ts";
 export type ExceptionRow = {
   /** Of the ledger group that booked it. */
   id: number;
+  /** The kind of that group. */
+  booked: "stray" | "exception" | "overpaid";
   at: Date;
   chain: string;
   txHash: string;
@@ -32,7 +35,7 @@ export async function listOpenExceptions(
   args: { id?: number | undefined; limit: number },
 ): Promise<ExceptionRow[]> {
   const { rows } = await sql<ExceptionRow>`
-    select g.id, g.at, g.chain, g.tx_hash as "txHash", e.asset, -e.amount as amount, s.payer, s.receiver,
+    select g.id, g.kind as booked, g.at, g.chain, g.tx_hash as "txHash", e.asset, -e.amount as amount, s.payer, s.receiver,
       p.id as "paymentId", p.state as "paymentState", o.amount as asked, t.id as "transferId",
       case when p.id is null then (
         select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
@@ -51,7 +54,7 @@ export async function listOpenExceptions(
       where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce order by po.id limit 1
     ) o on true
     left join payment p on p.id = coalesce(t.payment_id, o.payment_id)
-    where g.kind in ('stray', 'exception') ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
+    where g.kind in ('stray', 'exception', 'overpaid') ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
     order by g.id limit ${args.limit}`.execute(db);
   return rows;
@@ -62,15 +65,35 @@ export async function lockException(db: Db, id: number): Promise<void> {
   await db.selectFrom("ledger_group").select("id").where("id", "=", id).forUpdate().execute();
 }
 
-/** The movement behind an exception is that of a transfer which waits to be made. False, and nothing changed, when it is not. */
-export async function unbookSighting(db: Db, args: { groupId: number; transferId: string }): Promise<boolean> {
-  const result = await sql`
-    update sighting s set transfer_id = t.id, booked = false
-    from ledger_group g, transfer t
-    where g.id = ${args.groupId} and t.id = ${args.transferId} and t.state = 'ready'
-      and s.chain = g.chain and s.block_hash = g.block_hash and s.tx_hash = g.tx_hash
-      and s.log_index = g.log_index and not s.orphaned
-      and t.authorization_nonce = s.authorization_nonce and t.token = s.token and t.payer = s.payer
-      and t.receiver = s.receiver and t.amount = s.amount`.execute(db);
-  return result.numAffectedRows === 1n;
+/** How a movement is booked as an exception, with what an operator has made of it (`resolved`). */
+export type ExceptionBooking = { groupId: number; resolved: boolean; entries: Entry[] };
+
+/** The booking of a movement that belonged to no transfer; undefined when it never was booked. Locked until the commit. */
+export async function findExceptionBooking(
+  db: Db,
+  place: { chain: string; block_hash: string; tx_hash: string; log_index: number },
+): Promise<ExceptionBooking | undefined> {
+  const group = await db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", "stray")
+    .where("chain", "=", place.chain)
+    .where("block_hash", "=", place.block_hash)
+    .where("tx_hash", "=", place.tx_hash)
+    .where("log_index", "=", place.log_index)
+    .forUpdate()
+    .executeTakeFirst();
+  if (!group) return undefined;
+  const resolution = await db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", "exception_resolved")
+    .where("subject", "=", String(group.id))
+    .executeTakeFirst();
+  const entries = await db
+    .selectFrom("ledger_entry")
+    .select(["account", "asset", "amount"])
+    .where("group_id", "in", [group.id, ...(resolution ? [resolution.id] : [])])
+    .execute();
+  return { groupId: group.id, resolved: resolution !== undefined, entries };
 }

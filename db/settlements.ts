@@ -142,6 +142,20 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
     .execute();
 }
 
+/** Settlements of a merchant and asset that are not paid yet, with their numbers. */
+export async function listOpenNumbers(
+  db: Db,
+  args: { merchantId: string; asset: string },
+): Promise<{ id: string; number: number }[]> {
+  return db
+    .selectFrom("settlement")
+    .select(["id", "number"])
+    .where("merchant_id", "=", args.merchantId)
+    .where("asset", "=", args.asset)
+    .where("state", "in", ["due", "gathering", "paying"])
+    .execute();
+}
+
 /** A settlement that has not begun, as a refund finds it. */
 export type Unbegun = { id: string; state: "due" | "gathering"; number: number; amount: bigint };
 
@@ -159,7 +173,28 @@ export async function lockUnbegun(db: Db, args: { merchantId: string; asset: str
   return rows as Unbegun[];
 }
 
-/** Takes from a settlement that is locked and has not begun; less than all of it. */
+/** A settlement that must be there, because a transfer names it; locked until the commit. */
+export async function findSettlement(db: Db, id: string): Promise<SettlementRow> {
+  return db.selectFrom("settlement").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
+}
+
+/** Adds to a settlement that is locked. */
+export async function growSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
+  const amount = sql<bigint>`amount + ${args.by}`;
+  await db.updateTable("settlement").set({ amount }).where("id", "=", args.id).execute();
+}
+
+/** Notes the account that a settlement was paid to (CAIP-10). */
+export async function noteDestination(db: Db, args: { id: string; destination: string }): Promise<void> {
+  await db.updateTable("settlement").set({ destination: args.destination }).where("id", "=", args.id).execute();
+}
+
+/** Ties the payments of one settlement to another one. */
+export async function retiePayments(db: Db, { from, to }: { from: string; to: string }): Promise<void> {
+  await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
+}
+
+/** Takes from a settlement that is locked; less than all of it. */
 export async function lessenSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
   await db
     .updateTable("settlement")

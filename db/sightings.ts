@@ -109,7 +109,64 @@ export async function claimSighting(db: Db, transfer: TransferRow): Promise<bool
   return result.numUpdatedRows === 1n;
 }
 
-export type StraySighting = Selectable<Tables["sighting"]>;
+export type SightingRow = Selectable<Tables["sighting"]>;
+export type StraySighting = SightingRow;
+
+/** A payout's number on a chain: no amount and no receiver is part of it. */
+type Numbered = Pick<TransferRow, "id" | "chain" | "token" | "payer" | "authorization_nonce">;
+
+/** Which numbers of these payouts the chain shows as used by a movement that stands, whether it is booked or not. */
+export async function listMadeNumbers(db: Db, payouts: readonly Numbered[]): Promise<Set<string>> {
+  if (payouts.length === 0) return new Set();
+  const column = (key: keyof Numbered) => payouts.map((payout) => payout[key]);
+  const { rows } = await sql<{ number: string }>`
+    select s.authorization_nonce as number
+    from unnest(${column("id")}::text[], ${column("chain")}::text[], ${column("token")}::text[], ${column("payer")}::text[],
+      ${column("authorization_nonce")}::text[]) as p (id, chain, token, payer, number)
+    join sighting s on s.authorization_nonce = p.number and s.chain = p.chain and s.token = p.token and s.payer = p.payer
+    where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)`.execute(db);
+  return new Set(rows.map(({ number }) => number));
+}
+
+/** Numbers that movements of an account show and that no transfer has claimed: after a restore, of forgotten payouts. */
+export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer: string }): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom("sighting")
+    .select("authorization_nonce")
+    .where("chain", "=", args.chain)
+    .where("payer", "=", args.payer)
+    .where("transfer_id", "is", null)
+    .where("authorization_nonce", "is not", null)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.flatMap(({ authorization_nonce: number }) => number ?? []));
+}
+
+/** The movement that has used a payout's number, locked until the commit. Of several, one of the same amount comes first. */
+export async function lockMade(db: Db, payout: Numbered & { amount: bigint }): Promise<SightingRow | undefined> {
+  const { rows } = await sql<SightingRow>`
+    select * from sighting
+    where authorization_nonce = ${payout.authorization_nonce} and chain = ${payout.chain} and token = ${payout.token}
+      and payer = ${payout.payer} and not orphaned and (transfer_id is null or transfer_id = ${payout.id})
+    order by amount = ${payout.amount} desc, block_number, log_index limit 1 for update`.execute(db);
+  return rows[0];
+}
+
+/** Gives a movement to the payout that it is, which from now on has the amount that is booked for it and its receiver. */
+export async function takeSighting(
+  db: Db,
+  { movement, transferId, amount }: { movement: SightingRow; transferId: string; amount: bigint },
+): Promise<void> {
+  await db
+    .updateTable("sighting")
+    .set({ transfer_id: transferId, booked: false })
+    .where("chain", "=", movement.chain)
+    .where("block_hash", "=", movement.block_hash)
+    .where("tx_hash", "=", movement.tx_hash)
+    .where("log_index", "=", movement.log_index)
+    .execute();
+  await db.updateTable("transfer").set({ amount, receiver: movement.receiver }).where("id", "=", transferId).execute();
+}
 
 /**
  * Movements at or below a height that belong to no transfer and are in no books yet, oldest first; marked as booked,

@@ -115,8 +115,8 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
   if (left > 0n) throw new BalanceShort();
 }
 
-/** Takes up to so much from a settlement; gives how much. */
-async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
+/** Takes up to so much from a locked settlement that has not begun; returns how much. */
+export async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
   if (atMost === 0n) return 0n;
   if (amount > atMost) {
     await lessenSettlement(db, { id, by: atMost });

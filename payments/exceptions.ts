@@ -1,7 +1,6 @@
-import { type ExceptionRow, listOpenExceptions, lockException, unbookSighting } from "../db/exceptions.ts";
+import { type ExceptionRow, listOpenExceptions, lockException } from "../db/exceptions.ts";
 import { inTransaction } from "../db/in-transaction.ts";
 import { insertGroups } from "../db/ledger.ts";
-import { moveRows } from "../db/moves.ts";
 import { listPayments } from "../db/payments.ts";
 import { insertRefund } from "../db/refunds.ts";
 import type { Db } from "../db/tables.ts";
@@ -14,10 +13,11 @@ import { owe } from "./owe.ts";
 /**
  * What happened, as far as it is known. `late`: the payment it names had ended. `double`: it had succeeded by other
  * money. `wrong_amount`: it names a payment that asked for another amount. `unknown`: it names none. `forgotten`: a
- * transfer of ours that the rows do not know to be made. `left`: it went out of the treasury, and not by us.
+ * payout that a restored database does not know to be made; it is adopted by itself. `overpaid`: what such a payout moved
+ * beyond what the rows owe. `left`: it went out of the treasury, and not by us.
  */
-export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "left";
-export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked">;
+export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "overpaid" | "left";
+export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked" | "booked">;
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 type Resolved = { id: number; amount: bigint; asset: string };
@@ -25,13 +25,14 @@ type Resolved = { id: number; amount: bigint; asset: string };
 /** Money that belongs to nobody yet, oldest first. */
 export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
   const rows = await listOpenExceptions(db, { limit });
-  return rows.map(({ asked, ...row }) => ({ what: tellKind({ asked, ...row }), ...row }));
+  return rows.map(({ asked, booked, ...row }) => ({ what: tellKind({ asked, booked, ...row }), ...row }));
 }
 
 /** Pure: which kind an exception is. */
 export function tellKind(
-  row: Pick<ExceptionRow, "amount" | "asked" | "paymentId" | "paymentState" | "transferId">,
+  row: Pick<ExceptionRow, "amount" | "asked" | "booked" | "paymentId" | "paymentState" | "transferId">,
 ): ExceptionKind {
+  if (row.booked === "overpaid") return "overpaid";
   if (row.amount < 0n) return row.transferId === null ? "left" : "forgotten";
   if (row.paymentId === null) return "unknown";
   if (row.asked !== null && row.asked !== row.amount) return "wrong_amount";
@@ -69,23 +70,6 @@ export function returnException(deps: Deps, args: { id: number }): Promise<Resul
     await insertRefund(db, { ...row, asset, amount, receiver: payer, state: "due", created_at: at, due_at: at });
     return done({ account: accounts.inTransit, note: `sent back by ${row.id}` });
   });
-}
-
-/**
- * Gives a movement to the transfer of ours that it is: one that was made before the database was restored from a backup
- * of an earlier time. The watcher then confirms and books it as what it is. `invalid_state`.
- */
-export function adoptException(deps: Deps, args: { id: number }): Promise<Result<Resolved>> {
-  const work = async (db: Db, { transferId }: ExceptionRow) => {
-    if (transferId === null || !(await unbookSighting(db, { groupId: args.id, transferId })))
-      return refuse("invalid_state", "no transfer of ours waits to be made by it");
-    const set = { due_at: null, hold_until: null, last_trouble: null };
-    const move = { ids: [transferId], from: "ready" as const, to: "included" as const, at: deps.now(), set };
-    const moved = await moveRows(db, "transfer", { ...move, detail: { adopted: args.id } });
-    if (moved.length === 0) throw new Error(`transfer ${transferId} was taken by a lane at this moment`);
-    return done({ account: accounts.treasury, note: `is ${transferId}` });
-  };
-  return resolve(deps, args.id, work, { outward: true });
 }
 
 /** Says that it was the operator's own: capital put in, or taken out; or that it is lost, or found. */

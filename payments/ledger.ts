@@ -222,6 +222,39 @@ export function refundBegunGroup(refund: {
   };
 }
 
+/**
+ * A payout that has begun turned out to come to more (`by` is positive) or to less: so much more, or less, of what its
+ * merchant is owed is on its way.
+ */
+export function settlementChangedGroup(change: { id: string; asset: string; merchantId: string; by: bigint }): Group {
+  return { ...settlementBegunGroup({ ...change, amount: change.by }), kind: "settlement_changed" };
+}
+
+/** A payout moved more than the rows owe: the treasury holds less, and nobody has said why. */
+export function overpaidGroup(transfer: { id: string; asset: string }, movement: Place, amount: bigint): Group {
+  const { id, asset } = transfer;
+  return {
+    kind: "overpaid",
+    subject: id,
+    onChain: placeOf(movement),
+    entries: doubleEntry({ debit: accounts.exceptions, credit: accounts.treasury, asset, amount }),
+  };
+}
+
+/** A refund that has begun turned out to come to less: so much less is on its way, and its merchant is owed it again. */
+export function refundLessenedGroup(refund: {
+  id: string;
+  asset: string;
+  amount: bigint;
+  merchantId: string;
+  back: { asset: string; amount: bigint };
+}): Group {
+  const { back, ...less } = refund;
+  const group = refundBegunGroup({ ...less, drawn: back });
+  const entries = group.entries.map((entry) => ({ ...entry, amount: -entry.amount }));
+  return { ...group, kind: "refund_lessened", entries };
+}
+
 /** A refund has arrived: it is on its way no more, and the treasury holds less. */
 export function refundPaidGroup(transfer: Movement): Group {
   return { ...settlementPaidGroup(transfer), kind: "refund_paid" };

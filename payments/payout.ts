@@ -46,6 +46,19 @@ export async function listCaughtUp(
   return caughtUp;
 }
 
+/** The words of a settlement's natural key: nothing in it is an id that a restored database would give anew. */
+export function settlementKey(of: { merchant_id: string; asset: string; number: number }): string[] {
+  return ["settlement", of.merchant_id, of.asset, String(of.number)];
+}
+
+/** The number that a settlement's payout shows on chain. */
+export function settlementNonce(
+  deps: Pick<PaymentDeps, "networks">,
+  of: { merchant_id: string; asset: string; number: number },
+): string {
+  return deriveNonce(deps.networks.deployment, settlementKey(of));
+}
+
 /** The chain of an asset (CAIP-19). */
 export function chainOf(asset: string): string {
   return parseAssetId(asset)?.chain ?? asset;

@@ -1,10 +1,12 @@
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
 import type { TransferRow } from "../db/transfers.ts";
+import type { SendBooks } from "../transfers/books.ts";
 import { coalesce } from "../transfers/coalesce.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
 import { relayReady } from "../transfers/relay.ts";
 import { submitReady } from "../transfers/solana/submit.ts";
+import { adoptPayout } from "./adopt.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /**
@@ -12,16 +14,21 @@ import type { PaymentDeps } from "./deps.ts";
  * there is work left for another call.
  */
 export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
-  return coalesce((chain) => relayReady(deps, chain, (db, declined) => bookDeclined(deps, db, declined)));
+  return coalesce((chain) => relayReady(deps, chain, createSendBooks(deps)));
 }
 
 /** The same for Solana. */
 export function createSubmit(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
-  return coalesce((chain) => submitReady(deps, chain, (db, declined) => bookDeclined(deps, db, declined)));
+  return coalesce((chain) => submitReady(deps, chain, createSendBooks(deps)));
+}
+
+/** Returns what the findings before a send mean for payments, settlements and refunds. */
+export function createSendBooks(deps: PaymentDeps): SendBooks {
+  return { declined: (db, declined) => bookDeclined(deps, db, declined), adopted: adoptPayout(deps) };
 }
 
 /** The payments of payers who are not served have failed (specification, part 3: `declined_user`). */
-export async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly TransferRow[]): Promise<() => void> {
+async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly TransferRow[]): Promise<() => void> {
   const ids = declined.flatMap((transfer) => transfer.payment_id ?? []);
   const set = { failure_code: "declined_user" };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), set });

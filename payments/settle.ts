@@ -10,7 +10,8 @@ import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { listBehindMade } from "./made-before.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout } from "./payout.ts";
 import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
@@ -18,6 +19,7 @@ import { ringRelays } from "./relay.ts";
 export type SettleOutcome =
   | "begun"
   | "watcher_behind"
+  | "behind_made"
   | "no_destination"
   | "not_served"
   | "held"
@@ -43,12 +45,15 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
+  const behind = await listBehindMade(deps, due);
+  const obstacleOf = (settlement: SettlementWithDestination) =>
+    findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "behind_made" : undefined);
   const refused = await screenDestinations(
     deps,
-    due.filter((settlement) => !findObstacle(settlement, caughtUp)),
+    due.filter((settlement) => !obstacleOf(settlement)),
   );
   for (const settlement of due) {
-    const blocked = findObstacle(settlement, caughtUp) ?? refused.get(settlement.id);
+    const blocked = obstacleOf(settlement) ?? refused.get(settlement.id);
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
@@ -106,9 +111,9 @@ function receiverOf(chain: string, destination: string | null): string {
 }
 
 function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
-  const { id, asset, amount, number, merchant_id: merchantId, registered } = settlement;
+  const { id, asset, amount, registered } = settlement;
   const receiver = receiverOf(asset, registered);
-  const key = ["settlement", merchantId, asset, String(number)];
+  const key = settlementKey(settlement);
   return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }
 

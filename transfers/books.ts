@@ -1,5 +1,7 @@
 import type { Cursor } from "../db/cursors.ts";
+import type { AdoptedBook } from "./adopt.ts";
 import type { Book, GasBook, StrayBook } from "./confirm.ts";
+import type { DeclinedBook } from "./decline.ts";
 import type { EndedBook } from "./outlive.ts";
 import type { BoundBook } from "./record.ts";
 import type { RentBook } from "./solana/rents.ts";
@@ -19,3 +21,6 @@ export type Books = {
   gas: GasBook;
   rent: RentBook;
 };
+
+/** Who books what is found before something is sent, in the database transaction that moves the transfers. */
+export type SendBooks = { declined: DeclinedBook; adopted: AdoptedBook };

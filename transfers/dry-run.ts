@@ -2,7 +2,9 @@ import { type Member, simulateOwn } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
 import { holdTransfer, type TransferRow } from "../db/transfers.ts";
-import { claimEarlier, type DeclinedBook, decline } from "./decline.ts";
+import { dropMade } from "./adopt.ts";
+import type { SendBooks } from "./books.ts";
+import { claimEarlier, decline } from "./decline.ts";
 import type { TransferDeps } from "./deps.ts";
 import { simulateScreened } from "./screening.ts";
 
@@ -16,27 +18,34 @@ export type RowMember = Member & { row: TransferRow };
 export async function dropFailing(
   deps: TransferDeps,
   chain: EvmChain,
-  { signer, declined }: { signer: Signer; declined: DeclinedBook },
-  members: readonly RowMember[],
+  { signer, books }: { signer: Signer; books: SendBooks },
+  batch: readonly RowMember[],
 ): Promise<RowMember[]> {
   const good: RowMember[] = [];
+  const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
+  const unmade = new Set(await dropMade(deps, payouts, books.adopted));
+  const members = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
   const { outcomes, refused } = await simulate(deps, chain, signer, members);
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
     if (row.purpose === "payment" && refused.has(row.payer)) {
       // Somebody else may have made it already: then the money is here.
-      if (!(await claimEarlier(deps, row))) await decline(deps, row, declined);
-    }
-    // The chain does not refuse a push that was made before: whatever is on record of it comes first.
-    else if (outcome?.ok && (row.kind !== "push" || !(await claimEarlier(deps, row)))) good.push(member);
-    else if (!outcome?.ok && !(await claimEarlier(deps, row))) {
+      if (!(await claimEarlier(deps, row))) await decline(deps, row, books.declined);
+    } else if (outcome?.ok) good.push(member);
+    else if (!(await wasMade(deps, row, books))) {
       const trouble = outcome?.reason ?? "the simulation gave no answer";
       deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
       await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
     }
   }
   return good;
+}
+
+/** True for a transfer that fails because it was made meanwhile; it is adopted, or waits to be. */
+async function wasMade(deps: TransferDeps, row: TransferRow, books: SendBooks): Promise<boolean> {
+  if (row.purpose === "payment") return claimEarlier(deps, row);
+  return (await dropMade(deps, [row], books.adopted)).length === 0;
 }
 
 async function simulate(deps: TransferDeps, chain: EvmChain, signer: Signer, members: readonly RowMember[]) {

@@ -19,7 +19,7 @@ import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } fr
 import { carryTransfers, claimReady, type TransferRow } from "../db/transfers.ts";
 import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
-import type { DeclinedBook } from "./decline.ts";
+import type { SendBooks } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
 import { dropFailing, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
@@ -37,17 +37,13 @@ const COMPANY_MS = 100;
 const RUN_LENGTH = 20;
 
 /** Lanes that carry the same transfers: any of them may take any. */
-type Pool = { signers: readonly Signer[]; kinds: readonly Kind[]; declined: DeclinedBook };
+type Pool = { signers: readonly Signer[]; kinds: readonly Kind[]; books: SendBooks };
 
 /**
  * Carries what is ready on a chain: what anybody may submit goes through the relayers' lanes, what the treasury has to
  * send itself through its own. `more` says that this run has been long enough and another one should follow.
  */
-export async function relayReady(
-  deps: TransferDeps,
-  chainId: string,
-  declined: DeclinedBook,
-): Promise<"idle" | "more"> {
+export async function relayReady(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
   const { relayers, own } = listLaneSigners(deps, chain);
   let end: "idle" | "more" = "idle";
@@ -55,7 +51,7 @@ export async function relayReady(
     { signers: relayers, kinds: ["eip3009", "permit2"] as const },
     { signers: own, kinds: ["push"] as const },
   ])
-    if (pool.signers.length > 0 && (await drivePool(deps, chain, { ...pool, declined })) === "more") end = "more";
+    if (pool.signers.length > 0 && (await drivePool(deps, chain, { ...pool, books })) === "more") end = "more";
   return end;
 }
 

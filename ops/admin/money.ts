@@ -1,12 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { correctLedger, readBalances } from "../../payments/corrections.ts";
-import {
-  adoptException,
-  assignException,
-  bookException,
-  listExceptions,
-  returnException,
-} from "../../payments/exceptions.ts";
+import { assignException, bookException, listExceptions, returnException } from "../../payments/exceptions.ts";
 import { clearFee, listFees, setFee } from "../../payments/fees.ts";
 import { toDecimal } from "../../payments/list.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/operators.ts";
@@ -182,16 +176,6 @@ function addExceptionCommands(program: Command, runs: Runs): void {
     async (tool, [id = ""]) => {
       const value = need(await returnException(tool, { id: exceptionId(id) }));
       await tool.record("exceptions return", id);
-      return { value };
-    },
-  );
-  runs(
-    exceptions
-      .command("adopt <exception>")
-      .description("it is a transfer of ours, made before the database was restored from a backup"),
-    async (tool, [id = ""]) => {
-      const value = need(await adoptException(tool, { id: exceptionId(id) }));
-      await tool.record("exceptions adopt", id);
       return { value };
     },
   );

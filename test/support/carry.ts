@@ -87,7 +87,11 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     sign,
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
       Promise.all(buyers.map((buyer) => sign(buyer, amount))),
-    relay: () => relayReady(deps, chain.id, async (_db, found) => () => void declined.push(...found)),
+    relay: () =>
+      relayReady(deps, chain.id, {
+        declined: async (_db, found) => () => void declined.push(...found),
+        adopted: async (_db, { amount }) => amount,
+      }),
     watch,
     rowsOf,
     statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),

@@ -14,7 +14,7 @@ import { addDestinations } from "../../payments/destinations.ts";
 import { createMerchant } from "../../payments/merchants.ts";
 import { listActions, listOptions } from "../../payments/options.ts";
 import { findStatus } from "../../payments/read.ts";
-import { bookDeclined } from "../../payments/relay.ts";
+import { createSendBooks } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
@@ -48,7 +48,7 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
   const books = createBooks(deps);
   return {
     verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
-    submit: () => submitReady(deps, id, (tx, declined) => bookDeclined(deps, tx, declined)),
+    submit: () => submitReady(deps, id, createSendBooks(deps)),
     watch: (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books }),
   };
 }

@@ -9,11 +9,10 @@ import { buildPayouts, countUnits, type Payout, type PayoutArgs, takeFitting } f
 import { simulate } from "../../chains/solana/simulate.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import { MOST_UNITS } from "../../chains/solana/wallet-extras.ts";
-import { isSighted } from "../../db/sightings.ts";
 import { keepFree } from "../../db/solana-transactions.ts";
 import type { TransferRow } from "../../db/transfers.ts";
+import { type AdoptedBook, dropMade } from "../adopt.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
-import { claimEarlier } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
@@ -31,13 +30,13 @@ export async function submitPayouts(
   deps: TransferDeps,
   chain: SolanaChain,
   rows: readonly TransferRow[],
+  adopted: AdoptedBook,
 ): Promise<number> {
   if (rows.length === 0) return 0;
   const epoch = await findTreasuryEpoch(deps, chain.chain);
   if (epoch === undefined) return 0;
-  const fresh: TransferRow[] = [];
-  for (const row of rows) if (!(await wasMade(deps, row))) fresh.push(row);
-  const unmade = await holdMarked(deps, chain, fresh);
+  // A database that was restored may not know of a payout that was made; the treasury's history and the markers tell.
+  const unmade = await holdMarked(deps, chain, await dropMade(deps, rows, adopted));
   if (unmade.length === 0) return 0;
   const ready = await prepareReceivers(deps, chain, unmade);
   const frame = { epoch, markerRent: await readRent(chain) };
@@ -56,17 +55,6 @@ export async function submitPayouts(
     }
   }
   return went;
-}
-
-/**
- * A database that was restored may not know of a payout that was made; nothing but the treasury's own history tells. What
- * is booked as an exception already wants a person.
- */
-async function wasMade(deps: TransferDeps, row: TransferRow): Promise<boolean> {
-  if (await claimEarlier(deps, row)) return true;
-  if (!(await isSighted(deps.db, row))) return false;
-  await holdPayout(deps, row, "the chain shows that it was made before, and the books have it as an exception");
-  return true;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { SolanaChain } from "../../chains/solana/open.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import type { Purpose } from "../../db/tables.ts";
 import { listReady, type TransferRow } from "../../db/transfers.ts";
+import type { SendBooks } from "../books.ts";
 import { findReadEpoch } from "../caught-up.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
@@ -20,11 +21,7 @@ const TOGETHER = 100;
  * treasury's transfers go out by durable nonces (see submitPayouts), and no buyer waits behind them. `more`: there is
  * work left that another call can do now.
  */
-export async function submitReady(
-  deps: TransferDeps,
-  chainId: string,
-  declined: DeclinedBook,
-): Promise<"idle" | "more"> {
+export async function submitReady(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
   const ready = (purposes: readonly Purpose[]) =>
     listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: TOGETHER });
@@ -32,7 +29,7 @@ export async function submitReady(
   // While it is not known what the rows have forgotten, nothing is signed, and nothing is ended as never sent.
   if (epoch === undefined) return "idle";
   const payments = await ready(["payment"]);
-  const served = await keepServed(deps, chain, payments, declined);
+  const served = await keepServed(deps, chain, payments, books.declined);
   const stored = await storeSignings(
     deps,
     chain,
@@ -41,7 +38,7 @@ export async function submitReady(
   );
   await offerStored(deps, chain, stored);
   const payouts = await ready(["settlement", "refund"]);
-  const went = await submitPayouts(deps, chain, payouts);
+  const went = await submitPayouts(deps, chain, payouts, books.adopted);
   // What did not go now, for want of a durable nonce or a key, would not go at once either.
   const isFull = (rows: readonly TransferRow[], done: number) => rows.length === TOGETHER && done > 0;
   return isFull(payments, stored.length) || isFull(payouts, went) ? "more" : "idle";

@@ -14,6 +14,7 @@ import { listActions, listOptions } from "../../../payments/options.ts";
 import { takeOthers } from "../../../payments/payout-policies.ts";
 import { reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
+import { createSendBooks } from "../../../payments/relay.ts";
 import { readStatements } from "../../../payments/statement.ts";
 import { submitReady } from "../../../transfers/solana/submit.ts";
 import { watchChain } from "../../../transfers/watch.ts";
@@ -166,7 +167,7 @@ test("a payment on Solana is owed in the merchant's asset on EVM, and paid out o
   const signed = signAsWallet(transaction, buyer);
   const { attemptId } = good(await across.confirm(paymentId, optionId, [{ type: "walletRpc", data: [signed] }]));
   await across.verify(attemptId ?? "");
-  await submitReady(here, solana.id, async () => () => undefined);
+  await submitReady(here, solana.id, createSendBooks(here));
   const books = createBooks(here);
   await waitFor(
     async () => {
