@@ -18,7 +18,7 @@ export function createBooks(deps: PaymentDeps): Books {
     bound: (db, chain, bound) => openBound(deps, db, chain, bound),
     stray: (db, stray) => bookStray(deps, db, stray),
     gas: (db, spent) => bookGas(deps, db, spent),
-    rent: (db, rents) => insertGroups(db, rents.map(rentGroup), deps.now()),
+    rent: async (db, rents) => insertGroups(db, await keepNewGroups(db, rents.map(rentGroup)), deps.now()),
   };
 }
 

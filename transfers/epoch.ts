@@ -21,9 +21,9 @@ export type Epoch = {
   tick(): Promise<void>;
   /**
    * Counts in a transaction that stores signed bytes, as its last statement. Throws SteppedBack when the epoch is not the
-   * one in which it was decided to sign. What it returns is to be awaited after the commit, and before the bytes are sent.
+   * one in which it was decided to sign, or not all of those in which it was decided for several chains. What it returns is to be awaited after the commit, and before the bytes are sent.
    */
-  pass(db: Db, epoch: string): Promise<() => Promise<void>>;
+  pass(db: Db, ...epochs: string[]): Promise<() => Promise<void>>;
 };
 
 /** Undoes a transaction that would store bytes which were signed for a database that is not there any more. */
@@ -62,10 +62,11 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochMemory; 
       await keepCounting(db);
       await check();
     },
-    async pass(tx, epoch) {
+    async pass(tx, ...epochs) {
       const floor = highest;
       const row = await countInEpoch(tx);
-      if (row.id !== epoch || findEvidence({ ...row, count: row.count - 1 }, floor)) throw new SteppedBack();
+      if (epochs.some((epoch) => epoch !== row.id) || findEvidence({ ...row, count: row.count - 1 }, floor))
+        throw new SteppedBack();
       return () => note(row.count);
     },
   };

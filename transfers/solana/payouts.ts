@@ -1,5 +1,4 @@
 import { chooseUnitPrice } from "../../chains/solana/fees.ts";
-import type { SolanaSigner } from "../../chains/solana/keys.ts";
 import { chooseLane } from "../../chains/solana/lanes.ts";
 import { listMarked } from "../../chains/solana/markers.ts";
 import { listNoncePlaces, readNonces, readRent } from "../../chains/solana/nonces.ts";
@@ -7,7 +6,6 @@ import { getSolanaToken, type SolanaChain, type SolanaToken } from "../../chains
 import type { Budget } from "../../chains/solana/payment.ts";
 import { buildPayouts, countUnits, type Payout, type PayoutArgs, takeFitting } from "../../chains/solana/payouts.ts";
 import { simulate } from "../../chains/solana/simulate.ts";
-import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import { MOST_UNITS } from "../../chains/solana/wallet-extras.ts";
 import { keepFree } from "../../db/solana-transactions.ts";
 import type { TransferRow } from "../../db/transfers.ts";
@@ -15,6 +13,7 @@ import { type AdoptedBook, dropMade } from "../adopt.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../deps.ts";
 import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
+import { signWith } from "./sign.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
 
 /** A durable nonce, and the slot that it was seen in. */
@@ -22,9 +21,9 @@ type NonceAt = { address: string; nonce: string; slot: number };
 
 /**
  * Sends the treasury's transfers, as many to a transaction as fit, each transaction signed against a durable nonce that is
- * in no other one: it lands once or never, however late, and nothing signed later can pay the same again. What stands in
- * the chain already, as the history of the treasury shows, is not sent at all. Those that would fail are held, alone. Gives
- * how many went.
+ * in no other one: it lands once or never, however late. Each payout makes its marker, so the cluster refuses a second one
+ * with the same number. What stands in the chain already, as the history of the treasury or the marker shows, is not sent
+ * at all. Those that would fail are held, alone. Gives how many went.
  */
 export async function submitPayouts(
   deps: TransferDeps,
@@ -154,13 +153,7 @@ async function signBatch(
     ...describeFrame(chain, { ...frame, lane, at, budget: { units, unitPrice } }),
     payouts,
   });
-  const bytes = [relayer, keys.treasury].reduce(addSignature, unsigned);
+  const bytes = signWith(unsigned, [relayer, keys.treasury]);
   const dies = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
   return { lane, bytes, units, unitPrice, dies, transferIds: batch.map(({ row }) => row.id) };
-}
-
-function addSignature(bytes: Uint8Array, signer: SolanaSigner): Uint8Array {
-  const parsed = parseTransaction(bytes);
-  if ("fault" in parsed) throw new Error(`a transaction of our own cannot be read: ${parsed.fault}`);
-  return withSignature(parsed, signer.address, signer.sign(parsed.message));
 }

@@ -29,6 +29,7 @@ class Overtaken extends Error {
  * Stores signed bytes with the transfers they make, in one database transaction; those whose transfers, bytes or durable
  * nonce somebody else has taken meanwhile are left out. Nothing is stored when the database has stepped back in time since
  * it was decided to sign. Gives what was stored, and nothing else may be sent.
+ * @param also what is noted in the same database transaction
  * @param epoch the database's epoch in which it was decided; undefined for what moves nobody's money
  */
 export async function storeSignings(
@@ -36,11 +37,13 @@ export async function storeSignings(
   chain: SolanaChain,
   signings: readonly Signing[],
   epoch: string | undefined,
+  also?: (db: Db) => Promise<void>,
 ): Promise<Signing[]> {
   if (signings.length === 0) return [];
   try {
     const { stored, counted } = await deps.db.transaction().execute(async (db) => {
       const stored = await storeTogether(deps, db, chain, signings);
+      await also?.(db);
       return { stored, counted: epoch === undefined ? undefined : await deps.epoch.pass(db, epoch) };
     });
     await counted?.();
@@ -54,7 +57,7 @@ export async function storeSignings(
     if (signings.length === 1) return [];
   }
   const stored: Signing[] = [];
-  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch)));
+  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch, also)));
   return stored;
 }
 

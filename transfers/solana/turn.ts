@@ -8,6 +8,7 @@ import type { Books, Watched } from "../books.ts";
 import { bookStray, confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
 import { WATCH_LEASE_MS } from "../lease.ts";
+import { closeOldMarkers } from "./close-markers.ts";
 import { endDead } from "./dead.ts";
 import type { Followed } from "./followed.ts";
 import { scanTreasury } from "./scan.ts";
@@ -94,10 +95,11 @@ async function lookAround(
   // It needs two endpoints, and nothing else waits for them.
   await attempt(() => endDead(deps, chain, { followed, final, book: books.ended }));
   const before = deps.now();
-  await scanTreasury(deps, chain, books.bound);
+  await scanTreasury(deps, chain, books);
   // Payouts wait for a watcher that has read the treasury's history.
   watched.reachedHeadAt = before;
   watched.readUpTo = final.slot;
+  await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: books.rent }));
   await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
 }
