@@ -14,6 +14,7 @@ export const faults = {
   signer_unavailable: { transient: true, message: "the service that holds a private key did not sign" },
   signer_refused: { transient: false, message: "the service that holds a private key refuses to sign" },
   screening_down: { transient: true, message: "it cannot be said whether an account may be served" },
+  unknown_asset: { transient: false, message: "the networks file lacks what unfinished transfers need" },
   unknown_chain: { transient: false, message: "the chain is not in the networks file" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 

@@ -13,10 +13,12 @@ export type Mode = "test" | "live";
 export type Purpose = "payment" | "settlement" | "refund";
 /**
  * How a token movement is made. `eip3009`: an authorization that anybody may submit. `permit2`: a Permit2 signature for
- * our Collector. `push`: the owner's own transaction, marked with the natural key behind its call data. `spl`: a
+ * our Collector. `disburse`: a payout that the treasury has signed for our Disburser. `push`: the owner's own transaction, marked with the natural key behind its call data. `spl`: a
  * transaction on Solana that the owner signs and a lane pays for, with the natural key as its memo.
  */
-export type Kind = "eip3009" | "permit2" | "push" | "spl";
+export type Kind = "eip3009" | "permit2" | "disburse" | "push" | "spl";
+/** How a buyer pays. */
+export type OptionKind = Exclude<Kind, "disburse">;
 /** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
 export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
 
@@ -246,7 +248,7 @@ export type Tables = {
     /** What the merchant is owed for it, less the fee, where that is another asset. */
     owed_asset: string | null;
     owed_amount: bigint | null;
-    kind: Generated<Kind>;
+    kind: Generated<OptionKind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;
     /** When its quote ends; on Solana, when the blockhash that was handed out last is about to. */

@@ -60,6 +60,37 @@ export async function countUnfinished(db: Db): Promise<{ chain: string; state: s
     .execute();
 }
 
+/** Unfinished transfers of one asset and kind. */
+export type UnfinishedKind = { chain: string; asset: string; kind: Kind; isPayment: boolean; count: number };
+
+/** Which assets and kinds unfinished transfers are of. */
+export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", "asset", "kind"])
+    .select([sql<boolean>`purpose = 'payment'`.as("isPayment"), sql<number>`count(*)::int`.as("count")])
+    .where("state", "not in", ["confirmed", "ended"])
+    .groupBy(["chain", "asset", "kind", sql`purpose = 'payment'`])
+    .orderBy("asset")
+    .orderBy("kind")
+    .execute();
+}
+
+/** Payouts that have failed before they were sent, more often than chance makes them. */
+export async function countHeldPayouts(db: Db): Promise<{ chain: string; count: number }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", sql<number>`count(*)::int`.as("count")])
+    .where("state", "=", "ready")
+    .where("purpose", "!=", "payment")
+    .where("troubles", ">=", HELD_AFTER)
+    .groupBy("chain")
+    .execute();
+}
+
+/** Failed tries after which a payout counts as held: about half a minute. */
+const HELD_AFTER = 4;
+
 /** Puts transfers into a lane's nonce. Fewer ids than asked means that somebody else took some: undo the whole. */
 export async function carryTransfers(
   db: Db,
@@ -190,22 +221,6 @@ export async function uncarryTransfers(
       ...{ troubles: sql`troubles + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
     },
   });
-}
-
-/** Pushes that are carried by a transaction which is final, and yet were not seen. */
-export async function listFailedPushes(db: Db, chain: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom("transfer as f")
-    .innerJoin("transaction as t", (join) =>
-      join.onRef("t.lane_id", "=", "f.lane_id").onRef("t.nonce", "=", "f.lane_nonce"),
-    )
-    .select("f.id")
-    .where("f.chain", "=", chain)
-    .where("f.state", "=", "carried")
-    .where("f.kind", "=", "push")
-    .where("t.state", "=", "final")
-    .execute();
-  return rows.map(({ id }) => id);
 }
 
 /** A confirmed transfer with the log that proves it. */

@@ -96,6 +96,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "from",
       "to",
     ]),
+    payoutsHeld: gauge(
+      "pay_payouts_held",
+      "Payouts and refunds that would fail and are held, after four tries (whole system: read with max by)",
+      ["chain"],
+    ),
     transfers: gauge("pay_transfers", "Unfinished transfers by state (whole system: read with max by)", [
       "chain",
       "state",

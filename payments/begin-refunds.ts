@@ -10,11 +10,11 @@ import { SteppedBack } from "../transfers/epoch.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { refundBegunGroup } from "./ledger.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitKnown } from "./payout.ts";
 import { ringRelays } from "./relay.ts";
 
 /** What became of a refund: begun now or before, or why it has to wait. */
-export type RefundOutcome = "begun" | "watcher_behind" | "not_served" | "balance_short";
+export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
 type Deps = PaymentDeps & PayoutDeps;
 
 /**
@@ -25,12 +25,16 @@ type Deps = PaymentDeps & PayoutDeps;
  * Outcomes in the order asked.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
-  const due = await listDueRefunds(deps.db, refundIds);
+  const [due, unknown] = splitKnown(deps, await listDueRefunds(deps.db, refundIds));
   const caughtUp = await listCaughtUp(
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
   const outcomes = new Map<string, RefundOutcome>();
+  for (const { id, asset } of unknown) {
+    deps.log.error({ refund: id, asset }, "a refund's asset is not in the networks file: it waits");
+    outcomes.set(id, "unknown_asset");
+  }
   const begun: NewTransfer[] = [];
   // One after the other: several of one merchant are drawn on one balance, and the oldest comes first.
   for (const refund of due) {

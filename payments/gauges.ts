@@ -9,7 +9,7 @@ import {
   type OwedTable,
 } from "../db/gauges.ts";
 import { listDifferences } from "../db/reconciliations.ts";
-import { countUnfinished } from "../db/transfers.ts";
+import { countHeldPayouts, countUnfinished } from "../db/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
 import type { PaymentDeps } from "./deps.ts";
 
@@ -17,6 +17,8 @@ import type { PaymentDeps } from "./deps.ts";
 export type SystemLook = {
   owed: { table: OwedTable; seconds: number }[];
   transfers: { chain: string; state: string; count: number }[];
+  /** Payouts that have failed again and again before they were sent. */
+  heldPayouts: { chain: string; count: number }[];
   lanes: {
     chain: string;
     lane: string;
@@ -45,6 +47,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
   const owed = await listOldestOwed(deps.db, now);
   const counts = await countUnfinished(deps.db);
+  const held = new Map((await countHeldPayouts(deps.db)).map(({ chain, count }) => [chain, count]));
   const lanes = await listLaneLooks(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const oldestEvent = await findOldestPendingEvent(deps.db);
@@ -55,6 +58,7 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
       ...counts,
     ],
+    heldPayouts: [...deps.chains.keys()].map((chain) => ({ chain, count: held.get(chain) ?? 0 })),
     lanes: lanes.map((lane) => ({
       chain: lane.chain,
       lane: lane.address,

@@ -65,15 +65,24 @@ export function settlementNonce(
   return deriveNonce(deps.networks.deployment, settlementKey(of));
 }
 
+/** Splits what is owed into what the networks file has the asset of, and the rest, which keeps nothing else waiting. */
+export function splitKnown<Owed extends { asset: string }>(
+  { chains }: Pick<PaymentDeps, "chains">,
+  owed: readonly Owed[],
+): [known: Owed[], unknown: Owed[]] {
+  const isKnown = ({ asset }: Owed) => chains.get(chainOf(asset))?.tokens.has(asset) === true;
+  return [owed.filter(isKnown), owed.filter((one) => !isKnown(one))];
+}
+
 /** The chain of an asset (CAIP-19). */
 export function chainOf(asset: string): string {
   return parseAssetId(asset)?.chain ?? asset;
 }
 
 /**
- * The transfer of a payout: the treasury signs an EIP-3009 authorization, and the chain refuses a second one with its
- * nonce. A token without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's
- * nonce is what keeps it from happening twice, as on Solana the durable nonce does that it is signed against.
+ * Returns the transfer of a payout, which the treasury signs and relayers carry: an EIP-3009 authorization, or what the
+ * Disburser takes for a token without EIP-3009. The chain refuses a second one with its nonce either way. On Solana it is
+ * signed when it is sent.
  */
 export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
   const { of, asset, amount, receiver, key } = payout;
@@ -91,8 +100,7 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
     due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
   };
   if (token.kind === "spl") return { ...row, kind: "spl" };
-  if (token.kind !== "eip3009") return { ...row, kind: "push" };
-  const kind = "eip3009" as const;
+  const kind = token.kind === "eip3009" ? "eip3009" : "disburse";
   const signer = deps.keys.get(chain.chain)?.treasury;
   if (!signer) throw new Error(`the treasury of ${chain.chain} has no key`);
   const hash = hashRow(getEvmChain(deps.chains, chain.chain), { ...row, kind });

@@ -12,7 +12,7 @@ import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
 import { listBehindMade } from "./made-before.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout } from "./payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitKnown } from "./payout.ts";
 import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
@@ -21,6 +21,7 @@ export type SettleOutcome =
   | "begun"
   | "watcher_behind"
   | "behind_made"
+  | "unknown_asset"
   | "no_destination"
   | "not_served"
   | "held"
@@ -32,10 +33,9 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts: the treasury signs one authorization (EIP-3009) each to the merchant's destination, whose nonce names
- * the settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. A token
- * without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's nonce is what
- * keeps it from happening twice. Outcomes in the order asked.
+ * Begins payouts: the treasury signs one authorization each to the merchant's destination, whose nonce names the
+ * settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. Outcomes in
+ * the order asked.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeGathering(deps.db, settlementIds, deps.now());
@@ -46,9 +46,14 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
-  const behind = await listBehindMade(deps, due);
-  const obstacleOf = (settlement: SettlementWithDestination) =>
-    findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "behind_made" : undefined);
+  const [known, unknown] = splitKnown(deps, due);
+  for (const { id, asset } of unknown)
+    deps.log.error({ settlement: id, asset }, "a settlement's asset is not in the networks file: it waits");
+  const behind = await listBehindMade(deps, known);
+  const obstacleOf = (settlement: SettlementWithDestination) => {
+    if (unknown.includes(settlement)) return "unknown_asset";
+    return findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "behind_made" : undefined);
+  };
   const refused = await screenDestinations(
     deps,
     due.filter((settlement) => !obstacleOf(settlement)),

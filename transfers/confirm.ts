@@ -6,15 +6,8 @@ import { type Cursor, raiseFinal } from "../db/cursors.ts";
 import { listKnownLogs, type StraySighting, takeStray } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { finishTransactions, type SpentTransaction } from "../db/transactions.ts";
-import {
-  type ConfirmedTransfer,
-  confirmTransfers,
-  listConfirmable,
-  listFailedPushes,
-  uncarryTransfers,
-} from "../db/transfers.ts";
+import { type ConfirmedTransfer, confirmTransfers, listConfirmable } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
-import { needsOwnLane } from "./lane-signers.ts";
 import { isOurs, listSources, markTags } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 
@@ -62,7 +55,6 @@ export async function confirmFinal(
   await deps.db.transaction().execute(async (db) => {
     const spent = await finishTransactions(db, { chain: chain.chain, upTo: final });
     if (spent.length > 0) await args.books.gas(db, spent);
-    if (needsOwnLane(chain)) await giveUpFailedPushes(deps, db, chain);
     await raiseFinal(db, { chain: chain.chain, finalNumber: final });
   });
   cursor.finalNumber = final;
@@ -87,14 +79,6 @@ export async function bookStray(
       );
     full = stray.length === CHUNK;
   }
-}
-
-/** A push whose transaction is final and left no trace was not made, and never will be by that nonce: it is tried anew. */
-async function giveUpFailedPushes(deps: TransferDeps, db: Db, chain: EvmChain): Promise<void> {
-  const ids = await listFailedPushes(db, chain.chain);
-  const reason = "its transaction failed";
-  const moved = await uncarryTransfers(db, { ids, reason, now: deps.now() });
-  if (moved.length > 0) deps.log.warn({ chain: chain.chain, transfers: moved }, `a transfer is tried again: ${reason}`);
 }
 
 /** Confirms and books in one transaction; when one transfer cannot be booked, the others do not wait for it. */

@@ -1,4 +1,6 @@
-import { type Member, simulateOwn } from "../chains/evm/multicall.ts";
+import type { Hex } from "viem";
+import { isApproved } from "../chains/evm/approval.ts";
+import type { Member } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
 import { holdTransfer, type TransferRow } from "../db/transfers.ts";
@@ -25,7 +27,8 @@ export async function dropFailing(
   const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
   const unmade = new Set(await dropMade(deps, payouts, books.adopted));
   const members = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
-  const { outcomes, refused } = await simulate(deps, chain, signer, members);
+  const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
+  const { outcomes, refused } = await simulateScreened(deps, chain, { from: signer.address, members, payers });
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
@@ -34,7 +37,7 @@ export async function dropFailing(
       if (!(await claimEarlier(deps, row))) await decline(deps, row, books.declined);
     } else if (outcome?.ok) good.push(member);
     else if (!(await wasMade(deps, row, books))) {
-      const trouble = outcome?.reason ?? "the simulation gave no answer";
+      const trouble = await explain(chain, row, outcome?.reason ?? "the simulation gave no answer");
       deps.log.warn({ transfer: row.id, chain: chain.chain, trouble }, "a transfer would fail now; it is tried again");
       await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
     }
@@ -48,13 +51,8 @@ async function wasMade(deps: TransferDeps, row: TransferRow, books: SendBooks): 
   return (await dropMade(deps, [row], books.adopted)).length === 0;
 }
 
-async function simulate(deps: TransferDeps, chain: EvmChain, signer: Signer, members: readonly RowMember[]) {
-  const [first] = members;
-  if (first?.row.kind !== "push") {
-    const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
-    return simulateScreened(deps, chain, { from: signer.address, members, payers });
-  }
-  const [call] = first.calls;
-  const from = { from: signer.address, gas: BigInt(first.gas) };
-  return { outcomes: call ? [await simulateOwn(chain.rpc, from, call)] : [], refused: new Set<string>() };
+/** Why a transfer fails; tokens seldom say that an approval is missing. */
+async function explain(chain: EvmChain, row: TransferRow, reason: string): Promise<string> {
+  if (row.kind !== "disburse" || (await isApproved(chain, row.token as Hex, row.amount))) return reason;
+  return `the treasury has not approved its Disburser: npm run admin -- disburser approve ${row.chain} --asset ${row.asset}`;
 }

@@ -43,7 +43,8 @@ export async function readBlocks(
 
 /** Whose logs tell of movements on a chain. */
 export function listSources(chain: EvmChain): Sources {
-  return { tokens: [...chain.tokens.values()].map(({ token }) => token), collector: chain.collector };
+  const { tokens, collector, disburser, treasury } = chain;
+  return { tokens: [...tokens.values()].map(({ token }) => token), collector, disburser, treasury };
 }
 
 /** True for a movement into or out of the treasury. */
@@ -51,13 +52,10 @@ export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "
   return log.receiver === chain.treasury || log.payer === chain.treasury;
 }
 
-/** Finds what pushes were for: into the treasury where buyers push, out of it where it pays out by pushes of its own. */
+/** Finds what the pushes of buyers were for. */
 export async function markTags(chain: EvmChain, seen: readonly SeenTransfer[]): Promise<void> {
   const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
-  const isPushed = ({ token, payer, receiver }: SeenTransfer) =>
-    receiver === chain.treasury
-      ? kinds.get(token) === "push"
-      : payer === chain.treasury && kinds.get(token) !== "eip3009";
+  const isPushed = ({ token, receiver }: SeenTransfer) => receiver === chain.treasury && kinds.get(token) === "push";
   await markPushes(
     chain.rpc,
     seen.filter((log) => log.authorizationNonce === null && isPushed(log)),
@@ -100,7 +98,7 @@ export function requireLogs(chain: EvmChain, landed: readonly Landed[], seen: re
   const tokens = new Set<string>(listSources(chain).tokens);
   const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));
   for (const { receipt } of landed)
-    for (const log of pairLogs(receipt.logs, chain.collector))
+    for (const log of pairLogs(receipt.logs, chain))
       if (tokens.has(log.token) && !read.has(`${log.blockHash} ${log.logIndex}`))
         throw new ChainFault("rpc_behind", { detail: `logs of block ${log.blockNumber}` });
 }

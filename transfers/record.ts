@@ -49,14 +49,10 @@ export async function recordBlocks(
     db,
     landed.map(({ row, receipt }) => ({ ...row, ...receipt })),
   );
-  const missing = (
-    await listCarried(
-      db,
-      landed.map(({ row }) => row),
-    )
-  )
-    // The chain would not refuse a second push: one that failed is given up when that is final (confirm.ts).
-    .filter(({ kind }) => kind !== "push");
+  const missing = await listCarried(
+    db,
+    landed.map(({ row }) => row),
+  );
   const reason = "left no trace in its transaction";
   await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: at });
 

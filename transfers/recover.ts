@@ -15,7 +15,6 @@ import {
 import { listCarried, uncarryTransfers } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseReplacementFees } from "./fees.ts";
-import { listLaneSigners } from "./lane-signers.ts";
 import { noteAnswer } from "./relay.ts";
 
 /**
@@ -144,8 +143,7 @@ async function replace(
   row: TransactionRow,
   baseFee: bigint,
 ): Promise<TransactionRow | undefined> {
-  const { relayers, own } = listLaneSigners(deps, chain);
-  const signer = [...relayers, ...own].find(({ address }) => address === addressOfLane(row.lane_id));
+  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
   if (!signer) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
   const fees = chooseReplacementFees(before, baseFee, chain.network.fees);

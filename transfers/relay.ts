@@ -23,7 +23,6 @@ import type { SendBooks } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
 import { dropFailing, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
-import { listLaneSigners } from "./lane-signers.ts";
 import { gasOf } from "./verify.ts";
 
 /** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
@@ -39,20 +38,16 @@ const RUN_LENGTH = 20;
 /** Lanes that carry the same transfers: any of them may take any. */
 type Pool = { signers: readonly Signer[]; kinds: readonly Kind[]; books: SendBooks };
 
+/** What any account may submit: what its payer, or the treasury, has signed. */
+const RELAYED: readonly Kind[] = ["eip3009", "permit2", "disburse"];
+
 /**
- * Carries what is ready on a chain: what anybody may submit goes through the relayers' lanes, what the treasury has to
- * send itself through its own. `more` says that this run has been long enough and another one should follow.
+ * Carries what is ready on a chain. `more` says that this run has been long enough and another one should follow.
  */
 export async function relayReady(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
-  const { relayers, own } = listLaneSigners(deps, chain);
-  let end: "idle" | "more" = "idle";
-  for (const pool of [
-    { signers: relayers, kinds: ["eip3009", "permit2"] as const },
-    { signers: own, kinds: ["push"] as const },
-  ])
-    if (pool.signers.length > 0 && (await drivePool(deps, chain, { ...pool, books })) === "more") end = "more";
-  return end;
+  const signers = deps.keys.get(chain.chain)?.lanes ?? [];
+  return signers.length === 0 ? "idle" : drivePool(deps, chain, { signers, kinds: RELAYED, books });
 }
 
 /**
@@ -119,8 +114,7 @@ async function carryBatch(
   if (ready.length === 0) return "idle";
 
   const members = ready.map((row): RowMember => {
-    // A push is sent by its owner, so nothing can be put around it.
-    const alone = row.alone || row.smart_wallet || row.kind === "push";
+    const alone = row.alone || row.smart_wallet;
     return { row, alone, gas: gasOf(chain, row), calls: listCalls(chain, row) };
   });
   const good = await dropFailing(deps, chain, lane, pickBatch(members, chain.network.batchGas));

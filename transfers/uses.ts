@@ -2,6 +2,7 @@ import { encodeFunctionData, type Hex, hexToBigInt, pad } from "viem";
 import { AUTHORIZATION_USED_TOPIC, multicallReadAbi, permit2Abi, TRANSFER_TOPIC, tokenAbi } from "../chains/evm/abi.ts";
 import { readHashes } from "../chains/evm/blocks.ts";
 import { COLLECTED_TOPIC } from "../chains/evm/collector.ts";
+import { DISBURSED_TOPIC, disburserAbi } from "../chains/evm/disburser.ts";
 import { pairLogs } from "../chains/evm/movements.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
@@ -42,6 +43,11 @@ function askMark(chain: EvmChain, transfer: TransferRow): Call {
     const args = [payer, BigInt(nonce) >> 8n] as const;
     return { target: chain.permit2, data: encodeFunctionData({ abi: permit2Abi, functionName: "nonceBitmap", args }) };
   }
+  if (transfer.kind === "disburse")
+    return {
+      target: chain.disburser,
+      data: encodeFunctionData({ abi: disburserAbi, functionName: "used", args: [nonce] }),
+    };
   const data = encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args: [payer, nonce] });
   return { target: transfer.token as Hex, data };
 }
@@ -68,7 +74,7 @@ export async function findMade(
     for (const hash of await readHashes(chain.rpc, range, traceOf(chain, transfer))) {
       const receipt = await readReceipt(chain.rpc, hash);
       if (!receipt) throw new ChainFault("rpc_behind", { detail: `receipt of ${hash}` });
-      const movements = pairLogs(receipt.logs, chain.collector);
+      const movements = pairLogs(receipt.logs, chain);
       await markTags(chain, movements);
       const made = movements.find((log) => isProof(log, transfer));
       if (made) return made;
@@ -85,5 +91,7 @@ function traceOf(chain: EvmChain, transfer: TransferRow): { address: Hex; topics
   if (transfer.kind === "push") return { address: token, topics: [TRANSFER_TOPIC, payer, receiver] };
   if (transfer.kind === "permit2")
     return { address: chain.collector, topics: [COLLECTED_TOPIC, pad(token), payer, nonce] };
+  if (transfer.kind === "disburse")
+    return { address: chain.disburser, topics: [DISBURSED_TOPIC, pad(token), receiver, nonce] };
   return { address: token, topics: [AUTHORIZATION_USED_TOPIC, payer, nonce] };
 }

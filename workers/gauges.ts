@@ -42,6 +42,9 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.transfers, async (set) => {
     for (const { chain, state, count } of (await look()).transfers) set({ chain, state }, count);
   });
+  onScrape(metrics.payoutsHeld, async (set) => {
+    for (const { chain, count } of (await look()).heldPayouts) set({ chain }, count);
+  });
   onScrape(metrics.cursorBlock, async (set) => {
     for (const { chain, cursor } of (await look()).chains) set({ chain }, cursor);
   });

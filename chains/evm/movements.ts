@@ -3,16 +3,21 @@ import { ChainFault } from "../faults.ts";
 import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
 import { COLLECTED_TOPIC, collectorAbi } from "./collector.ts";
+import { DISBURSED_TOPIC, disburserAbi } from "./disburser.ts";
 import { readPush } from "./push.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
 
+/** Our contracts on a chain, and the account that they work for; in lower case. */
+export type Contracts = { collector: Hex; disburser: Hex; treasury: Hex };
+
 /**
  * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log that stands
  * directly before it on the same token and names the same payer. Permit2: our Collector's Collected log after it in the
- * same transaction, over the same token, payer and amount. Nothing else proves a transfer.
+ * same transaction, over the same token, payer and amount. Payouts through our Disburser: its Disbursed log, likewise.
+ * Nothing else proves a transfer.
  */
-export function pairLogs(logs: readonly RpcLog[], collector: Hex): SeenTransfer[] {
+export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasury }: Contracts): SeenTransfer[] {
   const seen: SeenTransfer[] = [];
   const keyOf = (blockHash: Hex, index: number) => `${blockHash} ${index}`;
   const byIndex = new Map(logs.map((log) => [keyOf(log.blockHash ?? "0x", hexToNumber(log.logIndex ?? "0x0")), log]));
@@ -43,6 +48,8 @@ export function pairLogs(logs: readonly RpcLog[], collector: Hex): SeenTransfer[
   }
   const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
   for (const log of collected) if (!log.removed) markCollected(seen, log);
+  const disbursed = logs.filter((log) => log.address.toLowerCase() === disburser && log.topics[0] === DISBURSED_TOPIC);
+  for (const log of disbursed) if (!log.removed) markDisbursed(seen, log, treasury);
   return seen;
 }
 
@@ -62,6 +69,25 @@ function markCollected(seen: readonly SeenTransfer[], log: RpcLog): void {
   );
   const nearest = movements.toSorted((a, b) => b.logIndex - a.logIndex)[0];
   if (nearest) nearest.authorizationNonce = log.topics[3] ?? null;
+}
+
+/** The same for a Disbursed log, which speaks of a payout of the treasury's. */
+function markDisbursed(seen: readonly SeenTransfer[], log: RpcLog, treasury: Hex): void {
+  const [event] = parseEventLogs({ abi: disburserAbi, logs: [log], eventName: "Disbursed" });
+  if (!event) return;
+  const { token, receiver, amount, nonce } = event.args;
+  const movements = seen.filter(
+    (one) =>
+      one.txHash === log.transactionHash &&
+      one.blockHash === log.blockHash &&
+      one.logIndex < event.logIndex &&
+      one.token === token.toLowerCase() &&
+      one.payer === treasury &&
+      one.receiver === receiver.toLowerCase() &&
+      one.amount === amount,
+  );
+  const nearest = movements.toSorted((a, b) => b.logIndex - a.logIndex)[0];
+  if (nearest) nearest.authorizationNonce = nonce;
 }
 
 /**

@@ -1,22 +1,14 @@
-import {
-  decodeErrorResult,
-  decodeFunctionResult,
-  encodeFunctionData,
-  type Hex,
-  hexToBigInt,
-  numberToHex,
-  parseAbi,
-} from "viem";
+import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex, numberToHex, parseAbi } from "viem";
 import { ChainFault } from "../faults.ts";
 import { multicallAbi, multicallReadAbi } from "./abi.ts";
 import type { Rpc } from "./rpc.ts";
-import { describeRpcError, isOutOfGas, throwFault } from "./rpc-errors.ts";
+import { isOutOfGas, throwFault } from "./rpc-errors.ts";
 
 export type Call = { target: Hex; data: Hex };
 /** What one call of several came to; `reason` is the contract's own words, shortened. */
 export type CallOutcome = { ok: true; data: Hex } | { ok: false; reason: string };
 
-/** Solidity's own, and those of Permit2, our Collector and ERC-6093 that a person should read by name. */
+/** Solidity's own, and those of Permit2, our two contracts and ERC-6093 that a person should read by name. */
 const errorAbi = parseAbi([
   "error Error(string message)",
   "error Panic(uint256 code)",
@@ -25,6 +17,9 @@ const errorAbi = parseAbi([
   "error InvalidNonce()",
   "error SignatureExpired(uint256 deadline)",
   "error WrongAmount(uint256 received, uint256 signed)",
+  "error NonceUsed(bytes32 nonce)",
+  "error NotSigned()",
+  "error TransferRefused()",
   "error ERC20InsufficientBalance(address sender, uint256 balance, uint256 needed)",
   "error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed)",
 ]);
@@ -61,20 +56,6 @@ export async function simulateCalls(
   return results.map(({ success, returnData }) =>
     success ? { ok: true, data: returnData } : { ok: false, reason: readRevert(returnData) },
   );
-}
-
-/** Makes one call at the newest block as an account's own transaction would; a token that answers "no" has failed. */
-export async function simulateOwn(rpc: Rpc, at: { from: Hex; gas: bigint }, call: Call): Promise<CallOutcome> {
-  const request = { from: at.from, to: call.target, data: call.data, gas: numberToHex(at.gas + BigInt(AROUND_ONE)) };
-  try {
-    const data = await rpc({ method: "eth_call", params: [request, "latest"] });
-    return data !== "0x" && hexToBigInt(data) === 0n
-      ? { ok: false, reason: "the token refused it" }
-      : { ok: true, data };
-  } catch (error) {
-    if (error instanceof ChainFault) throw error;
-    return { ok: false, reason: describeRpcError(error) };
-  }
 }
 
 /** Gas that Multicall3 itself takes around a single member. */

@@ -3,6 +3,7 @@ import { ConfigError } from "../config.ts";
 import { describeBriefly } from "../redaction.ts";
 import { addAccountCommands } from "./accounts.ts";
 import { addCollectorCommands } from "./collector.ts";
+import { addDisburserCommands } from "./disburser.ts";
 import { addFrameCommands } from "./frames.ts";
 import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
@@ -27,6 +28,7 @@ const groups = [
   addPaymentCommands,
   addMoneyCommands,
   addCollectorCommands,
+  addDisburserCommands,
   addKeystoreCommands,
   addPageCommands,
 ];

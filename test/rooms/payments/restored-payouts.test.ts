@@ -1,3 +1,4 @@
+import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { listBalances } from "../../../db/balances.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
@@ -7,6 +8,8 @@ import { gatherPayouts } from "../../../payments/payout-policies.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../support/chain.ts";
 import { copyDatabase } from "../../support/database.ts";
+import type { DepsOptions } from "../../support/deps.ts";
+import { mintTestToken, startKinds, testTokenBalance } from "../../support/kinds.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const UNIT = 1_000_000n;
@@ -40,18 +43,23 @@ async function payOut(till: Till, merchantId: string): Promise<void> {
 }
 
 /** The state of a database is kept; a second deployment pays on, is lost, and the first state is started again. */
-async function restore(first: Till, chain: TestChain, forgotten: (lost: Till) => Promise<void>) {
+async function restore(
+  first: Till,
+  chain: TestChain,
+  forgotten: (lost: Till) => Promise<void>,
+  options: Pick<DepsOptions, "change"> = {},
+) {
   // Money of others, out of which a second payout could be paid.
-  const other = await makeTill(chain, { databaseUrl: first.databaseUrl });
+  const other = await makeTill(chain, { ...options, databaseUrl: first.databaseUrl });
   await other.pay(await fundBuyer(chain), 1_000n);
   await other.db.destroy();
   await first.db.destroy();
   const backup = await copyDatabase(first.databaseUrl);
-  const lost = await makeTill(chain, { databaseUrl: first.databaseUrl });
+  const lost = await makeTill(chain, { ...options, databaseUrl: first.databaseUrl });
   await lost.watch();
   await forgotten(lost);
   await lost.db.destroy();
-  const restored = await makeTill(chain, { databaseUrl: backup });
+  const restored = await makeTill(chain, { ...options, databaseUrl: backup });
   await restored.watch();
   return restored;
 }
@@ -219,3 +227,38 @@ test("a forgotten payout to an earlier destination, which an operator has booked
   expect(restored.lines.some((line) => line.includes("with another amount or receiver"))).toBe(true);
   await expectEvenBooks(restored, chain);
 });
+
+test.each(["permit", "push"] as const)(
+  "a forgotten payout of a token of kind %s is adopted, and not made again",
+  async (name) => {
+    const kinds = await startKinds();
+    const { chain, change } = kinds;
+    const asset = kinds.assets[name];
+    const first = await makeTill(chain, { change, assets: [asset, chain.asset] });
+    const buyer = privateKeyToAccount(newKey().privateKey);
+    await mintTestToken(chain, asset, buyer.address);
+    // What belongs to others.
+    await mintTestToken(chain, asset, chain.keys.treasury.address);
+    await chain.client.setBalance({ address: buyer.address, value: 10n ** 18n });
+    const payment = await first.pay(buyer, 100n);
+    const { destination, merchantId } = first;
+    const restored = await restore(
+      first,
+      chain,
+      async (lost) => {
+        expect(await lost.settle((await lost.settlementOf(payment)).id)).toEqual(["begun"]);
+        await lost.relay();
+      },
+      { change },
+    );
+    expect(await testTokenBalance(chain, asset, destination)).toBe(1n * UNIT);
+    await payOut(restored, merchantId);
+    expect(await testTokenBalance(chain, asset, destination)).toBe(1n * UNIT);
+    expect(await restored.settlementOf(payment)).toMatchObject({ state: "paid", amount: 1n * UNIT });
+    const left = (await listExceptions(restored.deps, 10)).filter(({ amount }) => amount < 0n);
+    expect(left).toEqual([]);
+    expect(await sumOf(restored, "treasury", asset)).toBe(
+      await testTokenBalance(chain, asset, chain.keys.treasury.address),
+    );
+  },
+);

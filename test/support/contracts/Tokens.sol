@@ -103,6 +103,36 @@ contract FeeToken is PermitToken {
     }
 }
 
+/// As USDT on Ethereum: its owner can switch on a fee, in hundredths of a percent of every transfer.
+contract FeeSwitchToken is PermitToken {
+    uint256 public fee;
+
+    function setFee(uint256 points) external {
+        fee = points;
+    }
+
+    function move(address from, address to, uint256 value) internal override {
+        uint256 kept = (value * fee) / 10_000;
+        if (kept > 0) super.move(from, address(this), kept);
+        super.move(from, to, value - kept);
+    }
+}
+
+/// Answers no, and moves nothing.
+contract RefusingToken is PermitToken {
+    function transferFrom(address, address, uint256) external pure override returns (bool) {
+        return false;
+    }
+}
+
+/// Answers no, and moves the money all the same.
+contract LyingToken is PermitToken {
+    function transferFrom(address from, address to, uint256 value) external override returns (bool) {
+        move(from, to, value);
+        return false;
+    }
+}
+
 /// Calls somebody back in the middle of a transfer.
 contract ReenteringToken is PermitToken {
     address private target;

@@ -32,8 +32,10 @@ const used = (index: number, more: Partial<RpcLog> = {}, by = payer) =>
 const moved = (index: number, more: Partial<RpcLog> = {}, from = payer) =>
   log(index, [TRANSFER_TOPIC, pad(from), pad(receiver)], { data: amountData(5n), ...more });
 
+const disburser: Hex = `0x${"d1".repeat(20)}`;
+const treasury: Hex = `0x${"7e".repeat(20)}`;
 const collector: Hex = `0x${"c0".repeat(20)}`;
-const pairLogs = (logs: readonly RpcLog[]) => pair(logs, collector);
+const pairLogs = (logs: readonly RpcLog[]) => pair(logs, { collector, disburser, treasury });
 
 test("a Transfer directly after its AuthorizationUsed is an authorized movement, with all its members", () => {
   expect(pairLogs([used(3), moved(4)])).toEqual([
