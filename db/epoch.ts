@@ -62,6 +62,14 @@ export async function findUnread(
   return row && { epoch: row.id, height: row.height ?? undefined };
 }
 
+/** Chains that have not been read in the present epoch. */
+export async function listUnread(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ chain: string }>`
+    select c.chain from chain_cursor c, database_epoch e
+    where c.epoch is distinct from e.id or c.epoch_height is not null order by c.chain`.execute(db);
+  return rows.map(({ chain }) => chain);
+}
+
 /** Notes up to which height a chain has to be read in an epoch. */
 export async function noteUnread(db: Db, args: { chain: string; epoch: string; height: number }): Promise<void> {
   await db

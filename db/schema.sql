@@ -80,6 +80,8 @@ create table chain_cursor (
   due_at timestamp with time zone,
   due_try integer not null default 0,
   reconcile_at timestamp with time zone not null default now(),
+  epoch text,
+  epoch_height bigint,
   PRIMARY KEY (chain)
 );
 
@@ -106,6 +108,17 @@ create table collection_policy (
   CHECK (((unit IS NULL) = (minimum IS NULL))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id)
+);
+
+create table database_epoch (
+  singleton boolean not null default true,
+  id text not null,
+  count bigint not null,
+  counted_at timestamp with time zone not null,
+  identity text not null,
+  began_at timestamp with time zone,
+  CHECK (singleton),
+  PRIMARY KEY (singleton)
 );
 
 create table destination_change (
@@ -348,6 +361,17 @@ create table payment_option (
   UNIQUE (payment_id, payer, asset)
 );
 
+create table payout_marker (
+  chain text not null,
+  address text not null,
+  tx_hash text not null,
+  lamports numeric(78,0) not null,
+  made_at timestamp with time zone not null,
+  closing_hash text,
+  CHECK ((lamports > (0)::numeric)),
+  PRIMARY KEY (chain, address)
+);
+
 create table reconciliation (
   chain text not null,
   account text not null,
@@ -588,6 +612,7 @@ CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, create
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id) WHERE (settlement_id IS NOT NULL);
+CREATE INDEX payout_marker_made_at ON public.payout_marker USING btree (chain, made_at);
 CREATE INDEX refund_due ON public.refund USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'gathering'::text])));
@@ -631,6 +656,28 @@ AS $function$
     order by 1, 2, 3
     on conflict (account, asset, day, slot) do update set amount = d.amount + excluded.amount;
     return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.database_identity(epoch_table oid)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  declare
+    system text := '-';
+    timeline text := '-';
+  begin
+    begin
+      system := (select system_identifier::text from pg_control_system());
+    exception when insufficient_privilege or undefined_function or feature_not_supported then null;
+    end;
+    begin
+      timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    exception when insufficient_privilege or undefined_function or feature_not_supported then null;
+    end;
+    return concat_ws('/', system, timeline, epoch_table);
   end $function$
 ;
 

@@ -1,4 +1,5 @@
 import type { Chain } from "../chains/open.ts";
+import { findLastStep, listUnread } from "../db/epoch.ts";
 import {
   type ChainLook,
   findOldestPendingEvent,
@@ -33,6 +34,9 @@ export type SystemLook = {
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
+  /** When the database was last found to have stepped back in time, and which chains have not been read again since. */
+  steppedBackAt: Date | undefined;
+  unread: { chain: string; unread: boolean }[];
 };
 
 /** States of a transfer that is not over. Each is told of, also when nothing stands in it. */
@@ -51,8 +55,12 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const lanes = await listLaneLooks(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const oldestEvent = await findOldestPendingEvent(deps.db);
+  const steppedBackAt = await findLastStep(deps.db);
+  const unread = new Set(await listUnread(deps.db));
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
+    steppedBackAt,
+    unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
     owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
     transfers: [
       ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),

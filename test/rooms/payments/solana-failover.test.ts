@@ -1,5 +1,5 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { findMarker } from "../../../chains/solana/markers.ts";
 import { listBalances } from "../../../db/balances.ts";
 import { keypairOf, newSolanaKey, sendAll } from "../../../ops/local/solana-client.ts";
@@ -14,6 +14,9 @@ import { good } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const UNIT = 1_000_000n;
+// Two servers are started and one is promoted in each.
+vi.setConfig({ testTimeout: 180_000 });
+
 const solana = await startTestSolana({ slotMs: 20, own: true });
 const holds = (owner: string) => tokenBalance(solana, owner);
 
