@@ -33,6 +33,8 @@ export async function ensureCursor(
     reached_head_at: null,
     owner: null,
     lease_until: null,
+    // What was never watched cannot have been forgotten.
+    epoch: sql<string>`(select id from database_epoch)`,
   };
   const inserted = await db
     .insertInto("chain_cursor")

@@ -111,6 +111,8 @@ create table chain_cursor (
   due_try integer not null default 0,
   reconcile_at timestamp with time zone not null default now(),
   chain_time timestamp with time zone,
+  epoch text,
+  epoch_height bigint,
   PRIMARY KEY (chain)
 );
 
@@ -137,6 +139,17 @@ create table collection_policy (
   CHECK (((unit IS NULL) = (minimum IS NULL))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id)
+);
+
+create table database_epoch (
+  singleton boolean not null default true,
+  id text not null,
+  count bigint not null,
+  counted_at timestamp with time zone not null,
+  identity text not null,
+  began_at timestamp with time zone,
+  CHECK (singleton),
+  PRIMARY KEY (singleton)
 );
 
 create table destination_change (
@@ -426,6 +439,17 @@ create table payment_option (
   UNIQUE (payment_id, payer, asset)
 );
 
+create table payout_marker (
+  chain text not null,
+  address text not null,
+  tx_hash text not null,
+  lamports numeric(78,0) not null,
+  made_at timestamp with time zone not null,
+  closing_hash text,
+  CHECK ((lamports > (0)::numeric)),
+  PRIMARY KEY (chain, address)
+);
+
 create table payout_queue (
   kind text not null,
   merchant_id text not null,
@@ -701,6 +725,7 @@ CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, create
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id, id) WHERE (settlement_id IS NOT NULL);
+CREATE INDEX payout_marker_made_at ON public.payout_marker USING btree (chain, made_at);
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
 CREATE INDEX payout_queue_due ON public.payout_queue USING btree (kind, chain, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_try, due_at) WHERE (due_at IS NOT NULL);
@@ -763,6 +788,28 @@ AS $function$
     join webhook_endpoint e on e.account_id = m.account_id and e.mode = new.mode and e.deleted_at is null
     where m.id = new.merchant_id;
     return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.database_identity(epoch_table oid)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+AS $function$
+  declare
+    system text := '-';
+    timeline text := '-';
+  begin
+    begin
+      system := (select system_identifier::text from pg_control_system());
+    exception when insufficient_privilege or undefined_function or feature_not_supported then null;
+    end;
+    begin
+      timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    exception when insufficient_privilege or undefined_function or feature_not_supported then null;
+    end;
+    return concat_ws('/', system, timeline, epoch_table);
   end $function$
 ;
 

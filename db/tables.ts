@@ -397,6 +397,9 @@ export type Tables = {
     fence: Generated<number>;
     owner: string | null;
     lease_until: Date | null;
+    /** The database's epoch in which the chain was read again, and the height up to which it still has to be. */
+    epoch: Generated<string | null>;
+    epoch_height: Generated<number | null>;
   } & Due;
   /** Solana: how far the history of an account has been listed and read. */
   account_cursor: {
@@ -435,6 +438,27 @@ export type Tables = {
   };
   /** Solana: an account that a transaction of ours has made, for us or for a receiver, and paid the rent of. */
   made_account: { chain: string; address: string; tx_hash: string; made_at: Date };
+  /** Solana: an account that refuses a second payout, and holds so much rent until it is closed. */
+  payout_marker: {
+    chain: string;
+    address: string;
+    tx_hash: string;
+    lamports: bigint;
+    made_at: Date;
+    /** The transaction that is to close it. */
+    closing_hash: Generated<string | null>;
+  };
+  /** One row. A new `id` begins when the database has stepped back in time; `count` only ever grows. */
+  database_epoch: {
+    singleton: Generated<boolean>;
+    id: string;
+    count: number;
+    counted_at: Date;
+    /** What the server said of itself (system, timeline, table) when this epoch began. */
+    identity: string;
+    /** When it was found to have stepped back; null in the first epoch. */
+    began_at: Date | null;
+  };
   chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
   sighting: {
     chain: string;

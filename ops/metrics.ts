@@ -235,6 +235,15 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ),
 
     /** Platform */
+    databaseSteppedBack: gauge(
+      "pay_database_stepped_back_timestamp_seconds",
+      "When the database was last found to have stepped back in time; absent when it never was (whole system: read with max by)",
+    ),
+    chainUnread: gauge(
+      "pay_chain_unread",
+      "1 while a chain has not been read again since the database stepped back in time, and nothing is signed on it (whole system: read with max by)",
+      ["chain"],
+    ),
     sqlStatements: counter("pay_sql_statements_total", "SQL statements sent", ["outcome"]),
     sqlSeconds: histogram(
       "pay_sql_statement_duration_seconds",

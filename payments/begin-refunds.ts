@@ -6,6 +6,7 @@ import { chooseUnbegun, lessenSettlement, lockUnbegun, sumOf, type Unbegun } fro
 import { readStock } from "../db/stock.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
+import { SteppedBack } from "../transfers/epoch.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { refundBegunGroup } from "./ledger.ts";
@@ -40,9 +41,9 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   for (const refund of due) {
     try {
       const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
-      const transfer = obstacle ? undefined : await begin(deps, refund);
-      if (transfer) begun.push(transfer);
-      else outcomes.set(refund.id, obstacle ?? "balance_short");
+      const outcome = obstacle ?? (await begin(deps, refund, caughtUp.get(chainOf(refund.asset)) ?? ""));
+      if (typeof outcome === "string") outcomes.set(refund.id, outcome);
+      else begun.push(outcome);
     } catch (error) {
       // It falls due again; those that have begun are on their way.
       failures.push(error);
@@ -76,16 +77,20 @@ class Changed extends Error {
   override readonly name = "Changed";
 }
 
-/** State, balance, ledger and transfer in one transaction; undefined when the balance is short. */
-async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undefined> {
+/** State, balance, ledger and transfer in one transaction; or why it has to wait. */
+async function begin(
+  deps: Deps,
+  refund: DueRefund,
+  epoch: string,
+): Promise<NewTransfer | "balance_short" | "watcher_behind"> {
   const { id, asset, amount, receiver } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
   const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: keyOf(refund) });
   try {
-    await deps.db.transaction().execute(async (db) => {
+    const counted = await deps.db.transaction().execute(async (db) => {
       const at = deps.now();
       const moved = await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set: { due_at: null } });
-      if (moved.length === 0) return;
+      if (moved.length === 0) return undefined;
       if (refund.merchant_id !== null) {
         const drawn = { ...refund, merchant_id: refund.merchant_id };
         await draw(db, drawn, at);
@@ -95,11 +100,14 @@ async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undef
         if (refund.owed_asset !== null && (await readStock(db, asset)) < 0n) throw new BalanceShort();
       }
       await insertTransfers(db, [transfer], at);
+      return deps.epoch.pass(db, epoch);
     });
+    await counted?.();
   } catch (error) {
-    if (error instanceof BalanceShort) return undefined;
+    if (error instanceof BalanceShort) return "balance_short";
+    if (error instanceof SteppedBack) return "watcher_behind";
     // Their payouts have begun meanwhile: others are chosen.
-    if (error instanceof Changed) return begin(deps, refund);
+    if (error instanceof Changed) return begin(deps, refund, epoch);
     throw error;
   }
   return transfer;

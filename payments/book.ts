@@ -21,7 +21,7 @@ export function createBooks(deps: PaymentDeps): Books {
     stray: (db, stray) => bookStray(deps, db, stray),
     dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),
-    rent: (db, rents) => insertGroups(db, rents.map(rentGroup), deps.now()),
+    rent: async (db, rents) => insertGroups(db, await keepNewGroups(db, rents.map(rentGroup)), deps.now()),
   };
 }
 

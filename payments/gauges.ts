@@ -1,4 +1,5 @@
 import type { Chain } from "../chains/open.ts";
+import { findLastStep, listUnread } from "../db/epoch.ts";
 import { countFailures } from "../db/failed-bookings.ts";
 import {
   type ChainLook,
@@ -43,6 +44,9 @@ export type SystemLook = {
   history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
+  /** When the database was last found to have stepped back in time, and which chains have not been read again since. */
+  steppedBackAt: Date | undefined;
+  unread: { chain: string; unread: boolean }[];
 };
 
 /** States of a transfer that is not over. Each is told of, also when nothing stands in it. */
@@ -64,8 +68,12 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const entries = await countEntries(deps.db, { unreadable: UNREADABLE });
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const blocked = await countBlockedQueues(deps.db);
+  const steppedBackAt = await findLastStep(deps.db);
+  const unread = new Set(await listUnread(deps.db));
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
+    steppedBackAt,
+    unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
     owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
     transfers: [
       ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),

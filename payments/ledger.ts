@@ -5,7 +5,7 @@ import type { Group } from "../db/ledger.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { SpentTransaction } from "../db/transactions.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
-import type { Rent } from "../transfers/solana/rents.ts";
+import type { BookedRent } from "../transfers/solana/rents.ts";
 
 /** The accounts of the ledger. Assets we hold are debits, what we owe is a credit. */
 export const accounts = {
@@ -150,15 +150,23 @@ function placeName(chain: Chain, { block_hash, tx_hash }: Pick<StraySighting, "b
   return chain.family === "evm" ? block_hash : tx_hash;
 }
 
-/** A lane has paid for accounts that have to hold something, and hold it from now on. */
-export function rentGroup(rent: Rent): Group {
-  const { chain, address, hash, slot, lamports } = rent;
+/**
+ * A lane has paid for accounts that have to hold something, and hold it from now on; or it got back what closed ones held.
+ * What strangers had sent to those is the operator's.
+ */
+export function rentGroup(rent: BookedRent): Group {
+  const { chain, address, hash, slot, lamports, given } = rent;
   const asset = nativeAsset(chain);
+  const entries = [
+    { account: accounts.rent, asset, amount: lamports + given },
+    { account: accounts.lane(address), asset, amount: -lamports },
+    { account: accounts.capital, asset, amount: -given },
+  ];
   return {
     kind: "rent",
     subject: `${chain}/${hash}`,
     onChain: { chain, block_number: slot, block_hash: String(slot), tx_hash: hash, log_index: null },
-    entries: doubleEntry({ debit: accounts.rent, credit: accounts.lane(address), asset, amount: lamports }),
+    entries: entries.filter(({ amount }) => amount !== 0n),
   };
 }
 

@@ -42,7 +42,7 @@ export async function takePayouts(
   kind: PayoutKind,
 ): Promise<DuePayouts[]> {
   const now = deps.now();
-  const chains = [...(await listCaughtUp(deps, [...deps.chains.keys()]))];
+  const chains = [...(await listCaughtUp(deps, [...deps.chains.keys()])).keys()];
   const taken = await takeDueQueues(deps.db, { kind, chains, now, limit: QUEUES });
   const queues = taken.map((queue) => ({ ...queue, limit: queue.blocked ? PROBE : BATCH }));
   const found = await listQueuedIds(deps.db, { kind, queues, now });

@@ -5,7 +5,8 @@ import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import { getChain, getEvmChain } from "../chains/open.ts";
 import type { NewTransfer } from "../db/transfers.ts";
 import { hashRow } from "../transfers/authorization.ts";
-import { isCaughtUp } from "../transfers/caught-up.ts";
+import { findTreasuryEpoch } from "../transfers/caught-up.ts";
+import type { Epoch } from "../transfers/epoch.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 
@@ -19,6 +20,8 @@ export type PayoutDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
   /** When this process began: what the watcher had reached before may be from before a restore. */
   startedAt: Date;
+  /** Notices when the database has stepped back in time. */
+  epoch: Epoch;
 };
 
 /**
@@ -33,13 +36,19 @@ export type Payout = {
   key: readonly string[];
 };
 
-/** Chains whose watcher stands at the head. After a restore the rows may know less than the chain: wait for it. */
+/**
+ * Chains on which the treasury may sign, with the database's epoch in which it may. After a restore the rows may know less
+ * than the chain: wait for the watcher.
+ */
 export async function listCaughtUp(
   deps: Pick<PaymentDeps, "db" | "now"> & PayoutDeps,
   chains: readonly string[],
-): Promise<Set<string>> {
-  const caughtUp = new Set<string>();
-  for (const chain of new Set(chains)) if (await isCaughtUp(deps, chain)) caughtUp.add(chain);
+): Promise<Map<string, string>> {
+  const caughtUp = new Map<string, string>();
+  for (const chain of new Set(chains)) {
+    const epoch = await findTreasuryEpoch(deps, chain);
+    if (epoch !== undefined) caughtUp.set(chain, epoch);
+  }
   return caughtUp;
 }
 

@@ -7,6 +7,7 @@ import { closeGathering, listDueSettlements, type SettlementWithDestination } fr
 import { readStock } from "../db/stock.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
+import { SteppedBack } from "../transfers/epoch.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
@@ -62,7 +63,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
-  const { begun, short } = await begin(deps, payouts);
+  const { begun, short } = await begin(deps, payouts, caughtUp);
   for (const { settlement, why } of short) outcomes.set(settlement.id, why);
   for (const { settlement } of begun)
     deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
@@ -79,7 +80,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
 
 function findObstacle(
   { asset, registered, held, refunds }: SettlementWithDestination,
-  caughtUp: ReadonlySet<string>,
+  caughtUp: ReadonlyMap<string, string>,
 ): SettleOutcome | undefined {
   if (held) return "held";
   // Its merchant's refunds come first: they are drawn on the same balance.
@@ -132,14 +133,21 @@ class Short extends Error {
   }
 }
 
-type Begun = { begun: Payout[]; short: (Payout & Pick<Short, "why">)[] };
+type Begun = { begun: Payout[]; short: (Payout & { why: Short["why"] | "watcher_behind" })[] };
 
 /** State, balances, ledger and transfers of payouts in one transaction; those that are not covered are `short`. */
-async function begin(deps: Deps, payouts: readonly Payout[]): Promise<Begun> {
+async function begin(deps: Deps, payouts: readonly Payout[], epochs: ReadonlyMap<string, string>): Promise<Begun> {
   if (payouts.length === 0) return { begun: [], short: [] };
   try {
-    return { begun: await deps.db.transaction().execute((db) => beginTogether(deps, db, payouts)), short: [] };
+    const { begun, counted } = await deps.db.transaction().execute(async (db) => {
+      const begun = await beginTogether(deps, db, payouts);
+      return { begun, counted: await deps.epoch.pass(db, ...epochs.values()) };
+    });
+    await counted();
+    return { begun, short: [] };
   } catch (error) {
+    if (error instanceof SteppedBack)
+      return { begun: [], short: payouts.map((payout) => ({ ...payout, why: "watcher_behind" })) };
     if (!(error instanceof Short)) throw error;
     if (payouts.length === 1) {
       if (error.why === "stock_short") tellStockShort(deps, payouts);
@@ -148,7 +156,7 @@ async function begin(deps: Deps, payouts: readonly Payout[]): Promise<Begun> {
   }
   // One of them is not covered: the others must not wait for it.
   const each = [];
-  for (const payout of payouts) each.push(await begin(deps, [payout]));
+  for (const payout of payouts) each.push(await begin(deps, [payout], epochs));
   return { begun: each.flatMap(({ begun }) => begun), short: each.flatMap(({ short }) => short) };
 }
 

@@ -15,6 +15,6 @@ export function createWatch(
 
 /** Makes what reads on in the treasury's history on a Solana; calls made during a run share the next one. */
 export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
-  const { bound } = createBooks(deps);
-  return coalesce((chain) => readHistory(deps, chain, bound));
+  const books = createBooks(deps);
+  return coalesce((chain) => readHistory(deps, chain, books));
 }

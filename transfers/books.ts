@@ -7,8 +7,10 @@ import type { BoundBook } from "./record.ts";
 import type { RentBook } from "./solana/rents.ts";
 import type { DustBook, StrayBook } from "./unmatched.ts";
 
-/** How far a pass has come. */
-export type Watched = { cursor: Cursor } & Reached;
+/**
+ * How far a pass has come. `readUpTo`: the height up to which everything was read by then, on Solana in final slots.
+ */
+export type Watched = { cursor: Cursor; readUpTo?: number } & Reached;
 
 /** Who books what the watcher finds, in the database transaction that moves the transfers. */
 export type Books = {

@@ -1,7 +1,8 @@
 import { type Block, readBlock, readHead } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
-import { getChain } from "../chains/open.ts";
+import { type Chain, getChain } from "../chains/open.ts";
+import { readNewestSlot } from "../chains/solana/reads.ts";
 import {
   advanceCursor,
   type Cursor,
@@ -17,6 +18,7 @@ import type { FailedBookingRow } from "../db/failed-bookings.ts";
 import type { Db } from "../db/tables.ts";
 import { listWaiting } from "../db/transfers.ts";
 import type { Books, Watched } from "./books.ts";
+import { beginReading, endReading } from "./caught-up.ts";
 import { confirmFinal } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readGap } from "./gap.ts";
@@ -68,10 +70,17 @@ export async function watchChain(
     WATCH_RENEW_MS,
   );
   const watched: Watched = { cursor: start };
+  let epoch: string | undefined;
   try {
+    epoch = await beginReading(deps, chain.chain, () => readNewest(chain)).catch((error: unknown) => {
+      deps.log.warn({ err: error, chain: chain.chain }, "how far the chain has to be read again is not known yet");
+      return undefined;
+    });
     await (chain.family === "evm" ? runTurn(deps, chain, watched, args) : runSolanaTurn(deps, chain, watched, args));
   } finally {
     clearInterval(renewing);
+    if (epoch !== undefined && watched.readUpTo !== undefined)
+      await endReading(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo });
     await releaseCursor(deps.db, start, watched);
   }
   const { number } = watched.cursor;
@@ -112,6 +121,7 @@ async function runTurn(
     await attempt(confirm);
   }
   if (newest && watched.cursor.number === head.number) {
+    watched.readUpTo = watched.cursor.number;
     noteHeadTime(deps, chain, newest, { isNew: head.number > readBefore });
     if (isLiveHead(chain.network, newest, deps.now())) watched.reachedHeadAt = head.askedAt;
   }
@@ -218,4 +228,9 @@ async function rememberBlocks(
   await insertBlocks(db, rows);
   if (args.blocks.some(({ number }) => number % REMEMBERED === 0))
     await forgetBlocks(db, { chain: chain.chain, below: args.keepFrom });
+}
+
+/** The newest height of a chain, whatever its depth. */
+function readNewest(chain: Chain): Promise<number> {
+  return chain.family === "evm" ? readHead(chain.rpc) : readNewestSlot(chain);
 }

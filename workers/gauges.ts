@@ -69,6 +69,13 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.failedBookings, async (set) => {
     for (const { chain, count } of (await look()).failedBookings) set({ chain }, count);
   });
+  onScrape(metrics.databaseSteppedBack, async (set) => {
+    const at = (await look()).steppedBackAt;
+    if (at) set({}, at.getTime() / 1000);
+  });
+  onScrape(metrics.chainUnread, async (set) => {
+    for (const { chain, unread } of (await look()).unread) set({ chain }, Number(unread));
+  });
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await look()).oldestEventSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await look()).lanes) set({ chain, lane }, nextNonce);

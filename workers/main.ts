@@ -31,7 +31,9 @@ import { createAnnounce } from "../queues/announce.ts";
 import { isQueueName, queueNames } from "../queues/catalog.ts";
 import { openPatientRedis, openRedis } from "../queues/connection.ts";
 import { consume, type Handler } from "../queues/consume.ts";
+import { createEpochMemory } from "../queues/epoch-memory.ts";
 import { openRing } from "../queues/ring.ts";
+import { openEpoch } from "../transfers/epoch.ts";
 import { watchGasMoney } from "../transfers/gas.ts";
 import { startTransfers } from "../transfers/start.ts";
 import { createVerifier } from "../transfers/verify.ts";
@@ -45,6 +47,8 @@ import { createJudge } from "./trouble.ts";
 const SWEEP_EVERY_MS = 1_000;
 /** How often a process that waits for its clock checks it, milliseconds. */
 const CLOCK_CHECK_MS = 200;
+/** How often each worker process compares the database with what it has seen of it, milliseconds. */
+const COUNT_EVERY_MS = 1_000;
 
 async function work(config: WorkerConfig): Promise<void> {
   const served = config.WORKER_QUEUES.length === 0 ? queueNames : config.WORKER_QUEUES.filter(isQueueName);
@@ -123,6 +127,7 @@ async function work(config: WorkerConfig): Promise<void> {
   const isTransient = createJudge(isTransientChainError);
   const keys = new Map<string, EvmKeys>();
   const solanaKeys = new Map<string, SolanaKeys>();
+  const epoch = openEpoch({ db, memory: createEpochMemory(redis, config.REDIS_PREFIX), log });
   const deps = {
     db,
     chains,
@@ -143,6 +148,7 @@ async function work(config: WorkerConfig): Promise<void> {
     isTransient,
     outOfContext: withoutLogFields,
     startedAt: now(),
+    epoch,
   };
   const startDeps = { log, isTransient, signal: shutdown.signal, onFault: stop };
   const startedChains = await startChains(startDeps, chains.keys(), async (chain) => {
@@ -178,6 +184,8 @@ async function work(config: WorkerConfig): Promise<void> {
     SWEEP_EVERY_MS,
   );
   shutdown.onClose("sweep timer", () => clearInterval(timer));
+  const counting = setInterval(() => void epoch.tick().catch((err) => log.warn({ err }, "epoch")), COUNT_EVERY_MS);
+  shutdown.onClose("epoch timer", () => clearInterval(counting));
   if (served.includes("watch-chain")) shutdown.onClose("gas money", watchGasMoney(deps));
   started = true;
   log.info({ served }, "working");

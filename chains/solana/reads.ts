@@ -52,6 +52,11 @@ export function readHead(chain: SolanaChain): Promise<number> {
   return chain.rpc.ask("getSlot", (connection) => connection.getSlot(chain.network.finality));
 }
 
+/** The newest slot that any endpoint knows of, final or not: what was sent to the cluster has reached none later. */
+export async function readNewestSlot(chain: SolanaChain): Promise<number> {
+  return Math.max(...(await chain.rpc.askEach("getSlot", (connection) => connection.getSlot("processed"))));
+}
+
 export type Final = { slot: number; height: number };
 
 /** How far the cluster is final: its slot, and the block height that blockhashes die by. */

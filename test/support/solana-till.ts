@@ -2,7 +2,7 @@ import { getSolanaChain } from "../../chains/open.ts";
 import type { Mode } from "../../db/tables.ts";
 import { networksDocument, newKey } from "../../ops/local/networks-document.ts";
 import { newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
-import { describeSolana } from "../../ops/local/solana-network.ts";
+import { describeSolana, type SolanaChainKeys } from "../../ops/local/solana-network.ts";
 import { signAsWallet } from "../../ops/local/solana-wallet.ts";
 import type { Mint } from "../../ops/local/spl.ts";
 import { parseNetworks } from "../../ops/networks.ts";
@@ -29,7 +29,12 @@ import { findSettlementOf } from "./rows.ts";
 import { makeSolanaKeys, type TestSolana } from "./solana.ts";
 import { good } from "./till.ts";
 
-export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
+/** What a deployment keeps when its processes and its database come and go. */
+type Deployment = { keys: SolanaChainKeys; accountId: string; merchantId: string; destination: string };
+
+export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> & {
+  /** The deployment whose keys these are, and which the database knows already; one of its own when unset. */
+  of?: Deployment;
   mode?: Mode;
   lanes?: number;
   /** Further assets beside the chain's first mint. */
@@ -48,7 +53,7 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
   const verifyOne = createVerify(deps);
   const books = createBooks(deps);
   const watchOnly = (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books });
-  const history = () => readHistory(deps, id, books.bound);
+  const history = () => readHistory(deps, id, books);
   return {
     verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
     submit: () => submitReady(deps, id, createSendBooks(deps)),
@@ -67,7 +72,7 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
 export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOptions = {}) {
   const { id } = solana;
   const mode = options.mode ?? "live";
-  const keys = await makeSolanaKeys(solana, options.lanes);
+  const keys = options.of?.keys ?? (await makeSolanaKeys(solana, options.lanes));
   const mints = [solana.mint, ...(options.mints ?? [])];
   const { rpcUrls = [solana.url], change = {} } = options;
   const network = describeSolana({ id, mints, keys, rpcUrls, slotMs: 100, change: { nonceAccounts: 3, ...change } });
@@ -78,15 +83,20 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   const made = await makeDepsFor(networks, env, options);
   const { deps, db } = made;
   for (const one of deps.chains.keys()) await startTransfers(deps, one);
-  const { id: accountId } = await createAccount(deps, { name: "Shop" });
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
-  const destination = newSolanaKey().address;
-  const settlements = (options.settles ?? mints).map(({ address }) => ({
-    asset: `${id}/token:${address}`,
-    destination: `${id}:${destination}`,
-  }));
-  if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
-  good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  const open = async (): Promise<Omit<Deployment, "keys">> => {
+    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const shop = { accountId, mode, name: "Shop", email: "shop@example.test" };
+    const { id: merchantId } = await createMerchant(deps, shop);
+    const destination = newSolanaKey().address;
+    const settlements = (options.settles ?? mints).map(({ address }) => ({
+      asset: `${id}/token:${address}`,
+      destination: `${id}:${destination}`,
+    }));
+    if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
+    good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+    return { accountId, merchantId, destination };
+  };
+  const { accountId, merchantId, destination } = options.of ?? (await open());
   const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
     const caller = { accountId, mode, scopes: [] };
     const amount = { unit: "iso4217/USD", value: cents };

@@ -7,6 +7,7 @@ import { expireTransactions } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, listOutlived, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
+import { findReadEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../deps.ts";
 import { bookEach } from "../failed-bookings.ts";
 import type { EndedBook } from "../outlive.ts";
@@ -80,6 +81,8 @@ async function endNeverSubmitted(
 ): Promise<void> {
   const outlived = await listOutlived(deps.db, { chain: chain.chain, at: final.height - 1, limit: MOST });
   const ready = outlived.filter(({ state }) => state === "ready");
+  // One that the rows have forgotten to be sent may have landed.
+  if (ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
   const reason = "its blockhash had died before it was sent";
   const end = (db: Db, some: readonly TransferRow[]) => endTransfers(deps, db, some, { reason, book });
   await bookEach(deps, { chain: chain.chain, kind: "ended", rows: ready, subjectOf: ({ id }) => id, book: end });

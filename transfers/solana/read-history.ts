@@ -11,8 +11,10 @@ import { type Held, noteRead, releaseAccount, takeAccount } from "../../db/accou
 import { type HistoryEntry, listDueEntries, noteUnread, takeEntries } from "../../db/history-entries.ts";
 import { listKnownMovements } from "../../db/sightings.ts";
 import { cleanText } from "../../ops/clean-text.ts";
+import type { Books } from "../books.ts";
 import type { TransferDeps } from "../deps.ts";
-import { type BoundBook, recordBlocks } from "../record.ts";
+import { recordBlocks } from "../record.ts";
+import { bookForgotten, type Forgotten, readForgotten } from "./forgotten.ts";
 import { listHistory } from "./list-history.ts";
 
 /** An account is another reader's when this one has not been heard of for so long, milliseconds. */
@@ -28,7 +30,10 @@ const LONGEST_WAIT_MS = 10 * 60_000;
 /** After so many tries, in about eight minutes, an entry no longer holds up payouts; it is still tried, and an alert says so. */
 export const UNREADABLE = 8;
 
-type Account = { chain: SolanaChain; token: SolanaToken; held: Held; bound: BoundBook };
+/** Who books what the history shows. */
+export type HistoryBooks = Pick<Books, "bound" | "gas" | "rent">;
+
+type Account = { chain: SolanaChain; token: SolanaToken; held: Held; books: HistoryBooks };
 
 /**
  * Finds what moved into or out of the treasury by transactions that are not ours, in the final history of its token
@@ -37,13 +42,13 @@ type Account = { chain: SolanaChain; token: SolanaToken; held: Held; bound: Boun
  * waits opens its attempt; the rest is for the exceptions. One caller at a time reads an account.
  * Gives `more` when something is left that can be read now. Throws ChainFault after everything else was tried.
  */
-export async function readHistory(deps: TransferDeps, chainId: string, bound: BoundBook): Promise<"idle" | "more"> {
+export async function readHistory(deps: TransferDeps, chainId: string, books: HistoryBooks): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
   const ends: boolean[] = [];
   const failures: unknown[] = [];
   for (const token of chain.tokens.values()) {
     const held = { chain: chain.chain, account: token.treasuryAccount, owner: randomUUID() };
-    await readAccount(deps, { chain, token, held, bound }).then(
+    await readAccount(deps, { chain, token, held, books }).then(
       (more) => ends.push(more),
       (error: unknown) => failures.push(error),
     );
@@ -88,7 +93,9 @@ async function readEntries(deps: TransferDeps, account: Account, renew: () => Pr
   return true;
 }
 
-type Read = { entry: HistoryEntry; seen: SeenTransfer[] };
+/** What an entry shows: movements, and what it has cost us where it is a transaction of ours that the rows have forgotten. */
+type Found = { seen: SeenTransfer[]; forgotten: Forgotten | undefined };
+type Read = { entry: HistoryEntry } & Found;
 
 /**
  * Reads some entries side by side and records them. One that cannot be read or recorded is tried later, by itself. Throws
@@ -100,14 +107,14 @@ async function readPart(deps: TransferDeps, account: Account, entries: readonly 
   let silence: ChainFault | undefined;
   const go = async (): Promise<void> => {
     for (let entry = queue.shift(); entry; entry = queue.shift()) {
-      const seen = await readSeen(account, entry).catch((error: unknown) => ({ error }));
-      if (!("error" in seen)) {
-        reads.push({ entry, seen });
+      const found = await readEntry(account, entry).catch((error: unknown) => ({ error }));
+      if (!("error" in found)) {
+        reads.push({ entry, ...found });
         continue;
       }
-      await putOff(deps, entry, seen.error);
-      if (!(seen.error instanceof ChainFault && seen.error.code === "rpc_unreachable")) continue;
-      silence = seen.error;
+      await putOff(deps, entry, found.error);
+      if (!(found.error instanceof ChainFault && found.error.code === "rpc_unreachable")) continue;
+      silence = found.error;
       queue.splice(0);
     }
   };
@@ -116,18 +123,19 @@ async function readPart(deps: TransferDeps, account: Account, entries: readonly 
   if (silence) throw silence;
 }
 
-async function readSeen({ chain, token }: Account, { signature }: HistoryEntry): Promise<SeenTransfer[]> {
+async function readEntry({ chain, token }: Account, { signature }: HistoryEntry): Promise<Found> {
   const accounts = new Map([[token.treasuryAccount, token.token]]);
   const transaction = await readTransaction(chain, signature);
   const { slot } = transaction;
   const at = transaction.blockTime ? new Date(transaction.blockTime * 1_000) : undefined;
-  return readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): SeenTransfer => {
+  const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): SeenTransfer => {
     const { mint, payer, receiver, amount, memo, index } = movement;
     return {
       ...{ blockHash: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
       ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null, at },
     };
   });
+  return { seen, forgotten: readForgotten(chain, { signature, slot }, transaction) };
 }
 
 /** What was read, in one database transaction; when one entry cannot be recorded, the others do not wait for it. */
@@ -143,15 +151,22 @@ async function record(deps: TransferDeps, account: Account, reads: readonly Read
 }
 
 async function recordTogether(deps: TransferDeps, account: Account, reads: readonly Read[]): Promise<void> {
-  const { chain, held, bound } = account;
+  const { chain, held, books } = account;
   const signatures = reads.map(({ entry }) => entry.signature);
   const count = await deps.db.transaction().execute(async (db) => {
     const ours = await takeEntries(db, held, signatures);
-    const all = reads.filter(({ entry }) => ours.has(entry.signature)).flatMap(({ seen }) => seen);
+    const taken = reads.filter(({ entry }) => ours.has(entry.signature));
+    await bookForgotten(
+      deps,
+      db,
+      taken.flatMap(({ forgotten }) => forgotten ?? []),
+      books,
+    );
+    const all = taken.flatMap(({ seen }) => seen);
     // What was recorded before keeps the transfer that it stands for.
     const known = await listKnownMovements(db, chain.chain, all);
     const seen = all.filter((one) => !known.has(`${one.blockHash} ${one.txHash} ${one.logIndex}`));
-    return recordBlocks(db, deps, chain, { seen, landed: [], bound });
+    return recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
   });
   count();
 }

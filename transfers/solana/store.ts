@@ -5,6 +5,7 @@ import { noteOffers, storeTransactions, takeNumbers } from "../../db/solana-tran
 import type { Db } from "../../db/tables.ts";
 import { carryAssigned, lockReady } from "../../db/transfers.ts";
 import type { TransferDeps } from "../deps.ts";
+import { SteppedBack } from "../epoch.ts";
 
 /** Signed bytes, who pays for them, when they die, and the transfers that they make. */
 export type Signing = {
@@ -26,22 +27,37 @@ class Overtaken extends Error {
 
 /**
  * Stores signed bytes with the transfers they make, in one database transaction; those whose transfers, bytes or durable
- * nonce somebody else has taken meanwhile are left out. Gives what was stored, and nothing else may be sent.
+ * nonce somebody else has taken meanwhile are left out. Nothing is stored when the database has stepped back in time since
+ * it was decided to sign. Gives what was stored, and nothing else may be sent.
+ * @param also what is noted in the same database transaction
+ * @param epoch the database's epoch in which it was decided; undefined for what moves nobody's money
  */
 export async function storeSignings(
   deps: TransferDeps,
   chain: SolanaChain,
   signings: readonly Signing[],
+  epoch: string | undefined,
+  also?: (db: Db) => Promise<void>,
 ): Promise<Signing[]> {
   if (signings.length === 0) return [];
   try {
-    return await deps.db.transaction().execute((db) => storeTogether(deps, db, chain, signings));
+    const { stored, counted } = await deps.db.transaction().execute(async (db) => {
+      const stored = await storeTogether(deps, db, chain, signings);
+      await also?.(db);
+      return { stored, counted: epoch === undefined ? undefined : await deps.epoch.pass(db, epoch) };
+    });
+    await counted?.();
+    return stored;
   } catch (error) {
+    if (error instanceof SteppedBack) {
+      deps.log.error({ chain: chain.chain }, "what was signed is thrown away: the database has stepped back in time");
+      return [];
+    }
     if (!(error instanceof Overtaken)) throw error;
     if (signings.length === 1) return [];
   }
   const stored: Signing[] = [];
-  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one])));
+  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch, also)));
   return stored;
 }
 

@@ -6,6 +6,7 @@ import type { Purpose } from "../../db/tables.ts";
 import { holdTransfer, listReady, type TransferRow } from "../../db/transfers.ts";
 import { attemptAll } from "../attempt-all.ts";
 import type { SendBooks } from "../books.ts";
+import { findReadEpoch } from "../caught-up.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { screenAccounts } from "../screening.ts";
@@ -25,6 +26,9 @@ export async function submitReady(deps: TransferDeps, chainId: string, books: Se
   const chain = getSolanaChain(deps.chains, chainId);
   const ready = (purposes: readonly Purpose[]) =>
     listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: TOGETHER });
+  const epoch = await findReadEpoch(deps, chain.chain);
+  // While it is not known what the rows have forgotten, nothing is signed, and nothing is ended as never sent.
+  if (epoch === undefined) return "idle";
   let isMore = false;
   // What did not go now, for want of a durable nonce or a key, would not go at once either.
   const note = (rows: readonly TransferRow[], went: number) => {
@@ -33,7 +37,7 @@ export async function submitReady(deps: TransferDeps, chainId: string, books: Se
   await attemptAll([
     async () => {
       const payments = await ready(["payment"]);
-      note(payments, await submitPayments(deps, chain, payments, books.declined));
+      note(payments, await submitPayments(deps, chain, payments, { declined: books.declined, epoch }));
     },
     async () => {
       const payouts = await ready(["settlement", "refund"]);
@@ -51,7 +55,7 @@ async function submitPayments(
   deps: TransferDeps,
   chain: SolanaChain,
   payments: readonly TransferRow[],
-  declined: DeclinedBook,
+  { declined, epoch }: { declined: DeclinedBook; epoch: string },
 ): Promise<number> {
   if (payments.length === 0) return 0;
   const payers = payments.map(({ payer }) => payer);
@@ -63,7 +67,7 @@ async function submitPayments(
     if (typeof signing === "string") failing.push({ row, trouble: signing });
     else signings.push(signing);
   }
-  const stored = await storeSignings(deps, chain, signings);
+  const stored = await storeSignings(deps, chain, signings, epoch);
   await attemptAll([
     () => offerStored(deps, chain, stored),
     ...payments.filter(({ payer }) => refused.has(payer)).map((row) => () => decline(deps, row, declined)),

@@ -13,6 +13,7 @@ import { isLiveHead } from "../head-age.ts";
 import { WATCH_LEASE_MS } from "../lease.ts";
 import { beginRetries, endRetries } from "../retries.ts";
 import { bookDust, bookStray } from "../unmatched.ts";
+import { closeOldMarkers } from "./close-markers.ts";
 import { endDead } from "./dead.ts";
 import type { Followed } from "./followed.ts";
 import { followStatuses, isConfirmed, readFollowed } from "./statuses.ts";
@@ -114,6 +115,7 @@ async function noteReached(
   const finalTime = await readSlotTime(chain, final.slot);
   if (finalTime) deps.metrics.clockSkew.set({ against: chain.chain }, (asked.getTime() - finalTime.getTime()) / 1_000);
   if (isLiveHead(chain.network, finalTime, asked)) watched.reachedHeadAt = asked;
+  watched.readUpTo = Math.min(final.slot, history?.readSlot ?? 0);
   const read = Math.min(final.slot, history?.namedSlot ?? 0);
   watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;
 }
@@ -127,6 +129,7 @@ async function lookAround(
 ): Promise<void> {
   // It needs two endpoints, and nothing else waits for them.
   await attempt(() => endDead(deps, chain, { followed, final, book: books.ended }));
+  await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: books.rent }));
   await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
   await bookStray(deps, chain, { final: final.slot, book: books.stray });
   await bookDust(deps, chain, { final: final.slot, book: books.dust });

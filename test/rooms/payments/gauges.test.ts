@@ -2,12 +2,15 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { openChains } from "../../../chains/open.ts";
 import { openDb } from "../../../db/open.ts";
+import { createLog } from "../../../ops/log.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { parseNetworks } from "../../../ops/networks.ts";
 import { readSystem } from "../../../payments/gauges.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
+import { openEpoch } from "../../../transfers/epoch.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { createDatabase } from "../../support/database.ts";
+import { makeEpochMemory } from "../../support/deps.ts";
 import { insertOption } from "../../support/rows.ts";
 import { execute } from "../../support/sql.ts";
 import { networksDocument } from "../api/start-api.ts";
@@ -15,6 +18,8 @@ import { networksDocument } from "../api/start-api.ts";
 const url = await createDatabase();
 const db = openDb(url, { max: 1 });
 atEnd(() => db.destroy());
+const log = createLog({ level: "silent", role: "worker" });
+const epoch = openEpoch({ db, memory: makeEpochMemory(), log });
 const chains = openChains(parseNetworks(networksDocument), createMetrics(new Registry(), "worker"));
 const here = "eip155:31337";
 const start = new Date("2026-03-01T12:00:00Z");
@@ -37,8 +42,12 @@ test("a sweep that rings again does not make what waits look young", async () =>
         '${start.toISOString()}', '${after(2).toISOString()}')`,
   );
   for (const seconds of [2, 10, 30, 100]) {
-    await execute(url, `update chain_cursor set reached_head_at = '${after(seconds).toISOString()}'`);
-    const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60) };
+    await execute(
+      url,
+      `update chain_cursor set reached_head_at = '${after(seconds).toISOString()}',
+      epoch = (select id from database_epoch)`,
+    );
+    const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60), epoch };
     expect((await takeOwed(deps)).settlements).toHaveLength(1);
     expect((await look(seconds)).owed).toContainEqual({ table: "settlement", seconds });
   }

@@ -2,25 +2,34 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { openChains } from "../../../chains/open.ts";
 import { openDb } from "../../../db/open.ts";
+import { createLog } from "../../../ops/log.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { parseNetworks } from "../../../ops/networks.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
+import { openEpoch } from "../../../transfers/epoch.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { createDatabase } from "../../support/database.ts";
+import { makeEpochMemory } from "../../support/deps.ts";
 import { execute } from "../../support/sql.ts";
 import { networksDocument } from "../api/start-api.ts";
 
 const url = await createDatabase();
 const db = openDb(url, { max: 2 });
 atEnd(() => db.destroy());
+const log = createLog({ level: "silent", role: "worker" });
+const epoch = openEpoch({ db, memory: makeEpochMemory(), log });
 const start = new Date("2026-03-01T12:00:00Z");
 const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
 const chains = openChains(parseNetworks(networksDocument), createMetrics(new Registry(), "worker"));
 const here = "eip155:31337";
 const sweepAt = async (seconds: number) => {
   const now = () => after(seconds);
-  await execute(url, `update chain_cursor set reached_head_at = '${now().toISOString()}' where chain = '${here}'`);
-  return takeOwed({ db, chains, now, keys: new Map(), startedAt: after(-60) });
+  await execute(
+    url,
+    `update chain_cursor set reached_head_at = '${now().toISOString()}',
+    epoch = (select id from database_epoch) where chain = '${here}'`,
+  );
+  return takeOwed({ db, chains, now, keys: new Map(), startedAt: after(-60), epoch });
 };
 
 await execute(
