@@ -7,7 +7,7 @@ import { expirePayment } from "../payments/expire.ts";
 import { reconcileChain } from "../payments/reconcile.ts";
 import { createRelay, createSubmit, createWalletRelay, ringRelays } from "../payments/relay.ts";
 import { beginSettlements } from "../payments/settle.ts";
-import { createVerify } from "../payments/verify.ts";
+import { createVerify } from "../payments/verify-batches.ts";
 import { createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/deps.ts";

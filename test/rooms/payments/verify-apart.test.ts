@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createVerify } from "../../../payments/verify.ts";
+import { createVerify } from "../../../payments/verify-batches.ts";
 import { fundBuyer, fundBuyers, startChain } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { confirmAsWallet, deployPriceBurner } from "../../support/gas-burners.ts";
