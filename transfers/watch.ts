@@ -80,7 +80,7 @@ export async function watchChain(
   } finally {
     clearInterval(renewing);
     if (epoch !== undefined && watched.readUpTo !== undefined)
-      await endReading(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo });
+      await endReading(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo }).catch(() => undefined);
     await releaseCursor(deps.db, start, watched);
   }
   const { number } = watched.cursor;
