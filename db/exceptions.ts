@@ -73,14 +73,14 @@ export async function findExceptionBooking(
   db: Db,
   place: { chain: string; block_hash: string; tx_hash: string; log_index: number },
 ): Promise<ExceptionBooking | undefined> {
+  const { chain, block_hash, tx_hash, log_index } = place;
   const group = await db
     .selectFrom("ledger_group")
     .select("id")
     .where("kind", "=", "stray")
-    .where("chain", "=", place.chain)
-    .where("block_hash", "=", place.block_hash)
-    .where("tx_hash", "=", place.tx_hash)
-    .where("log_index", "=", place.log_index)
+    // By its natural key: the block's on EVM, the transaction's on Solana.
+    .where("subject", "in", [`${chain}/${block_hash}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
+    .where("tx_hash", "=", tx_hash)
     .forUpdate()
     .executeTakeFirst();
   if (!group) return undefined;

@@ -17,6 +17,8 @@ const statements = [
   end $$`,
   "alter table transfer drop constraint transfer_kind_check",
   "alter table transfer add constraint transfer_kind_check check (kind in ('eip3009', 'permit2', 'disburse', 'push', 'spl'))",
+  "drop index ledger_group_exception",
+  "create index ledger_group_exception on ledger_group (id) where kind in ('stray', 'exception', 'overpaid')",
   // Movements under a number that belong to no transfer: few, and read before every payout.
   `create index sighting_unclaimed on sighting (chain, payer)
     where transfer_id is null and authorization_nonce is not null and not orphaned`,

@@ -1,11 +1,14 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { listBalances } from "../../../db/balances.ts";
+import { insertSightings } from "../../../db/sightings.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { listDestinations } from "../../../payments/destinations.ts";
 import { bookException, listExceptions } from "../../../payments/exceptions.ts";
 import { gatherPayouts } from "../../../payments/payout-policies.ts";
+import { reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
+import { readStatements } from "../../../payments/statement.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../support/chain.ts";
 import { copyDatabase } from "../../support/database.ts";
 import type { DepsOptions } from "../../support/deps.ts";
@@ -100,6 +103,9 @@ test("an accumulated payout that paid less than the restored rows owe is adopted
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
   await expectEvenBooks(restored, chain);
+  const day = restored.clock.now().toISOString().slice(0, 10);
+  const [statement] = await readStatements(restored.deps, { merchantId, from: day, until: day });
+  expect(statement).toMatchObject({ settled: 3n * UNIT, closing: 0n });
 });
 
 test("a refund that sent less than the restored rows ask for is adopted, and the remainder is sent", async () => {
@@ -160,6 +166,15 @@ test("a payout that paid more than the restored rows owe is adopted, and the dif
     ["overpaid", -2n * UNIT],
     ["unknown", 2n * UNIT],
   ]);
+  // The books differ, and page, until an operator has said what it was: here the money of the forgotten payment.
+  const difference = async () => {
+    const lines = good(await reconcileChain(restored.deps, { chain: chain.id }));
+    return lines.find(({ account }) => account === "treasury")?.difference;
+  };
+  expect(await difference()).toBe(-2n * UNIT);
+  for (const { id } of open) good(await bookException(restored.deps, { id, as: "capital", note: "paid before" }));
+  expect(await difference()).toBe(0n);
+  expect(await sumOf(restored, "operator_capital", chain.asset)).toBe(0n);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
   await expectEvenBooks(restored, chain);
 });
@@ -262,3 +277,71 @@ test.each(["permit", "push"] as const)(
     );
   },
 );
+
+test("a forgotten payout of another amount changes no settlement before it is final, and is not made again meanwhile", async () => {
+  const chain = await startChain();
+  const change = { finality: { blocks: 4 } };
+  const first = await makeTill(chain, { change });
+  const { merchantId, destination } = first;
+  await accumulate(first);
+  const confirm = async (till: Till, blocks: number) => {
+    await chain.client.mine({ blocks });
+    await till.watch();
+  };
+  await first.pay(await fundBuyer(chain), 100n);
+  await confirm(first, 4);
+  const [settlement] = await settlementsOf(first, merchantId);
+  const id = settlement?.id ?? "";
+  const restored = await restore(
+    first,
+    chain,
+    async (lost) => {
+      await chain.client.mine({ blocks: 4 });
+      await lost.watch();
+      expect(await lost.settle(id)).toEqual(["begun"]);
+      await lost.relay();
+    },
+    { change },
+  );
+  // More came in than the lost database knew.
+  await restored.db
+    .updateTable("settlement")
+    .set({ amount: 3n * UNIT })
+    .where("id", "=", id)
+    .execute();
+  await restored.db
+    .updateTable("merchant_balance")
+    .set({ amount: 3n * UNIT })
+    .where("merchant_id", "=", merchantId)
+    .execute();
+  expect(await restored.settle(id)).toEqual(["begun"]);
+  await restored.relay();
+  const payout = async () => (await restored.transfers()).find(({ settlement_id }) => settlement_id === id);
+  expect(await payout()).toMatchObject({
+    state: "ready",
+    amount: 3n * UNIT,
+    last_trouble: expect.stringContaining("number"),
+  });
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 3n * UNIT, state: "paying" }]);
+  await confirm(restored, 4);
+  restored.clock.advance(61_000);
+  await restored.relay();
+  expect(await payout()).toMatchObject({ state: "included", amount: 1n * UNIT });
+  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ amount: 1n * UNIT }, { amount: 2n * UNIT }]);
+  expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
+});
+
+test("an observation under a payout's number keeps it from being sent, also where the chain would take it", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain), 100n));
+  await till.settle(id);
+  const payout = async () => (await till.transfers()).find(({ settlement_id }) => settlement_id === id);
+  const { token, payer, authorization_nonce } = (await payout()) ?? { token: "", payer: "", authorization_nonce: "" };
+  const place = { chain: chain.id, block_hash: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const movement = { token, payer, receiver: newKey().address.toLowerCase(), amount: 7n, authorization_nonce };
+  await insertSightings(till.db, [{ ...place, ...movement, transfer_id: null, seen_at: till.deps.now() }]);
+  await till.relay();
+  expect(await payout()).toMatchObject({ state: "ready", last_trouble: expect.stringContaining("not sent again") });
+  expect(await usdcBalance(chain, till.destination)).toBe(0n);
+});
