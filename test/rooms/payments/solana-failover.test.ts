@@ -174,3 +174,21 @@ test("a buyer whose confirm is lost in a failover, and who signs again, pays onc
   await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
   expect(before - (await holds(buyer.address))).toBe(UNIT);
 });
+
+test("a buyer's transaction whose sending is lost in a failover is not ended as never sent", async () => {
+  const { postgres, till } = await open();
+  const buyer = await fundSolanaBuyer(solana);
+  const paymentId = await till.create();
+  await solana.knobs.pause();
+  await till.verify(await till.attempt(paymentId, buyer));
+  await postgres.catchUp();
+  postgres.freeze();
+  await till.submit();
+  // Its blockhash has died when the new primary answers.
+  await solana.knobs.jump(400);
+  await postgres.failOver();
+  await waitFor(() => till.transfers().catch(() => undefined), { within: 10_000 });
+  await solana.knobs.resume();
+  await till.watchUntilState(paymentId, "succeeded");
+  expect((await till.transfers()).filter(({ state }) => state === "ended")).toEqual([]);
+});

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { refundPayment } from "../../../payments/refund.ts";
 import { isCaughtUp } from "../../../transfers/caught-up.ts";
-import { fundBuyer, mine, startChain, usdcBalance } from "../../support/chain.ts";
+import { fundBuyer, startChain } from "../../support/chain.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
@@ -32,7 +32,6 @@ test("a payout and a refund whose signatures are stored in a database that has j
   const paymentId = await till.pay(buyer);
   const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain)));
   await till.watch();
-  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
   // The check has passed by then: a failover comes between it and the transaction.
   const { check } = till.deps.epoch;
   const late = async () => {
@@ -40,19 +39,19 @@ test("a payout and a refund whose signatures are stored in a database that has j
     await stepBack(till);
     return epoch;
   };
-  till.deps.epoch.check = late;
-  expect(await till.refund(refundId)).toEqual(["watcher_behind"]);
-  till.deps.epoch.check = check;
-  await till.watch();
-  await check();
-  await till.watch();
+  const readAgain = async () => {
+    till.deps.epoch.check = check;
+    await check();
+    await till.watch();
+  };
   till.deps.epoch.check = late;
   expect(await till.settle(id)).toEqual(["watcher_behind"]);
-  till.deps.epoch.check = check;
+  await readAgain();
+  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
+  till.deps.epoch.check = late;
+  expect(await till.refund(refundId)).toEqual(["watcher_behind"]);
   expect((await till.transfers()).filter(({ purpose }) => purpose !== "payment")).toEqual([]);
-  await check();
-  await mine(chain);
-  await till.watch();
+  await readAgain();
   expect(await till.refund(refundId)).toEqual(["begun"]);
-  expect(await usdcBalance(chain, till.destination)).toBe(0n);
+  expect(await till.settle(id)).toEqual(["begun"]);
 });
