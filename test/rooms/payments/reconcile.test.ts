@@ -119,7 +119,10 @@ test("money that moved while nobody watched is a difference, with the account, t
   });
 });
 
-test("npm run reconcile prints a table and ends with 0, and with 1 and the difference when there is one", async () => {
+test("npm run reconcile prints a table and ends with 0, and with 1 and the difference when there is one", {
+  // Each call is a process that loads everything.
+  timeout: 180_000,
+}, async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   await settle(till, await till.pay(await fundBuyer(chain), 500n));

@@ -62,11 +62,14 @@ async function startLimited({ mostBlocks }: { mostBlocks: number }) {
   };
 }
 
+/** More than a thousand transfers, or blocks, take their time where other tests run beside. */
+const SLOW_MS = 180_000;
+
 /** So many transfers, included and read, in several blocks. */
 async function includeTransfers(chain: TestChain, carrier: Carrier, count: number): Promise<string[]> {
   const buyer = await fundBuyer(chain, 10_000_000_000n);
-  const ids: string[] = [];
-  for (let one = 0; one < count; one += 1) ids.push((await carrier.sign(buyer)).id);
+  const signed = await Promise.all(Array.from({ length: count }, () => carrier.sign(buyer)));
+  const ids = signed.map(({ id }) => id);
   for (let ready = count; ready > 0; ) {
     await carrier.relay();
     ready = (await carrier.statesOf(ids)).filter((state) => state === "ready").length;
@@ -75,7 +78,9 @@ async function includeTransfers(chain: TestChain, carrier: Carrier, count: numbe
   return ids;
 }
 
-test("a finality that jumps by hundreds of blocks is read again in parts, and every transfer in them is compared", async () => {
+test("a finality that jumps by hundreds of blocks is read again in parts, and every transfer in them is compared", {
+  timeout: SLOW_MS,
+}, async () => {
   const limited = await startLimited({ mostBlocks: 20 });
   const { chain, carrier, asked } = limited;
   const ids = await includeTransfers(chain, carrier, 1_100);
@@ -133,7 +138,9 @@ test("what was read again before an endpoint gives no more is booked and noted a
   expect(final_number).toBeGreaterThan(number - 3);
 });
 
-test("a finality that jumps by more than a thousand blocks takes several passes, each of them bounded", async () => {
+test("a finality that jumps by more than a thousand blocks takes several passes, each of them bounded", {
+  timeout: SLOW_MS,
+}, async () => {
   const limited = await startLimited({ mostBlocks: 1_000 });
   const { chain, carrier } = limited;
   await mine(chain, 1_200);
