@@ -71,6 +71,8 @@ async function finalize(signature: string | undefined): Promise<void> {
 }
 
 test("a payment is confirmed by passes that read nothing of the dust that waits", async () => {
+  // What our own transactions have put into accounts is read as well, once they are final.
+  await till.watchUntil(async () => (await till.transactions()).every(({ state }) => state === "final"));
   await listDust(60);
   const before = proxy.calls.getTransaction ?? 0;
   // Another job reads the dust, from an endpoint that does not answer before the payment is confirmed.
@@ -108,7 +110,8 @@ test("dust is read side by side, a bounded number at once, and booked to the las
 
 test("no more transactions are read in a second than the network's entry says", async () => {
   const slow = await startTill({ historyReadsPerSecond: 20 });
-  await sendDust(solana, treasuryOf(slow), 30);
+  const signatures = await sendDust(solana, treasuryOf(slow), 30);
+  await finalize(signatures.at(-1));
   const began = Date.now();
   while ((await sightings(slow)).length < 30) await slow.readHistory();
   expect(Date.now() - began).toBeGreaterThanOrEqual(1_000);
