@@ -14,13 +14,12 @@ import {
 } from "../../ops/local/wallet.ts";
 import { checkAnswer } from "../support/contract.ts";
 import type { Payers, Signed } from "./payers.ts";
-import { endsOf, type Family, type Plan } from "./plan.ts";
+import { type Conditions, endsOf, type Family, mayOutlive, type Plan, tokenOf } from "./plan.ts";
 import type { Random } from "./random.ts";
 import type { Stage } from "./stage.ts";
-import type { Asked, History } from "./told.ts";
+import { type Asked, type History, isLost } from "./told.ts";
 
 export type Load = {
-  history: History;
   /** Every payment has been asked for and its wallet has sent its first confirm. */
   sent: Promise<unknown>;
   /** Every wallet knows its end, or has given up at the signal. */
@@ -30,10 +29,31 @@ export type Load = {
 /** Those who pay, by the chain they pay on. */
 export type PayersOf = Partial<Record<Family, Payers>>;
 
-type Work = { stage: Stage; payers: PayersOf; history: History; random: Random; begun: number; signal: AbortSignal };
+type Work = {
+  stage: Stage;
+  payers: PayersOf;
+  conditions: Conditions;
+  history: History;
+  random: Random;
+  begun: number;
+  signal: AbortSignal;
+};
+
+/** The database has stepped back to a time before the payment. */
+class Forgotten extends Error {
+  override readonly name = "Forgotten";
+}
 
 /** How often a wallet in trouble takes a refusal before its owner gives up. */
 const refusalsTaken = 3;
+/** The same where the database has stepped back: what was confirmed may be forgotten, and the money gone. */
+const refusalsTakenAfterStep = 6;
+/** A buyer whose transaction is not mined cancels after so many milliseconds. */
+const stuckMs = 6_000;
+/** How long the service has to find by itself that money has come for payments it has forgotten. */
+const closeAfterMs = 8_000;
+/** Made-up confirms of one stranger. */
+const garbageConfirms = 12;
 const pollMs = 3_000;
 
 /** Merchants ask, wallets pay, each by its plan, over HTTP; whatever they are told is written down. */
@@ -41,10 +61,11 @@ export function startLoad(args: {
   stage: Stage;
   payers: PayersOf;
   plans: readonly Plan[];
+  conditions: Conditions;
   random: Random;
   signal: AbortSignal;
 }): Load {
-  const history: History = { told: [], creations: [], asked: [], offContract: [] };
+  const { history } = args.stage;
   watchAnswers((...answer) => {
     try {
       checkAnswer(...answer);
@@ -63,14 +84,32 @@ export function startLoad(args: {
     return { sent: sent.promise, over };
   });
   return {
-    history,
     sent: Promise.all(journeys.map(({ sent }) => sent)),
     over: Promise.all(journeys.map(({ over }) => over)),
   };
 }
 
+/**
+ * After a step back of the database: a wallet that had heard of the end is gone, and its payment may be open again. Its
+ * merchant cancels what is not paid by itself soon.
+ */
+export async function closeForgotten(stage: Stage, signal: AbortSignal): Promise<void> {
+  const { baseUrls, seeded, history } = stage;
+  const heard = new Set(
+    history.told
+      .filter(({ isFinal, begunAt, endedAt }) => isFinal && isLost(history.lost, begunAt, endedAt))
+      .map(({ paymentId }) => paymentId),
+  );
+  await pause(closeAfterMs, undefined, { signal });
+  for (const { paymentId, mode } of history.asked.filter((asked) => heard.has(asked.paymentId) && !asked.forgotten)) {
+    const shop = { baseUrl: baseUrls[0] ?? "", caller: seeded[mode] };
+    const { status } = await getStatus(shop, paymentId).catch(() => ({ status: "unknown" }));
+    if (status === "requires_action") await cancel(shop, paymentId).catch(passRefusal);
+  }
+}
+
 async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void> {
-  const { random, signal } = work;
+  const { signal } = work;
   await pause(Math.max(0, work.begun + plan.at - Date.now()), undefined, { signal });
   const deadline = Date.now() + plan.lives * 1_000;
   const asked = await create(work, plan, deadline).catch((error: unknown) => {
@@ -79,10 +118,25 @@ async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void>
     throw error;
   });
   if (asked === undefined) return;
-  const signed = await sign(work, plan, asked);
+  await payAsked(work, plan, { asked, deadline, onSent }).catch((error: unknown) => {
+    if (!(error instanceof Forgotten)) throw error;
+    asked.forgotten = true;
+  });
+}
+
+async function payAsked(
+  work: Work,
+  plan: Plan,
+  { asked, deadline, onSent }: { asked: Asked; deadline: number; onSent: () => void },
+): Promise<void> {
+  const { random, signal } = work;
+  const waitUntil = (at: number) => pause(Math.max(0, at - Date.now()), undefined, { signal });
+  // This wallet sends the transaction as it signs.
+  const before = () => (plan.kind === "late push" ? waitUntil(deadline - random.between(500, 2_500)) : undefined);
+  const signed = await sign(work, plan, asked, before);
   if (signed === undefined) return await pollToEnd(work, asked);
-  if (plan.kind === "late")
-    await pause(Math.max(0, deadline - Date.now() + random.between(-800, 300)), undefined, { signal });
+  if (plan.kind === "late") await waitUntil(deadline + random.between(-800, 300));
+  if (plan.kind === "garbage") confirmGarbage(work, asked, signed);
   makeTrouble(work, plan, signed);
   await payToEnd(work, plan, { asked, signed, onSent });
 }
@@ -95,7 +149,10 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> 
   const body = { referenceId: key, amount, expiresAt: Math.ceil(deadline / 1_000) };
   const send = async (sent: object) => {
     const note = (httpStatus: number, answer: string) =>
-      work.history.creations.push({ key: `${mode} ${key}`, body: JSON.stringify(sent), httpStatus, answer });
+      work.history.creations.push({
+        ...{ key: `${mode} ${key}`, body: JSON.stringify(sent), httpStatus, answer },
+        at: performance.now(),
+      });
     return insist(work, mode, async (shop) => {
       try {
         const answer = (await ask(shop, "POST", "/v1/payments", sent, { "idempotency-key": key })) as { id: string };
@@ -109,10 +166,12 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> 
   };
   const [{ id }] = await Promise.all([send(body), ...(plan.repeatsCreation ? [send(body)] : [])]);
   if (plan.repeatsCreation) await send({ ...body, referenceId: "another" }).catch(() => undefined);
-  const asked = { paymentId: id, mode, kind: plan.kind, ends: endsOf(plan), confirmed: false } as const;
-  const noted: Asked = { ...asked };
-  work.history.asked.push(noted);
-  return noted;
+  const asked: Asked = {
+    ...{ paymentId: id, mode, kind: plan.kind, ends: endsOf(plan, work.conditions), outlives: mayOutlive(plan.kind) },
+    ...{ confirmed: false, forgotten: false, madeAt: performance.now() },
+  };
+  work.history.asked.push(asked);
+  return asked;
 }
 
 /** No way to pay means that the chain could not be asked, until the payment is over. */
@@ -130,12 +189,18 @@ async function findOption(work: Work, { paymentId, mode }: Asked, account: strin
 }
 
 /** The wallet asks how to pay, and signs. Undefined when there is no way any more. */
-async function sign(work: Work, plan: Plan, asked: Asked): Promise<Signed | undefined> {
+async function sign(
+  work: Work,
+  plan: Plan,
+  asked: Asked,
+  before: () => Promise<void> | undefined = () => undefined,
+): Promise<Signed | undefined> {
   const payers = payersOf(work, plan);
   const buyer = payers.buyerOf(plan);
   for (;;) {
     const option = await findOption(work, asked, `${payers.chain}:${buyer.address}`);
     if (option === undefined) return undefined;
+    await before();
     try {
       const results = await insist(work, asked.mode, (shop) => signOption(shop, asked.paymentId, option, buyer));
       return { option, results };
@@ -150,6 +215,18 @@ function payersOf({ payers }: Work, { family }: Plan): Payers {
   const found = payers[family];
   if (found === undefined) throw new Error(`nobody pays on ${family} in this run`);
   return found;
+}
+
+/** A stranger who has seen the payment confirms its option with signatures of the right form. Nobody waits for it. */
+function confirmGarbage(work: Work, { paymentId, mode }: Asked, { option, results }: Signed): void {
+  for (let count = 0; count < garbageConfirms; count += 1) {
+    const made = results.map(({ data: [real = ""] }) => {
+      const digits = Array.from({ length: real.length - 2 }, () => work.random.between(0, 15).toString(16));
+      return { type: "walletRpc" as const, data: [`0x${digits.join("")}`] };
+    });
+    const [shop] = work.stage.baseUrls.map((baseUrl) => ({ baseUrl, caller: work.stage.seeded[mode] }));
+    if (shop) void confirm(shop, paymentId, { optionId: option.id, results: made }).catch(() => undefined);
+  }
 }
 
 /** What gets in the way happens beside the confirm, shortly before it or after it. Nobody waits for it. */
@@ -174,7 +251,9 @@ async function payToEnd(
   plan: Plan,
   { asked, signed, onSent }: { asked: Asked; signed: Signed; onSent: () => void },
 ): Promise<void> {
-  const { random, signal } = work;
+  const { random, signal, history } = work;
+  const isInTrouble = /blocked|spent|burner|hostile|stuck|garbage/.test(plan.kind);
+  const stuckAt = plan.kind === "stuck push" ? Date.now() + stuckMs : Number.POSITIVE_INFINITY;
   let { option, results } = signed;
   const send = () =>
     tell(work, asked, "confirm", (shop) => confirm(shop, asked.paymentId, { optionId: option.id, results }));
@@ -188,16 +267,19 @@ async function payToEnd(
         if (!status.isFinal && random.chance(0.2)) status = await send();
       }
       if (status.isFinal) return;
+      if (Date.now() > stuckAt)
+        await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       refusals += 1;
-      const isInTrouble = /blocked|spent/.test(plan.kind);
-      if (isInTrouble && refusals >= refusalsTaken)
+      const steppedBack = history.lost.some(({ to }) => asked.madeAt <= to);
+      if ((isInTrouble && refusals >= refusalsTaken) || (steppedBack && refusals >= refusalsTakenAfterStep))
         await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
       const { status, isFinal } = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId));
       if (isFinal) return;
       // A blockhash may have died before it was confirmed: then the wallet signs another one, if it has the money.
-      if (plan.family === "solana" && status === "requires_action" && !isInTrouble)
+      const mayBeDead = plan.family === "solana" || (steppedBack && tokenOf(plan.kind) !== "push");
+      if (mayBeDead && status === "requires_action" && !isInTrouble)
         ({ option, results } = (await sign(work, plan, asked)) ?? { option, results });
     }
     await pause(random.between(300, 1_000), undefined, { signal });
@@ -236,7 +318,7 @@ async function tell(
 
 /** Repeats after 5xx and broken connections, and after nothing else (specification, part 7); any api will do. */
 async function insist<T>(
-  { stage, random, signal }: Work,
+  { stage, random, history, signal }: Work,
   mode: "live" | "test",
   question: (shop: Shop) => Promise<T>,
 ): Promise<T> {
@@ -245,6 +327,7 @@ async function insist<T>(
     try {
       return await question({ baseUrl: random.pick(stage.baseUrls), caller: stage.seeded[mode] });
     } catch (error) {
+      if (error instanceof Refused && error.status === 404 && history.lost.length > 0) throw new Forgotten();
       if (error instanceof Refused && error.status < 500) throw error;
     }
     await pause(random.between(100, 500), undefined, { signal });

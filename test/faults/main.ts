@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createProgress } from "../../ops/local/progress.ts";
 import { endAll } from "../support/at-end.ts";
+import { describeAgenda, rareFaults } from "./agenda.ts";
 import { families } from "./plan.ts";
 import { countOf, type Outcome, runSeed, seconds } from "./run.ts";
 
@@ -17,6 +18,7 @@ doubled or told wrongly. Ends with 1 when an invariant was broken.
   --chain X      where they are paid: evm, solana, or a mix of both (default)
   --payments N   payments per seed (default 500; 300 on Solana alone)
   --workers N    worker processes (default 2)
+  --rare X       the heavy fault of every seed, instead of the one that is its turn: ${rareFaults.join(", ")}
   --help         this text
 
 Logs of the processes lie in .local/faults/<seed>.`;
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     chain: { type: "string" },
     payments: { type: "string" },
     workers: { type: "string", default: "2" },
+    rare: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -38,6 +41,11 @@ if (values.help) {
 const chains = families.filter((family) => values.chain === undefined || values.chain === family);
 if (chains.length === 0) {
   console.error(`--chain takes ${families.join(" or ")}\n\n${help}`);
+  process.exit(2);
+}
+const rare = rareFaults.find((fault) => fault === values.rare);
+if (values.rare !== undefined && rare === undefined) {
+  console.error(`--rare takes one of ${rareFaults.join(", ")}\n\n${help}`);
   process.exit(2);
 }
 const wanted = values.payments ?? (values.chain === "solana" ? "300" : "500");
@@ -61,7 +69,7 @@ for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
   progress.print(`seed ${seed}`);
   const dir = join(".local", "faults", String(seed));
   try {
-    const outcome = await runSeed({ seed, payments, workers, chains, dir, say: progress.say });
+    const outcome = await runSeed({ seed, payments, workers, chains, rare, dir, say: progress.say });
     print(outcome);
     if (outcome.violations.length > 0) failed.push(seed);
   } catch (error) {
@@ -78,12 +86,13 @@ progress.print(
 );
 process.exit(failed.length === 0 ? 0 : 1);
 
-function print({ seed, violations, injected, bites, ends, quietMs, outlivedMs }: Outcome): void {
+function print({ seed, agenda, violations, injected, bites, ends, quietMs, outlivedMs }: Outcome): void {
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ");
   progress.print(`seed ${seed}: payments ${list(ends)}`);
+  progress.print(`  in store: ${describeAgenda(agenda)}`);
   progress.print(`  faults: ${list(countOf(injected.map(({ fault }) => fault)))}`);
   progress.print(`  felt: ${list(bites)}`);
   progress.print(

@@ -17,7 +17,7 @@ export type SolanaStage = {
   endpoints: readonly Endpoint[];
   /** Its entry of the networks document. */
   network: Record<string, unknown>;
-  settlement: { asset: string; destination: string };
+  settlements: { asset: string; destination: string }[];
 };
 
 const slotMs = 150;
@@ -35,7 +35,7 @@ export async function startSolanaStage(): Promise<SolanaStage> {
   return {
     ...{ id, solana, keys, endpoints },
     network: describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs, change }),
-    settlement: { asset, destination: `${id}:${newSolanaKey().address}` },
+    settlements: [{ asset, destination: `${id}:${newSolanaKey().address}` }],
   };
 }
 

@@ -3,7 +3,7 @@ import { type CollectorParts, collectorAddress, encodeCollectorDeployment } from
 import { type Compiled, compile } from "../../contracts/compile.ts";
 import type { ChainClient } from "../../ops/local/chain-client.ts";
 
-type TestFile = "Permit2" | "Tokens" | "Wallets" | "Oracle" | "Feed";
+type TestFile = "Permit2" | "Tokens" | "Wallets" | "Hostile" | "Oracle" | "Feed";
 
 const compiled = new Map<string, Record<string, Compiled>>();
 

@@ -1,0 +1,115 @@
+import { execFile } from "node:child_process";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { startChild } from "../../ops/local/child.ts";
+import { freePort } from "../../ops/local/ports.ts";
+import { findPostgres } from "../../ops/local/postgres-binaries.ts";
+import { makeScratch, unprivilegedUser } from "../../ops/local/scratch.ts";
+import type { Service } from "../../ops/local/service.ts";
+import { waitUntil } from "../../ops/local/wait.ts";
+import { atEnd } from "./at-end.ts";
+import { startPrivatePostgres } from "./private-services.ts";
+import { execute } from "./sql.ts";
+import { startTcpRelay } from "./tcp-relay.ts";
+
+const run = promisify(execFile);
+
+export type ReplicatedPostgres = {
+  /** What a deployment connects to: the primary, and after the failover the replica. */
+  readonly url: string;
+  readonly primary: Service;
+  /** The replica itself, which only answers questions until the failover. */
+  readonly replicaUrl: string;
+  /** Waits until the replica has all that the primary has committed by now. */
+  catchUp(): Promise<void>;
+  /** From now on the replica receives nothing: later commits of the primary are lost in a failover. */
+  freeze(): void;
+  /** The primary dies with what the replica has not received, the replica is promoted, and `url` leads there. */
+  failOver(): Promise<void>;
+};
+
+/** A Postgres with a replica that streams from it, `lagMs` behind, and an address that follows the failover. */
+export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } = {}): Promise<ReplicatedPostgres> {
+  const primary = await startPrivatePostgres();
+  const stream = await startTcpRelay({ target: portOf(primary.url), lagMs });
+  const front = await startTcpRelay({ target: portOf(primary.url) });
+  const replicaUrl = await startReplica(primary.url, stream.port);
+  return {
+    url: withPort(primary.url, front.port),
+    primary,
+    replicaUrl,
+    async catchUp() {
+      const [at] = await execute(primary.url, "select pg_current_wal_flush_lsn()::text as lsn");
+      const reached = `select pg_last_wal_replay_lsn() >= '${at?.lsn}' as reached`;
+      const ask = async () => (await execute(replicaUrl, reached))[0]?.reached === true;
+      await waitUntil("the replica has replayed what was committed", ask, { withinMs: 20_000 + lagMs });
+    },
+    freeze: stream.freeze,
+    async failOver() {
+      stream.freeze();
+      front.to(undefined);
+      await primary.kill("SIGQUIT");
+      await execute(replicaUrl, "select pg_promote(true, 60)");
+      front.to(portOf(replicaUrl));
+    },
+  };
+}
+
+/** A server on a copy of another one's data, which streams from it through a port. Gives its URL. */
+async function startReplica(primaryUrl: string, streamPort: number): Promise<string> {
+  const runner = await unprivilegedUser();
+  const binaries = await findPostgres(runner);
+  if (!binaries) throw new Error("a replica needs Postgres's own programs: install them, or set POSTGRES_BIN_DIR");
+  const folder = await makeScratch("replica", runner === undefined ? {} : { runner });
+  const data = join(folder, "data");
+  await copyData(primaryUrl, data);
+  await writeFile(join(data, "standby.signal"), "");
+  if (runner) await run("chown", ["-R", `${runner.uid}:${runner.gid}`, data]);
+  const url = withPort(primaryUrl, await freePort());
+  const { password } = new URL(primaryUrl);
+  const from = `host=127.0.0.1 port=${streamPort} user=postgres password=${password}`;
+  const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200", "timezone=UTC"];
+  settings.push(`primary_conninfo=${from}`, "hot_standby=on", "wal_retrieve_retry_interval=200ms");
+  const args = ["-D", data, "-p", String(portOf(url)), ...settings.flatMap((setting) => ["-c", setting])];
+  const server = await startChild(binaries.postgres, args, { ...runner, cwd: folder, orphanSignal: "SIGQUIT" });
+  atEnd(async () => {
+    await server.end("SIGQUIT");
+    await rm(folder, { recursive: true, force: true });
+    if (binaries.copy !== undefined) await rm(binaries.copy, { recursive: true, force: true });
+  });
+  await waitUntil("the replica answers", async () => (await execute(url, "select 1")).length === 1, {
+    withinMs: 30_000,
+  }).catch((cause) => {
+    throw new Error(`the replica did not start:\n${server.tail()}`, { cause });
+  });
+  return url;
+}
+
+/** A copy of a running server's data, by the backup functions: not every distribution brings pg_basebackup. */
+export async function copyData(url: string, to: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query("select current_setting('data_directory') as folder");
+    await client.query("select pg_backup_start('replica', true)");
+    // Files that come and go while they are copied are none that a restart needs.
+    await run("cp", ["-a", rows[0].folder, to]).catch(() => undefined);
+    const stopped = await client.query("select labelfile from pg_backup_stop(false)");
+    await rm(join(to, "postmaster.pid"), { force: true });
+    await writeFile(join(to, "backup_label"), stopped.rows[0].labelfile);
+  } finally {
+    await client.end();
+  }
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
+
+function withPort(url: string, port: number): string {
+  const moved = new URL(url);
+  moved.port = String(port);
+  return moved.href;
+}
