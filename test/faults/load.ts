@@ -17,7 +17,7 @@ import type { Payers, Signed } from "./payers.ts";
 import { type Conditions, endsOf, type Family, mayOutlive, type Plan, tokenOf } from "./plan.ts";
 import type { Random } from "./random.ts";
 import type { Stage } from "./stage.ts";
-import { type Asked, type History, isLost } from "./told.ts";
+import type { Asked, History } from "./told.ts";
 
 export type Load = {
   /** Every payment has been asked for and its wallet has sent its first confirm. */
@@ -93,18 +93,17 @@ export function startLoad(args: {
  * After a step back of the database: a wallet that had heard of the end is gone, and its payment may be open again. Its
  * merchant cancels what is not paid by itself soon.
  */
-export async function closeForgotten(stage: Stage, signal: AbortSignal): Promise<void> {
-  const { baseUrls, seeded, history } = stage;
-  const heard = new Set(
-    history.told
-      .filter(({ isFinal, begunAt, endedAt }) => isFinal && isLost(history.lost, begunAt, endedAt))
-      .map(({ paymentId }) => paymentId),
-  );
+export async function closeForgotten({ baseUrls, seeded, history }: Stage, signal: AbortSignal): Promise<void> {
   await pause(closeAfterMs, undefined, { signal });
-  for (const { paymentId, mode } of history.asked.filter((asked) => heard.has(asked.paymentId) && !asked.forgotten)) {
+  for (const { paymentId, mode } of history.asked.filter(({ left, forgotten }) => left && !forgotten)) {
     const shop = { baseUrl: baseUrls[0] ?? "", caller: seeded[mode] };
-    const { status } = await getStatus(shop, paymentId).catch(() => ({ status: "unknown" }));
-    if (status === "requires_action") await cancel(shop, paymentId).catch(passRefusal);
+    for (let asks = 0; asks < 10; asks += 1) {
+      const status = await getStatus(shop, paymentId).catch((error: unknown) => error);
+      const isOpen = !(status instanceof Error) && (status as PaymentStatus).status === "requires_action";
+      if (isOpen) await cancel(shop, paymentId).catch(() => undefined);
+      else if (!(status instanceof Error) || status instanceof Refused) break;
+      await pause(200, undefined, { signal });
+    }
   }
 }
 
@@ -122,6 +121,7 @@ async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void>
     if (!(error instanceof Forgotten)) throw error;
     asked.forgotten = true;
   });
+  asked.left = true;
 }
 
 async function payAsked(
@@ -157,18 +157,18 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> 
       try {
         const answer = (await ask(shop, "POST", "/v1/payments", sent, { "idempotency-key": key })) as { id: string };
         note(201, JSON.stringify(answer));
-        return answer;
+        return { id: answer.id, madeAt: performance.now() };
       } catch (error) {
         if (error instanceof Refused && error.status < 500) note(error.status, "");
         throw error;
       }
     });
   };
-  const [{ id }] = await Promise.all([send(body), ...(plan.repeatsCreation ? [send(body)] : [])]);
+  const [{ id, madeAt }] = await Promise.all([send(body), ...(plan.repeatsCreation ? [send(body)] : [])]);
   if (plan.repeatsCreation) await send({ ...body, referenceId: "another" }).catch(() => undefined);
   const asked: Asked = {
     ...{ paymentId: id, mode, kind: plan.kind, ends: endsOf(plan, work.conditions), outlives: mayOutlive(plan.kind) },
-    ...{ confirmed: false, forgotten: false, madeAt: performance.now() },
+    ...{ confirmed: false, forgotten: false, left: false, madeAt },
   };
   work.history.asked.push(asked);
   return asked;

@@ -116,15 +116,19 @@ function rareFault(
   { rare }: Agenda,
   { random, alone }: { random: Random; alone: <T>(work: () => Promise<T>) => Promise<T> },
 ): Fault {
-  const onStep = (lost: { from: number; to: number }) => void stage.history.lost.push(lost);
+  const begin = (from: number) => {
+    const lost = { from, to: Number.POSITIVE_INFINITY };
+    stage.history.lost.push(lost);
+    return lost;
+  };
   switch (rare) {
     case "failover": {
       if (stage.replicated === undefined) throw new Error("a failover needs a replica");
-      const { name, run } = failoverFault(stage.replicated, onStep);
+      const { name, run } = failoverFault(stage.replicated, begin);
       return { name, run: () => alone(run) };
     }
     case "restore":
-      return restoreFault(stage.postgres, { random, alone, onStep });
+      return restoreFault(stage.postgres, { random, alone, begin });
     case "clocks":
       return clockFault(stage.clockFiles, random);
     case "minute freeze":

@@ -21,9 +21,12 @@ export type Asked = {
   confirmed: boolean;
   /** True when the end may take until the chain's clock has passed what the payer signed. */
   outlives: boolean;
+  /** When its creation was answered. */
   madeAt: number;
   /** The service has answered that it knows no such payment. */
   forgotten: boolean;
+  /** Its wallet has gone: it has heard of an end, or will never hear of one. */
+  left: boolean;
 };
 
 /**

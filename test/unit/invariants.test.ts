@@ -18,7 +18,7 @@ const bytesOf = (fee: bigint, data: `0x${string}` = "0x01") =>
 function soundRun(): Evidence {
   const inward = { token, payer, receiver: treasury, amount: 5n, nonce: "0x1" };
   const outward = { token, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
-  const asked = { outlives: false, madeAt: 0, forgotten: false };
+  const asked = { outlives: false, madeAt: 0, forgotten: false, left: true };
   const told = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "0xt" };
   const entry = (groupId: number, account: string, amount: bigint) => {
     return { groupId, kind: "payment", txHash: "0xt", logIndex: 1, account, asset, amount };

@@ -88,7 +88,7 @@ function soundRun() {
       asked: [
         {
           ...{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true },
-          ...{ outlives: false, madeAt: 0, forgotten: false },
+          ...{ outlives: false, madeAt: 0, forgotten: false, left: true },
         },
       ],
       told: [{ ...told, begunAt: 5, endedAt: 9 }],
