@@ -63,7 +63,7 @@ export async function runSeed(options: RunOptions): Promise<Outcome> {
 async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptions): Promise<Outcome> {
   const random = createRandom(seed);
   const agenda = makeAgenda(seed, random.branch("agenda"), { chains, rare });
-  const stage = await bringUp({ dir, workers, chains, agenda, say });
+  const stage = await bringUp({ dir, workers, chains, agenda, random, say });
   const { history, databaseUrl } = stage;
   const everyMs = Math.max(paymentEveryMs, Math.floor(leastMs / payments));
   const plans = planPayments(random.branch("plans"), { payments, everyMs, chains });

@@ -18,8 +18,10 @@ import { clockEnv } from "./clocks.ts";
 import { type EvmStage, startEvmStage } from "./evm-stage.ts";
 import type { Family } from "./plan.ts";
 import { screeningListText } from "./process-faults.ts";
+import type { Random } from "./random.ts";
 import { type SolanaStage, startSolanaStage } from "./solana-stage.ts";
 import type { History } from "./told.ts";
+import { receiveWebhooks } from "./webhook-receiver.ts";
 
 /** Everything one run works on, and breaks. */
 export type Stage = {
@@ -63,6 +65,7 @@ export async function bringUp(args: {
   workers: number;
   chains: readonly Family[];
   agenda: Agenda;
+  random: Random;
   say: Say;
 }): Promise<Stage> {
   const dir = resolve(args.dir);
@@ -93,6 +96,8 @@ export async function bringUp(args: {
   args.say(`starting ${apis} apis and ${args.workers} workers`);
   const keys = { ...evm?.keys.env, ...solana?.keys.env };
   const hasClocks = agenda.rare === "clocks";
+  const dataKey = `faults:${randomBytes(32).toString("base64")}`;
+  await receiveWebhooks({ databaseUrl, dataKey, random: args.random.branch("webhooks") });
   const processes = await describeProcesses({
     ...args,
     dir,
@@ -100,6 +105,7 @@ export async function bringUp(args: {
     redis,
     networks,
     screeningList,
+    dataKey,
     keys,
     hasClocks,
   });
@@ -127,6 +133,7 @@ type Parts = {
   redis: Service;
   networks: Stage["networks"];
   screeningList: string;
+  dataKey: string;
   keys: Record<string, string>;
   hasClocks: boolean;
 };
@@ -139,6 +146,7 @@ async function describeProcesses({
   redis,
   networks,
   screeningList,
+  dataKey,
   keys,
   hasClocks,
 }: Parts) {
@@ -147,7 +155,7 @@ async function describeProcesses({
     REDIS_URL: redis.url,
     NETWORKS_FILE: networks.file,
     SCREENING_LIST: screeningList,
-    DATA_KEYS: `faults:${randomBytes(32).toString("base64")}`,
+    DATA_KEYS: dataKey,
     ALLOW_PRIVATE_ADDRESSES: "true",
     PUBLIC_URL: "https://pay.example.test",
     RATE_LIMIT_PER_ADDRESS: "0",
