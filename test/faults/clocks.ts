@@ -16,7 +16,8 @@ const minuteMs = 60_000;
 export function clockFault(files: readonly string[], random: Random): Fault {
   const set = async (file: string, offMs: number, dies: boolean) => {
     await writeFile(file, String(offMs));
-    await pause(random.between(4_000, 7_000));
+    // Longer than the ten seconds after which a process compares its clock again, or not.
+    await pause(random.between(5_000, 12_000));
     await writeFile(file, "0");
     const pid = dies ? Number(await readFile(`${file}.pid`, "utf8").catch(() => "0")) : 0;
     try {

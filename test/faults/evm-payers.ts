@@ -65,6 +65,13 @@ export async function makeEvmPayers(
   return {
     chain: stage.id,
     buyerOf: (plan) => payerOf(plan).buyer,
+    async isWorthless({ kind }, { results }) {
+      // The token was paused when the buyer's own transaction came into its block.
+      if (!kind.endsWith("push")) return false;
+      const hash = (results[0]?.data[0] ?? "0x") as Hex;
+      const receipt = await client.getTransactionReceipt({ hash }).catch(() => undefined);
+      return receipt?.status === "reverted";
+    },
     async disturb(plan, signed) {
       const { key, contract } = payerOf(plan);
       const target = tokenOf(plan.kind) === "usdc" ? token : tokens.collector;

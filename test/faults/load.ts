@@ -277,9 +277,10 @@ async function payToEnd(
         await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
       const { status, isFinal } = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId));
       if (isFinal) return;
-      // A blockhash may have died before it was confirmed: then the wallet signs another one, if it has the money.
-      const mayBeDead = plan.family === "solana" || (steppedBack && tokenOf(plan.kind) !== "push");
-      if (mayBeDead && status === "requires_action" && !isInTrouble)
+      // A step back may have lost the option, too.
+      const isOpen = status === "requires_action" && !isInTrouble;
+      const isLost = steppedBack && tokenOf(plan.kind) !== "push";
+      if (isOpen && (isLost || (await payersOf(work, plan).isWorthless(plan, { option, results }))))
         ({ option, results } = (await sign(work, plan, asked)) ?? { option, results });
     }
     await pause(random.between(300, 1_000), undefined, { signal });

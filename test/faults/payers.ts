@@ -6,6 +6,8 @@ export type Payers = {
   /** CAIP-2 */
   chain: string;
   buyerOf(plan: Plan): Buyer;
+  /** Whether what was signed is worth nothing any more: a blockhash that may be dead, a transaction that has failed. */
+  isWorthless(plan: Plan, signed: Signed): Promise<boolean>;
   /** What the plan has in store for a payment that was signed. */
   disturb(plan: Plan, signed: Signed): Promise<void>;
   /** Takes that back, where the plan says so. */
