@@ -23,7 +23,7 @@ Exits with 1 when an invariant was broken.
   --rare X       the heavy fault of every seed, instead of the one that is its turn
   --help         this text
 
-The logs of the processes are in .local/faults/<seed>.`;
+The logs of the processes are in .local/faults/<seed>, and after a violation the rows and the scans (evidence.json).`;
 
 const { values } = parseArgs({
   options: {

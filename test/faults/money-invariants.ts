@@ -1,6 +1,6 @@
 import type { ChainTransfer } from "./chain-scan.ts";
 import type { Check, Evidence } from "./invariants.ts";
-import { isTransferOf, listOurs, placeOf } from "./moved.ts";
+import { isTransferOf, listExceptions, listOurs, placeOf } from "./moved.ts";
 
 /** Below this, minor units, the books may hold deposits as one sum instead of one by one. */
 export const DUST = 1_000n;
@@ -12,11 +12,7 @@ export const DUST = 1_000n;
 export const findLostMoney: Check = (evidence) => {
   const { rows, history } = evidence;
   const { inwards, outwards } = listOurs(evidence);
-  const booked = new Set(
-    rows.entries.flatMap(({ account, txHash, logIndex }) =>
-      account.startsWith("exceptions") ? [`${txHash} ${logIndex}`] : [],
-    ),
-  );
+  const booked = listExceptions(rows);
   const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
   const stateOf = (log: ChainTransfer) => {
     const option = rows.options.find((one) => isTransferOf(log, one));

@@ -1,5 +1,6 @@
 import type { ChainTransfer } from "./chain-scan.ts";
 import type { Evidence } from "./invariants.ts";
+import type { Rows } from "./rows.ts";
 
 /** What a row says of a token movement. */
 export type Movement = { token: string; payer: string; receiver: string; amount: bigint; nonce: string };
@@ -27,6 +28,12 @@ export function isTransferOf(log: ChainTransfer, { token, payer, receiver, amoun
 }
 
 export const placeOf = ({ txHash, logIndex }: Pick<ChainTransfer, "txHash" | "logIndex">) => `${txHash} ${logIndex}`;
+
+/** Places of movements that the books hold as exceptions one by one. */
+export function listExceptions({ entries }: Rows): Set<string> {
+  const booked = entries.filter(({ account }) => account.startsWith("exceptions"));
+  return new Set(booked.map(({ txHash, logIndex }) => `${txHash} ${logIndex}`));
+}
 
 /** Those that stand in a list more than once. */
 export function repeated(values: readonly string[]): string[] {

@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Say } from "../../ops/local/service.ts";
 import { within } from "../../ops/local/wait.ts";
 import { endAll } from "../support/at-end.ts";
@@ -104,7 +106,9 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     ]);
     const ends = countOf(rows.payments.map(({ state }) => state));
     const late = [...quiet.open, ...outlived.open].map((what) => `a minute after the last fault: ${what}`);
-    const violations = [...slow, ...late, ...deaf, ...findViolations({ rows, evm, solana, history, heights })];
+    const evidence = { rows, evm, solana, history, heights };
+    const violations = [...slow, ...late, ...deaf, ...findViolations(evidence)];
+    if (violations.length > 0) await writeFile(join(dir, "evidence.json"), JSON.stringify(evidence, toText, 1));
     const bites = {
       "payments ended meanwhile": endedMeanwhile,
       ...(await countBites(databaseUrl)),
@@ -140,6 +144,8 @@ async function prepare(
   await evm?.miner.start();
   return { payers, since, nemesis };
 }
+
+const toText = (_key: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
 
 /** The newest block, or slot, of every chain. */
 async function readHeights({ evm, solana }: Stage): Promise<Record<string, number>> {
