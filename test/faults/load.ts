@@ -90,18 +90,22 @@ export function startLoad(args: {
 }
 
 /**
- * After a step back of the database: a wallet that had heard of the end is gone, and its payment may be open again. Its
- * merchant cancels what is not paid by itself soon.
+ * After a step back of the database: a wallet that had heard of the end is gone, and its payment may be open again; a
+ * creation that was repeated may have made a second payment. The merchant cancels what is not paid by itself soon.
  */
 export async function closeForgotten({ baseUrls, seeded, history }: Stage, signal: AbortSignal): Promise<void> {
   await pause(closeAfterMs, undefined, { signal });
-  for (const { paymentId, mode } of history.asked.filter(({ left, forgotten }) => left && !forgotten)) {
-    const shop = { baseUrl: baseUrls[0] ?? "", caller: seeded[mode] };
+  const paying = new Set(history.asked.flatMap(({ paymentId, left }) => (left ? [] : paymentId)));
+  const made = history.creations.filter(({ httpStatus }) => httpStatus === 201);
+  const ids = new Map(made.map(({ key, answer }) => [(JSON.parse(answer) as { id: string }).id, key]));
+  for (const [id, key] of ids) {
+    if (paying.has(id)) continue;
+    const shop = { baseUrl: baseUrls[0] ?? "", caller: key.startsWith("test") ? seeded.test : seeded.live };
     for (let asks = 0; asks < 10; asks += 1) {
-      const status = await getStatus(shop, paymentId).catch((error: unknown) => error);
+      const status = await getStatus(shop, id).catch((error: unknown) => error);
       const isOpen = !(status instanceof Error) && (status as PaymentStatus).status === "requires_action";
-      if (isOpen) await cancel(shop, paymentId).catch(() => undefined);
-      else if (!(status instanceof Error) || status instanceof Refused) break;
+      if (isOpen) await cancel(shop, id).catch(() => undefined);
+      else if (!(status instanceof Error) || (status instanceof Refused && status.status < 500)) break;
       await pause(200, undefined, { signal });
     }
   }
