@@ -47,8 +47,9 @@ export const statusOf = {
  */
 export function sendRefusal(
   reply: FastifyReply,
-  { code, message }: Pick<Refusal, "code" | "message">,
+  { code, message, retryAfterSeconds }: Pick<Refusal, "code" | "message" | "retryAfterSeconds">,
   status: number = statusOf[code],
 ): FastifyReply {
+  if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
   return reply.code(status).send({ code, message });
 }

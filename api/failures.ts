@@ -44,7 +44,13 @@ const brokenRequests: Record<string, { status: string; message: string }> = {
   HPE_HEADER_OVERFLOW: { status: "431 Request Header Fields Too Large", message: "the headers are too large" },
 };
 
-/** Bytes that are no HTTP request: there is no reply object, so the answer is written by hand. */
+/** How long a client has to read the answer to bytes that are no HTTP request before its socket is destroyed, milliseconds. */
+const LINGER_MS = 1_000;
+
+/**
+ * Answers bytes that are no HTTP request. There is no reply object, so the answer is written by hand. `end` closes our
+ * half of the connection only, and a client that keeps its half open would hold the socket, so it is destroyed soon after.
+ */
 export function answerBrokenRequest(error: Error & { code: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
@@ -58,4 +64,6 @@ export function answerBrokenRequest(error: Error & { code: string }, socket: Soc
   socket.end(
     `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
+  const linger = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => clearTimeout(linger));
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isStorable } from "../ops/clean-text.ts";
 
 /**
  * Text of a caller that goes to Postgres, which takes neither a zero byte nor half a surrogate pair.
@@ -8,7 +9,7 @@ export function text(longest: number) {
   return z
     .string()
     .max(longest, `expected at most ${longest} characters`)
-    .refine((given) => !given.includes("\0") && given.isWellFormed(), "holds characters that are no text");
+    .refine(isStorable, "holds characters that are no text");
 }
 
 /** A member that may be left out; many clients write null for that. */

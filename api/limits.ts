@@ -73,7 +73,7 @@ function createLimit(
     reply.header("retry-after", seconds);
     return refuse(
       "rate_limited",
-      `more than ${points} requests a minute ${by === "payment" ? "for" : "from"} one ${by}; again in ${seconds} s`,
+      `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; again in ${seconds} s`,
     );
   };
 }
@@ -82,6 +82,14 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`Redis took longer than ${ms} ms`)), ms);
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
+}
+
+/**
+ * What a payment's requests are counted by: the payment and the address together, so that a stranger who has seen the
+ * payment cannot use up what its buyer may ask.
+ */
+export function paymentGroup(paymentId: string, ip: string): string {
+  return `${paymentId} ${addressGroup(ip)}`;
 }
 
 /** What stands for an address: an IPv6 customer has a whole /64. */

@@ -4,6 +4,7 @@ import pRetry from "p-retry";
 import { Registry } from "prom-client";
 import { ChainFault } from "../chains/faults.ts";
 import { type Chains, checkChain, openChains } from "../chains/open.ts";
+import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
@@ -44,15 +45,19 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const state = { listening: false };
 
   const db = openDatabase(opened);
+  const clock = createClock(db);
+  const onMeasured = () => metrics.clockSkew.set({ against: "postgres" }, (clock.skewMs() ?? 0) / 1_000);
+  const onClockError = (err: unknown) => log.warn({ err }, "Postgres could not be asked for the time");
   const probes = await startProbes({
     host: config.HOST,
     port: config.METRICS_PORT,
     registry,
     isDraining: () => shutdown.signal.aborted,
-    ready: createReadiness(db, () => state.listening),
+    ready: createReadiness(db, clock, () => state.listening),
   });
   shutdown.onClose("probes", () => probes.close());
   log.info({ port: probes.port }, "metrics listening");
+  shutdown.onClose("clock", await keepMeasured(clock, { measured: onMeasured, error: onClockError }));
 
   const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
   shutdown.onClose("redis", () => redis.disconnect());
@@ -70,7 +75,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   for (const chain of chains.keys()) checkInBackground(opened, chains, chain);
   const sealer = createSealer(config.DATA_KEYS);
   const outward = createOutward({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
-  const now = () => new Date();
+  const { now } = clock;
   const list = config.SCREENING_LIST;
   const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
   const domain = { screeningList, db, chains, networks, ring, announce, sealer, outward, log, metrics, now };
@@ -114,7 +119,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
 }
 
 /** Neither Redis nor RPC is asked: a blip there would take every replica out at once. */
-function createReadiness(db: Pool, isListening: () => boolean): () => Promise<Readiness> {
+function createReadiness(db: Pool, clock: Clock, isListening: () => boolean): () => Promise<Readiness> {
   let migrated = false;
   return async () => {
     const postgres = await sql`select 1`.execute(db).then(
@@ -122,7 +127,7 @@ function createReadiness(db: Pool, isListening: () => boolean): () => Promise<Re
       () => false,
     );
     migrated ||= postgres && (await isMigrated(db));
-    const checks = { postgres, migrated, listening: isListening() };
+    const checks = { postgres, migrated, listening: isListening(), clock: isTrusted(clock) };
     return { ok: Object.values(checks).every(Boolean), checks };
   };
 }

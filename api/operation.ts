@@ -35,6 +35,8 @@ export type Operation = {
   success: 200 | 201;
   /** Whether `Idempotency-Key` is read, and whether it must be there. */
   idempotency?: "required" | "optional" | undefined;
+  /** Which calls of an operation whose key is optional need one all the same: those that a repeat would do twice. */
+  needsKey?(call: ParsedCall): boolean;
   schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; answer: z.ZodType };
   /** Codes it may refuse with beyond those of authentication and unfit input. */
   refusals: readonly ErrorCode[];
@@ -55,6 +57,7 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   access: A;
   success: Operation["success"];
   idempotency?: Operation["idempotency"];
+  needsKey?(call: Pick<Call<A, z.output<P>, z.output<Q>, z.output<B>>, "body">): boolean;
   /** A path that does not fit names nothing that is there: refused with this code, `payment_not_found` when unset. */
   params?: P;
   paramsCode?: ErrorCode;
@@ -90,7 +93,7 @@ export function defineOperation<
   const { params, query, body, answer, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
   const code = unfit[spec.access];
   return {
-    ...(rest as Omit<typeof rest, "prepare" | "handle">),
+    ...(rest as Omit<typeof rest, "prepare" | "handle" | "needsKey">),
     refusals,
     schemas: { ...(params && { params }), ...(query && { query }), ...(body && { body }), answer },
     read(raw) {
@@ -109,6 +112,7 @@ export function defineOperation<
       } as ParsedCall);
     },
     ...(rest.prepare && { prepare: rest.prepare as unknown as NonNullable<Operation["prepare"]> }),
+    ...(rest.needsKey && { needsKey: rest.needsKey as NonNullable<Operation["needsKey"]> }),
     handle: rest.handle as unknown as Operation["handle"],
   };
 }

@@ -18,7 +18,8 @@ export async function runOperation(
   call: ParsedCall,
   { key, asked }: { key: string | undefined; asked: { params: unknown; query: unknown; body: unknown } },
 ): Promise<Result<Answered>> {
-  if (!operation.idempotency || (key === undefined && operation.idempotency === "optional")) {
+  const mayRepeat = operation.idempotency === "optional" && !operation.needsKey?.(call);
+  if (!operation.idempotency || (key === undefined && mayRepeat)) {
     const prepared = await operation.prepare?.(deps, call);
     if (prepared?.ok === false) return prepared;
     const result = await operation.handle(deps, { ...call, prepared: prepared?.value });

@@ -1,14 +1,16 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Refusal } from "../payments/errors.ts";
 import { type Authenticated, authenticate, readHeader } from "./auth.ts";
 import type { ApiDeps } from "./deps.ts";
 import { sendRefusal } from "./errors.ts";
+import { paymentId } from "./fields.ts";
 import { gatewayCancel } from "./gateway/cancel.ts";
 import { gatewayConfirm } from "./gateway/confirm.ts";
 import { gatewayFetch } from "./gateway/fetch.ts";
 import { gatewayOptions } from "./gateway/options.ts";
 import { gatewayPayment } from "./gateway/payment.ts";
 import { gatewayStatus } from "./gateway/status.ts";
-import { addressGroup } from "./limits.ts";
+import { addressGroup, paymentGroup } from "./limits.ts";
 import { readPaymentId } from "./links.ts";
 import { createOperations } from "./merchant/create.ts";
 import { listOperations } from "./merchant/lists.ts";
@@ -70,6 +72,8 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       const { keyId, version } = who.value.caller;
       const busy = keyId === null ? undefined : await deps.limits.key(keyId, reply);
       if (busy) return sendRefusal(reply, busy);
+      const often = await limitPayment(deps, operation, request, reply);
+      if (often) return sendRefusal(reply, often);
       const picked = pickVersion(readHeader(request.headers, "svc-version"), version);
       if (!picked.ok) return sendRefusal(reply, picked);
       reply.header("svc-version", picked.value);
@@ -95,6 +99,19 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       return reply.code(status).type("application/json; charset=utf-8").send(text);
     },
   });
+}
+
+/** On the gateway a payment has a limit of its own, as it has on its page; nothing is counted for what is no payment. */
+async function limitPayment(
+  deps: ApiDeps,
+  { access }: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Refusal | undefined> {
+  if (access !== "gateway") return undefined;
+  const { id } = resolveLink(deps, request.params) as { id: unknown };
+  const known = paymentId.safeParse(id);
+  return known.success ? deps.limits.payment(paymentGroup(known.data, request.ip), reply) : undefined;
 }
 
 /** On the gateway the id may be a payment link; what is none of ours stays as it is, and names no payment. */

@@ -1,4 +1,5 @@
 import { BaseError } from "viem";
+import { cleanText } from "../ops/clean-text.ts";
 
 /**
  * What can go wrong between us and a chain. `transient` says whether the same call may go through later; everything
@@ -14,10 +15,14 @@ export const faults = {
   signer_unavailable: { transient: true, message: "the service that holds a private key did not sign" },
   signer_refused: { transient: false, message: "the service that holds a private key refuses to sign" },
   screening_down: { transient: true, message: "it cannot be said whether an account may be served" },
+  unknown_asset: { transient: false, message: "the networks file lacks what unfinished transfers need" },
   unknown_chain: { transient: false, message: "the chain is not in the networks file" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 
 export type FaultCode = keyof typeof faults;
+
+/** Longest detail of an error, code points: endpoints, contracts and signers of others have a part in it. */
+const LONGEST_DETAIL = 500;
 
 /** Thrown at the edge of chains/: carries a code and the one bit that decides about another try. */
 export class ChainFault extends Error {
@@ -26,9 +31,9 @@ export class ChainFault extends Error {
   readonly transient: boolean;
 
   constructor(code: FaultCode, options: { cause?: unknown; detail?: string } = {}) {
-    super(options.detail ? `${faults[code].message}: ${options.detail}` : faults[code].message, {
-      cause: options.cause,
-    });
+    const { detail, cause } = options;
+    const { message } = faults[code];
+    super(detail ? `${message}: ${cleanText(detail, LONGEST_DETAIL)}` : message, { cause });
     this.code = code;
     this.transient = faults[code].transient;
   }

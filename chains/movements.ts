@@ -14,4 +14,6 @@ export type SeenTransfer = {
   receiver: string;
   amount: bigint;
   authorizationNonce: string | null;
+  /** The chain's own time of it, whole seconds; undefined where the reading does not say. */
+  at?: Date | undefined;
 };

@@ -1,34 +1,123 @@
-import type { Db } from "./tables.ts";
+import { type Selectable, sql } from "kysely";
+import type { Db, Listing, Tables } from "./tables.ts";
 
-/** The newest signature that has been read of each account's history on a chain; accounts without a cursor are left out. */
-export async function listAccountCursors(db: Db, chain: string): Promise<Map<string, string | null>> {
-  const rows = await db.selectFrom("account_cursor").selectAll().where("chain", "=", chain).execute();
-  return new Map(rows.map(({ account, signature }) => [account, signature]));
-}
+export type AccountCursor = Selectable<Tables["account_cursor"]>;
+/** An account whose history one reader holds: writes of another owner match no row. */
+export type Held = { chain: string; account: string; owner: string };
 
 /** Begins to read an account's history after a signature; one that has begun keeps its place. */
 export async function ensureAccountCursor(
   db: Db,
-  row: { chain: string; account: string; signature: string | null },
+  {
+    chain,
+    account,
+    newest,
+  }: { chain: string; account: string; newest: { signature: string; slot: number } | undefined },
 ): Promise<void> {
   await db
     .insertInto("account_cursor")
-    .values(row)
+    .values({
+      ...{ chain, account, signature: newest?.signature ?? null, slot: newest?.slot ?? null },
+      ...{ listed_at: null, listed_slot: null, listing: null, read_at: null, read_slot: null, named_slot: null },
+      ...{ owner: null, lease_until: null },
+    })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
 }
 
-/** Goes on from another signature. False when somebody else has gone on meanwhile. */
-export async function advanceAccountCursor(
+/** Takes an account's history for one reader; undefined while another one has it, and for an account without a cursor. */
+export async function takeAccount(
   db: Db,
-  args: { chain: string; account: string; from: string | null; to: string },
-): Promise<boolean> {
+  { chain, account, owner, now, until }: Held & { now: Date; until: Date },
+): Promise<AccountCursor | undefined> {
+  return db
+    .updateTable("account_cursor")
+    .set({ owner, lease_until: until })
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where((eb) => eb.or([eb("owner", "is", null), eb("owner", "=", owner), eb("lease_until", "<=", now)]))
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Lets go of an account's history. */
+export async function releaseAccount(db: Db, held: Held): Promise<void> {
+  await update(db, held, { owner: null, lease_until: null });
+}
+
+/** A listing that goes on, or one that is complete: the newest it has found, when it began, and the final slot then. */
+export type ListingProgress =
+  | { listing: Listing }
+  | { complete: { newest: { signature: string; slot: number } | undefined; at: Date; final: number } };
+
+/**
+ * Notes how far a listing has come. False when the account is another reader's by now.
+ */
+export async function storeListing(db: Db, held: Held, progress: ListingProgress): Promise<boolean> {
+  if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) as never });
+  const { newest, at, final } = progress.complete;
+  const place = newest && { signature: newest.signature, slot: newest.slot };
+  return update(db, held, { ...place, listing: null, listed_at: at, listed_slot: final });
+}
+
+async function update(db: Db, { chain, account, owner }: Held, set: Partial<AccountCursor>): Promise<boolean> {
   const result = await db
     .updateTable("account_cursor")
-    .set({ signature: args.to })
-    .where("chain", "=", args.chain)
-    .where("account", "=", args.account)
-    .where("signature", args.from === null ? "is" : "=", args.from)
+    .set(set)
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where("owner", "=", owner)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
+}
+
+/**
+ * Notes up to when and up to which slot everything of an account has been read: before the oldest entry that is left.
+ * An entry that was tried so often that it cannot be read holds up nothing.
+ */
+export async function noteRead(db: Db, held: Held, { unreadable }: { unreadable: number }): Promise<void> {
+  // Apart, so that each is one step into the index however much strangers send.
+  const oldest = (urgent: boolean) => sql`
+    select slot, listed_after from history_entry
+    where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and tries < ${unreadable}
+    order by slot limit 1`;
+  await sql`
+    update account_cursor c
+    set read_at = case when oldest.slot is null then c.listed_at else oldest.listed_after end,
+      read_slot = case when c.listed_slot is not null then least(c.listed_slot, oldest.slot - 1) end,
+      named_slot = case when c.listed_slot is not null then least(c.listed_slot, named.slot - 1) end
+    from (select) one
+      left join lateral ((${oldest(true)}) union all (${oldest(false)}) order by slot limit 1) oldest on true
+      left join lateral (${oldest(true)}) named on true
+    where c.chain = ${held.chain} and c.account = ${held.account} and c.owner = ${held.owner}`.execute(db);
+}
+
+/** How far the histories of a chain's accounts are known. */
+export type HistoryProgress = {
+  /** When the listing began of which everything is known to be there. */
+  listedAt: Date | null;
+  /** Everything that was final at this time has been read. */
+  readAt: Date | null;
+  /** Everything up to this slot has been read. */
+  readSlot: number | null;
+  /** Up to this slot everything has been read that names something of ours, by what endpoints say of memos. */
+  namedSlot: number | null;
+};
+
+/** The account that is furthest behind decides; null before the first listing. Undefined where no history is read. */
+export async function findHistoryProgress(db: Db, chain: string): Promise<HistoryProgress | undefined> {
+  const rows = await db
+    .selectFrom("account_cursor")
+    .select(["listed_at", "read_at", "read_slot", "named_slot"])
+    .where("chain", "=", chain)
+    .execute();
+  if (rows.length === 0) return undefined;
+  const least = <T extends number | Date>(all: readonly (T | null)[]): T | null =>
+    all.reduce((found, one) => (found === null || one === null ? null : one < found ? one : found), all[0] ?? null);
+  return {
+    listedAt: least(rows.map((row) => row.listed_at)),
+    readAt: least(rows.map((row) => row.read_at)),
+    readSlot: least(rows.map((row) => row.read_slot)),
+    namedSlot: least(rows.map((row) => row.named_slot)),
+  };
 }

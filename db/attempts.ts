@@ -1,52 +1,151 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import { listOptionsById, type OptionRow } from "./options.ts";
 import { listPayments, type PaymentRow } from "./payments.ts";
-import type { Db, Tables } from "./tables.ts";
+import type { Db, Tables, Verification } from "./tables.ts";
 import { statementTogether } from "./together.ts";
 
 export type AttemptRow = Selectable<Tables["attempt"]>;
 
-/** The attempt that was made with exactly this confirm, if it was made before. */
-export async function findAttemptByDigest(
+/** An attempt without what its wallet handed over, which may be long. */
+export type AttemptHead = Omit<AttemptRow, "results" | "digest" | "chain" | "merchant_id">;
+const head = [
+  "id",
+  "payment_id",
+  "option_id",
+  "verification",
+  "state",
+  "refusal",
+  "created_at",
+  "due_at",
+  "due_try",
+] as const satisfies readonly (keyof AttemptHead)[];
+
+/** The attempt that was made with exactly this confirm, if it was made before. Those of the same moment share a statement. */
+export const findAttemptByDigest: (
   db: Db,
   args: { paymentId: string; digest: Buffer },
-): Promise<AttemptRow | undefined> {
-  const rows = await readByPayment(db, args.paymentId);
-  return rows.find((row) => row.digest.equals(args.digest));
-}
-
-/** Confirms of the same moment share a statement. */
-const readByPayment = statementTogether(async (db: Db, paymentIds: readonly string[]) => {
+) => Promise<AttemptHead | undefined> = statementTogether(async (db, asked) => {
   const rows = await db
     .selectFrom("attempt")
-    .selectAll()
-    .where(sql<boolean>`payment_id = any(${paymentIds})`)
+    .select([...head, "digest"])
+    .where(
+      sql<boolean>`(payment_id, digest) in (
+        select * from unnest(${asked.map(({ paymentId }) => paymentId)}::text[], ${asked.map(({ digest }) => digest)}::bytea[]))`,
+    )
     .execute();
-  const byPayment = Map.groupBy(rows, (row) => row.payment_id);
-  return paymentIds.map((id) => byPayment.get(id) ?? []);
+  return asked.map(({ paymentId, digest }) =>
+    rows.find((row) => row.payment_id === paymentId && row.digest.equals(digest)),
+  );
 });
 
+/** Writes an attempt; false when the same confirm has been written meanwhile. */
+export async function insertAttempt(db: Db, row: Insertable<Tables["attempt"]>): Promise<boolean> {
+  const inserted = await db
+    .insertInto("attempt")
+    .values(row)
+    .onConflict((conflict) => conflict.columns(["payment_id", "digest"]).doNothing())
+    .returning("id")
+    .execute();
+  return inserted.length > 0;
+}
+
+/** A confirm that is to be written. */
+export type NewAttempt = {
+  id: string;
+  payment_id: string;
+  option_id: string;
+  digest: Buffer;
+  results: readonly unknown[];
+  verification: Verification;
+  created_at: Date;
+  due_at: Date;
+};
+
+/** Confirms with a good signature of the payer's key that are kept for one option: only the payer can make them. */
+const KEY_ATTEMPTS = 10;
+
 /**
- * Writes an attempt; false when the same confirm has been written meanwhile. Those of the same moment share a statement
- * and a commit.
+ * Writes an attempt that waits; false when the same confirm has been written meanwhile, or its option has too many of its
+ * kind. Those of the same moment share a statement and a commit.
  */
-export const insertAttempt: (db: Db, row: Insertable<Tables["attempt"]>) => Promise<boolean> = statementTogether(
-  async (db, rows) => {
-    const inserted = await db
-      .insertInto("attempt")
-      .values([...rows])
-      .onConflict((conflict) => conflict.columns(["payment_id", "digest"]).doNothing())
-      .returning("id")
-      .execute();
-    const ids = new Set(inserted.map(({ id }) => id));
-    return rows.map(({ id }) => ids.has(id));
-  },
-);
+export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = statementTogether(async (db, rows) => {
+  const given = rows.map(({ digest, ...row }, at) => ({ ...row, at, digest: digest.toString("hex") }));
+  const inserted = await sql<{ id: string }>`
+    insert into attempt (id, payment_id, option_id, digest, results, verification, state, created_at, due_at)
+    select id, payment_id, option_id, decode(digest, 'hex'), results, verification, 'waiting', created_at, due_at
+    from (
+      select given.*, row_number() over (partition by option_id order by at) + (
+        select count(*) from attempt kept where kept.payment_id = given.payment_id
+          and kept.option_id = given.option_id and kept.verification = given.verification
+      ) as number
+      from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as given (
+        at integer, id text, payment_id text, option_id text, digest text, results jsonb, verification text,
+        created_at timestamptz, due_at timestamptz)
+    ) as numbered
+    where number <= ${KEY_ATTEMPTS}
+    on conflict (payment_id, digest) do nothing
+    returning id`.execute(db);
+  const ids = new Set(inserted.rows.map(({ id }) => id));
+  return rows.map(({ id }) => ids.has(id));
+});
+
+/** Locks a payment's attempts against others who count them, and gives those that are not proved by a key. */
+export async function lockUnproved(db: Db, paymentId: string): Promise<AttemptHead[]> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`attempts of ${paymentId}`}, 0))`.execute(db);
+  return db
+    .selectFrom("attempt")
+    .select(head)
+    .where("payment_id", "=", paymentId)
+    .where("verification", "<>", "key")
+    .orderBy("created_at")
+    .execute();
+}
+
+/** Deletes refused attempts; their events stay. */
+export async function deleteRefused(db: Db, ids: readonly string[]): Promise<void> {
+  await db.deleteFrom("attempt").where(sql<boolean>`id = any(${ids})`).where("state", "=", "refused").execute();
+}
+
+/** Deletes attempts from before a time that were refused; their events stay. Returns how many. */
+export async function deleteOldRefused(db: Db, args: { before: Date; limit: number }): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("attempt")
+    .where(
+      sql<boolean>`id in (
+        select id from attempt where state = 'refused' and created_at < ${args.before} order by created_at limit ${args.limit})`,
+    )
+    .where("state", "=", "refused")
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+/** When an attempt last changed its state. */
+export async function findLastMove(db: Db, attemptId: string): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom("event")
+    .select("at")
+    .where("subject", "=", attemptId)
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.at;
+}
+
+/** Waiting attempts of payers that turned out to be code are verified as such from now on. */
+export async function markByCode(db: Db, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await db
+    .updateTable("attempt")
+    .set({ verification: "wallet" })
+    .where(sql<boolean>`id = any(${ids})`)
+    .where("state", "=", "waiting")
+    .execute();
+}
 
 /** Where an attempt stands. Those that are asked for at the same moment share a statement. */
-export const findAttempt: (db: Db, id: string) => Promise<AttemptRow | undefined> = statementTogether(
+export const findAttempt: (db: Db, id: string) => Promise<AttemptHead | undefined> = statementTogether(
   async (db, ids) => {
-    const rows = await db.selectFrom("attempt").selectAll().where(sql<boolean>`id = any(${ids})`).execute();
+    const rows = await db.selectFrom("attempt").select(head).where(sql<boolean>`id = any(${ids})`).execute();
     const byId = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => byId.get(id));
   },

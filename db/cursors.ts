@@ -1,8 +1,22 @@
 import { type Insertable, sql } from "kysely";
+import { fromNow } from "./clock.ts";
 import type { Db, Tables } from "./tables.ts";
 
 /** How far a chain has been read, in one watcher's hands: writes with an older fence match no row. */
 export type Cursor = { chain: string; number: number; hash: string; finalNumber: number; fence: number };
+
+/**
+ * How far a watcher has come. `reachedHeadAt`: when it asked for the head at which it stands. `chainTime`: the chain's own
+ * time up to which it has read everything. What is undefined stays as it was.
+ */
+export type Reached = { reachedHeadAt?: Date | undefined; chainTime?: Date | undefined };
+
+function toColumns({ reachedHeadAt, chainTime }: Reached) {
+  return {
+    ...(reachedHeadAt ? { reached_head_at: reachedHeadAt } : {}),
+    ...(chainTime ? { chain_time: chainTime } : {}),
+  };
+}
 
 /** Starts reading a chain at a block, the first time it is watched; false when it was watched before. */
 export async function ensureCursor(
@@ -19,6 +33,8 @@ export async function ensureCursor(
     reached_head_at: null,
     owner: null,
     lease_until: null,
+    // What was never watched cannot have been forgotten.
+    epoch: sql<string>`(select id from database_epoch)`,
   };
   const inserted = await db
     .insertInto("chain_cursor")
@@ -29,35 +45,39 @@ export async function ensureCursor(
   return inserted !== undefined;
 }
 
-/** Takes the watch over a chain, raising its fence; undefined while somebody has it. */
+/** Takes the watch over a chain, raising its fence; undefined while another owner's lease lasts. */
 export async function takeCursor(
   db: Db,
-  args: { chain: string; owner: string; now: Date; until: Date },
+  args: { chain: string; owner: string; leaseMs: number },
 ): Promise<Cursor | undefined> {
+  const until = fromNow(args.leaseMs);
   return db
     .updateTable("chain_cursor")
-    .set({ owner: args.owner, lease_until: args.until, due_at: args.until, fence: sql`fence + 1` })
+    .set({ owner: args.owner, lease_until: until, due_at: until, fence: sql`fence + 1` })
     .where("chain", "=", args.chain)
-    .where((eb) => eb.or([eb("lease_until", "is", null), eb("lease_until", "<=", args.now)]))
+    .where(sql<boolean>`(lease_until is null or lease_until <= clock_timestamp())`)
     .returning(["chain", "number", "hash", "final_number as finalNumber", "fence"])
     .executeTakeFirst();
 }
 
 /** Keeps the watch for longer; does nothing when it is somebody else's by now. */
-export async function renewCursor(db: Db, cursor: Cursor, until: Date): Promise<void> {
+export async function renewCursor(db: Db, cursor: Cursor, leaseMs: number): Promise<void> {
+  const until = fromNow(leaseMs);
   await db
     .updateTable("chain_cursor")
     .set({ lease_until: until, due_at: until })
     .where("chain", "=", cursor.chain)
     .where("fence", "=", cursor.fence)
+    // A renewal that was on its way when the watch was released does not take it again.
+    .where("owner", "is not", null)
     .execute();
 }
 
 /** Lets go of the watch; the due time stays, so that the sweep rings if nobody goes on. */
-export async function releaseCursor(db: Db, cursor: Cursor, reachedHeadAt: Date | undefined): Promise<void> {
+export async function releaseCursor(db: Db, cursor: Cursor, reached: Reached): Promise<void> {
   await db
     .updateTable("chain_cursor")
-    .set({ owner: null, lease_until: null, ...(reachedHeadAt ? { reached_head_at: reachedHeadAt } : {}) })
+    .set({ owner: null, lease_until: null, ...toColumns(reached) })
     .where("chain", "=", cursor.chain)
     .where("fence", "=", cursor.fence)
     .execute();
@@ -70,17 +90,18 @@ export async function releaseCursor(db: Db, cursor: Cursor, reachedHeadAt: Date 
 export async function advanceCursor(
   db: Db,
   from: Cursor,
-  to: { number: number; hash: string; until: Date; reachedHeadAt?: Date | undefined },
+  to: Reached & { number: number; hash: string; leaseMs: number },
 ): Promise<boolean> {
+  const until = fromNow(to.leaseMs);
   const result = await db
     .updateTable("chain_cursor")
     .set({
       number: to.number,
       hash: to.hash,
       final_number: sql`least(final_number, ${to.number})`,
-      lease_until: to.until,
-      due_at: to.until,
-      ...(to.reachedHeadAt ? { reached_head_at: to.reachedHeadAt } : {}),
+      lease_until: until,
+      due_at: until,
+      ...toColumns(to),
     })
     .where("chain", "=", from.chain)
     .where("fence", "=", from.fence)
@@ -150,10 +171,10 @@ export async function findBlock(
 export async function findBlockBelow(
   db: Db,
   args: { chain: string; number: number },
-): Promise<{ number: number; hash: string } | undefined> {
+): Promise<{ number: number; hash: string; at: Date } | undefined> {
   return db
     .selectFrom("chain_block")
-    .select(["number", "hash"])
+    .select(["number", "hash", "at"])
     .where("chain", "=", args.chain)
     .where("number", "<", args.number)
     .orderBy("number", "desc")

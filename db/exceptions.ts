@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import type { Entry } from "./ledger.ts";
 import type { PaymentState } from "./states.ts";
 import type { Db } from "./tables.ts";
 
@@ -6,9 +7,12 @@ import type { Db } from "./tables.ts";
 export type ExceptionRow = {
   /** Of the ledger group that booked it. */
   id: number;
+  /** The kind of that group. */
+  booked: "stray" | "exception" | "overpaid" | "dust";
   at: Date;
   chain: string;
-  txHash: string;
+  /** Null for small deposits of a day, which are booked together. */
+  txHash: string | null;
   asset: string;
   /** Minor units; negative for what has left the treasury without us. */
   amount: bigint;
@@ -24,6 +28,8 @@ export type ExceptionRow = {
   transferId: string | null;
   /** The newest payment that this payer had an option of, where the movement names none. */
   perhaps: string | null;
+  /** What the booking says of itself; of small deposits, how many and of which day. */
+  note: string | null;
 };
 
 /** What is open, oldest first; one when its id is given. */
@@ -32,11 +38,11 @@ export async function listOpenExceptions(
   args: { id?: number | undefined; limit: number },
 ): Promise<ExceptionRow[]> {
   const { rows } = await sql<ExceptionRow>`
-    select g.id, g.at, g.chain, g.tx_hash as "txHash", e.asset, -e.amount as amount, s.payer, s.receiver,
+    select g.id, g.kind as booked, g.at, g.chain, g.tx_hash as "txHash", e.asset, -e.amount as amount, s.payer, s.receiver,
       p.id as "paymentId", p.state as "paymentState", o.amount as asked, t.id as "transferId",
       case when p.id is null then (
         select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
-      ) end as perhaps
+      ) end as perhaps, g.note
     from ledger_group g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'
     left join sighting s on s.chain = g.chain and s.block_hash = g.block_hash
@@ -51,7 +57,8 @@ export async function listOpenExceptions(
       where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce order by po.id limit 1
     ) o on true
     left join payment p on p.id = coalesce(t.payment_id, o.payment_id)
-    where g.kind in ('stray', 'exception') ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
+    where g.kind in ('stray', 'exception', 'overpaid', 'dust')
+      ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
     order by g.id limit ${args.limit}`.execute(db);
   return rows;
@@ -62,15 +69,35 @@ export async function lockException(db: Db, id: number): Promise<void> {
   await db.selectFrom("ledger_group").select("id").where("id", "=", id).forUpdate().execute();
 }
 
-/** The movement behind an exception is that of a transfer which waits to be made. False, and nothing changed, when it is not. */
-export async function unbookSighting(db: Db, args: { groupId: number; transferId: string }): Promise<boolean> {
-  const result = await sql`
-    update sighting s set transfer_id = t.id, booked = false
-    from ledger_group g, transfer t
-    where g.id = ${args.groupId} and t.id = ${args.transferId} and t.state = 'ready'
-      and s.chain = g.chain and s.block_hash = g.block_hash and s.tx_hash = g.tx_hash
-      and s.log_index = g.log_index and not s.orphaned
-      and t.authorization_nonce = s.authorization_nonce and t.token = s.token and t.payer = s.payer
-      and t.receiver = s.receiver and t.amount = s.amount`.execute(db);
-  return result.numAffectedRows === 1n;
+/** How a movement is booked as an exception, with what an operator has made of it (`resolved`). */
+export type ExceptionBooking = { groupId: number; resolved: boolean; entries: Entry[] };
+
+/** The booking of a movement that belonged to no transfer; undefined when it never was booked. Locked until the commit. */
+export async function findExceptionBooking(
+  db: Db,
+  place: { chain: string; block_hash: string; tx_hash: string; log_index: number },
+): Promise<ExceptionBooking | undefined> {
+  const { chain, block_hash, tx_hash, log_index } = place;
+  const group = await db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", "stray")
+    // By its natural key: the block's on EVM, the transaction's on Solana.
+    .where("subject", "in", [`${chain}/${block_hash}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
+    .where("tx_hash", "=", tx_hash)
+    .forUpdate()
+    .executeTakeFirst();
+  if (!group) return undefined;
+  const resolution = await db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", "exception_resolved")
+    .where("subject", "=", String(group.id))
+    .executeTakeFirst();
+  const entries = await db
+    .selectFrom("ledger_entry")
+    .select(["account", "asset", "amount"])
+    .where("group_id", "in", [group.id, ...(resolution ? [resolution.id] : [])])
+    .execute();
+  return { groupId: group.id, resolved: resolution !== undefined, entries };
 }

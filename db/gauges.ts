@@ -14,8 +14,9 @@ export type OwedTable =
 /**
  * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
  * so the wait is counted from what does not move: a payment's deadline, the making of the others, and for a transfer in
- * trouble the end of its hold. A settlement waits from the end of its gathering until its payout has arrived, whoever
- * keeps it, unless an operator holds its merchant. A chain's own wait is in `listChainLooks`; here it only tells that no
+ * trouble the end of its hold. A settlement waits from the end of its gathering until its payout has arrived, whatever
+ * blocks it, unless an operator holds its merchant. A push waits for its block, however long its sender makes that, and not
+ * for a job. A chain's own wait is in `listChainLooks`; here it only tells that no
  * sweep has run.
  */
 export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTable; since: Date | null }[]> {
@@ -23,31 +24,39 @@ export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTa
   const pushed = sql`${now}::timestamptz + interval '2 minutes'`;
   const { rows } = await sql<{ table: OwedTable; since: Date | null }>`
     select 'payment' as table, min(expires_at) as since from payment where due_at <= ${pushed} and expires_at <= ${now}
-    union all select 'attempt', min(created_at) from attempt where due_at <= ${pushed} and created_at <= ${now}
+    union all select 'attempt', min(a.created_at) from attempt a join payment_option o on o.id = a.option_id
+      where a.due_at <= ${pushed} and a.created_at <= ${now} and o.kind <> 'push'
     union all select 'transfer', min(greatest(created_at, hold_until)) from transfer
       where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now}
     union all select 'settlement', least(
-      (select min(coalesce(closed_at, s.created_at)) from settlement s join merchant m on m.id = s.merchant_id
-        where due_at <= ${pushed} and coalesce(closed_at, s.created_at) <= ${now} and state = 'due' and m.payouts_held_at is null),
-      (select min(due_at) from settlement where due_at <= ${now} and state = 'gathering'),
+      (select min(oldest.at) from payout_queue q
+        join merchant m on m.id = q.merchant_id and m.payouts_held_at is null
+        cross join lateral (
+          select coalesce(closed_at, created_at) as at from settlement s
+          where s.merchant_id = q.merchant_id and s.asset = q.asset and s.state = 'due' order by 1 limit 1
+        ) oldest
+        where q.kind = 'settlement' and q.due_at is not null and oldest.at <= ${now}),
+      (select min(s.due_at) from settlement s where s.due_at <= ${now} and s.state = 'gathering' and not exists (
+        select from payout_queue q where q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
+          and q.blocked_by in ('minimum', 'held'))),
       (select min(coalesce(closed_at, created_at)) from settlement
         where coalesce(closed_at, created_at) <= ${now} and state = 'paying'))
-    union all select 'refund', min(created_at) from refund where due_at <= ${pushed} and created_at <= ${now} and state = 'due'
+    union all select 'refund', min(created_at) from refund where created_at <= ${now} and state = 'due'
     union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
-    union all select 'webhook_delivery', min(first.due_at) from webhook_endpoint e cross join lateral (
-      select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1
-    ) first`.execute(db);
+    union all select 'webhook_delivery', least(min(first.due_at), (select min(at) from webhook_fanout where at <= ${now}))
+      from webhook_endpoint e cross join lateral (
+        select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1
+      ) first`.execute(db);
   return rows;
 }
 
 /** When the oldest event happened that its endpoint has not taken yet and that is not given up; null for none. */
 export async function findOldestPendingEvent(db: Db): Promise<Date | null> {
-  const row = await db
-    .selectFrom("webhook_delivery")
-    .select(({ fn }) => fn.min("at").as("at"))
-    .where("state", "=", "pending")
-    .executeTakeFirstOrThrow();
-  return row.at;
+  const { rows } = await sql<{ at: Date | null }>`
+    select least((select min(at) from webhook_delivery where state = 'pending'), (select min(at) from webhook_fanout)) as at`.execute(
+    db,
+  );
+  return rows[0]?.at ?? null;
 }
 
 /** What a lane has on its way. Fees in wei per gas; null where there is no such transaction. */

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { fromNow } from "./clock.ts";
 import type { Db } from "./tables.ts";
 
 /** A lane in one owner's hands: writes with an older fence match no row. */
@@ -19,13 +20,13 @@ export async function ensureLane(
 /** Takes a free lane among some (or one whose owner's time is up), raising its fence. Undefined when there is none. */
 export async function takeLane(
   db: Db,
-  args: { chain: string; addresses: readonly string[]; owner: string; now: Date; until: Date },
+  args: { chain: string; addresses: readonly string[]; owner: string; leaseMs: number },
 ): Promise<LaneLease | undefined> {
   const result = await sql<LaneLease>`
-    update lane set owner = ${args.owner}, lease_until = ${args.until}, fence = fence + 1, rung = false
+    update lane set owner = ${args.owner}, lease_until = ${fromNow(args.leaseMs)}, fence = fence + 1, rung = false
     where id = (
       select id from lane
-      where chain = ${args.chain} and address = any(${args.addresses}) and (lease_until is null or lease_until <= ${args.now})
+      where chain = ${args.chain} and address = any(${args.addresses}) and (lease_until is null or lease_until <= clock_timestamp())
       order by lease_until nulls first, id limit 1 for update skip locked
     )
     returning id, chain, address, fence, next_nonce as "nextNonce"`.execute(db);
@@ -36,16 +37,13 @@ export async function takeLane(
  * Tells whoever holds one of these lanes that more is ready: the holder cannot let go without seeing it.
  * False when no lane is held, so that the caller takes one itself.
  */
-export async function ringLanes(
-  db: Db,
-  args: { chain: string; addresses: readonly string[]; now: Date },
-): Promise<boolean> {
+export async function ringLanes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
   const result = await db
     .updateTable("lane")
     .set({ rung: true })
     .where("chain", "=", args.chain)
     .where("address", "in", args.addresses)
-    .where("lease_until", ">", args.now)
+    .where(sql<boolean>`lease_until > clock_timestamp()`)
     .executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
@@ -76,10 +74,10 @@ export async function freeLane(db: Db, lease: LaneLease): Promise<void> {
 }
 
 /** Uses up the lane's next nonce and renews the lease. False when somebody else holds the lane or has used the nonce. */
-export async function useNonce(db: Db, lease: LaneLease, args: { nonce: number; until: Date }): Promise<boolean> {
+export async function useNonce(db: Db, lease: LaneLease, args: { nonce: number; leaseMs: number }): Promise<boolean> {
   const result = await db
     .updateTable("lane")
-    .set({ next_nonce: args.nonce + 1, lease_until: args.until })
+    .set({ next_nonce: args.nonce + 1, lease_until: fromNow(args.leaseMs) })
     .where("id", "=", lease.id)
     .where("fence", "=", lease.fence)
     .where("next_nonce", "=", args.nonce)

@@ -20,8 +20,9 @@ export async function listLaneAddresses(db: Db, chain: string): Promise<string[]
 
 /**
  * What the rows say of accounts at a block, minor units. `booked`: by the ledger. `moved`: tokens of the treasury that
- * were seen to move and are in no books yet (`asset` is null, `token` names it). `left`: what went out of the treasury
- * without us, and nobody has said why: it is booked as an exception, and should be there. `spent`: fees of a lane's transactions
+ * were seen to move and are in no books yet, small deposits of a day that is not over and movements that could not be
+ * written down among them (`asset` is null, `token` names it). `left`: what went out of the treasury without us, or beyond
+ * what was owed, and nobody has said why: it is booked as an exception, and should be there. `spent`: fees of a lane's transactions
  * that are not final yet (negative). `given`: what lanes were found to have been given at later blocks, and may have had
  * before.
  */
@@ -57,14 +58,21 @@ export async function readBookSides(
       select token, payer, receiver, amount from sighting
       where chain = ${chain} and transfer_id is null and not orphaned and not booked and block_number <= ${block}
       union all
-      select s.token, s.payer, s.receiver, s.amount
+      select s.token, s.payer, s.receiver, t.amount
       from transfer t join sighting s on s.transfer_id = t.id and not s.orphaned
       where t.chain = ${chain} and t.state = 'included' and s.block_number <= ${block}
+      union all
+      select s.token, s.payer, s.receiver, s.amount
+      from dust d left join ledger_group g on g.id = d.group_id join sighting s on s.dust_id = d.id
+      where d.chain = ${chain} and s.block_number <= ${block} and (g.id is null or g.block_number > ${block})
+      union all
+      select movement ->> 'token', movement ->> 'payer', movement ->> 'receiver', (movement ->> 'amount')::numeric
+      from failed_booking where chain = ${chain} and kind = 'movement' and block_number <= ${block}
     ) unbooked group by token
     union all
     select 'left', 'treasury', e.asset, null, sum(e.amount)
     from ledger_group g join ledger_entry e on e.group_id = g.id and e.account = 'exceptions' and e.amount > 0
-    where g.kind = 'stray' and g.chain = ${chain} and g.block_number <= ${block}
+    where g.kind in ('stray', 'overpaid') and g.chain = ${chain} and g.block_number <= ${block}
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
     group by e.asset
     union all

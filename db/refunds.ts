@@ -14,6 +14,25 @@ export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
+/** A refund that must be there, because a transfer names it; locked until the commit. */
+export async function findRefund(db: Db, id: string): Promise<RefundRow> {
+  return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
+}
+
+/** Sets what a refund comes to, and what it takes of its merchant's balance where that is in another asset. */
+export async function lessenRefund(
+  db: Db,
+  args: { id: string; amount: bigint; owedAmount: bigint | null },
+): Promise<void> {
+  const { id, amount, owedAmount: owed_amount } = args;
+  await db.updateTable("refund").set({ amount, owed_amount }).where("id", "=", id).execute();
+}
+
+/** Notes the address that a refund went to. */
+export async function noteReceiver(db: Db, { id, receiver }: { id: string; receiver: string }): Promise<void> {
+  await db.updateTable("refund").set({ receiver }).where("id", "=", id).execute();
+}
+
 /** A payment's refunds, the first one first. */
 export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[]> {
   return db.selectFrom("refund").selectAll().where("payment_id", "=", paymentId).orderBy("number").execute();

@@ -10,7 +10,8 @@ export type NewSettlement = {
   asset: string;
   number: number;
   amount: bigint;
-  dueAt: Date;
+  /** Null for one that is paid already. */
+  dueAt: Date | null;
   /** Some of it came in another asset. */
   converted?: boolean;
 };
@@ -44,7 +45,11 @@ export async function addToGathering(
 export type Gathering = { id: string; dueAt: Date };
 
 /** Begins a settlement that gathers; when somebody has begun one at this moment, adds to that. */
-export async function beginGathering(db: Db, settlement: NewSettlement, at: Date): Promise<Gathering> {
+export async function beginGathering(
+  db: Db,
+  settlement: NewSettlement & { dueAt: Date },
+  at: Date,
+): Promise<Gathering> {
   const row = await db
     .insertInto("settlement")
     .values({ ...toRow(settlement, at), state: "gathering" })
@@ -112,7 +117,7 @@ export async function closeGathering(db: Db, ids: readonly string[], at: Date): 
 
 /**
  * A settlement with the destination that is registered for it now (null when there is none), whether an operator holds
- * its merchant, and the refunds that wait for the same balance.
+ * its merchant, and some of the refunds that wait for the same balance.
  */
 export type SettlementWithDestination = SettlementRow & {
   registered: string | null;
@@ -133,7 +138,7 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
       "d.destination as registered",
       sql<boolean>`m.payouts_held_at is not null`.as("held"),
       sql<string[]>`array(select r.id from refund r
-        where r.merchant_id = s.merchant_id and coalesce(r.owed_asset, r.asset) = s.asset and r.state = 'due' order by r.id)`.as(
+        where r.merchant_id = s.merchant_id and coalesce(r.owed_asset, r.asset) = s.asset and r.state = 'due' order by r.id limit 10)`.as(
         "refunds",
       ),
     ])
@@ -142,24 +147,108 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
     .execute();
 }
 
+/** Settlements of a merchant and asset that are not paid yet, with their numbers. */
+export async function listOpenNumbers(
+  db: Db,
+  args: { merchantId: string; asset: string },
+): Promise<{ id: string; number: number }[]> {
+  return db
+    .selectFrom("settlement")
+    .select(["id", "number"])
+    .where("merchant_id", "=", args.merchantId)
+    .where("asset", "=", args.asset)
+    .where("state", "in", ["due", "gathering", "paying"])
+    .execute();
+}
+
 /** A settlement that has not begun, as a refund finds it. */
 export type Unbegun = { id: string; state: "due" | "gathering"; number: number; amount: bigint };
 
-/** What of a merchant's balance is laid out in settlements that have not begun; they stay locked until the commit. */
-export async function lockUnbegun(db: Db, args: { merchantId: string; asset: string }): Promise<Unbegun[]> {
-  const rows = await db
+/** Settlements read at once when an amount is to be covered. */
+const PAGE = 100;
+
+/**
+ * Settlements of a merchant that have not begun and together cover an amount, or all when they do not: `own` first, then
+ * the oldest. Only these are read, however many the merchant has. They are not locked.
+ */
+export async function chooseUnbegun(
+  db: Db,
+  args: { merchantId: string; asset: string; own: string | null; amount: bigint },
+): Promise<Unbegun[]> {
+  const { merchantId, asset, own, amount } = args;
+  const page = (after: number) =>
+    db
+      .selectFrom("settlement")
+      .select(["id", "state", "number", "amount"])
+      .where("merchant_id", "=", merchantId)
+      .where("asset", "=", asset)
+      .where("state", "in", ["due", "gathering"])
+      .where("number", ">", after)
+      .orderBy("number")
+      .limit(PAGE)
+      .execute() as Promise<Unbegun[]>;
+  const chosen = (await db
     .selectFrom("settlement")
     .select(["id", "state", "number", "amount"])
-    .where("merchant_id", "=", args.merchantId)
-    .where("asset", "=", args.asset)
+    .where("id", "=", own ?? "")
+    .where("merchant_id", "=", merchantId)
+    .where("asset", "=", asset)
+    .where("state", "in", ["due", "gathering"])
+    .execute()) as Unbegun[];
+  let left = amount - sumOf(chosen);
+  for (let after = 0, full = true; full && left > 0n; ) {
+    const rows = await page(after);
+    for (const row of rows) {
+      if (left <= 0n || row.id === own) continue;
+      chosen.push(row);
+      left -= row.amount;
+    }
+    after = rows.at(-1)?.number ?? after;
+    full = rows.length === PAGE;
+  }
+  return chosen;
+}
+
+/** Locks those of these settlements that still have not begun, until the commit; in the order of `ids`, as they are now. */
+export async function lockUnbegun(db: Db, ids: readonly string[]): Promise<Unbegun[]> {
+  const rows = (await db
+    .selectFrom("settlement")
+    .select(["id", "state", "number", "amount"])
+    .where(sql<boolean>`id = any(${ids})`)
     .where("state", "in", ["due", "gathering"])
     .orderBy("id")
     .forUpdate()
-    .execute();
-  return rows as Unbegun[];
+    .execute()) as Unbegun[];
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
-/** Takes from a settlement that is locked and has not begun; less than all of it. */
+/** A settlement that must be there, because a transfer names it; locked until the commit. */
+export async function findSettlement(db: Db, id: string): Promise<SettlementRow> {
+  return db.selectFrom("settlement").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
+}
+
+/** Adds to a settlement that is locked. */
+export async function growSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
+  const amount = sql<bigint>`amount + ${args.by}`;
+  await db.updateTable("settlement").set({ amount }).where("id", "=", args.id).execute();
+}
+
+/** Notes the account that a settlement was paid to (CAIP-10). */
+export async function noteDestination(db: Db, args: { id: string; destination: string }): Promise<void> {
+  await db.updateTable("settlement").set({ destination: args.destination }).where("id", "=", args.id).execute();
+}
+
+/** Ties the payments of one settlement to another one. */
+export async function retiePayments(db: Db, { from, to }: { from: string; to: string }): Promise<void> {
+  await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
+}
+
+/** What settlements come to together, minor units. */
+export const sumOf = (settlements: readonly Pick<Unbegun, "amount">[]): bigint =>
+  settlements.reduce((sum, { amount }) => sum + amount, 0n);
+
+/** Takes from a settlement that is locked; less than all of it. */
 export async function lessenSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
   await db
     .updateTable("settlement")

@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { isBookable } from "./failed-bookings.ts";
 import type { Db, Tables } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
@@ -11,7 +12,12 @@ export async function insertSightings(db: Db, rows: readonly Insertable<Tables["
     .onConflict((conflict) =>
       conflict
         .columns(["chain", "block_hash", "tx_hash", "log_index"])
-        .doUpdateSet({ orphaned: false, transfer_id: sql`excluded.transfer_id` })
+        .doUpdateSet({
+          orphaned: false,
+          // One that stands keeps its transfer: who writes it again knows of it as made, and claims nothing.
+          transfer_id: sql`case when sighting.orphaned then excluded.transfer_id
+            else coalesce(sighting.transfer_id, excluded.transfer_id) end`,
+        })
         // What is in the books as an exception stays there.
         .where("sighting.booked", "=", false),
     )
@@ -109,22 +115,139 @@ export async function claimSighting(db: Db, transfer: TransferRow): Promise<bool
   return result.numUpdatedRows === 1n;
 }
 
-export type StraySighting = Selectable<Tables["sighting"]>;
+export type SightingRow = Selectable<Tables["sighting"]>;
+export type StraySighting = SightingRow;
 
-/**
- * Movements at or below a height that belong to no transfer and are in no books yet, oldest first; marked as booked,
- * so the caller books them in the same transaction.
- */
-export async function takeStray(
+/** A payout's number on a chain: no amount and no receiver is part of it. */
+type Numbered = Pick<TransferRow, "id" | "chain" | "token" | "payer" | "authorization_nonce">;
+
+/** Which numbers of these payouts the chain shows as used by a movement that stands, whether it is booked or not. */
+export async function listMadeNumbers(db: Db, payouts: readonly Numbered[]): Promise<Set<string>> {
+  if (payouts.length === 0) return new Set();
+  const column = (key: keyof Numbered) => payouts.map((payout) => payout[key]);
+  const { rows } = await sql<{ number: string }>`
+    select s.authorization_nonce as number
+    from unnest(${column("id")}::text[], ${column("chain")}::text[], ${column("token")}::text[], ${column("payer")}::text[],
+      ${column("authorization_nonce")}::text[]) as p (id, chain, token, payer, number)
+    join sighting s on s.authorization_nonce = p.number and s.chain = p.chain and s.token = p.token and s.payer = p.payer
+    where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)`.execute(db);
+  return new Set(rows.map(({ number }) => number));
+}
+
+/** Numbers that movements of an account show and that no transfer has claimed: after a restore, of forgotten payouts. */
+export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer: string }): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom("sighting")
+    .select("authorization_nonce")
+    .where("chain", "=", args.chain)
+    .where("payer", "=", args.payer)
+    .where("transfer_id", "is", null)
+    .where("authorization_nonce", "is not", null)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.flatMap(({ authorization_nonce: number }) => number ?? []));
+}
+
+/** The movement that has used a payout's number, locked until the commit. Of several, one of the same amount comes first. */
+export async function lockMade(db: Db, payout: Numbered & { amount: bigint }): Promise<SightingRow | undefined> {
+  const { rows } = await sql<SightingRow>`
+    select * from sighting
+    where authorization_nonce = ${payout.authorization_nonce} and chain = ${payout.chain} and token = ${payout.token}
+      and payer = ${payout.payer} and not orphaned and (transfer_id is null or transfer_id = ${payout.id})
+    order by amount = ${payout.amount} desc, block_number, log_index limit 1 for update`.execute(db);
+  return rows[0];
+}
+
+/** Gives a movement to the payout that it is, which from now on has the amount that is booked for it and its receiver. */
+export async function takeSighting(
+  db: Db,
+  { movement, transferId, amount }: { movement: SightingRow; transferId: string; amount: bigint },
+): Promise<void> {
+  await db
+    .updateTable("sighting")
+    .set({ transfer_id: transferId, booked: false })
+    .where("chain", "=", movement.chain)
+    .where("block_hash", "=", movement.block_hash)
+    .where("tx_hash", "=", movement.tx_hash)
+    .where("log_index", "=", movement.log_index)
+    .execute();
+  await db.updateTable("transfer").set({ amount, receiver: movement.receiver }).where("id", "=", transferId).execute();
+}
+
+/** Where a movement stands: a log of a block, or a place in a transaction. */
+export type SightingKey = Pick<StraySighting, "chain" | "block_hash" | "tx_hash" | "log_index">;
+
+/** The natural key of an unmatched movement among the failed bookings. */
+export const nameSighting = ({ block_hash, tx_hash, log_index }: Omit<SightingKey, "chain">) =>
+  `${block_hash}/${tx_hash}/${log_index}`;
+
+/** Movements at or below a height that belong to no transfer and are in no books yet, oldest first. */
+export async function listStray(
   db: Db,
   args: { chain: string; upTo: number; limit: number },
 ): Promise<StraySighting[]> {
-  const { rows } = await sql<StraySighting>`
-    update sighting set booked = true where (chain, block_hash, tx_hash, log_index) in (
-      select chain, block_hash, tx_hash, log_index from sighting
-      where chain = ${args.chain} and transfer_id is null and not orphaned and not booked and block_number <= ${args.upTo}
-      order by block_number, log_index limit ${args.limit}
+  return db
+    .selectFrom("sighting")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("block_number", "<=", args.upTo)
+    .where(isStray)
+    .where(
+      isBookable("unmatched", {
+        chain: "sighting.chain",
+        subject: sql`block_hash || '/' || tx_hash || '/' || log_index`,
+      }),
     )
-    returning *`.execute(db);
-  return rows;
+    .orderBy("block_number")
+    .orderBy("log_index")
+    .limit(args.limit)
+    .execute();
+}
+
+/** SQL: it belongs to no transfer and is in no books yet. */
+const isStray = sql<boolean>`transfer_id is null and not orphaned and not booked`;
+
+/** SQL: it is one of these. */
+const isOneOf = (keys: readonly SightingKey[]) => {
+  const column = <K extends keyof SightingKey>(key: K) => keys.map((one) => one[key]);
+  return sql<boolean>`(chain, block_hash, tx_hash, log_index) in (
+    select * from unnest(${column("chain")}::text[], ${column("block_hash")}::text[], ${column("tx_hash")}::text[],
+      ${column("log_index")}::integer[]))`;
+};
+
+/** Those of some movements that are still unmatched and in no books, locked until the commit. */
+export async function lockStray(db: Db, keys: readonly SightingKey[]): Promise<StraySighting[]> {
+  return db
+    .selectFrom("sighting")
+    .selectAll()
+    .where(isOneOf(keys))
+    .where(isStray)
+    .orderBy("block_number")
+    .orderBy("log_index")
+    .forUpdate()
+    .execute();
+}
+
+/** Marks movements as booked; the caller has locked them and books them in the same transaction. */
+export async function markBooked(db: Db, keys: readonly SightingKey[], dustId: number | null): Promise<void> {
+  if (keys.length === 0) return;
+  await db.updateTable("sighting").set({ booked: true, dust_id: dustId }).where(isOneOf(keys)).execute();
+}
+
+/** Which of these movements are on record as standing, each by its block, transaction and place there. */
+export async function listKnownMovements(
+  db: Db,
+  chain: string,
+  movements: readonly { blockHash: string; txHash: string; logIndex: number }[],
+): Promise<Set<string>> {
+  if (movements.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("sighting")
+    .select(["block_hash", "tx_hash", "log_index"])
+    .where("chain", "=", chain)
+    .where(sql<boolean>`block_hash = any(${movements.map(({ blockHash }) => blockHash)})`)
+    .where(sql<boolean>`tx_hash = any(${movements.map(({ txHash }) => txHash)})`)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.map((row) => `${row.block_hash} ${row.tx_hash} ${row.log_index}`));
 }

@@ -13,17 +13,38 @@ export type Mode = "test" | "live";
 export type Purpose = "payment" | "settlement" | "refund";
 /**
  * How a token movement is made. `eip3009`: an authorization that anybody may submit. `permit2`: a Permit2 signature for
- * our Collector. `push`: the owner's own transaction, marked with the natural key behind its call data. `spl`: a
+ * our Collector. `disburse`: a payout that the treasury has signed for our Disburser. `push`: the owner's own transaction, marked with the natural key behind its call data. `spl`: a
  * transaction on Solana that the owner signs and a lane pays for, with the natural key as its memo.
  */
-export type Kind = "eip3009" | "permit2" | "push" | "spl";
+export type Kind = "eip3009" | "permit2" | "disburse" | "push" | "spl";
+/** How a buyer pays. */
+export type OptionKind = Exclude<Kind, "disburse">;
 /** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
 export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
+
+/**
+ * What could not be booked. `movement`: a movement was read and could not be written down. `unmatched`: one that belongs
+ * to no transfer. `dust`: a day's small deposits. `transfer`: an included one that is to be confirmed. `ended`: one that
+ * can no longer happen. `transaction`: the cost of one of ours.
+ */
+export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
+
+/**
+ * How an attempt is verified. `key`: its signature is the key's at the payer's address, which was checked when the attempt was
+ * written. `wallet`: only the payer's code can accept it. `push`: by the transaction that it names.
+ */
+export type Verification = "key" | "wallet" | "push";
 
 /** A row that owes somebody a job: the sweep rings it again when `due_at` has passed, with `due_try` raised. */
 type Due = { due_at: Date | null; due_try: Generated<number> };
 
 /** Where the truth is. Amounts (numeric) are bigint, heights and nonces (bigint) are number, bytea is Buffer. */
+/**
+ * A listing of an account's history, which goes from the newest signature backwards: the newest one, when it began, the
+ * final slot then, and the signature below which it goes on.
+ */
+export type Listing = { newest: string; slot: number; at: string; final: number; before: string };
+
 export type Tables = {
   account: { id: string; name: string; api_version: Generated<string>; created_at: Date };
   api_key: {
@@ -218,6 +239,8 @@ export type Tables = {
     /** When the next attempt is due; null unless pending. */
     due_at: Date | null;
   };
+  /** Payments of a paid settlement whose endpoint is still owed their event: those with an id above `after_payment`. */
+  webhook_fanout: { settlement_id: string; endpoint_id: string; at: Date; after_payment: Generated<string> };
   payment_option: {
     id: string;
     payment_id: string;
@@ -246,7 +269,7 @@ export type Tables = {
     /** What the merchant is owed for it, less the fee, where that is another asset. */
     owed_asset: string | null;
     owed_amount: bigint | null;
-    kind: Generated<Kind>;
+    kind: Generated<OptionKind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;
     /** When its quote ends; on Solana, when the blockhash that was handed out last is about to. */
@@ -257,8 +280,13 @@ export type Tables = {
     id: string;
     payment_id: string;
     option_id: string;
+    /** Of its option and its payment; written by a trigger. */
+    chain: Generated<string>;
+    merchant_id: Generated<string>;
     digest: Buffer;
     results: unknown;
+    /** Who can say whether it is the payer's. */
+    verification: Generated<Verification>;
     state: AttemptState;
     refusal: string | null;
     created_at: Date;
@@ -329,6 +357,8 @@ export type Tables = {
     permit: Buffer | null;
     /** The payer is code, which judges the signature (ERC-1271) and goes alone. */
     smart_wallet: Generated<boolean>;
+    /** What the code of such a payer hashes to; of a wallet that is not deployed yet, the address of its factory. */
+    code_hash: ColumnType<string | null, string | null | undefined>;
     state: TransferState;
     lane_id: string | null;
     lane_nonce: number | null;
@@ -338,22 +368,97 @@ export type Tables = {
     last_trouble: string | null;
     created_at: Date;
   } & Due;
+  /** A transaction that was included and moved no money for a transfer. */
+  burned_gas: {
+    transfer_id: string;
+    lane_id: string;
+    nonce: number;
+    chain: string;
+    payer: string;
+    /** Null for a plain key. */
+    code_hash: string | null;
+    /** Of a transaction that carried several transfers, an equal share. */
+    gas: bigint;
+    /** The transaction carried nothing else. */
+    alone: boolean;
+    block_number: number;
+    at: Date;
+  };
   chain_cursor: {
     chain: string;
     number: number;
     hash: string;
     final_number: number;
     reached_head_at: Date | null;
+    /** The chain's own time up to which everything has been read: of the cursor's block, on Solana of a final slot. */
+    chain_time: ColumnType<Date | null, Date | null | undefined>;
     /** When its books are compared with it again. */
     reconcile_at: Generated<Date>;
     fence: Generated<number>;
     owner: string | null;
     lease_until: Date | null;
+    /** The database's epoch in which the chain was read again, and the height up to which it still has to be. */
+    epoch: Generated<string | null>;
+    epoch_height: Generated<number | null>;
   } & Due;
-  /** Solana: the newest signature that has been read of an account's history; null when there was none. */
-  account_cursor: { chain: string; account: string; signature: string | null };
+  /** Solana: how far the history of an account has been listed and read. */
+  account_cursor: {
+    chain: string;
+    account: string;
+    /** The newest signature of the last complete listing, and its slot; null when there was none. */
+    signature: string | null;
+    slot: number | null;
+    /** When that listing began, and the final slot then. */
+    listed_at: Date | null;
+    listed_slot: number | null;
+    /** A listing under way. */
+    listing: Listing | null;
+    /** Everything that was final at this time, and up to this slot, has been read. */
+    read_at: Date | null;
+    read_slot: number | null;
+    /** Up to this slot everything has been read whose memo names something of ours. */
+    named_slot: number | null;
+    /** The one reader of the account, until its lease ends. */
+    owner: string | null;
+    lease_until: Date | null;
+  };
+  /** Solana: a transaction that names an account of ours and is not read yet. */
+  history_entry: {
+    chain: string;
+    account: string;
+    signature: string;
+    slot: number;
+    /** When the listing before the one that found it began; null when there was none. */
+    listed_after: Date | null;
+    /** Its memo names something of ours: it is read before the others. */
+    urgent: boolean;
+    tries: Generated<number>;
+    due_at: Date;
+    last_error: string | null;
+  };
   /** Solana: an account that a transaction of ours has made, for us or for a receiver, and paid the rent of. */
   made_account: { chain: string; address: string; tx_hash: string; made_at: Date };
+  /** Solana: an account that refuses a second payout, and holds so much rent until it is closed. */
+  payout_marker: {
+    chain: string;
+    address: string;
+    tx_hash: string;
+    lamports: bigint;
+    made_at: Date;
+    /** The transaction that is to close it. */
+    closing_hash: Generated<string | null>;
+  };
+  /** One row. A new `id` begins when the database has stepped back in time; `count` only ever grows. */
+  database_epoch: {
+    singleton: Generated<boolean>;
+    id: string;
+    count: number;
+    counted_at: Date;
+    /** What the server said of itself (system, timeline, table) when this epoch began. */
+    identity: string;
+    /** When it was found to have stepped back; null in the first epoch. */
+    began_at: Date | null;
+  };
   chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
   sighting: {
     chain: string;
@@ -371,7 +476,35 @@ export type Tables = {
     orphaned: Generated<boolean>;
     /** Belongs to no transfer, and is in the books as an exception. */
     booked: Generated<boolean>;
+    /** The day's small deposits it is one of; then `booked` too. */
+    dust_id: ColumnType<number | null, number | null | undefined>;
     seen_at: Date;
+  };
+  /** A row that could not be booked; it is left out until `retry_at`. `subject` is its natural key. */
+  failed_booking: {
+    id: Generated<number>;
+    chain: string;
+    kind: FailedKind;
+    subject: string;
+    /** Of a movement, which has no row of its own: where it stands, and what it is. */
+    block_number: number | null;
+    movement: Record<string, unknown> | null;
+    error: string;
+    retries: Generated<number>;
+    first_at: Date;
+    last_at: Date;
+    retry_at: Date;
+  };
+  /** Unmatched deposits below the dust amount of an asset, by UTC day (YYYY-MM-DD); `group_id` when that is booked. */
+  dust: {
+    id: Generated<number>;
+    chain: string;
+    asset: string;
+    day: string;
+    amount: bigint;
+    transfers: number;
+    last_block: number;
+    group_id: number | null;
   };
   settlement: {
     id: string;
@@ -390,6 +523,21 @@ export type Tables = {
     /** Of one that a buyer has paid directly; a payout's is in the books. */
     tx_hash: string | null;
     paid_at: Date | null;
+  } & Due;
+  /**
+   * Payouts of one kind that wait for the same balance, on the chain where the money moves; written by triggers when rows
+   * fall due. `blocked_by` is the obstacle that keeps all of them waiting, `due_at` then when it is checked again.
+   */
+  payout_queue: {
+    kind: "settlement" | "refund";
+    /** '' for a refund of money that belongs to no merchant. */
+    merchant_id: string;
+    asset: string;
+    chain: string;
+    blocked_by: string | null;
+    blocked_at: Date | null;
+    /** Raised by every change that may take an obstacle away. */
+    version: Generated<number>;
   } & Due;
   ledger_group: {
     id: Generated<number>;

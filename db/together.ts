@@ -4,12 +4,14 @@
  * @param options.most items in one run
  * @param options.everyMs a run begins so long after the one before it at the earliest, milliseconds, so that under load it
  * has company; 0 when unset
+ * @param options.keyOf a run takes one item of a key at most, in the order of arrival: many of one key keep no other one
+ * waiting
  * @param options.isOnes true for an error that one item alone may have caused: then each is run by itself, and fails by
  * itself
  */
 export function together<I, O>(
   many: (items: I[]) => Promise<readonly O[]>,
-  options: { most: number; everyMs?: number; isOnes?: (cause: unknown) => boolean },
+  options: { most: number; everyMs?: number; keyOf?: (item: I) => string; isOnes?: (cause: unknown) => boolean },
 ): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
   let waiting: Waiting[] = [];
@@ -28,8 +30,9 @@ export function together<I, O>(
     // Whoever asks in the same turn of the event loop comes along.
     await new Promise(setImmediate);
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, options.most);
-      waiting = waiting.slice(options.most);
+      const batch = pick(waiting, options.most, options.keyOf);
+      const taken = new Set(batch);
+      waiting = waiting.filter((one) => !taken.has(one));
       const began = performance.now();
       await runOnce(batch);
       const early = (options.everyMs ?? 0) - (performance.now() - began);
@@ -44,6 +47,18 @@ export function together<I, O>(
       running = true;
       void drain();
     });
+}
+
+/** The first so many items, one of a key at most. */
+function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, keyOf?: (item: I) => string): W[] {
+  if (!keyOf) return waiting.slice(0, most);
+  const first = new Map<string, W>();
+  for (const one of waiting) {
+    const key = keyOf(one.item);
+    if (!first.has(key)) first.set(key, one);
+    if (first.size === most) break;
+  }
+  return [...first.values()];
 }
 
 /** SQLSTATE classes 22 and 23: a value or a constraint of one row, which must not spoil the others. */

@@ -1,5 +1,6 @@
 import type { Insertable, Selectable } from "kysely";
 import { sql } from "kysely";
+import { isBookable } from "./failed-bookings.ts";
 import type { TransactionState } from "./states.ts";
 import type { Db, Tables } from "./tables.ts";
 
@@ -154,15 +155,34 @@ export type SpentTransaction = {
   fee: bigint;
 };
 
+/** Transactions in blocks up to a height that are not called final yet, oldest first: their hashes. */
+export async function listFinishable(db: Db, args: { chain: string; upTo: number; limit: number }): Promise<string[]> {
+  const rows = await db
+    .selectFrom("transaction")
+    .select("hash")
+    .where("chain", "=", args.chain)
+    .where("state", "=", "included")
+    .where("block_number", "<=", args.upTo)
+    .where(isBookable("transaction", { chain: "transaction.chain", subject: sql.ref("transaction.hash") }))
+    .orderBy("block_number")
+    .orderBy("hash")
+    .limit(args.limit)
+    .execute();
+  return rows.map(({ hash }) => hash);
+}
+
 /**
- * What is in blocks up to a height is final, and every other set of bytes with the same nonce replaced. Gives those that
- * have become final.
+ * Those of some transactions that are in blocks up to a height are final, and every other set of bytes with the same
+ * nonce replaced. Gives those that have become final.
  */
-export async function finishTransactions(db: Db, args: { chain: string; upTo: number }): Promise<SpentTransaction[]> {
+export async function finishTransactions(
+  db: Db,
+  args: { chain: string; upTo: number; hashes: readonly string[] },
+): Promise<SpentTransaction[]> {
   const { rows } = await sql<SpentTransaction>`
     with finished as (
       update transaction set state = 'final'
-      where chain = ${args.chain} and state = 'included' and block_number <= ${args.upTo}
+      where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included' and block_number <= ${args.upTo}
       returning lane_id, nonce, chain, hash, block_number, block_hash, coalesce(fee, gas_used * gas_price, 0) as fee
     ), replaced as (
       update transaction t set state = 'replaced' from finished f

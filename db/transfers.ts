@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { isBookable } from "./failed-bookings.ts";
 import { moveRows } from "./moves.ts";
 import type { TransferState } from "./states.ts";
 import type { Db, Kind, Purpose, Tables } from "./tables.ts";
@@ -17,37 +18,89 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
     .execute();
 }
 
+/** Contract wallets that a lane may not send for now: these payers, and those with these code hashes. */
+export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
+
 /**
  * Gives a lane what it may carry next: oldest first, without those that wait after trouble, and without those that
  * another lane in somebody's hands has been given. What a lane was given and did not carry is free again with the lane.
+ * A buyer's transfer that was included so often without moving money is left to end (transfers/give-up.ts).
+ * @param wallets takes transfers of contract wallets, but for the excluded ones; without it, all but those
  */
 export async function claimReady(
   db: Db,
-  args: { chain: string; laneId: string; kinds: readonly Kind[]; now: Date; limit: number },
+  args: {
+    chain: string;
+    laneId: string;
+    kinds: readonly Kind[];
+    now: Date;
+    limit: number;
+    mostInclusions: number;
+    wallets?: ExcludedWallets | undefined;
+  },
 ): Promise<TransferRow[]> {
+  const { wallets } = args;
+  const ofWallets = wallets
+    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
+    : sql`not t.smart_wallet`;
   const { rows } = await sql<TransferRow>`
     update transfer set lane_id = ${args.laneId} where id in (
       select t.id from transfer t
       where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
+        and ${ofWallets}
+        and not (t.alone and t.purpose = 'payment'
+          and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
         and (t.lane_id is null or t.lane_id = ${args.laneId}
-          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > ${args.now}))
+          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))
       order by t.created_at, t.id limit ${args.limit} for update skip locked
     )
     returning *`.execute(db);
   return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
-/** A transfer that could be carried now. */
-export async function findWaiting(db: Db, args: { chain: string; now: Date }): Promise<string | undefined> {
-  const row = await db
+/** Transfers that could be carried now: one of a plain key (or of ours), and one of a contract wallet. */
+export async function listWaiting(
+  db: Db,
+  args: { chain: string; now: Date },
+): Promise<{ id: string; smart_wallet: boolean }[]> {
+  return db
     .selectFrom("transfer")
-    .select("id")
+    .select(["id", "smart_wallet"])
+    .distinctOn("smart_wallet")
     .where("chain", "=", args.chain)
     .where("state", "=", "ready")
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
-    .limit(1)
-    .executeTakeFirst();
-  return row?.id;
+    .orderBy("smart_wallet")
+    .execute();
+}
+
+/** What a payer has promised and not paid yet: transfers of these payers that wait for a lane or for a block. */
+export async function listPromised(
+  db: Db,
+  args: { chain: string; payers: readonly string[] },
+): Promise<PromisedTransfer[]> {
+  if (args.payers.length === 0) return [];
+  return db
+    .selectFrom("transfer")
+    .select(["id", "kind", "token", "payer", "amount", "authorization_nonce"])
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`payer = any(${args.payers})`)
+    .where("purpose", "=", "payment")
+    .where(sql<boolean>`state in ('ready', 'carried')`)
+    .execute();
+}
+
+export type PromisedTransfer = Pick<TransferRow, "id" | "kind" | "token" | "payer" | "amount" | "authorization_nonce">;
+
+/** Sends transfers whose payers have become contracts since they were verified to the lane of contract wallets. */
+export async function markAsWallets(db: Db, rows: readonly { id: string; codeHash: string }[]): Promise<void> {
+  for (const { id, codeHash } of rows)
+    await db
+      .updateTable("transfer")
+      .set({ smart_wallet: true, code_hash: codeHash, lane_id: null })
+      .where("id", "=", id)
+      .where("state", "=", "ready")
+      .execute();
 }
 
 /** How many transfers stand in each unfinished state. */
@@ -59,6 +112,37 @@ export async function countUnfinished(db: Db): Promise<{ chain: string; state: s
     .groupBy(["chain", "state"])
     .execute();
 }
+
+/** Unfinished transfers of one asset and kind. */
+export type UnfinishedKind = { chain: string; asset: string; kind: Kind; isPayment: boolean; count: number };
+
+/** Which assets and kinds unfinished transfers are of. */
+export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", "asset", "kind"])
+    .select([sql<boolean>`purpose = 'payment'`.as("isPayment"), sql<number>`count(*)::int`.as("count")])
+    .where("state", "not in", ["confirmed", "ended"])
+    .groupBy(["chain", "asset", "kind", sql`purpose = 'payment'`])
+    .orderBy("asset")
+    .orderBy("kind")
+    .execute();
+}
+
+/** Payouts that have failed before they were sent, more often than chance makes them. */
+export async function countHeldPayouts(db: Db): Promise<{ chain: string; count: number }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", sql<number>`count(*)::int`.as("count")])
+    .where("state", "=", "ready")
+    .where("purpose", "!=", "payment")
+    .where("troubles", ">=", HELD_AFTER)
+    .groupBy("chain")
+    .execute();
+}
+
+/** Failed tries after which a payout counts as held: about half a minute. */
+const HELD_AFTER = 4;
 
 /** Puts transfers into a lane's nonce. Fewer ids than asked means that somebody else took some: undo the whole. */
 export async function carryTransfers(
@@ -192,22 +276,6 @@ export async function uncarryTransfers(
   });
 }
 
-/** Pushes that are carried by a transaction which is final, and yet were not seen. */
-export async function listFailedPushes(db: Db, chain: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom("transfer as f")
-    .innerJoin("transaction as t", (join) =>
-      join.onRef("t.lane_id", "=", "f.lane_id").onRef("t.nonce", "=", "f.lane_nonce"),
-    )
-    .select("f.id")
-    .where("f.chain", "=", chain)
-    .where("f.state", "=", "carried")
-    .where("f.kind", "=", "push")
-    .where("t.state", "=", "final")
-    .execute();
-  return rows.map(({ id }) => id);
-}
-
 /** A confirmed transfer with the log that proves it. */
 export type ConfirmedTransfer = {
   id: string;
@@ -225,7 +293,7 @@ export type ConfirmedTransfer = {
   log_index: number;
 };
 
-/** Included transfers whose block is at or below a height, oldest first. */
+/** Included transfers whose block is at or below a height, oldest first; without those that could not be booked. */
 export async function listConfirmable(
   db: Db,
   args: { chain: string; upTo: number; limit: number },
@@ -234,7 +302,24 @@ export async function listConfirmable(
     .where("t.chain", "=", args.chain)
     .where("t.state", "=", "included")
     .where("s.block_number", "<=", args.upTo)
+    .where(isBookable("transfer", { chain: "t.chain", subject: sql.ref("t.id") }))
     .limit(args.limit)
+    .execute();
+}
+
+/** The logs that prove included transfers in a range of blocks. */
+export async function listProofsBetween(
+  db: Db,
+  args: { chain: string; from: number; to: number },
+): Promise<{ blockNumber: number; blockHash: string; logIndex: number }[]> {
+  return db
+    .selectFrom("transfer as t")
+    .innerJoin("sighting as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
+    .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex"])
+    .where("s.chain", "=", args.chain)
+    .where("t.state", "=", "included")
+    .where("s.block_number", ">=", args.from)
+    .where("s.block_number", "<=", args.to)
     .execute();
 }
 
@@ -286,6 +371,7 @@ export async function listOutlived(db: Db, args: { chain: string; at: number; li
     .where("chain", "=", args.chain)
     .where("state", "in", ["ready", "carried", "awaited"])
     .where("valid_before", "<=", args.at)
+    .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }))
     .orderBy("valid_before")
     .limit(args.limit)
     .execute();

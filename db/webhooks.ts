@@ -21,7 +21,8 @@ export async function findLiveEndpoint(
 }
 
 /**
- * Endpoints that something is due for and that nobody delivers to, each given to one sweep and again later.
+ * Endpoints that something is due for and that nobody delivers to, the longest due first, each given to one sweep and again
+ * later.
  * `lost`: somebody was rung for it before, or had begun, and has not been heard of since.
  */
 export async function takeDueEndpoints(
@@ -31,10 +32,14 @@ export async function takeDueEndpoints(
   const { rows } = await sql<{ id: string; again: number; lost: boolean }>`
     update webhook_endpoint e set due_try = e.due_try + 1, busy_until = ${args.againAt}, owner = null
     from (
-      select id, busy_until is not null as lost from webhook_endpoint
-      where (busy_until is null or busy_until <= ${args.now}) and exists (
-        select from webhook_delivery d where d.endpoint_id = webhook_endpoint.id and d.due_at <= ${args.now})
-      limit ${args.limit} for no key update skip locked
+      select e.id, e.busy_until is not null as lost from webhook_endpoint e cross join lateral (
+        select min(at) as since from (
+          (select due_at as at from webhook_delivery where endpoint_id = e.id and due_at <= ${args.now} order by due_at limit 1)
+          union all (select at from webhook_fanout where endpoint_id = e.id order by at limit 1)
+        ) owed
+      ) oldest
+      where (e.busy_until is null or e.busy_until <= ${args.now}) and oldest.since is not null
+      order by oldest.since limit ${args.limit} for no key update of e skip locked
     ) found
     where e.id = found.id
     returning e.id, e.due_try as again, found.lost`.execute(db);
@@ -162,6 +167,7 @@ export async function recordAttempts(db: Db, attempts: readonly Attempted[]): Pr
 
 /** Gives up everything that an endpoint is still owed. */
 export async function dropDeliveries(db: Db, endpointId: string): Promise<void> {
+  await db.deleteFrom("webhook_fanout").where("endpoint_id", "=", endpointId).execute();
   await sql`
     update webhook_delivery set state = 'given_up', last_outcome = 'endpoint deleted', due_at = null
     where id in (

@@ -71,7 +71,7 @@ const Api = z.object({
   /** Requests a minute from one address and with one key; 0 for no limit. */
   RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(0).default(12_000),
   RATE_LIMIT_PER_KEY: z.coerce.number().int().min(0).default(12_000),
-  /** Requests a minute that buyers' pages may make for one payment; 0 for no limit. */
+  /** Requests a minute from one address for one payment, by buyers' pages and on the gateway; 0 for no limit. */
   RATE_LIMIT_PER_PAYMENT: z.coerce.number().int().min(0).default(600),
   /** Load balancers before us, addresses or CIDR ranges: only they may say who the caller is (X-Forwarded-For). */
   TRUSTED_PROXIES: list.default([]),

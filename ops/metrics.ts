@@ -76,10 +76,20 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Time since the books were last compared with the chain (whole system: read with max by)",
       ["chain"],
     ),
+    failedBookings: gauge(
+      "pay_failed_bookings",
+      "Rows that could not be booked and are kept apart (whole system: read with max by)",
+      ["chain"],
+    ),
     stockShort: counter(
       "pay_stock_short_total",
       "Times a payout in another asset than the buyer's had to wait because the treasury has too little of it",
       ["chain", "asset"],
+    ),
+    payoutsBlocked: gauge(
+      "pay_payouts_blocked",
+      "Merchants and assets whose settlements or refunds wait for an obstacle to go away (whole system: read with max by)",
+      ["kind", "obstacle"],
     ),
     webhookDeliveries: counter("pay_webhook_deliveries_total", "Attempts to deliver a webhook event, by outcome", [
       "outcome",
@@ -96,6 +106,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "from",
       "to",
     ]),
+    payoutsHeld: gauge(
+      "pay_payouts_held",
+      "Payouts and refunds that would fail and are held, after four tries (whole system: read with max by)",
+      ["chain"],
+    ),
     transfers: gauge("pay_transfers", "Unfinished transfers by state (whole system: read with max by)", [
       "chain",
       "state",
@@ -111,6 +126,11 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Gas used per transfer, batches divided",
       ["chain"],
       [40_000, 60_000, 70_000, 80_000, 90_000, 100_000, 120_000, 160_000],
+    ),
+    gasWithoutTransfer: counter(
+      "pay_gas_without_transfer_total",
+      "Gas used by transactions for transfers that they did not make",
+      ["chain"],
     ),
     laneNextNonce: gauge("pay_lane_next_nonce", "Nonce the lane will use next (whole system: read with max by)", [
       "chain",
@@ -161,6 +181,21 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       "Time since a watcher last stood at the head (whole system: read with max by)",
       ["chain"],
     ),
+    clockSkew: gauge(
+      "pay_clock_skew_seconds",
+      "How far a clock is ahead of another: this machine's of Postgres' (against postgres), Postgres' of the newest block of a chain (against its CAIP-2 id)",
+      ["against"],
+    ),
+    historyUnread: gauge(
+      "pay_history_unread",
+      "Transactions of the treasury's history that wait to be read (whole system: read with max by)",
+      ["chain"],
+    ),
+    historyUnreadable: gauge(
+      "pay_history_unreadable",
+      "Those of them that could not be read or recorded for minutes (whole system: read with max by)",
+      ["chain"],
+    ),
     reorgs: counter("pay_chain_reorgs_total", "Reorgs followed", ["chain"]),
     reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
     rpcCalls: counter("pay_rpc_calls_total", "RPC calls by endpoint, method and outcome", [
@@ -184,6 +219,7 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
       ["route", "method"],
       [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     ),
+    refusedLogins: counter("pay_board_refused_logins_total", "Logins to bull-board that were wrong or came too often"),
     rateLimited: counter("pay_rate_limited_total", "Requests refused because there were too many", ["by"]),
     longPolls: gauge("pay_long_polls_waiting", "Long polls held now by this process"),
     longPollEnds: counter("pay_long_polls_total", "Long polls that ended, by reason", ["reason"]),
@@ -199,6 +235,15 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ),
 
     /** Platform */
+    databaseSteppedBack: gauge(
+      "pay_database_stepped_back_timestamp_seconds",
+      "When the database was last found to have stepped back in time; absent when it never was (whole system: read with max by)",
+    ),
+    chainUnread: gauge(
+      "pay_chain_unread",
+      "1 while a chain has not been read again since the database stepped back in time, and nothing is signed on it (whole system: read with max by)",
+      ["chain"],
+    ),
     sqlStatements: counter("pay_sql_statements_total", "SQL statements sent", ["outcome"]),
     sqlSeconds: histogram(
       "pay_sql_statement_duration_seconds",

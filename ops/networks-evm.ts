@@ -100,6 +100,16 @@ const entry = z.strictObject({
   walletFactories: z.array(address).default([]),
   /** Gas that one transfer of a smart wallet may take, its deployment included; it goes alone. */
   walletGas: z.number().int().min(100_000).max(5_000_000).default(1_000_000),
+  /**
+   * Gas that transactions may spend without moving money. A contract wallet can pass every simulation and burn what its
+   * transaction is given: these bound what that costs (docs/decisions/contract-wallets.md). Of all contract wallets of the
+   * chain within an hour; those beyond wait, and new ones are refused.
+   */
+  walletGasPerHour: z.number().int().min(0).default(10_000_000),
+  /** The same for contract wallets whose code is the same. */
+  walletGasPerCode: z.number().int().min(0).default(5_000_000),
+  /** Of one payer, a key or a contract, within a day; it is barred for the rest of that day. */
+  walletGasPerPayer: z.number().int().min(0).default(3_200_000),
   /** A contract that knows sanctioned accounts: `isSanctioned(address)`, as Chainalysis' oracle has it. */
   screening: z.strictObject({ oracle: address }).optional(),
   fees: z.strictObject({
@@ -112,6 +122,10 @@ const entry = z.strictObject({
   /** Nonces a lane may have unconfirmed. */
   laneWindow: z.number().int().min(1).default(32),
   treasury: z.strictObject({ address, key: keySource }),
+  /**
+   * Relayer keys. Of two or more the last one sends for contract wallets only, so that payers with plain keys never wait
+   * behind code; with one alone, contract wallets come after everything else, one at a time.
+   */
   lanes: z.array(z.strictObject({ address, key: keySource })).min(1),
   assets: z.array(evmAsset).min(1),
   /** Without it, a buyer whose wallet does not know the network adds it himself. */

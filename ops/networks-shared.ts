@@ -14,6 +14,12 @@ export const everyNetwork = {
   rpcTimeoutMs: z.number().int().min(100).default(10_000),
   /** How often the watcher asks for a new head, milliseconds. */
   pollMs: z.number().int().min(10),
+  /**
+   * How old the newest block of the chain may be, milliseconds. With an older one, or one as far in the future, its watcher
+   * does not count as caught up: nothing is paid out and no payment expires. Unset: a minute, or ten block times if that is
+   * longer. Null only for networks that make blocks on demand, such as a local Anvil.
+   */
+  maxHeadAgeMs: z.number().int().min(1_000).nullable().optional(),
 };
 
 /** Tried in this order. The name is what metrics and logs show; the URL may hold a secret. */
@@ -27,4 +33,12 @@ export const everyAsset = {
   /** Currency it stands for at 1:1, for example iso4217/USD. */
   peg: z.string().regex(/^iso4217\/[A-Z]{3}$/),
   iconUrl: z.url().optional(),
+  /**
+   * Minor units, as a string. Deposits into the treasury that are smaller and belong to no payment are booked together,
+   * as one exception a day: anybody can make thousands of them for a few cents. 0 books each by itself.
+   */
+  dust: z
+    .string()
+    .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
+    .default("0"),
 };

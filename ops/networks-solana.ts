@@ -32,6 +32,16 @@ export const solanaNetwork = z.strictObject({
   maxPriorityFee: lamports,
   /** Durable nonce accounts, and so the payouts' transactions that can be on their way at once. */
   nonceAccounts: z.number().int().min(1).max(64).default(8),
+  /**
+   * Transactions of the treasury's history that are read in a second at most, by each asset's one reader: strangers
+   * decide how many there are. More than this wait, oldest first.
+   */
+  historyReadsPerSecond: z.number().int().min(1).max(10_000).default(100),
+  /**
+   * How long the marker of a payout stays, days, until its rent is taken back: longer than the oldest backup is that the
+   * database would be restored from. While it is there the cluster itself refuses a second payout.
+   */
+  payoutMarkerDays: z.number().min(1).max(3_650).default(30),
   treasury: account,
   /** Relayers: each pays the fees of its transactions. The first one also pays for accounts. */
   lanes: z.array(account).min(1),

@@ -2,18 +2,19 @@ import { getChain } from "../chains/open.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { type DueRefund, listDueRefunds } from "../db/refunds.ts";
-import { lessenSettlement, lockUnbegun, type Unbegun } from "../db/settlements.ts";
+import { chooseUnbegun, lessenSettlement, lockUnbegun, sumOf, type Unbegun } from "../db/settlements.ts";
 import { readStock } from "../db/stock.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
+import { SteppedBack } from "../transfers/epoch.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { refundBegunGroup } from "./ledger.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitKnown } from "./payout.ts";
 import { ringRelays } from "./relay.ts";
 
 /** What became of a refund: begun now or before, or why it has to wait. */
-export type RefundOutcome = "begun" | "watcher_behind" | "not_served" | "balance_short";
+export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
 type Deps = PaymentDeps & PayoutDeps;
 
 /**
@@ -24,24 +25,35 @@ type Deps = PaymentDeps & PayoutDeps;
  * Outcomes in the order asked.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
-  const due = await listDueRefunds(deps.db, refundIds);
+  const [due, unknown] = splitKnown(deps, await listDueRefunds(deps.db, refundIds));
   const caughtUp = await listCaughtUp(
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
   const outcomes = new Map<string, RefundOutcome>();
+  for (const { id, asset } of unknown) {
+    deps.log.error({ refund: id, asset }, "a refund's asset is not in the networks file: it waits");
+    outcomes.set(id, "unknown_asset");
+  }
   const begun: NewTransfer[] = [];
+  const failures: unknown[] = [];
   // One after the other: several of one merchant are drawn on one balance, and the oldest comes first.
   for (const refund of due) {
-    const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
-    const transfer = obstacle ? undefined : await begin(deps, refund);
-    if (transfer) begun.push(transfer);
-    else outcomes.set(refund.id, obstacle ?? "balance_short");
+    try {
+      const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
+      const outcome = obstacle ?? (await begin(deps, refund, caughtUp.get(chainOf(refund.asset)) ?? ""));
+      if (typeof outcome === "string") outcomes.set(refund.id, outcome);
+      else begun.push(outcome);
+    } catch (error) {
+      // It falls due again; those that have begun are on their way.
+      failures.push(error);
+    }
   }
   await ringRelays(
     deps,
     begun.map(({ id, chain }) => ({ chain, transferId: id })),
   );
+  if (failures.length > 0) throw failures[0];
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
@@ -60,16 +72,25 @@ class BalanceShort extends Error {
   override readonly name = "BalanceShort";
 }
 
-/** State, balance, ledger and transfer in one transaction; undefined when the balance is short. */
-async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undefined> {
+/** Undoes the transaction of a refund whose settlements have changed since they were chosen. */
+class Changed extends Error {
+  override readonly name = "Changed";
+}
+
+/** State, balance, ledger and transfer in one transaction; or why it has to wait. */
+async function begin(
+  deps: Deps,
+  refund: DueRefund,
+  epoch: string,
+): Promise<NewTransfer | "balance_short" | "watcher_behind"> {
   const { id, asset, amount, receiver } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
   const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: keyOf(refund) });
   try {
-    await deps.db.transaction().execute(async (db) => {
+    const counted = await deps.db.transaction().execute(async (db) => {
       const at = deps.now();
       const moved = await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set: { due_at: null } });
-      if (moved.length === 0) return;
+      if (moved.length === 0) return undefined;
       if (refund.merchant_id !== null) {
         const drawn = { ...refund, merchant_id: refund.merchant_id };
         await draw(db, drawn, at);
@@ -79,9 +100,14 @@ async function begin(deps: Deps, refund: DueRefund): Promise<NewTransfer | undef
         if (refund.owed_asset !== null && (await readStock(db, asset)) < 0n) throw new BalanceShort();
       }
       await insertTransfers(db, [transfer], at);
+      return deps.epoch.pass(db, epoch);
     });
+    await counted?.();
   } catch (error) {
-    if (error instanceof BalanceShort) return undefined;
+    if (error instanceof BalanceShort) return "balance_short";
+    if (error instanceof SteppedBack) return "watcher_behind";
+    // Their payouts have begun meanwhile: others are chosen.
+    if (error instanceof Changed) return begin(deps, refund, epoch);
     throw error;
   }
   return transfer;
@@ -106,17 +132,19 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
   const asset = refund.owed_asset ?? refund.asset;
   const amount = refund.owed_amount ?? refund.amount;
   // Settlements before balances, as whoever else takes both: then nobody waits in a circle.
-  const unbegun = await lockUnbegun(db, { merchantId, asset });
-  const inTurn = unbegun.toSorted((a, b) => Number(b.id === own) - Number(a.id === own) || a.number - b.number);
+  const chosen = await chooseUnbegun(db, { merchantId, asset, own, amount });
+  const ids = chosen.map(({ id }) => id);
+  const locked = await lockUnbegun(db, ids);
+  if (sumOf(locked) < amount && sumOf(chosen) >= amount) throw new Changed();
   if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
   let left = amount;
-  for (const settlement of inTurn) left -= await take(db, settlement, left, at);
+  for (const settlement of locked) left -= await take(db, settlement, left, at);
   // Money that came at this very moment has a settlement that is not locked here: the next try finds it.
   if (left > 0n) throw new BalanceShort();
 }
 
-/** Takes up to so much from a settlement; gives how much. */
-async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
+/** Takes up to so much from a locked settlement that has not begun; returns how much. */
+export async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
   if (atMost === 0n) return 0n;
   if (amount > atMost) {
     await lessenSettlement(db, { id, by: atMost });

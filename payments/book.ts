@@ -1,3 +1,4 @@
+import type { DustRow } from "../db/dust.ts";
 import { insertGroups, keepNewGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import type { StraySighting } from "../db/sightings.ts";
@@ -7,7 +8,7 @@ import type { ConfirmedTransfer, TransferRow } from "../db/transfers.ts";
 import type { Books } from "../transfers/books.ts";
 import { openBound } from "./bound.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { gasGroup, refundPaidGroup, rentGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
+import { dustGroup, gasGroup, refundPaidGroup, rentGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
 import { succeedPayments } from "./succeed.ts";
 
 /** What the watcher's findings mean for payments and settlements. */
@@ -15,10 +16,12 @@ export function createBooks(deps: PaymentDeps): Books {
   return {
     confirmed: (db, confirmed) => bookConfirmed(deps, db, confirmed),
     ended: (db, ended) => bookEnded(deps, db, ended),
+    failed: (db, failed) => bookFailed(deps, db, failed),
     bound: (db, chain, bound) => openBound(deps, db, chain, bound),
     stray: (db, stray) => bookStray(deps, db, stray),
+    dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),
-    rent: (db, rents) => insertGroups(db, rents.map(rentGroup), deps.now()),
+    rent: async (db, rents) => insertGroups(db, await keepNewGroups(db, rents.map(rentGroup)), deps.now()),
   };
 }
 
@@ -77,6 +80,13 @@ async function bookStray(deps: PaymentDeps, db: Db, stray: readonly StraySightin
   await insertGroups(db, groups, deps.now());
 }
 
+/** Small deposits of a day: one exception. */
+async function bookDust(deps: PaymentDeps, db: Db, dust: DustRow): Promise<string> {
+  const group = dustGroup(dust);
+  await insertGroups(db, [group], deps.now());
+  return group.subject;
+}
+
 /** What our transactions cost. One that a deep reorg had taken away and that is final again is in the books already. */
 async function bookGas(deps: PaymentDeps, db: Db, spent: readonly SpentTransaction[]): Promise<void> {
   const groups = spent.filter(({ fee }) => fee > 0n).map(gasGroup);
@@ -90,6 +100,17 @@ async function bookEnded(deps: PaymentDeps, db: Db, ended: readonly TransferRow[
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "expired", at: deps.now(), detail });
   return () => {
     deps.metrics.paymentMoves.inc({ mode: "live", from: "processing", to: "expired" }, moved.length);
+    void deps.announce(moved);
+  };
+}
+
+/** Transfers that burned gas and moved no money have failed, and their payments with them. */
+async function bookFailed(deps: PaymentDeps, db: Db, failed: readonly TransferRow[]): Promise<() => void> {
+  const ids = failed.flatMap((transfer) => transfer.payment_id ?? []);
+  const detail = { reason: "its transactions moved no money" };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), detail });
+  return () => {
+    deps.metrics.paymentMoves.inc({ mode: "live", from: "processing", to: "failed" }, moved.length);
     void deps.announce(moved);
   };
 }

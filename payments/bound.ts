@@ -11,14 +11,16 @@ import { newId } from "./ids.ts";
 import { readSignatures, type Signatures } from "./lend.ts";
 import { toTransfer } from "./transfer.ts";
 
-/** Anybody may confirm with nonsense, as often as he likes; the watcher does not read all of it. */
-const ATTEMPTS_READ = 100;
+/** An option has no more confirms with a good signature of its payer's key (db/attempts.ts). */
+const ATTEMPTS_READ = 10;
 
 /**
  * Money that was bound to a payment which still waits for its buyer opens its own attempt: a stranger has relayed what
- * the buyer signed, or the buyer's wallet has pushed and then not confirmed. The payment is being paid from now on,
- * also when its deadline has passed a moment ago. In the transaction that records the movements; the payments' rows stay
- * locked in it, so that a confirm at the same moment comes before or after, and never between.
+ * the buyer signed, or the buyer's wallet has pushed and then not confirmed. The payment is being paid from now on. In
+ * the transaction that records the movements; the payments' rows stay locked in it, so that a confirm at the same moment
+ * comes before or after, and never between.
+ * What counts is that the money moved before the deadline by the chain's own time, however late it is read, or that its
+ * confirm was accepted before the deadline. Money that moved later becomes an exception.
  */
 export async function openBound(
   deps: PaymentDeps,
@@ -26,7 +28,10 @@ export async function openBound(
   chain: string,
   bound: readonly SeenTransfer[],
 ): Promise<() => void> {
-  const options = (await lockOptions(db, chain, bound)).filter((option) => bound.some((seen) => isFor(seen, option)));
+  const locked = await lockOptions(db, chain, bound);
+  const options: OptionRow[] = [];
+  for (const option of locked)
+    for (const seen of bound) if (isFor(seen, option) && (await isInTime(db, seen, option))) options.push(option);
   // All attempts at once and in one order, before any of them is touched: others take several as well.
   await lockWaitingOf(
     db,
@@ -57,18 +62,37 @@ export async function openBound(
 }
 
 /** Options that movements name, with their payments locked. */
-async function lockOptions(db: Db, chain: string, bound: readonly SeenTransfer[]): Promise<OptionRow[]> {
+async function lockOptions(
+  db: Db,
+  chain: string,
+  bound: readonly SeenTransfer[],
+): Promise<(OptionRow & { deadline: Date })[]> {
   const nonces = bound.flatMap((seen) => seen.authorizationNonce ?? []);
   return db
     .selectFrom("payment_option as o")
     .innerJoin("payment as p", "p.id", "o.payment_id")
     .selectAll("o")
+    .select("p.expires_at as deadline")
     .where("o.chain", "=", chain)
     .where(sql<boolean>`o.authorization_nonce = any(${nonces})`)
     .where("p.mode", "=", "live")
     .orderBy("p.id")
     .forUpdate("p")
     .execute();
+}
+
+/** Money whose time a reading does not tell counts as in time. */
+async function isInTime(db: Db, seen: SeenTransfer, option: OptionRow & { deadline: Date }): Promise<boolean> {
+  if (seen.at === undefined || seen.at <= option.deadline) return true;
+  const confirmed = await db
+    .selectFrom("attempt")
+    .select("id")
+    .where("payment_id", "=", option.payment_id)
+    .where("option_id", "=", option.id)
+    .where("state", "=", "waiting")
+    .where("created_at", "<=", option.deadline)
+    .executeTakeFirst();
+  return confirmed !== undefined;
 }
 
 function isFor(seen: SeenTransfer, option: OptionRow): boolean {
@@ -88,6 +112,7 @@ async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Pro
     .select("results")
     .where("payment_id", "=", option.payment_id)
     .where("option_id", "=", option.id)
+    .where("verification", "=", "key")
     .orderBy("created_at", "desc")
     .limit(ATTEMPTS_READ)
     .execute();

@@ -1,16 +1,27 @@
 import { createHash } from "node:crypto";
-import { type AttemptRow, findAttempt, findAttemptByDigest, insertAttempt, isOpenedByChain } from "../db/attempts.ts";
+import {
+  type AttemptHead,
+  findAttempt,
+  findAttemptByDigest,
+  findLastMove,
+  insertKeyAttempt,
+  isOpenedByChain,
+  type NewAttempt,
+} from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import { findOption, type OptionRow } from "../db/options.ts";
-import { findPayment } from "../db/payments.ts";
-import type { Mode } from "../db/tables.ts";
+import { findPayment, type PaymentRow } from "../db/payments.ts";
+import type { Db, Mode, Verification } from "../db/tables.ts";
+import { checkSignature } from "../transfers/verify.ts";
+import { admitAttempt } from "./admission.ts";
 import { type CollectedField, findCollectedFault, hasCollected, keepCollected } from "./collect.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { lendSignatures } from "./lend.ts";
 import { findClosed } from "./options.ts";
-import { findResultsFault, type WalletResult } from "./results.ts";
+import { findResultsFault, readResults, type WalletResult } from "./results.ts";
+import { verifyQueueOf } from "./verify-queue.ts";
 
 export type Confirm = {
   paymentId: string;
@@ -25,7 +36,8 @@ export type Confirm = {
  * Takes a confirm: cheap checks, then the attempt is written and its verification rung. Gives the attempt to wait for,
  * or null when there is nothing to wait for and the present status is the answer: the same confirm again, in any state.
  * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, and `invalid_state` for a second, different
- * confirm once a payment is being paid. Nothing that is refused here changes the payment.
+ * confirm once a payment is being paid, and `rate_limited` while too many wait or were refused; a good signature of the
+ * payer's key is not kept out by those of others. Nothing that is refused here changes the payment.
  */
 export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
   const digest = createHash("sha256")
@@ -38,7 +50,8 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     findOption(deps.db, { id: args.optionId, paymentId }),
   ]);
   if (!payment) return refuse("payment_not_found", "no such payment");
-  if (before) return done({ attemptId: payment.state === "requires_action" ? await resume(deps, before) : null });
+  if (before)
+    return done({ attemptId: payment.state === "requires_action" ? await resume(deps, payment, before) : null });
   const closed = findClosed(payment, deps.now());
   if (closed) {
     // The money of this very option has come by itself: its wallet is told how the payment stands.
@@ -59,38 +72,56 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   if (incomplete) return refuse("invalid_params", incomplete);
 
   const now = deps.now();
-  const id = newId("att");
-  const attempt = {
-    id,
-    payment_id: payment.id,
-    option_id: option.id,
-    digest,
-    results: JSON.stringify(args.results),
-    state: "waiting",
-    refusal: null,
-    created_at: now,
-    due_at: new Date(now.getTime() + RING_AGAIN_MS),
-  } as const;
-  if (!(await writeAttempt(deps, attempt, option, args.collected))) {
+  const attempt: NewAttempt = {
+    ...{ id: newId("att"), payment_id: payment.id, option_id: option.id, digest, results: args.results },
+    verification: chooseVerification(deps, option, args.results),
+    ...{ created_at: now, due_at: new Date(now.getTime() + RING_AGAIN_MS) },
+  };
+  const written = await writeAttempt(deps, attempt, option, args.collected);
+  if (written !== true) {
     const twin = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
-    return done({ attemptId: twin?.id ?? null });
+    if (twin || written === false) return done({ attemptId: twin?.id ?? null });
+    const { retryAfterSeconds } = written;
+    const message = `too many confirms of this payment wait or were refused; again in ${retryAfterSeconds} s`;
+    return { ...refuse("rate_limited", message), retryAfterSeconds };
   }
-  await deps.ring("verify-signature", [{ data: { attemptIds: [id] } }]);
-  return done({ attemptId: id });
+  await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] } }]);
+  return done({ attemptId: attempt.id });
 }
 
-/** Nothing is kept of a buyer who was not asked: data nobody needs can only be lost. */
+/** Who can say whether a confirm is the payer's. A signature that is no good one of a key may be a contract wallet's. */
+function chooseVerification(deps: PaymentDeps, option: OptionRow, results: readonly WalletResult[]): Verification {
+  if (option.kind === "push") return "push";
+  return checkSignature(deps.chains, { ...option, ...readResults(results) }).ok ? "key" : "wallet";
+}
+
+/** A payer's own confirms with good signatures are too many. */
+const KEY_AGAIN = { retryAfterSeconds: 60 };
+
+/**
+ * True when the attempt was written, false when the same confirm was before; else when to come again. Nothing is kept of
+ * a buyer who was not asked: data nobody needs can only be lost.
+ */
 async function writeAttempt(
   deps: PaymentDeps,
-  attempt: Parameters<typeof insertAttempt>[1],
+  attempt: NewAttempt,
   option: OptionRow,
   collected: Confirm["collected"],
-): Promise<boolean> {
-  if (!option.needs_data || !collected) return insertAttempt(deps.db, attempt);
-  const { fields, keepMs } = collected;
+): Promise<boolean | { retryAfterSeconds: number }> {
+  const write = async (db: Db) => {
+    if (attempt.verification === "key") return (await insertKeyAttempt(db, attempt)) || KEY_AGAIN;
+    const admitted = await admitAttempt(db, attempt);
+    return "written" in admitted ? admitted.written : admitted;
+  };
+  const isAsked = option.needs_data && collected;
+  if (!isAsked && attempt.verification === "key") return write(deps.db);
   return deps.db.transaction().execute(async (db) => {
-    await keepCollected({ ...deps, db }, { option, fields, deleteAt: new Date(deps.now().getTime() + keepMs) });
-    return insertAttempt(db, attempt);
+    const written = await write(db);
+    if (isAsked && written === true) {
+      const deleteAt = new Date(deps.now().getTime() + collected.keepMs);
+      await keepCollected({ ...deps, db }, { option, fields: collected.fields, deleteAt });
+    }
+    return written;
   });
 }
 
@@ -106,21 +137,32 @@ async function findMissingData(
   return "collectedData: this option needs data of the buyer, as its collectData says";
 }
 
-/** The same confirm again while the payment waits: a refused one is judged anew, the buyer may have topped up since. */
-async function resume(deps: PaymentDeps, attempt: AttemptRow): Promise<string> {
-  if (attempt.state !== "refused") return attempt.id;
+/** A refused confirm that is repeated is verified anew at once so often; then it has to wait, milliseconds. */
+const RESUMED_AT_ONCE = 3;
+const RESUMED_AFTER_MS = 10_000;
+
+/**
+ * The same confirm again while the payment waits: a refused one is verified anew, the buyer may have topped up since. Not
+ * after the deadline: the row's time would make it one that came before.
+ */
+async function resume(deps: PaymentDeps, payment: PaymentRow, attempt: AttemptHead): Promise<string> {
   const now = deps.now();
+  if (attempt.state !== "refused" || payment.expires_at <= now) return attempt.id;
+  if (attempt.due_try >= RESUMED_AT_ONCE) {
+    const refusedAt = await findLastMove(deps.db, attempt.id);
+    if (refusedAt && now.getTime() - refusedAt.getTime() < RESUMED_AFTER_MS) return attempt.id;
+  }
+  const again = attempt.due_try + 1;
   const moved = await deps.db.transaction().execute((db) =>
     moveRows(db, "attempt", {
       ids: [attempt.id],
       from: "refused",
       to: "waiting",
       at: now,
-      set: { refusal: null, due_at: new Date(now.getTime() + RING_AGAIN_MS), due_try: attempt.due_try + 1 },
+      set: { refusal: null, due_at: new Date(now.getTime() + RING_AGAIN_MS), due_try: again },
     }),
   );
-  if (moved.length > 0)
-    await deps.ring("verify-signature", [{ data: { attemptIds: [attempt.id] }, again: attempt.due_try + 1 }]);
+  if (moved.length > 0) await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, again }]);
   return attempt.id;
 }
 

@@ -1,15 +1,24 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Balance, type BalanceFilter, listBalances } from "../db/balances.ts";
-import { insertGroups } from "../db/ledger.ts";
+import { type Group, insertGroups, keepNewGroups } from "../db/ledger.ts";
+import { wakeShort } from "../db/payout-queue.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
-import { newId } from "./ids.ts";
 import { accounts } from "./ledger.ts";
+import { chainOf } from "./payout.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
-/** A booking by hand, minor units. */
-export type Correction = { debit: string; credit: string; asset: string; amount: bigint; note: string };
+/** A booking by hand, minor units. `reference` is its natural key: the number of a ticket, for example. */
+export type Correction = {
+  reference: string;
+  debit: string;
+  credit: string;
+  asset: string;
+  amount: bigint;
+  note: string;
+};
 
 /** Accounts that a person may book on. What merchants are owed, and what is on its way, follows from rows of its own. */
 const byHand: readonly string[] = [
@@ -20,21 +29,48 @@ const byHand: readonly string[] = [
   accounts.losses,
 ];
 
-/** Books a correction: nothing in the books is ever changed, so it is an entry of its own. `invalid_state`. */
-export async function correctLedger(deps: Deps, correction: Correction): Promise<Result<{ id: string }>> {
-  const { debit, credit, asset, amount, note } = correction;
+/**
+ * Books a correction: nothing in the ledger is ever changed, so it is an entry of its own. The same correction under the
+ * same reference is booked once, however often the call is repeated (`repeated`). Refuses with `invalid_state` an account
+ * that is not booked by hand, and a reference that another correction has.
+ */
+export async function correctLedger(
+  deps: Deps,
+  correction: Correction,
+): Promise<Result<{ reference: string; repeated: boolean }>> {
+  const { reference, debit, credit, asset, amount, note } = correction;
   for (const account of [debit, credit])
     if (!byHand.includes(account) && !/^lane:./.test(account))
       return refuse("invalid_state", `${account}: expected ${byHand.join(", ")} or lane: and an address`);
-  const id = newId("corr");
   const entries = [
     { account: debit, asset, amount },
     { account: credit, asset, amount: -amount },
   ];
-  await deps.db
-    .transaction()
-    .execute((db) => insertGroups(db, [{ kind: "correction", subject: id, entries, note }], deps.now()));
-  return done({ id });
+  const group: Group = { kind: "correction", subject: reference, entries, note };
+  const booked = await deps.db.transaction().execute(async (db) => {
+    const fresh = await keepNewGroups(db, [group]);
+    if (fresh.length > 0) await insertGroups(db, fresh, deps.now());
+    else if (!(await isBooked(db, group)))
+      return refuse("invalid_state", `--reference: another correction is booked as ${reference}`);
+    return done({ reference, repeated: fresh.length === 0 });
+  });
+  // What the treasury was short for may be covered now.
+  if (booked.ok) await wakeShort(deps.db, chainOf(asset));
+  return booked;
+}
+
+/** True when exactly these entries and this note are booked under the group's natural key. */
+async function isBooked(db: Db, { kind, subject, entries, note }: Group): Promise<boolean> {
+  const booked = await db
+    .selectFrom("ledger_group as g")
+    .innerJoin("ledger_entry as e", "e.group_id", "g.id")
+    .select(["e.account", "e.asset", "e.amount", "g.note"])
+    .where("g.kind", "=", kind)
+    .where("g.subject", "=", subject)
+    .orderBy("e.id")
+    .execute();
+  const same = booked.map(({ account, asset, amount }) => ({ account, asset, amount }));
+  return isDeepStrictEqual(same, [...entries]) && booked.every((row) => row.note === note);
 }
 
 /** Balances at the end of a UTC day (YYYY-MM-DD), or now. */

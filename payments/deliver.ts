@@ -13,6 +13,7 @@ import {
 } from "../db/webhooks.ts";
 import type { OutwardFault } from "../ops/outward.ts";
 import type { PaymentDeps } from "./deps.ts";
+import { writeSettledEvents } from "./settled-events.ts";
 import { toPayload } from "./webhook-payload.ts";
 
 const SECOND = 1_000;
@@ -75,6 +76,8 @@ async function pump(deps: PaymentDeps, { renew, signal, ...turn }: Turn): Promis
   /** Until what came of them is written down, so that no look at the rows finds them again. */
   const sending = new Map<string, Promise<void>>();
   const ended: Attempted[] = [];
+  // Once in every turn, so that an endpoint with more fresh events than it can take hears of its payouts too.
+  if (!target.isDeleted) await writeSettledEvents(deps, { endpointId: target.endpointId });
   for (;;) {
     const over = ended.splice(0);
     await recordAttempts(deps.db, over);
@@ -89,7 +92,9 @@ async function pump(deps: PaymentDeps, { renew, signal, ...turn }: Turn): Promis
       for (const event of await takeEvents(deps, target, [...sending.keys()]))
         sending.set(
           event.id,
-          attempt(deps, target, event).then((one) => void ended.push(one)),
+          attempt(deps, target, event)
+            .catch((error: unknown) => putOff(deps, event, error))
+            .then((one) => void ended.push(one)),
         );
     if (sending.size === 0) return takesMore || signal.aborted ? "done" : "more";
     await firstOf(sending.values());
@@ -121,10 +126,26 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
   // A move that committed while its endpoint was taken away has left an event behind.
   if (target.isDeleted) await dropDeliveries(deps.db, endpointId);
   const limit = AT_ONCE - without.length;
-  return limit > 0 ? listDueEvents(deps.db, { endpointId, now: deps.now(), without, limit }) : [];
+  if (limit <= 0) return [];
+  const list = () => listDueEvents(deps.db, { endpointId, now: deps.now(), without, limit });
+  const due = await list();
+  // A payout of many payments never delays fresh events: its own are written when there is nothing else to send.
+  if (due.length === limit || target.isDeleted) return due;
+  return (await writeSettledEvents(deps, { endpointId })) > 0 ? list() : due;
 }
 
-/** One request, and what follows from its answer. Never throws. */
+/** An event that we cannot send is tried again like one that was not taken, and holds up no other. */
+function putOff(deps: PaymentDeps, { id, tries, type, paymentId }: DueEvent, error: unknown): Attempted {
+  deps.log.error(
+    { event: id, type, payment: paymentId, tries: tries + 1, err: error },
+    "a webhook event cannot be sent",
+  );
+  const at = deps.now();
+  const dueAt = nextAttempt(tries + 1, at) ?? null;
+  return { id, tries, state: dueAt ? "pending" : "given_up", outcome: "internal error", at, dueAt };
+}
+
+/** One request, and what follows from its answer. */
 async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEvent): Promise<Attempted> {
   const body = toPayload(event);
   const at = deps.now();

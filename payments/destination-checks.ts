@@ -1,6 +1,7 @@
 import { type Hex, isAddress } from "viem";
 import { parseAccountId, parseAssetId } from "../chains/caip.ts";
 import { collectorAddress } from "../chains/evm/collector.ts";
+import { disburserAddress } from "../chains/evm/disburser.ts";
 import { isAddress as isSolanaAddress } from "../chains/solana/keys.ts";
 import { findTokenAccount } from "../chains/solana/payment.ts";
 import { screenAccounts } from "../transfers/screening.ts";
@@ -67,7 +68,8 @@ function listOwn({ networks }: CheckDeps, chain: string): string[] {
     return [...own, ...places];
   }
   const [treasury, permit2] = [network.treasury.address, network.permit2].map((one) => one.toLowerCase() as Hex);
-  const contracts = treasury && permit2 ? [permit2, collectorAddress({ treasury, permit2 })] : [];
+  const contracts =
+    treasury && permit2 ? [permit2, collectorAddress({ treasury, permit2 }), disburserAddress(treasury)] : [];
   return [...own, network.multicall, ...contracts].map((address) => address.toLowerCase());
 }
 

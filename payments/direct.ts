@@ -28,7 +28,7 @@ export async function settleDirect(
     const { asset, amount, chain } = transfer;
     const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: 0n, settlements: 1 }]);
     const id = newId("stl");
-    await insertSettlements(db, [{ id, merchantId, mode, asset, number, amount, dueAt: at }], at);
+    await insertSettlements(db, [{ id, merchantId, mode, asset, number, amount, dueAt: null }], at);
     await tieSettlements(db, [{ paymentId: payment.id, settlementId: id }]);
     await noteDirect(db, { id, destination: `${chain}:${transfer.receiver}`, txHash: transfer.tx_hash });
     const set = { due_at: null };

@@ -44,7 +44,7 @@ export const errorCodes = [
 export type ErrorCode = (typeof errorCodes)[number];
 
 /** An expected failure, as a value. `message` is for the caller and names the field where there is one. */
-export type Refusal = { ok: false; code: ErrorCode; message: string };
+export type Refusal = { ok: false; code: ErrorCode; message: string; retryAfterSeconds?: number };
 export type Result<T> = { ok: true; value: T } | Refusal;
 
 /** An answer that went well. */

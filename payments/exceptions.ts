@@ -1,8 +1,8 @@
-import { type ExceptionRow, listOpenExceptions, lockException, unbookSighting } from "../db/exceptions.ts";
+import { type ExceptionRow, listOpenExceptions, lockException } from "../db/exceptions.ts";
 import { inTransaction } from "../db/in-transaction.ts";
 import { insertGroups } from "../db/ledger.ts";
-import { moveRows } from "../db/moves.ts";
 import { listPayments } from "../db/payments.ts";
+import { wakeShort } from "../db/payout-queue.ts";
 import { insertRefund } from "../db/refunds.ts";
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -10,14 +10,17 @@ import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { accounts } from "./ledger.ts";
 import { owe } from "./owe.ts";
+import { chainOf } from "./payout.ts";
 
 /**
  * What happened, as far as it is known. `late`: the payment it names had ended. `double`: it had succeeded by other
  * money. `wrong_amount`: it names a payment that asked for another amount. `unknown`: it names none. `forgotten`: a
- * transfer of ours that the rows do not know to be made. `left`: it went out of the treasury, and not by us.
+ * payout that a restored database does not know to be made; it is adopted by itself. `overpaid`: what such a payout moved
+ * beyond what the rows owe. `left`: it went out of the treasury, and not by us. `dust`: all unmatched deposits of a day that
+ * were below the asset's dust amount.
  */
-export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "left";
-export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked">;
+export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "overpaid" | "left" | "dust";
+export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked" | "booked">;
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 type Resolved = { id: number; amount: bigint; asset: string };
@@ -25,13 +28,15 @@ type Resolved = { id: number; amount: bigint; asset: string };
 /** Money that belongs to nobody yet, oldest first. */
 export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
   const rows = await listOpenExceptions(db, { limit });
-  return rows.map(({ asked, ...row }) => ({ what: tellKind({ asked, ...row }), ...row }));
+  return rows.map(({ asked, booked, ...row }) => ({ what: tellKind({ asked, booked, ...row }), ...row }));
 }
 
 /** Pure: which kind an exception is. */
 export function tellKind(
-  row: Pick<ExceptionRow, "amount" | "asked" | "paymentId" | "paymentState" | "transferId">,
+  row: Pick<ExceptionRow, "amount" | "asked" | "booked" | "paymentId" | "paymentState" | "transferId">,
 ): ExceptionKind {
+  if (row.booked === "dust") return "dust";
+  if (row.booked === "overpaid") return "overpaid";
   if (row.amount < 0n) return row.transferId === null ? "left" : "forgotten";
   if (row.paymentId === null) return "unknown";
   if (row.asked !== null && row.asked !== row.amount) return "wrong_amount";
@@ -71,23 +76,6 @@ export function returnException(deps: Deps, args: { id: number }): Promise<Resul
   });
 }
 
-/**
- * Gives a movement to the transfer of ours that it is: one that was made before the database was restored from a backup
- * of an earlier time. The watcher then confirms and books it as what it is. `invalid_state`.
- */
-export function adoptException(deps: Deps, args: { id: number }): Promise<Result<Resolved>> {
-  const work = async (db: Db, { transferId }: ExceptionRow) => {
-    if (transferId === null || !(await unbookSighting(db, { groupId: args.id, transferId })))
-      return refuse("invalid_state", "no transfer of ours waits to be made by it");
-    const set = { due_at: null, hold_until: null, last_trouble: null };
-    const move = { ids: [transferId], from: "ready" as const, to: "included" as const, at: deps.now(), set };
-    const moved = await moveRows(db, "transfer", { ...move, detail: { adopted: args.id } });
-    if (moved.length === 0) throw new Error(`transfer ${transferId} was taken by a lane at this moment`);
-    return done({ account: accounts.treasury, note: `is ${transferId}` });
-  };
-  return resolve(deps, args.id, work, { outward: true });
-}
-
 /** Says that it was the operator's own: capital put in, or taken out; or that it is lost, or found. */
 export function bookException(
   deps: Deps,
@@ -104,7 +92,7 @@ async function resolve(
   work: (db: Db, exception: ExceptionRow) => Promise<Result<{ account: string; note: string }>>,
   { outward = false } = {},
 ): Promise<Result<Resolved>> {
-  return inTransaction(deps.db, async (db) => {
+  const resolved = await inTransaction<Result<Resolved>>(deps.db, async (db) => {
     await lockException(db, id);
     const [exception] = await listOpenExceptions(db, { id, limit: 1 });
     if (!exception) return refuse("invalid_state", `there is no open exception ${id}`);
@@ -120,4 +108,7 @@ async function resolve(
     await insertGroups(db, [{ kind: "exception_resolved", subject: String(id), entries, note }], deps.now());
     return done({ id, amount, asset });
   });
+  // What the treasury was short for may be covered now.
+  if (resolved.ok) await wakeShort(deps.db, chainOf(resolved.value.asset));
+  return resolved;
 }

@@ -1,4 +1,6 @@
 import type { Chain } from "../chains/open.ts";
+import { findLastStep, listUnread } from "../db/epoch.ts";
+import { countFailures } from "../db/failed-bookings.ts";
 import {
   type ChainLook,
   findOldestPendingEvent,
@@ -8,15 +10,20 @@ import {
   listOldestOwed,
   type OwedTable,
 } from "../db/gauges.ts";
+import { countEntries } from "../db/history-entries.ts";
+import { countBlockedQueues, obstacles, type PayoutKind } from "../db/payout-queue.ts";
 import { listDifferences } from "../db/reconciliations.ts";
-import { countUnfinished } from "../db/transfers.ts";
+import { countHeldPayouts, countUnfinished } from "../db/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/fees.ts";
+import { UNREADABLE } from "../transfers/solana/read-history.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /** What the rows say about the whole system, for metrics. Fees in wei per gas. */
 export type SystemLook = {
   owed: { table: OwedTable; seconds: number }[];
   transfers: { chain: string; state: string; count: number }[];
+  /** Payouts that have failed again and again before they were sent. */
+  heldPayouts: { chain: string; count: number }[];
   lanes: {
     chain: string;
     lane: string;
@@ -29,8 +36,17 @@ export type SystemLook = {
   chains: { chain: string; cursor: number; lagSeconds: number }[];
   /** The newest comparison of the books with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  /** Rows of each chain that could not be booked. */
+  failedBookings: { chain: string; count: number }[];
+  /** Merchants and assets whose payouts wait for an obstacle to go away. */
+  blocked: { kind: PayoutKind; obstacle: string; count: number }[];
+  /** Transactions of the treasury's history on each Solana that are not read, and those that cannot be. */
+  history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest webhook event that its endpoint has not taken. */
   oldestEventSeconds: number;
+  /** When the database was last found to have stepped back in time, and which chains have not been read again since. */
+  steppedBackAt: Date | undefined;
+  unread: { chain: string; unread: boolean }[];
 };
 
 /** States of a transfer that is not over. Each is told of, also when nothing stands in it. */
@@ -45,16 +61,25 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
   const owed = await listOldestOwed(deps.db, now);
   const counts = await countUnfinished(deps.db);
+  const held = new Map((await countHeldPayouts(deps.db)).map(({ chain, count }) => [chain, count]));
   const lanes = await listLaneLooks(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
+  const failures = await countFailures(deps.db);
+  const entries = await countEntries(deps.db, { unreadable: UNREADABLE });
   const oldestEvent = await findOldestPendingEvent(deps.db);
+  const blocked = await countBlockedQueues(deps.db);
+  const steppedBackAt = await findLastStep(deps.db);
+  const unread = new Set(await listUnread(deps.db));
   const chains = (await listChainLooks(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
+    steppedBackAt,
+    unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
     owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
     transfers: [
       ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
       ...counts,
     ],
+    heldPayouts: [...deps.chains.keys()].map((chain) => ({ chain, count: held.get(chain) ?? 0 })),
     lanes: lanes.map((lane) => ({
       chain: lane.chain,
       lane: lane.address,
@@ -74,6 +99,18 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
       lagSeconds: secondsSince(reachedHeadAt),
     })),
     differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
+    failedBookings: [...new Set([...deps.chains.keys(), ...failures.map(({ chain }) => chain)])].map((chain) => ({
+      chain,
+      count: failures.find((one) => one.chain === chain)?.count ?? 0,
+    })),
+    blocked: [
+      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...blocked,
+    ],
+    history: [...deps.chains.values()].flatMap(({ chain, family }) =>
+      family === "solana" ? [entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 }] : [],
+    ),
     oldestEventSeconds: secondsSince(oldestEvent),
   };
 }

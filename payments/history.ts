@@ -29,6 +29,8 @@ export type History = {
     destination: string | null;
     txHash: string | null;
     paidAt: Date | null;
+    /** What keeps it waiting, where something does. */
+    blockedBy: string | null;
   } | null;
   ledger: { at: Date; kind: string; account: string; asset: string; amount: bigint; txHash: string | null }[];
 };
@@ -55,8 +57,11 @@ export async function listHistory(deps: { db: Db }, paymentId: string): Promise<
     from transaction t join transfer f on f.lane_id = t.lane_id and f.lane_nonce = t.nonce
     where f.id = any(${ids}) order by t.lane_id, t.nonce, t.replacement`.execute(deps.db);
   const { rows: settlements } = await sql<NonNullable<History["settlement"]>>`
-    select s.id, s.state, s.amount, s.asset, s.destination, coalesce(s.tx_hash, g.tx_hash) as "txHash", s.paid_at as "paidAt"
+    select s.id, s.state, s.amount, s.asset, s.destination, coalesce(s.tx_hash, g.tx_hash) as "txHash", s.paid_at as "paidAt",
+      q.blocked_by as "blockedBy"
     from settlement s join payment p on p.settlement_id = s.id
+    left join payout_queue q on s.state in ('due', 'gathering') and q.kind = 'settlement'
+      and q.merchant_id = s.merchant_id and q.asset = s.asset
     left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
     left join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
     where p.id = ${paymentId}`.execute(deps.db);

@@ -1,10 +1,11 @@
 import { nativeAsset } from "../chains/caip.ts";
 import type { Chain } from "../chains/open.ts";
+import type { DustRow } from "../db/dust.ts";
 import type { Group } from "../db/ledger.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { SpentTransaction } from "../db/transactions.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
-import type { Rent } from "../transfers/solana/rents.ts";
+import type { BookedRent } from "../transfers/solana/rents.ts";
 
 /** The accounts of the ledger. Assets we hold are debits, what we owe is a credit. */
 export const accounts = {
@@ -121,6 +122,17 @@ export function strayGroup(chain: Chain, sighting: StraySighting): Group | undef
   };
 }
 
+/** What came unmatched in one day by deposits below the asset's dust amount: it belongs to nobody yet, as one sum. */
+export function dustGroup({ chain, asset, day, amount, transfers, last_block }: DustRow): Group {
+  return {
+    kind: "dust",
+    subject: `${asset}/${day}`,
+    note: `${transfers} small deposits of ${day}`,
+    onChain: { chain, block_number: last_block, block_hash: null, tx_hash: null, log_index: null },
+    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
+  };
+}
+
 /** A transaction of ours is final: its lane has paid for it. */
 export function gasGroup(spent: SpentTransaction): Group {
   const { chain, hash, block_number, block_hash, fee } = spent;
@@ -138,15 +150,23 @@ function placeName(chain: Chain, { block_hash, tx_hash }: Pick<StraySighting, "b
   return chain.family === "evm" ? block_hash : tx_hash;
 }
 
-/** A lane has paid for accounts that have to hold something, and hold it from now on. */
-export function rentGroup(rent: Rent): Group {
-  const { chain, address, hash, slot, lamports } = rent;
+/**
+ * A lane has paid for accounts that have to hold something, and hold it from now on; or it got back what closed ones held.
+ * What strangers had sent to those is the operator's.
+ */
+export function rentGroup(rent: BookedRent): Group {
+  const { chain, address, hash, slot, lamports, given } = rent;
   const asset = nativeAsset(chain);
+  const entries = [
+    { account: accounts.rent, asset, amount: lamports + given },
+    { account: accounts.lane(address), asset, amount: -lamports },
+    { account: accounts.capital, asset, amount: -given },
+  ];
   return {
     kind: "rent",
     subject: `${chain}/${hash}`,
     onChain: { chain, block_number: slot, block_hash: String(slot), tx_hash: hash, log_index: null },
-    entries: doubleEntry({ debit: accounts.rent, credit: accounts.lane(address), asset, amount: lamports }),
+    entries: entries.filter(({ amount }) => amount !== 0n),
   };
 }
 
@@ -220,6 +240,39 @@ export function refundBegunGroup(refund: {
       { account: accounts.inTransit, asset, amount: -amount },
     ],
   };
+}
+
+/**
+ * A payout that has begun turned out to come to more (`by` is positive) or to less: so much more, or less, of what its
+ * merchant is owed is on its way.
+ */
+export function settlementChangedGroup(change: { id: string; asset: string; merchantId: string; by: bigint }): Group {
+  return { ...settlementBegunGroup({ ...change, amount: change.by }), kind: "settlement_changed" };
+}
+
+/** A payout moved more than the rows owe: the treasury holds less, and nobody has said why. */
+export function overpaidGroup(transfer: { id: string; asset: string }, movement: Place, amount: bigint): Group {
+  const { id, asset } = transfer;
+  return {
+    kind: "overpaid",
+    subject: id,
+    onChain: placeOf(movement),
+    entries: doubleEntry({ debit: accounts.exceptions, credit: accounts.treasury, asset, amount }),
+  };
+}
+
+/** A refund that has begun turned out to come to less: so much less is on its way, and its merchant is owed it again. */
+export function refundLessenedGroup(refund: {
+  id: string;
+  asset: string;
+  amount: bigint;
+  merchantId: string;
+  back: { asset: string; amount: bigint };
+}): Group {
+  const { back, ...less } = refund;
+  const group = refundBegunGroup({ ...less, drawn: back });
+  const entries = group.entries.map((entry) => ({ ...entry, amount: -entry.amount }));
+  return { ...group, kind: "refund_lessened", entries };
 }
 
 /** A refund has arrived: it is on its way no more, and the treasury holds less. */

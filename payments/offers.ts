@@ -7,6 +7,7 @@ import type { Chain } from "../chains/open.ts";
 import { readSpendable } from "../chains/solana/holdings.ts";
 import type { SolanaChain, SolanaToken } from "../chains/solana/open.ts";
 import type { Allowance } from "../db/tables.ts";
+import { readGasRules } from "../transfers/gas-limits.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import { chooseAllowance } from "./allowances.ts";
 import type { Candidate } from "./candidates.ts";
@@ -32,6 +33,16 @@ export async function keepServed(deps: PaymentDeps, candidates: readonly Candida
       return new Set<string>();
     });
     kept.push(...here.filter(({ payer }) => !refused.has(payer)));
+  }
+  return kept;
+}
+
+/** Without those accounts that have burned gas of ours on their chain within a day. */
+export async function dropBarred(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
+  const kept: Candidate[] = [];
+  for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
+    const barred = chain.family === "evm" ? (await readGasRules(deps, chain, { forLane: false })).barred : undefined;
+    kept.push(...here.filter(({ payer }) => !barred?.has(payer)));
   }
   return kept;
 }

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { wakeSettlements } from "../db/payout-queue.ts";
 import type { PaymentState } from "../db/states.ts";
 import type { Db, Mode } from "../db/tables.ts";
 import type { Scope } from "./accounts.ts";
@@ -135,8 +136,8 @@ export async function recordAction(
 
 /**
  * Makes every row of a payment that still owes work due at once, so that the sweep rings for it within a second: waiting
- * attempts, transfers that are ready (also when they were put off), a due settlement, a deadline that has passed. What
- * has nothing to do any more stays as it is; doing it twice does no harm. Gives how many rows of each kind.
+ * attempts, transfers that are ready (also when they were put off), a due settlement (also when its payouts are blocked:
+ * the obstacle is checked again), a deadline that has passed. What has nothing to do any more stays as it is; doing it twice does no harm. Gives how many rows of each kind.
  */
 export async function retryPayment({ db, now }: Deps, paymentId: string): Promise<Record<string, number> | undefined> {
   const at = now();
@@ -169,5 +170,15 @@ export async function retryPayment({ db, now }: Deps, paymentId: string): Promis
   const made: Record<string, number> = {};
   for (const [kind, query] of Object.entries(counts))
     made[kind] = Number((await query.executeTakeFirst()).numUpdatedRows);
+  if (made.settlements) await wakeSettlementQueue(db, payment.settlement_id ?? "");
   return made;
+}
+
+async function wakeSettlementQueue(db: Db, settlementId: string): Promise<void> {
+  const row = await db
+    .selectFrom("settlement")
+    .select(["merchant_id as merchantId", "asset"])
+    .where("id", "=", settlementId)
+    .executeTakeFirst();
+  if (row) await wakeSettlements(db, row);
 }

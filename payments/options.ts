@@ -5,6 +5,7 @@ import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import type { Mode } from "../db/tables.ts";
 import type { Network } from "../ops/networks.ts";
+import { BARRED } from "../transfers/gas-limits.ts";
 import { buildDataOf, listWalletActions, offeredActions } from "./actions.ts";
 import { isUsableAccount, listCandidates } from "./candidates.ts";
 import { payerOf } from "./collect.ts";
@@ -13,7 +14,7 @@ import { done, type Refusal, type Result, refuse } from "./errors.ts";
 import { noFee, reckonFee } from "./fees.ts";
 import { newId } from "./ids.ts";
 import { tokenMoney } from "./money.ts";
-import { keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
+import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { needsData } from "./policies.ts";
 import { QUOTE_MS, readRates } from "./prices.ts";
 import { toPaymentView } from "./read.ts";
@@ -23,6 +24,8 @@ import type { OptionView, PaymentView, WalletAction } from "./views.ts";
 
 /** How long after the deadline an authorization may still be carried, beside the finality window, milliseconds. */
 const GRACE_MS = 10 * 60_000;
+/** When accounts that are barred may ask again, seconds; they are for a day. */
+const BARRED_AGAIN_S = 3_600;
 /** What a wallet signs in test mode was never valid, so it can never move money. */
 const NEVER_VALID = 1;
 
@@ -30,7 +33,8 @@ const NEVER_VALID = 1;
  * Every way in which the accounts (CAIP-10, at most 50) can pay: one option per asset that the merchant settles and the
  * account holds enough of. Accounts on chains we do not know are skipped, whatever their addresses look like.
  * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` naming a bad account, and
- * `sanctioned_user` when screening refuses every account that could pay.
+ * `sanctioned_user` when screening refuses every account that could pay, and `rate_limited` when all of them are barred
+ * because payments from them have burned gas.
  */
 export async function listOptions(
   deps: PaymentDeps,
@@ -49,7 +53,10 @@ export async function listOptions(
   const candidates = listCandidates(deps, payment, args.accounts, { settled, takers: terms.takers, rates });
   const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
-  const affordable = payment.mode === "test" ? listTestOffers(served) : await listOffers(deps, served);
+  const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);
+  if (allowed.length === 0 && served.length > 0)
+    return { ...refuse("rate_limited", BARRED), retryAfterSeconds: BARRED_AGAIN_S };
+  const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
   const rows = await upsertOptions(
     deps.db,
     affordable.map((candidate) => toRow(deps, payment, candidate, terms)),

@@ -1,5 +1,6 @@
 import { creditMerchants } from "../db/ledger.ts";
 import type { PaymentRow } from "../db/payments.ts";
+import { listBlockedKeys } from "../db/payout-queue.ts";
 import {
   addToGathering,
   beginGathering,
@@ -24,14 +25,12 @@ type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly
 /**
  * Adds to what merchants are owed, and ties each payment to the settlement that pays it out: one of its own, or the one
  * that gathers for its merchant and asset. Settlement numbers follow the order of the chain. Gives the settlements that
- * may be begun at once.
+ * may be begun at once; those whose merchant's payouts are blocked are not among them.
  */
 export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly Owed[]): Promise<string[]> {
-  const gatherings = await listGatherings(
-    db,
-    owed.map(({ payment }) => payment.merchant_id),
-  );
-  const due: string[] = [];
+  const merchantIds = [...new Set(owed.map(({ payment }) => payment.merchant_id))];
+  const gatherings = await listGatherings(db, merchantIds);
+  const due = new Map<string, string[]>();
   const ties: Tie[] = [];
   // In one order for everybody, so that two bookings cannot wait for each other.
   for (const group of groupByBalance(owed)) {
@@ -39,12 +38,14 @@ export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly
     const { settlements, settlementOf } = policy
       ? await gather(deps, db, group, policy)
       : await settleEach(deps, db, group);
-    due.push(...settlements);
+    due.set(`${group.merchantId} ${group.asset}`, settlements);
     for (const one of group.owed)
       if (!one.extra) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
   }
   await tieSettlements(db, ties);
-  return due;
+  if (due.size > 0)
+    for (const { merchantId, asset } of await listBlockedKeys(db, merchantIds)) due.delete(`${merchantId} ${asset}`);
+  return [...due.values()].flat();
 }
 
 function groupByBalance(owed: readonly Owed[]): Group[] {

@@ -5,7 +5,8 @@ import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import { getChain, getEvmChain } from "../chains/open.ts";
 import type { NewTransfer } from "../db/transfers.ts";
 import { hashRow } from "../transfers/authorization.ts";
-import { isCaughtUp } from "../transfers/caught-up.ts";
+import { findTreasuryEpoch } from "../transfers/caught-up.ts";
+import type { Epoch } from "../transfers/epoch.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 
@@ -19,6 +20,8 @@ export type PayoutDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
   /** When this process began: what the watcher had reached before may be from before a restore. */
   startedAt: Date;
+  /** Notices when the database has stepped back in time. */
+  epoch: Epoch;
 };
 
 /**
@@ -33,14 +36,42 @@ export type Payout = {
   key: readonly string[];
 };
 
-/** Chains whose watcher stands at the head. After a restore the rows may know less than the chain: wait for it. */
+/**
+ * Chains on which the treasury may sign, with the database's epoch in which it may. After a restore the rows may know less
+ * than the chain: wait for the watcher.
+ */
 export async function listCaughtUp(
   deps: Pick<PaymentDeps, "db" | "now"> & PayoutDeps,
   chains: readonly string[],
-): Promise<Set<string>> {
-  const caughtUp = new Set<string>();
-  for (const chain of new Set(chains)) if (await isCaughtUp(deps, chain)) caughtUp.add(chain);
+): Promise<Map<string, string>> {
+  const caughtUp = new Map<string, string>();
+  for (const chain of new Set(chains)) {
+    const epoch = await findTreasuryEpoch(deps, chain);
+    if (epoch !== undefined) caughtUp.set(chain, epoch);
+  }
   return caughtUp;
+}
+
+/** The words of a settlement's natural key: nothing in it is an id that a restored database would give anew. */
+export function settlementKey(of: { merchant_id: string; asset: string; number: number }): string[] {
+  return ["settlement", of.merchant_id, of.asset, String(of.number)];
+}
+
+/** The number that a settlement's payout shows on chain. */
+export function settlementNonce(
+  deps: Pick<PaymentDeps, "networks">,
+  of: { merchant_id: string; asset: string; number: number },
+): string {
+  return deriveNonce(deps.networks.deployment, settlementKey(of));
+}
+
+/** Splits what is owed into what the networks file has the asset of, and the rest, which keeps nothing else waiting. */
+export function splitKnown<Owed extends { asset: string }>(
+  { chains }: Pick<PaymentDeps, "chains">,
+  owed: readonly Owed[],
+): [known: Owed[], unknown: Owed[]] {
+  const isKnown = ({ asset }: Owed) => chains.get(chainOf(asset))?.tokens.has(asset) === true;
+  return [owed.filter(isKnown), owed.filter((one) => !isKnown(one))];
 }
 
 /** The chain of an asset (CAIP-19). */
@@ -49,9 +80,9 @@ export function chainOf(asset: string): string {
 }
 
 /**
- * The transfer of a payout: the treasury signs an EIP-3009 authorization, and the chain refuses a second one with its
- * nonce. A token without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's
- * nonce is what keeps it from happening twice, as on Solana the durable nonce does that it is signed against.
+ * Returns the transfer of a payout, which the treasury signs and relayers carry: an EIP-3009 authorization, or what the
+ * Disburser takes for a token without EIP-3009. The chain refuses a second one with its nonce either way. On Solana it is
+ * signed when it is sent.
  */
 export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
   const { of, asset, amount, receiver, key } = payout;
@@ -69,8 +100,7 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
     due_at: new Date(deps.now().getTime() + RING_AGAIN_MS),
   };
   if (token.kind === "spl") return { ...row, kind: "spl" };
-  if (token.kind !== "eip3009") return { ...row, kind: "push" };
-  const kind = "eip3009" as const;
+  const kind = token.kind === "eip3009" ? "eip3009" : "disburse";
   const signer = deps.keys.get(chain.chain)?.treasury;
   if (!signer) throw new Error(`the treasury of ${chain.chain} has no key`);
   const hash = hashRow(getEvmChain(deps.chains, chain.chain), { ...row, kind });

@@ -9,7 +9,7 @@ export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
 type Step = "signature" | "transaction" | "signed transaction";
 
 /** Smart wallets with many owners make long signatures; a wallet that is still to be deployed brings its deployment. */
-const LONGEST_BYTES = 16_000;
+const LONGEST_BYTES = 8_000;
 const KEY_SIGNATURE_BYTES = 65;
 
 /** What is wrong with the form of results for an option; undefined when they have the form of its actions. */

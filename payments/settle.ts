@@ -7,10 +7,12 @@ import { closeGathering, listDueSettlements, type SettlementWithDestination } fr
 import { readStock } from "../db/stock.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
+import { SteppedBack } from "../transfers/epoch.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { settlementBegunGroup } from "./ledger.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayout } from "./payout.ts";
+import { listBehindMade } from "./made-before.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitKnown } from "./payout.ts";
 import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
@@ -18,6 +20,8 @@ import { ringRelays } from "./relay.ts";
 export type SettleOutcome =
   | "begun"
   | "watcher_behind"
+  | "behind_made"
+  | "unknown_asset"
   | "no_destination"
   | "not_served"
   | "held"
@@ -29,10 +33,9 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts: the treasury signs one authorization (EIP-3009) each to the merchant's destination, whose nonce names
- * the settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. A token
- * without EIP-3009 is pushed by the treasury's own lane, marked with the same nonce; there the lane's nonce is what
- * keeps it from happening twice. Outcomes in the order asked.
+ * Begins payouts: the treasury signs one authorization each to the merchant's destination, whose nonce names the
+ * settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. Outcomes in
+ * the order asked.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeGathering(deps.db, settlementIds, deps.now());
@@ -43,16 +46,24 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.map(({ asset }) => chainOf(asset)),
   );
+  const [known, unknown] = splitKnown(deps, due);
+  for (const { id, asset } of unknown)
+    deps.log.error({ settlement: id, asset }, "a settlement's asset is not in the networks file: it waits");
+  const behind = await listBehindMade(deps, known);
+  const obstacleOf = (settlement: SettlementWithDestination) => {
+    if (unknown.includes(settlement)) return "unknown_asset";
+    return findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "behind_made" : undefined);
+  };
   const refused = await screenDestinations(
     deps,
-    due.filter((settlement) => !findObstacle(settlement, caughtUp)),
+    due.filter((settlement) => !obstacleOf(settlement)),
   );
   for (const settlement of due) {
-    const blocked = findObstacle(settlement, caughtUp) ?? refused.get(settlement.id);
+    const blocked = obstacleOf(settlement) ?? refused.get(settlement.id);
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
-  const { begun, short } = await begin(deps, payouts);
+  const { begun, short } = await begin(deps, payouts, caughtUp);
   for (const { settlement, why } of short) outcomes.set(settlement.id, why);
   for (const { settlement } of begun)
     deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
@@ -69,7 +80,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
 
 function findObstacle(
   { asset, registered, held, refunds }: SettlementWithDestination,
-  caughtUp: ReadonlySet<string>,
+  caughtUp: ReadonlyMap<string, string>,
 ): SettleOutcome | undefined {
   if (held) return "held";
   // Its merchant's refunds come first: they are drawn on the same balance.
@@ -106,9 +117,9 @@ function receiverOf(chain: string, destination: string | null): string {
 }
 
 function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
-  const { id, asset, amount, number, merchant_id: merchantId, registered } = settlement;
+  const { id, asset, amount, registered } = settlement;
   const receiver = receiverOf(asset, registered);
-  const key = ["settlement", merchantId, asset, String(number)];
+  const key = settlementKey(settlement);
   return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }
 
@@ -122,14 +133,21 @@ class Short extends Error {
   }
 }
 
-type Begun = { begun: Payout[]; short: (Payout & Pick<Short, "why">)[] };
+type Begun = { begun: Payout[]; short: (Payout & { why: Short["why"] | "watcher_behind" })[] };
 
 /** State, balances, ledger and transfers of payouts in one transaction; those that are not covered are `short`. */
-async function begin(deps: Deps, payouts: readonly Payout[]): Promise<Begun> {
+async function begin(deps: Deps, payouts: readonly Payout[], epochs: ReadonlyMap<string, string>): Promise<Begun> {
   if (payouts.length === 0) return { begun: [], short: [] };
   try {
-    return { begun: await deps.db.transaction().execute((db) => beginTogether(deps, db, payouts)), short: [] };
+    const { begun, counted } = await deps.db.transaction().execute(async (db) => {
+      const begun = await beginTogether(deps, db, payouts);
+      return { begun, counted: await deps.epoch.pass(db, ...epochs.values()) };
+    });
+    await counted();
+    return { begun, short: [] };
   } catch (error) {
+    if (error instanceof SteppedBack)
+      return { begun: [], short: payouts.map((payout) => ({ ...payout, why: "watcher_behind" })) };
     if (!(error instanceof Short)) throw error;
     if (payouts.length === 1) {
       if (error.why === "stock_short") tellStockShort(deps, payouts);
@@ -138,7 +156,7 @@ async function begin(deps: Deps, payouts: readonly Payout[]): Promise<Begun> {
   }
   // One of them is not covered: the others must not wait for it.
   const each = [];
-  for (const payout of payouts) each.push(await begin(deps, [payout]));
+  for (const payout of payouts) each.push(await begin(deps, [payout], epochs));
   return { begun: each.flatMap(({ begun }) => begun), short: each.flatMap(({ short }) => short) };
 }
 

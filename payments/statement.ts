@@ -76,19 +76,19 @@ async function listRows(db: Db, args: { account: string; from: string; until: st
   const { account, from, until } = args;
   const { rows } = await sql<Row>`
     select g.at, e.asset, -e.amount as change,
-      case g.kind when 'payment' then 'payment' when 'settlement_begun' then 'settlement'
-        when 'refund_begun' then 'refund' else 'assigned' end as kind,
+      case when g.kind = 'payment' then 'payment' when s.id is not null then 'settlement'
+        when r.id is not null then 'refund' else 'assigned' end as kind,
       coalesce(p.id, r.payment_id) as "paymentId", coalesce(p.reference_id, rp.reference_id) as "referenceId",
       case when g.kind = 'payment' then case when p.owed_asset is null then t.amount else -e.amount end end as gross,
       case when g.kind = 'payment' then case when p.owed_asset is null then t.amount + e.amount else 0 end end as fee,
       coalesce(s.destination, r.receiver) as "to",
-      case when g.kind in ('settlement_begun', 'refund_begun') then coalesce(s.tx_hash, paid.tx_hash) else g.tx_hash end as "txHash"
+      case when s.id is not null or r.id is not null then coalesce(s.tx_hash, paid.tx_hash) else g.tx_hash end as "txHash"
     from ledger_entry e
     join ledger_group g on g.id = e.group_id
     left join transfer t on g.kind = 'payment' and t.id = g.subject
     left join payment p on p.id = t.payment_id
-    left join settlement s on g.kind = 'settlement_begun' and s.id = g.subject
-    left join refund r on g.kind = 'refund_begun' and r.id = g.subject
+    left join settlement s on g.kind in ('settlement_begun', 'settlement_changed') and s.id = g.subject
+    left join refund r on g.kind in ('refund_begun', 'refund_lessened') and r.id = g.subject
     left join payment rp on rp.id = r.payment_id
     left join transfer out on (out.purpose = 'settlement' and out.settlement_id = s.id)
       or (out.purpose = 'refund' and out.refund_id = r.id)

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
-import { listWaitingAttempts, lockWaiting, type WholeAttempt } from "../db/attempts.ts";
+import { listWaitingAttempts, lockWaiting, markByCode, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import { lockPayments } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
@@ -8,7 +8,10 @@ import { together } from "../db/together.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 import type { Verifier } from "../transfers/verify.ts";
+import { checkAttempts } from "./check-attempts.ts";
+import { keepCovered } from "./covered.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
+import { refuseAttempts } from "./refuse-attempts.ts";
 import { ringRelays } from "./relay.ts";
 import { readResults } from "./results.ts";
 import { toTransfer } from "./transfer.ts";
@@ -17,6 +20,13 @@ type Deps = PaymentDeps & { verifier: Verifier };
 
 /** So long a transaction that a wallet says to have sent may be unknown to the network, milliseconds. */
 const UNKNOWN_FOR_MS = 30_000;
+/** So long after the deadline a transaction that was confirmed before it may still come into a block, milliseconds. */
+const PENDING_FOR_MS = 60_000;
+
+/** Contract wallets asked at the same time. */
+const WALLETS = 16;
+/** How often an attempt is verified again at once, because another payment of its payer was accepted meanwhile. */
+const RACES = 3;
 
 /** Attempts judged in one go, and how often those of a place are, milliseconds: under load they share calls and commits. */
 const JUDGED = 100;
@@ -30,97 +40,119 @@ const JUDGE_EVERY_MS = 100;
  */
 export function createVerify(
   deps: Deps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
-): (attemptId: string) => Promise<unknown> {
+): (attemptId: string) => Promise<"done" | "by code"> {
   const shared = { most: JUDGED, isOnes: (cause: unknown) => !deps.isTransient(cause) };
   const find = together(async (ids: string[]) => {
     const waiting = await deps.outOfContext(() => listWaitingAttempts(deps.db, ids));
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
     return ids.map((id) => byId.get(id));
   }, shared);
-  const judges = new Map<string, (whole: WholeAttempt) => Promise<unknown>>();
-  const makeJudge = () =>
+  const judges = new Map<string, (whole: WholeAttempt) => Promise<End>>();
+  const payerOf = ({ option }: WholeAttempt) => option.payer;
+  const makeJudge = (isWallet: boolean) =>
     together(
       async (group: WholeAttempt[]) => {
         // Two jobs of one attempt may have met: the sweep's and the first one.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
-        return group;
+        const ends = await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
+        return group.map(({ attempt }) => ends.get(attempt.id) ?? {});
       },
-      { ...shared, everyMs: JUDGE_EVERY_MS },
+      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: JUDGE_EVERY_MS },
     );
   return async (attemptId) => {
     const whole = await find(attemptId);
-    if (!whole) return;
+    if (!whole) return "done";
     const place = placeOf(whole);
-    const judge = judges.get(place) ?? makeJudge();
+    const judge = judges.get(place) ?? makeJudge(whole.attempt.verification === "wallet");
     judges.set(place, judge);
-    await judge(whole);
+    const end = await judge(whole);
+    if ("error" in end) throw end.error;
+    return end.byCode ? "by code" : "done";
   };
 }
 
-/** Attempts of one place are judged together. */
-function placeOf({ payment, option }: WholeAttempt): string {
-  return `${payment.mode} ${option.chain}`;
+/** Attempts of one place are judged together: plain keys wait neither for code nor for what wallets say to have sent. */
+function placeOf({ payment, option, attempt }: WholeAttempt): string {
+  return `${payment.mode} ${option.chain} ${attempt.verification}`;
 }
 
-async function verifyTogether(deps: Deps, waiting: readonly WholeAttempt[]): Promise<void> {
-  const verdicts = await judge(deps, waiting);
+/** What became of an attempt in its group. `byCode`: its payer is code, and it is to be verified as such. */
+type End = { byCode?: true } | { error: unknown; byCode?: never };
+
+/**
+ * Verifies attempts of one place. What was accepted is enqueued and announced as soon as it is committed, whatever
+ * becomes of the others. Returns what became of the attempts that could be neither accepted nor refused.
+ */
+async function verifyTogether(
+  deps: Deps,
+  waiting: readonly WholeAttempt[],
+  races: number = RACES,
+): Promise<Map<string, End>> {
+  const verdicts = await checkAttempts(deps, waiting);
+  const byCode = waiting.filter((whole) => isByCode(verdicts.get(whole)));
+  await markByCode(
+    deps.db,
+    byCode.map(({ attempt }) => attempt.id),
+  );
   const good = waiting.filter((whole) => verdicts.get(whole)?.ok);
-  const accepted = await accept(deps, verdicts, keepOnePerPayment(good));
+  const raced = new Set<WholeAttempt>();
+  const accepted = await accept(deps, verdicts, keepOnePerPayment(good), raced);
+  await notifyAccepted(deps, good, { accepted, verdicts });
   const refusals = waiting.flatMap((whole) => {
-    if (accepted.has(whole.attempt.id) || isOpen(deps, whole, verdicts.get(whole))) return [];
     const verdict = verdicts.get(whole);
+    if (accepted.has(whole.attempt.id) || raced.has(whole) || isByCode(verdict) || isOpen(deps, whole, verdict))
+      return [];
     return [{ whole, reason: verdict && !verdict.ok ? verdict.reason : "the payment is no longer waiting" }];
   });
-  const refused = await refuseAttempts(deps, refusals);
-  if (refused > 0) deps.metrics.attempts.inc({ outcome: "refused" }, refused);
-  for (const { payment } of good.filter(({ attempt }) => accepted.has(attempt.id))) {
-    const { mode } = payment;
+  const failed = await refuseAttempts(deps, refusals);
+  await deps.announce(waiting.filter(({ attempt }) => !accepted.has(attempt.id)).map(({ payment }) => payment.id));
+  const ends = new Map<string, End>(byCode.map(({ attempt }) => [attempt.id, { byCode: true }]));
+  for (const [id, error] of failed) ends.set(id, { error });
+  if (raced.size > 0 && races > 0)
+    for (const [id, end] of await verifyTogether(deps, [...raced], races - 1)) ends.set(id, end);
+  return ends;
+}
+
+function isByCode(verdict: Verdict | undefined): boolean {
+  return verdict?.ok === false && verdict.byCode === true;
+}
+
+/** Counts, enqueues and announces what a commit has accepted. */
+async function notifyAccepted(
+  deps: Deps,
+  good: readonly WholeAttempt[],
+  {
+    accepted,
+    verdicts,
+  }: { accepted: ReadonlyMap<string, string | null>; verdicts: ReadonlyMap<WholeAttempt, Verdict> },
+): Promise<void> {
+  const moved = good.filter(({ attempt }) => accepted.has(attempt.id));
+  if (moved.length === 0) return;
+  for (const { mode } of moved.map(({ payment }) => payment)) {
     deps.metrics.attempts.inc({ outcome: "verified" });
     deps.metrics.paymentMoves.inc({ mode, from: "requires_action", to: "processing" });
     if (mode === "test") deps.metrics.paymentMoves.inc({ mode, from: "processing", to: "succeeded" });
   }
   await ringRelays(
     deps,
-    good.flatMap(({ attempt, option: { chain, kind } }) => {
-      const transferId = accepted.get(attempt.id);
-      return transferId && kind !== "push" ? [{ chain, transferId }] : [];
+    moved.flatMap((whole) => {
+      const { chain, kind } = whole.option;
+      const transferId = accepted.get(whole.attempt.id);
+      const verdict = verdicts.get(whole);
+      const isWallet = verdict?.ok === true && verdict.smartWallet;
+      return transferId && kind !== "push" ? [{ chain, transferId, isWallet }] : [];
     }),
   );
-  await deps.announce(waiting.map(({ payment }) => payment.id));
+  await deps.announce(moved.map(({ payment }) => payment.id));
 }
 
-/** Cannot be judged yet: the sweep rings for it again. */
-function isOpen(deps: Deps, { attempt }: WholeAttempt, verdict: Verdict | undefined): boolean {
-  return (
-    verdict?.ok === false &&
-    verdict.later === true &&
-    deps.now().getTime() - attempt.created_at.getTime() < UNKNOWN_FOR_MS
-  );
-}
-
-async function judge(deps: Deps, waiting: readonly WholeAttempt[]): Promise<Map<WholeAttempt, Verdict>> {
-  const open = waiting.filter(({ payment }) => payment.state === "requires_action");
-  const signed = (whole: WholeAttempt) => ({ ...whole.option, ...readResults(whole.attempt.results) });
-  const live = open.filter(({ payment }) => payment.mode === "live");
-  const verdicts = await deps.verifier.verify(live.map(signed));
-  const judged = new Map(
-    live.map((whole, index): [WholeAttempt, Verdict] => [
-      whole,
-      verdicts[index] ?? { ok: false, reason: "not judged" },
-    ]),
-  );
-  for (const whole of waiting) {
-    if (judged.has(whole)) continue;
-    const { state } = whole.payment;
-    // Nothing of test mode ever meets a chain.
-    const verdict =
-      state === "requires_action"
-        ? deps.verifier.checkSignature(signed(whole))
-        : { ok: false as const, reason: `the payment is ${state}` };
-    judged.set(whole, verdict);
-  }
-  return judged;
+/** Cannot be verified yet: the sweep enqueues it again, less and less often; the payment stays payable meanwhile. */
+function isOpen(deps: Deps, { attempt, payment }: WholeAttempt, verdict: Verdict | undefined): boolean {
+  if (verdict?.ok !== false || verdict.later === undefined) return false;
+  const now = deps.now().getTime();
+  return verdict.later === "pending"
+    ? now < payment.expires_at.getTime() + PENDING_FOR_MS
+    : now - attempt.created_at.getTime() < UNKNOWN_FOR_MS;
 }
 
 /** Of several good attempts for one payment the earliest stands. */
@@ -130,13 +162,15 @@ function keepOnePerPayment(good: readonly WholeAttempt[]): WholeAttempt[] {
 }
 
 /**
- * The guarded move that decides who pays: before the deadline, while the payment waits, one attempt only. Gives the
- * accepted attempts, each with its transfer (null in test mode), which are written in the same transaction.
+ * The guarded move that decides who pays: confirmed before the deadline (however long verification took), while the
+ * payment waits, one attempt only. Gives the accepted attempts, each with its transfer (null in test mode), which are
+ * written in the same transaction. `raced` takes those whose payers' other payments were accepted since they were verified.
  */
 async function accept(
   deps: Deps,
   verdicts: ReadonlyMap<WholeAttempt, Verdict>,
   good: readonly WholeAttempt[],
+  raced: Set<WholeAttempt>,
 ): Promise<Map<string, string | null>> {
   if (good.length === 0) return new Map();
   return deps.db.transaction().execute(async (db) => {
@@ -153,11 +187,17 @@ async function accept(
         good.map(({ attempt }) => attempt.id),
       ),
     );
-    const still = good.filter(({ attempt }) => ours.has(attempt.id));
+    const mine = good.filter(({ attempt }) => ours.has(attempt.id));
+    const still = await keepCovered(db, { verdicts, attempts: mine, raced });
     const paymentIds = still.map(({ payment }) => payment.id);
     const chosen = JSON.stringify(Object.fromEntries(still.map(({ payment, option }) => [payment.id, option.id])));
     const set = { due_at: null, option_id: sql`${chosen}::jsonb ->> payment.id` };
-    const inTime = { where: sql`expires_at > ${at}`, set };
+    const attemptIds = still.map(({ attempt }) => attempt.id);
+    const inTime = {
+      where: sql`exists (select from attempt a
+        where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)`,
+      set,
+    };
     const moved = new Set(
       await moveRows(db, "payment", { ids: paymentIds, from: "requires_action", to: "processing", at, ...inTime }),
     );
@@ -198,21 +238,8 @@ function makeTransfer(deps: Deps, { attempt, option }: WholeAttempt, verdict: Ve
   const signed = { signature, permit: permit && Buffer.from(hexToBytes(permit)) };
   const smartWallet = verdict?.ok === true && verdict.smartWallet;
   const due_at = new Date(deps.now().getTime() + RING_AGAIN_MS);
-  return { ...transfer, ...signed, smart_wallet: smartWallet, due_at };
-}
-
-/** Gives how many were refused; one that was judged elsewhere meanwhile stays as it is. */
-async function refuseAttempts(
-  deps: Deps,
-  refusals: readonly { whole: WholeAttempt; reason: string }[],
-): Promise<number> {
-  let refused = 0;
-  for (const [reason, group] of Map.groupBy(refusals, ({ reason }) => reason)) {
-    const ids = group.map(({ whole }) => whole.attempt.id);
-    const move = { ids, from: "waiting" as const, to: "refused" as const, at: deps.now(), detail: { reason } };
-    refused += (await moveRows(deps.db, "attempt", { ...move, set: { refusal: reason, due_at: null } })).length;
-  }
-  return refused;
+  const code_hash = (verdict?.ok && verdict.codeHash) || null;
+  return { ...transfer, ...signed, smart_wallet: smartWallet, code_hash, due_at };
 }
 
 /** Test mode moves no funds: what was confirmed has succeeded (specification, part 1 and 2.2). */

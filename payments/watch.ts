@@ -1,4 +1,6 @@
+import { coalesce } from "../transfers/coalesce.ts";
 import type { TransferDeps } from "../transfers/deps.ts";
+import { readHistory } from "../transfers/solana/read-history.ts";
 import { type Turn, watchChain } from "../transfers/watch.ts";
 import { createBooks } from "./book.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -9,4 +11,10 @@ export function createWatch(
 ): (args: { chain: string; signal: AbortSignal }) => Promise<Turn> {
   const books = createBooks(deps);
   return (args) => watchChain(deps, { ...args, books });
+}
+
+/** Makes what reads on in the treasury's history on a Solana; calls made during a run share the next one. */
+export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
+  const books = createBooks(deps);
+  return coalesce((chain) => readHistory(deps, chain, books));
 }

@@ -41,10 +41,17 @@ const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0)
 const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
 /** One comparison of the books with a chain; `at` is the second of Unix time it was rung for. */
 const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...caused });
+/** The treasury's history on a Solana; `at` is the second of Unix time it was rung for. */
+const historyRef = reconcileRef;
 /** `at` is a second of Unix time, so that all worker processes together ring one sweep, or look, for it. */
 const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
 const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
+
+const mergeAttempts = (all: readonly z.infer<typeof attemptRefs>[]) => ({
+  attemptIds: all.flatMap(({ attemptIds }) => attemptIds) as [string, ...string[]],
+  requestIds: all.flatMap(({ requestId }) => requestId ?? []),
+});
 
 /** Every job this service runs. A line added here does not compile until workers/handlers.ts handles it. */
 export const catalog = {
@@ -54,12 +61,26 @@ export const catalog = {
     attempts: 8,
     backoffMs: 500,
     concurrency: 64,
-    merge: (all) => ({
-      attemptIds: all.flatMap(({ attemptIds }) => attemptIds) as [string, ...string[]],
-      requestIds: all.flatMap(({ requestId }) => requestId ?? []),
-    }),
+    merge: mergeAttempts,
+  }),
+  // What only a payer's code or its own transaction can prove: it must hold no place that a plain key needs.
+  "verify-wallet": job({
+    data: attemptRefs,
+    subject: (d) => d.attemptIds[0],
+    attempts: 8,
+    backoffMs: 500,
+    concurrency: 64,
+    merge: mergeAttempts,
   }),
   "relay-permit": job({
+    data: transferRef,
+    subject: (d) => d.transferId,
+    attempts: 8,
+    backoffMs: 500,
+    concurrency: 64,
+  }),
+  // The same for transfers of contract wallets.
+  "relay-wallet": job({
     data: transferRef,
     subject: (d) => d.transferId,
     attempts: 8,
@@ -79,6 +100,13 @@ export const catalog = {
     attempts: 8,
     backoffMs: 250,
     concurrency: 16,
+  }),
+  "read-history": job({
+    data: historyRef,
+    subject: (d) => `${d.chain.replaceAll(":", "-")}-${d.at}`,
+    attempts: 3,
+    backoffMs: 1_000,
+    concurrency: 4,
   }),
   "expire-payment": job({
     data: paymentRef,

@@ -5,6 +5,7 @@ import {
   hashPermitTransfer,
   type PermitTransfer,
 } from "../chains/evm/collector.ts";
+import { type Disbursement, encodeDisburse, hashDisbursement } from "../chains/evm/disburser.ts";
 import { type Authorization, encodeBytesTransfer, encodeTransfer, hashAuthorization } from "../chains/evm/eip3009.ts";
 import type { Call } from "../chains/evm/multicall.ts";
 import { type EvmChain, getEvmToken } from "../chains/evm/open.ts";
@@ -32,9 +33,10 @@ export type SignedRow = AuthorizationRow & {
   smart_wallet: boolean;
 };
 
-/** The EIP-712 digest that the payer of a row signs. A push has none. */
+/** The EIP-712 digest that the payer of a row signs; of a payout through the Disburser the treasury. A push has none. */
 export function hashRow(chain: EvmChain, row: AuthorizationRow): Hex {
   if (row.kind === "permit2") return hashPermitTransfer(chain, toPermitTransfer(row));
+  if (row.kind === "disburse") return hashDisbursement(chain, toDisbursement(row));
   const { separator } = getEvmToken(chain, row.asset);
   if (row.kind === "push" || !separator) throw new Error(`nobody signs a transfer of ${row.asset} as ${row.kind}`);
   return hashAuthorization(separator, toAuthorization(row));
@@ -42,7 +44,7 @@ export function hashRow(chain: EvmChain, row: AuthorizationRow): Hex {
 
 /** The calls that make a row's transfer, in order: the last one moves the money. */
 export function listCalls(chain: EvmChain, row: SignedRow): Call[] {
-  if (row.kind === "push") return [{ target: row.token as Hex, data: toPushData(row) }];
+  if (row.kind === "push") throw new Error(`a push of ${row.asset} is its payer's own transaction`);
   const { signature, deployment } = unwrapSignature(toHex(row.signature));
   const allowed = deployment && isAllowedFactory(chain, deployment.target);
   return [...(allowed ? [deployment] : []), toCall(chain, row, signature)];
@@ -63,6 +65,7 @@ function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
       : encodeCollect(payer, permit, written);
     return { target: chain.collector, data };
   }
+  if (row.kind === "disburse") return { target: chain.disburser, data: encodeDisburse(toDisbursement(row), signature) };
   const token = getEvmToken(chain, row.asset);
   const asBytes = row.smart_wallet && token.kind === "eip3009" && token.bytesSignatures;
   const encode = asBytes ? encodeBytesTransfer : encodeTransfer;
@@ -85,6 +88,12 @@ export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): 
     validBefore: row.valid_before,
     nonce: row.authorization_nonce as Hex,
   };
+}
+
+/** The payout through the Disburser that a row stands for. */
+export function toDisbursement(row: Omit<AuthorizationRow, "kind" | "asset">): Disbursement {
+  const { token, receiver, amount, authorization_nonce: nonce } = row;
+  return { token: token as Hex, receiver: receiver as Hex, amount, nonce: nonce as Hex };
 }
 
 /** The Permit2 transfer that a row stands for. */

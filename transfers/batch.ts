@@ -2,7 +2,7 @@ import type { Hex } from "viem";
 import { type Call, encodeMulticall } from "../chains/evm/multicall.ts";
 
 /** Gas a transaction takes before its first call, and what Multicall3 adds of its own. */
-const BASE_GAS = 60_000n;
+export const BASE_GAS = 60_000n;
 
 /** What a lane is about to sign: one call by itself, or several through Multicall3. */
 export type Payload = { to: Hex; data: Hex; gas: bigint };

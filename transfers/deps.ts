@@ -4,6 +4,7 @@ import type { Chains } from "../chains/open.ts";
 import type { SolanaKeys } from "../chains/solana/signers.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../ops/metrics.ts";
+import type { Epoch } from "./epoch.ts";
 import type { ScreeningList } from "./screening.ts";
 
 /** What the steps of this room work with. */
@@ -16,6 +17,8 @@ export type TransferDeps = {
   solanaKeys: ReadonlyMap<string, SolanaKeys>;
   /** When this process began: what a watcher had reached before may be from before a restore. */
   startedAt: Date;
+  /** Notices when the database has stepped back in time. */
+  epoch: Epoch;
   /** The deployment's name: part of every natural key. */
   deployment: string;
   /** Names this process in leases. */

@@ -4,7 +4,6 @@ import { readGasBalance } from "../chains/evm/send.ts";
 import type { SolanaChain } from "../chains/solana/open.ts";
 import { readAccounts } from "../chains/solana/reads.ts";
 import type { TransferDeps } from "./deps.ts";
-import { needsOwnLane } from "./lane-signers.ts";
 
 /** How often the gas money of the lanes is looked at, milliseconds. */
 const LOOK_EVERY_MS = 60_000;
@@ -40,9 +39,9 @@ async function readGasMoney(deps: Pick<TransferDeps, "chains" | "metrics" | "log
 }
 
 async function readChainsGasMoney(deps: Pick<TransferDeps, "metrics" | "log">, opened: EvmChain): Promise<void> {
-  const { chain, rpc, network, treasury } = opened;
-  const lanes = network.lanes.map(({ address }) => address.toLowerCase() as Hex);
-  for (const lane of needsOwnLane(opened) ? [...lanes, treasury] : lanes) {
+  const { chain, rpc, network } = opened;
+  for (const { address } of network.lanes) {
+    const lane = address.toLowerCase() as Hex;
     try {
       deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
     } catch (err) {

@@ -1,11 +1,13 @@
 import type { EvmChain } from "../chains/evm/open.ts";
+import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import { type Cursor, findBlock } from "../db/cursors.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
 import { listOutlived, type TransferRow } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
-import { type BoundBook, recordBlocks } from "./record.ts";
+import { bookEach } from "./failed-bookings.ts";
+import { type BoundBook, keepRecordable, recordBlocks } from "./record.ts";
 import { findMade, readUsed } from "./uses.ts";
 
 /** Books transfers that can no longer come, in the transaction that ends them. Gives what is to be done after the commit. */
@@ -32,32 +34,42 @@ export async function endOutlived(
     limit: MOST,
   });
   if (outlived.length === 0) return;
-  const used = await readUsed(chain, outlived, finalNumber);
-  for (const transfer of outlived) {
-    const made = used.has(transfer.id)
-      ? await findMade(chain, transfer, { number: finalNumber, at: final.at })
-      : undefined;
-    if (made) await recordFound(deps, chain, made, args.books.bound);
-    else await end(deps, transfer, args.books.ended);
+  const { used, unknown } = await readUsed(chain, outlived, finalNumber);
+  const troubles: unknown[] = [];
+  for (const transfer of outlived.filter(({ id }) => !unknown.has(id))) {
+    const end = async () => {
+      const at = { number: finalNumber, at: final.at };
+      const made = used.has(transfer.id) ? await findMade(chain, transfer, at) : undefined;
+      if (made) await recordFound(deps, chain, made, args.books.bound);
+      else await endOne(deps, transfer, args.books.ended);
+    };
+    // What cannot be said of one transfer now must not keep the others from their end.
+    await end().catch((error: unknown) => troubles.push(error));
   }
+  if (unknown.size > 0) troubles.push(new ChainFault("rpc_answer", { detail: "whether authorizations are used" }));
+  if (troubles.length > 0) throw troubles[0];
 }
 
 async function recordFound(deps: TransferDeps, chain: EvmChain, made: SeenTransfer, bound: BoundBook): Promise<void> {
+  if ((await keepRecordable(deps.db, chain, [made])).length === 0) return;
   deps.log.warn({ chain: chain.chain, tx: made.txHash }, "a transfer had been made and no reading had shown it");
   const reading = { seen: [made], landed: [], bound };
   const count = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, reading));
   count();
 }
 
-async function end(deps: TransferDeps, transfer: TransferRow, book: EndedBook): Promise<void> {
-  const afterCommit = await deps.db.transaction().execute(async (db) => {
-    const from = transfer.state as "ready" | "carried" | "awaited";
-    const move = { ids: [transfer.id], from, to: "ended" as const, at: deps.now(), set: { due_at: null } };
-    return (await moveRows(db, "transfer", move)).length === 0 ? undefined : await book(db, [transfer]);
-  });
-  if (!afterCommit) return;
+async function endOne(deps: TransferDeps, transfer: TransferRow, book: EndedBook): Promise<void> {
   const { id, chain, purpose, state, last_trouble: trouble } = transfer;
-  deps.log.warn({ transfer: id, trouble }, "a transfer's authorization has run out without it");
-  deps.metrics.transferMoves.inc({ chain, purpose, from: state, to: "ended" });
-  afterCommit();
+  const end = async (db: Db) => {
+    const from = state as "ready" | "carried" | "awaited";
+    const move = { ids: [id], from, to: "ended" as const, at: deps.now(), set: { due_at: null } };
+    if ((await moveRows(db, "transfer", move)).length === 0) return () => undefined;
+    const afterCommit = await book(db, [transfer]);
+    return () => {
+      deps.log.warn({ transfer: id, trouble }, "a transfer's authorization has run out without it");
+      deps.metrics.transferMoves.inc({ chain, purpose, from: state, to: "ended" });
+      afterCommit();
+    };
+  };
+  await bookEach(deps, { chain, kind: "ended", rows: [transfer], subjectOf: () => id, book: end });
 }

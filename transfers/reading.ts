@@ -8,6 +8,7 @@ import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import type { Cursor } from "../db/cursors.ts";
 import { listByHashes, type TransactionRow } from "../db/transactions.ts";
+import { listByAuthorizations } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 
 /** A transaction of ours, and what became of it. */
@@ -35,7 +36,8 @@ export async function readBlocks(
     listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
   ]);
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
-  const seen = found.flat();
+  const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
+  const seen = found.flat().map((log) => ({ ...log, at: timeOf.get(log.blockHash) }));
   requireLogs(chain, landed, seen);
   await markTags(chain, seen);
   return { blocks, seen, landed };
@@ -43,7 +45,8 @@ export async function readBlocks(
 
 /** Whose logs tell of movements on a chain. */
 export function listSources(chain: EvmChain): Sources {
-  return { tokens: [...chain.tokens.values()].map(({ token }) => token), collector: chain.collector };
+  const { tokens, collector, disburser, treasury } = chain;
+  return { tokens: [...tokens.values()].map(({ token }) => token), collector, disburser, treasury };
 }
 
 /** True for a movement into or out of the treasury. */
@@ -51,17 +54,33 @@ export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "
   return log.receiver === chain.treasury || log.payer === chain.treasury;
 }
 
-/** Finds what pushes were for: into the treasury where buyers push, out of it where it pays out by pushes of its own. */
+/** Finds what the pushes of buyers were for. */
 export async function markTags(chain: EvmChain, seen: readonly SeenTransfer[]): Promise<void> {
   const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
-  const isPushed = ({ token, payer, receiver }: SeenTransfer) =>
-    receiver === chain.treasury
-      ? kinds.get(token) === "push"
-      : payer === chain.treasury && kinds.get(token) !== "eip3009";
+  const isPushed = ({ token, receiver }: SeenTransfer) => receiver === chain.treasury && kinds.get(token) === "push";
   await markPushes(
     chain.rpc,
     seen.filter((log) => log.authorizationNonce === null && isPushed(log)),
   );
+}
+
+/**
+ * Gives movements that belong to no known transfer the time of their block, which decides whether an unsolicited payment
+ * came before its deadline. For readings of ranges, which tell no times; usually nothing has to be asked.
+ */
+export async function markTimes(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  seen: readonly SeenTransfer[],
+): Promise<void> {
+  const nonces = seen.flatMap((log) => log.authorizationNonce ?? []);
+  const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
+  const isKnown = new Set(known.map((row) => row.authorization_nonce));
+  const fresh = seen.filter((log) => log.authorizationNonce !== null && !isKnown.has(log.authorizationNonce));
+  for (const [number, logs] of Map.groupBy(fresh, (log) => log.blockNumber)) {
+    const { at } = await readBlock(chain.rpc, number);
+    for (const log of logs) log.at = at;
+  }
 }
 
 /** The blocks from the first on whose parent is the block before. */
@@ -100,7 +119,7 @@ export function requireLogs(chain: EvmChain, landed: readonly Landed[], seen: re
   const tokens = new Set<string>(listSources(chain).tokens);
   const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));
   for (const { receipt } of landed)
-    for (const log of pairLogs(receipt.logs, chain.collector))
+    for (const log of pairLogs(receipt.logs, chain))
       if (tokens.has(log.token) && !read.has(`${log.blockHash} ${log.logIndex}`))
         throw new ChainFault("rpc_behind", { detail: `logs of block ${log.blockNumber}` });
 }

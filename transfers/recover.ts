@@ -13,9 +13,9 @@ import {
   type TransactionRow,
 } from "../db/transactions.ts";
 import { listCarried, uncarryTransfers } from "../db/transfers.ts";
+import { attemptAll } from "./attempt-all.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseReplacementFees } from "./fees.ts";
-import { listLaneSigners } from "./lane-signers.ts";
 import { noteAnswer } from "./relay.ts";
 
 /**
@@ -44,17 +44,24 @@ export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise
   const baseFee = rows.length === 0 ? undefined : await findBaseFee(deps.db, chain.chain);
   if (baseFee === undefined) return;
   const lanes = Map.groupBy(rows, (row) => row.lane_id);
-  for (const [lane, waiting] of lanes) {
-    const address = addressOfLane(lane);
-    const lowest = waiting[0];
-    const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MOST);
-    if (due.length === 0) continue;
-    if (await freeUsedNonces(deps, chain, address, due)) continue;
-    for (const row of due) {
-      const isStuck = isPricedOut(row, baseFee) || (row === lowest && isIgnored(deps, chain, row));
-      const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
-      await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
-    }
+  await attemptAll([...lanes.values()].map((waiting) => () => recoverLane(deps, chain, waiting, baseFee)));
+}
+
+/** @param waiting transactions of one lane that are in no block, the lowest nonce first */
+async function recoverLane(
+  deps: TransferDeps,
+  chain: EvmChain,
+  waiting: readonly TransactionRow[],
+  baseFee: bigint,
+): Promise<void> {
+  const [lowest] = waiting;
+  const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MOST);
+  if (!lowest || due.length === 0) return;
+  if (await freeUsedNonces(deps, chain, addressOfLane(lowest.lane_id), due)) return;
+  for (const row of due) {
+    const isStuck = isPricedOut(row, baseFee) || (row === lowest && isIgnored(deps, chain, row));
+    const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
+    await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
   }
 }
 
@@ -144,8 +151,7 @@ async function replace(
   row: TransactionRow,
   baseFee: bigint,
 ): Promise<TransactionRow | undefined> {
-  const { relayers, own } = listLaneSigners(deps, chain);
-  const signer = [...relayers, ...own].find(({ address }) => address === addressOfLane(row.lane_id));
+  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
   if (!signer) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
   const fees = chooseReplacementFees(before, baseFee, chain.network.fees);

@@ -19,12 +19,13 @@ import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } fr
 import { carryTransfers, claimReady, type TransferRow } from "../db/transfers.ts";
 import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
-import type { DeclinedBook } from "./decline.ts";
+import type { SendBooks } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
-import { dropFailing, type RowMember } from "./dry-run.ts";
+import { dropFailing, holdFailed, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
-import { listLaneSigners } from "./lane-signers.ts";
-import { gasOf } from "./verify.ts";
+import { MOST_INCLUSIONS, readGasRules } from "./gas-limits.ts";
+import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
+import { gasOf } from "./transfer-gas.ts";
 
 /** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
 const LEASE_MS = 5_000;
@@ -36,27 +37,37 @@ const COMPANY_MS = 100;
 /** Transactions one run sends before it lets go of the lane, so that jobs end and other work of the process goes on. */
 const RUN_LENGTH = 20;
 
-/** Lanes that carry the same transfers: any of them may take any. */
-type Pool = { signers: readonly Signer[]; kinds: readonly Kind[]; declined: DeclinedBook };
+/**
+ * Lanes that carry the same transfers: any of them may take any. `takes`: whose. A lane that plain keys share with
+ * contract wallets takes theirs first.
+ */
+type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, then wallets"; books: SendBooks };
+
+/** What any account may submit: what its payer, or the treasury, has signed. */
+const RELAYED: readonly Kind[] = ["eip3009", "permit2", "disburse"];
 
 /**
- * Carries what is ready on a chain: what anybody may submit goes through the relayers' lanes, what the treasury has to
- * send itself through its own. `more` says that this run has been long enough and another one should follow.
+ * Carries what is ready on a chain, but for contract wallets. `more` says that this run has been long enough and another
+ * one should follow.
  */
-export async function relayReady(
-  deps: TransferDeps,
-  chainId: string,
-  declined: DeclinedBook,
-): Promise<"idle" | "more"> {
+export async function relayReady(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
-  const { relayers, own } = listLaneSigners(deps, chain);
-  let end: "idle" | "more" = "idle";
-  for (const pool of [
-    { signers: relayers, kinds: ["eip3009", "permit2"] as const },
-    { signers: own, kinds: ["push"] as const },
-  ])
-    if (pool.signers.length > 0 && (await drivePool(deps, chain, { ...pool, declined })) === "more") end = "more";
-  return end;
+  const { relayers } = listLaneSigners(deps, chain);
+  if (relayers.length === 0) return "idle";
+  const takes = hasWalletLane(chain) ? "keys" : "keys, then wallets";
+  return drivePool(deps, chain, { signers: relayers, takes, books });
+}
+
+/**
+ * Carries what is ready of contract wallets on a chain, through their own lane, each by itself. Where they have to share
+ * the only lane, one at a time, and after everything else.
+ */
+export async function relayWallets(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
+  const chain = getEvmChain(deps.chains, chainId);
+  const { wallets } = listLaneSigners(deps, chain);
+  if (wallets.length === 0) return "idle";
+  const takes = hasWalletLane(chain) ? "wallets" : "keys, then wallets";
+  return drivePool(deps, chain, { signers: wallets, takes, books });
 }
 
 /**
@@ -67,16 +78,15 @@ async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promi
   const signers = new Map(pool.signers.map((signer) => [signer.address as string, signer]));
   const all = [...signers.keys()];
   for (;;) {
-    const now = deps.now();
-    const until = new Date(now.getTime() + LEASE_MS);
     const untried = [...signers.keys()];
-    const lease = await takeLane(deps.db, { chain: chain.chain, addresses: untried, owner: deps.owner, now, until });
+    const wanted = { chain: chain.chain, addresses: untried, owner: deps.owner, leaseMs: LEASE_MS };
+    const lease = await takeLane(deps.db, wanted);
     const signer = lease && signers.get(lease.address);
     if (lease && signer) {
       const end = await driveLane(deps, chain, { lease, signer, ...pool });
       if (end !== "blocked") return end;
       signers.delete(lease.address);
-    } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chain.chain, addresses: all, now })))
+    } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chain.chain, addresses: all })))
       return "idle";
     // Between the two statements a lane may have come free: then ask again, unless all that is left was tried.
     else if (signers.size < all.length) return "idle";
@@ -111,23 +121,31 @@ async function carryBatch(
   chain: EvmChain,
   lane: Lane,
 ): Promise<"sent" | "sent all" | "idle" | "blocked"> {
-  const { lease, signer, kinds } = lane;
+  const { lease, signer } = lane;
   const flying = await countUnincluded(deps.db, lease.id);
   // Nobody knows whether an unanswered offer is on its way: piling more on top of it would not make it arrive.
   if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return "blocked";
   const baseFee = await findBaseFee(deps.db, chain.chain);
   const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
   if (!fees) return "blocked";
-  const claim = { chain: chain.chain, laneId: lease.id, kinds, now: deps.now(), limit: mostMembers(chain) };
-  const ready = await claimReady(deps.db, claim);
+  let ready = lane.takes === "wallets" ? [] : await claimKeys(deps, chain, lane);
+  if (ready.length === 0 && lane.takes !== "keys") ready = await claimWallet(deps, chain, lane);
   if (ready.length === 0) return "idle";
 
-  const members = ready.map((row): RowMember => {
-    // A push is sent by its owner, so nothing can be put around it.
-    const alone = row.alone || row.smart_wallet || row.kind === "push";
-    return { row, alone, gas: gasOf(chain, row), calls: listCalls(chain, row) };
-  });
-  const good = await dropFailing(deps, chain, lane, pickBatch(members, chain.network.batchGas));
+  const members: RowMember[] = [];
+  for (const row of ready) {
+    try {
+      members.push({
+        row,
+        alone: row.alone || row.smart_wallet,
+        gas: gasOf(chain, row),
+        calls: listCalls(chain, row),
+      });
+    } catch (error) {
+      await holdFailed(deps, row, error);
+    }
+  }
+  const good = await dropFailing(deps, chain, { ...lane, fees }, pickBatch(members, chain.network.batchGas));
   // What failed is on hold now, so the next look finds something else, or nothing.
   if (good.length === 0) return "sent";
 
@@ -143,6 +161,24 @@ async function carryBatch(
   await noteAnswer(deps, chain, key, offer);
   if (offer.outcome !== "accepted") return "blocked";
   return good.length === ready.length ? "sent all" : "sent";
+}
+
+function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+  const limits = { limit: mostMembers(chain), mostInclusions: MOST_INCLUSIONS, wallets: undefined };
+  return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
+}
+
+/**
+ * One transfer of a contract wallet, if the gas limits let another one be sent: what is in flight counts as burned until
+ * it is known not to be.
+ */
+async function claimWallet(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+  const rules = await readGasRules(deps, chain, { forLane: true });
+  if (rules.exhausted) return [];
+  if (!hasWalletLane(chain) && rules.busy.size > 0) return [];
+  const wallets = { payers: [...rules.barred, ...rules.busy], codes: [...rules.codes] };
+  const limits = { limit: 1, mostInclusions: MOST_INCLUSIONS, wallets };
+  return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
 }
 
 type Signing = {
@@ -169,7 +205,7 @@ async function store(
   const ids = rows.map((row) => row.id);
   try {
     await deps.db.transaction().execute(async (db) => {
-      const ours = await useNonce(db, lease, { nonce: key.nonce, until: new Date(now.getTime() + LEASE_MS) });
+      const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
       if (!ours) throw new Overtaken();
       await insertTransaction(db, {
         ...key,

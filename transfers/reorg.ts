@@ -2,7 +2,9 @@ import { sql } from "kysely";
 import { readBlock } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
-import { advanceCursor, type Cursor, findBlockBelow, forgetBlocks } from "../db/cursors.ts";
+import { forgetBurnedGas } from "../db/burned-gas.ts";
+import { advanceCursor, type Cursor, findBlockBelow, forgetBlocks, type Reached } from "../db/cursors.ts";
+import { deleteFailedMovements } from "../db/failed-bookings.ts";
 import { moveRows } from "../db/moves.ts";
 import { orphanSightings } from "../db/sightings.ts";
 import { unmarkIncluded } from "../db/transactions.ts";
@@ -24,7 +26,7 @@ export async function followReorg(deps: TransferDeps, chain: EvmChain, cursor: C
     });
   const { number } = shared;
   const back = { ...cursor, number, hash: shared.hash, finalNumber: Math.min(cursor.finalNumber, number) };
-  await takeBack(deps, chain, cursor, back);
+  await takeBack(deps, chain, cursor, { ...back, chainTime: shared.at });
   const depth = cursor.number - number;
   deps.metrics.reorgs.inc({ chain: chain.chain });
   deps.metrics.reorgDepth.set({ chain: chain.chain }, depth);
@@ -46,14 +48,15 @@ const stillCarried = sql<boolean>`exists (
 /** SQL: we hold nothing that we could submit for it. */
 const madeByOthers = sql<boolean>`signature is null and purpose = 'payment'`;
 
-async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back: Cursor): Promise<void> {
+async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back: Cursor & Reached): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
-    const until = new Date(deps.now().getTime() + WATCH_LEASE_MS);
-    const ok = await advanceCursor(db, from, { ...back, until });
+    const ok = await advanceCursor(db, from, { ...back, leaseMs: WATCH_LEASE_MS });
     if (!ok) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
     const above = back.number;
     const ids = await orphanSightings(db, { chain: chain.chain, above });
     await unmarkIncluded(db, { chain: chain.chain, above });
+    await deleteFailedMovements(db, { chain: chain.chain, above });
+    await forgetBurnedGas(db, { chain: chain.chain, above });
     const at = deps.now();
     const move = { ids, from: "included" as const, at, detail: { reorg: from.number - above } };
     await moveRows(db, "transfer", { ...move, to: "carried", where: stillCarried });

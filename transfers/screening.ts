@@ -1,5 +1,12 @@
 import type { Hex } from "viem";
-import { type CallOutcome, type Member, simulateCalls, simulateEach } from "../chains/evm/multicall.ts";
+import {
+  type Call,
+  type CallOutcome,
+  type Member,
+  simulateCalls,
+  simulateEach,
+  simulateTogether,
+} from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { askOracle, ORACLE_GAS, readOracle } from "../chains/evm/sanctions.ts";
 import { ChainFault } from "../chains/faults.ts";
@@ -41,6 +48,33 @@ export async function simulateScreened(
   return {
     outcomes: outcomes.slice(0, members.length),
     refused: readRefused(deps, chain, payers, outcomes.slice(members.length)),
+  };
+}
+
+/**
+ * Reads, plain keys' transfers and the oracle in one call. Gives the outcomes in order; a member that came to nothing
+ * among the others has to be asked by itself.
+ */
+export async function readScreened(
+  deps: ScreeningDeps,
+  chain: EvmChain,
+  args: { from: Hex; reads: readonly Call[]; members: readonly Pick<Member, "calls">[]; payers: readonly string[] },
+): Promise<{ reads: CallOutcome[]; outcomes: (CallOutcome | undefined)[]; refused: Set<string> }> {
+  const { members, payers } = args;
+  const at = { multicall: chain.multicall, from: args.from };
+  const reads = args.reads.map((call) => ({ calls: [call] }));
+  const checks = listChecks(chain, payers);
+  const together = await simulateTogether(chain.rpc, at, [...reads, ...checks, ...members]);
+  // A member that spoils the whole call must not keep the reads from being answered.
+  const sober = [...reads, ...checks];
+  const calls = sober.flatMap((one) => one.calls);
+  const answers =
+    together.size > 0 ? sober.flatMap((one) => together.get(one) ?? []) : await simulateCalls(chain.rpc, at, calls);
+  if (answers.length < sober.length) throw new ChainFault("rpc_answer", { detail: "balances and screening" });
+  return {
+    reads: answers.slice(0, reads.length),
+    outcomes: members.map((member) => together.get(member)),
+    refused: readRefused(deps, chain, payers, answers.slice(reads.length)),
   };
 }
 

@@ -2,19 +2,24 @@ import { readNextNonce } from "../chains/evm/send.ts";
 import { getChain } from "../chains/open.ts";
 import { ensureLane } from "../db/lanes.ts";
 import type { TransferDeps } from "./deps.ts";
-import { listLaneSigners } from "./lane-signers.ts";
 import { startSolana } from "./solana/start.ts";
+import { checkUnfinished } from "./unfinished.ts";
 import { startWatch } from "./watch.ts";
 
-/** Makes a chain's lanes and its cursor known; what is known already keeps its place. Run at every start. */
+/**
+ * Makes a chain's lanes and its cursor known; what is known already keeps its place. Run at every start. Throws ChainFault
+ * `unknown_asset` when the networks file lacks what unfinished transfers need.
+ */
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
+  await checkUnfinished(deps);
   const chain = getChain(deps.chains, chainId);
   if (chain.family === "solana") return startSolana(deps, chain);
-  const { relayers, own } = listLaneSigners(deps, chain);
-  for (const { address } of [...relayers, ...own]) {
+  for (const { address } of deps.keys.get(chain.chain)?.lanes ?? []) {
     const nextNonce = await readNextNonce(chain.rpc, address);
     await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
   }
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(chain.network.fees.maxFeePerGas));
+  // From the start, so that its first increase is one that an alert can see.
+  deps.metrics.gasWithoutTransfer.inc({ chain: chain.chain }, 0);
   await startWatch(deps, chain);
 }

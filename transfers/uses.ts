@@ -1,10 +1,12 @@
-import { encodeFunctionData, type Hex, hexToBigInt, pad } from "viem";
+import { encodeFunctionData, type Hex, hexToBigInt, pad, size } from "viem";
 import { AUTHORIZATION_USED_TOPIC, multicallReadAbi, permit2Abi, TRANSFER_TOPIC, tokenAbi } from "../chains/evm/abi.ts";
 import { readHashes } from "../chains/evm/blocks.ts";
 import { COLLECTED_TOPIC } from "../chains/evm/collector.ts";
+import { DISBURSED_TOPIC, disburserAbi } from "../chains/evm/disburser.ts";
 import { pairLogs } from "../chains/evm/movements.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
+import { readInParts } from "../chains/evm/ranges.ts";
 import { readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
@@ -12,42 +14,56 @@ import type { TransferRow } from "../db/transfers.ts";
 import { markTags } from "./reading.ts";
 import { isProof } from "./record.ts";
 
-/** Blocks searched in one call; what most endpoints allow. */
+type Authorized = Pick<TransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
+
+/** Blocks searched in one call, where the endpoint allows that. */
 const SEARCHED = 5_000;
 
 /**
  * Which authorizations the chain has marked as used or cancelled, by a block no earlier than a height. Asked at the
  * newest block, because endpoints forget old states. A push leaves no mark: whether it was made is to be searched for.
+ * `unknown` are those whose contract gives no answer (it is broken, or paused): of the others one knows all the same.
  * Throws ChainFault `rpc_behind` while the endpoint does not have the height.
  */
 export async function readUsed(
   chain: EvmChain,
   transfers: readonly TransferRow[],
   height: number,
-): Promise<Set<string>> {
+): Promise<{ used: Set<string>; unknown: Set<string> }> {
   const marked = transfers.filter(({ kind }) => kind !== "push");
   const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getBlockNumber" });
   const calls = [{ target: chain.multicall, data }, ...marked.map((transfer) => askMark(chain, transfer))];
   const [at, ...answers] = await simulateCalls(chain.rpc, { multicall: chain.multicall }, calls);
   if (!at?.ok || hexToBigInt(at.data) < BigInt(height))
     throw new ChainFault("rpc_behind", { detail: `block ${height}` });
-  const used = marked.filter((transfer, index) => isMarked(transfer, answers[index]));
-  return new Set([...used, ...transfers.filter(({ kind }) => kind === "push")].map((transfer) => transfer.id));
+  const marks = marked.map((transfer, index) => ({ id: transfer.id, mark: readMark(transfer, answers[index]) }));
+  const pushes = transfers.filter(({ kind }) => kind === "push");
+  return {
+    used: new Set([...marks.filter(({ mark }) => mark), ...pushes].map(({ id }) => id)),
+    unknown: new Set(marks.filter(({ mark }) => mark === undefined).map(({ id }) => id)),
+  };
 }
 
-function askMark(chain: EvmChain, transfer: TransferRow): Call {
+/** What asks the chain whether an authorization is used. */
+export function askMark(chain: EvmChain, transfer: Authorized): Call {
   const [payer, nonce] = [transfer.payer as Hex, transfer.authorization_nonce as Hex];
   if (transfer.kind === "permit2") {
     // Permit2 keeps a bit for each nonce, 256 to a word.
     const args = [payer, BigInt(nonce) >> 8n] as const;
     return { target: chain.permit2, data: encodeFunctionData({ abi: permit2Abi, functionName: "nonceBitmap", args }) };
   }
+  if (transfer.kind === "disburse")
+    return {
+      target: chain.disburser,
+      data: encodeFunctionData({ abi: disburserAbi, functionName: "used", args: [nonce] }),
+    };
   const data = encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args: [payer, nonce] });
   return { target: transfer.token as Hex, data };
 }
 
-function isMarked(transfer: TransferRow, answer: CallOutcome | undefined): boolean {
-  if (!answer?.ok) throw new ChainFault("rpc_answer", { detail: "whether an authorization is used" });
+/** Whether that is what the answer says; undefined where the contract gave none that can be read. */
+export function readMark(transfer: Authorized, answer: CallOutcome | undefined): boolean | undefined {
+  if (!answer?.ok || size(answer.data) !== 32) return undefined;
   const mark = hexToBigInt(answer.data);
   return transfer.kind === "permit2"
     ? ((mark >> (BigInt(transfer.authorization_nonce) & 255n)) & 1n) === 1n
@@ -65,16 +81,23 @@ export async function findMade(
   const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED);
   for (let to = from.number; to >= oldest; to -= SEARCHED) {
     const range = { from: Math.max(oldest, to - SEARCHED + 1), to };
-    for (const hash of await readHashes(chain.rpc, range, traceOf(chain, transfer))) {
-      const receipt = await readReceipt(chain.rpc, hash);
-      if (!receipt) throw new ChainFault("rpc_behind", { detail: `receipt of ${hash}` });
-      const movements = pairLogs(receipt.logs, chain.collector);
-      await markTags(chain, movements);
-      const made = movements.find((log) => isProof(log, transfer));
-      if (made) return made;
+    const parts = readInParts(range, (part) => readHashes(chain.rpc, part, traceOf(chain, transfer)), SEARCHED);
+    for await (const { found } of parts) {
+      for (const hash of found) {
+        const made = await findProof(chain, hash, transfer);
+        if (made) return made;
+      }
     }
   }
   return undefined;
+}
+
+async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Promise<SeenTransfer | undefined> {
+  const receipt = await readReceipt(chain.rpc, hash);
+  if (!receipt) throw new ChainFault("rpc_behind", { detail: `receipt of ${hash}` });
+  const movements = pairLogs(receipt.logs, chain);
+  await markTags(chain, movements);
+  return movements.find((log) => isProof(log, transfer));
 }
 
 /** The logs that a transfer leaves, by what is indexed. */
@@ -85,5 +108,7 @@ function traceOf(chain: EvmChain, transfer: TransferRow): { address: Hex; topics
   if (transfer.kind === "push") return { address: token, topics: [TRANSFER_TOPIC, payer, receiver] };
   if (transfer.kind === "permit2")
     return { address: chain.collector, topics: [COLLECTED_TOPIC, pad(token), payer, nonce] };
+  if (transfer.kind === "disburse")
+    return { address: chain.disburser, topics: [DISBURSED_TOPIC, pad(token), receiver, nonce] };
   return { address: token, topics: [AUTHORIZATION_USED_TOPIC, payer, nonce] };
 }

@@ -8,8 +8,17 @@ import type { AuthorizationRow } from "./authorization.ts";
 export type Signed = AuthorizationRow & { chain: string; proof: string; permit: Hex | null };
 
 /**
- * `validBefore` is the last block height at which a Solana transaction can land. `later`: it cannot be judged yet, for example because a transaction is not known to our endpoint so far.
+ * `validBefore` is the last block height at which a Solana transaction can land. `codeHash` is what a contract wallet's code
+ * hashes to. `counted` are the payer's other transfers whose amounts were taken off its balance. `later`: it cannot be
+ * verified yet, for example because a transaction is not known to our endpoint so far; `pending`: it is known and in no
+ * block. `byCode`: the payer is code, which is asked apart from plain keys.
  */
 export type Verdict =
-  | { ok: true; smartWallet: boolean; validBefore?: number }
-  | { ok: false; reason: string; later?: true };
+  | {
+      ok: true;
+      smartWallet: boolean;
+      codeHash?: string | undefined;
+      validBefore?: number;
+      counted?: ReadonlySet<string>;
+    }
+  | { ok: false; reason: string; later?: true | "pending"; byCode?: true };

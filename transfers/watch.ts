@@ -1,7 +1,8 @@
 import { type Block, readBlock, readHead } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
-import { getChain } from "../chains/open.ts";
+import { type Chain, getChain } from "../chains/open.ts";
+import { readNewestSlot } from "../chains/solana/reads.ts";
 import {
   advanceCursor,
   type Cursor,
@@ -13,18 +14,23 @@ import {
   renewCursor,
   takeCursor,
 } from "../db/cursors.ts";
+import type { FailedBookingRow } from "../db/failed-bookings.ts";
 import type { Db } from "../db/tables.ts";
-import { findWaiting } from "../db/transfers.ts";
+import { listWaiting } from "../db/transfers.ts";
 import type { Books, Watched } from "./books.ts";
+import { beginReading, endReading } from "./caught-up.ts";
 import { confirmFinal } from "./confirm.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readGap } from "./gap.ts";
+import { endFruitless } from "./give-up.ts";
+import { isLiveHead, maxHeadAge } from "./head-age.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./lease.ts";
 import { endOutlived } from "./outlive.ts";
 import { readBlocks } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
+import { beginRetries, endRetries } from "./retries.ts";
 import { runSolanaTurn } from "./solana/turn.ts";
 
 /** Blocks before the head at which a chain's watch begins the first time. */
@@ -40,9 +46,11 @@ const REMEMBERED = 512;
 
 /**
  * `mine` is false when another process has the watch and goes on there. `next` is the block to wait for, `moved` says
- * that blocks were read, `waiting` is a transfer that waits for a lane, if there is one.
+ * that blocks were read, `waiting` are transfers that wait for a lane, one of each sort.
  */
-export type Turn = { mine: false } | { mine: true; next: number; moved: boolean; waiting: string | undefined };
+export type Turn =
+  | { mine: false }
+  | { mine: true; next: number; moved: boolean; waiting: readonly { id: string; smart_wallet: boolean }[] };
 
 /**
  * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has
@@ -54,24 +62,30 @@ export async function watchChain(
   args: { chain: string; signal: AbortSignal; books: Books },
 ): Promise<Turn> {
   const chain = getChain(deps.chains, args.chain);
-  const taken = { chain: chain.chain, owner: deps.owner, now: deps.now(), until: lease(deps) };
-  const start = await takeCursor(deps.db, taken);
+  const start = await takeCursor(deps.db, { chain: chain.chain, owner: deps.owner, leaseMs: WATCH_LEASE_MS });
   if (!start) return { mine: false };
   // One slow call of an endpoint may take longer than the lease.
   const renewing = setInterval(
-    () => void renewCursor(deps.db, start, lease(deps)).catch(() => undefined),
+    () => void renewCursor(deps.db, start, WATCH_LEASE_MS).catch(() => undefined),
     WATCH_RENEW_MS,
   );
-  const watched: Watched = { cursor: start, reachedHeadAt: undefined };
+  const watched: Watched = { cursor: start };
+  let epoch: string | undefined;
   try {
+    epoch = await beginReading(deps, chain.chain, () => readNewest(chain)).catch((error: unknown) => {
+      deps.log.warn({ err: error, chain: chain.chain }, "how far the chain has to be read again is not known yet");
+      return undefined;
+    });
     await (chain.family === "evm" ? runTurn(deps, chain, watched, args) : runSolanaTurn(deps, chain, watched, args));
   } finally {
     clearInterval(renewing);
-    await releaseCursor(deps.db, start, watched.reachedHeadAt);
+    if (epoch !== undefined && watched.readUpTo !== undefined)
+      await endReading(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo });
+    await releaseCursor(deps.db, start, watched);
   }
   const { number } = watched.cursor;
   const moved = number !== start.number;
-  const waiting = moved ? await findWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : undefined;
+  const waiting = moved ? await listWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : [];
   return { mine: true, next: number + 1, moved, waiting };
 }
 
@@ -82,26 +96,41 @@ async function runTurn(
   { signal, books }: { signal: AbortSignal; books: Books },
 ): Promise<void> {
   const readBefore = watched.cursor.number;
-  const head = await waitForBlock(chain, readBefore + 1, signal);
-  deps.metrics.headBlock.set({ chain: chain.chain }, head);
-  if (head <= readBefore) watched.cursor = await checkStanding(deps, chain, watched.cursor);
+  const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
+  deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
+  const standing = head.number <= readBefore ? await checkStanding(deps, chain, watched.cursor) : undefined;
+  if (standing) watched.cursor = standing.cursor;
   let again = readBefore;
   const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: again, books });
   const troubles: unknown[] = [];
   // What cannot be confirmed or ended now must not keep new blocks from being read, nor stuck transactions from help.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
-  for (let reads = 0; watched.cursor.number < head && reads < TURN_LENGTH; reads += 1) {
+  let tried: FailedBookingRow[] = [];
+  await attempt(async () => {
+    tried = await beginRetries(deps, chain, { cursor: watched.cursor, bound: books.bound });
+  });
+  // An endpoint that is behind the cursor says nothing about the head.
+  let newest = head.number === readBefore ? standing?.at : undefined;
+  for (let reads = 0; watched.cursor.number < head.number && reads < TURN_LENGTH; reads += 1) {
     const { number } = watched.cursor;
-    watched.cursor = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
+    const read = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
+    watched.cursor = read.cursor;
+    newest = read.at;
     // More than are read one by one: a range, which is read again before anything in it is confirmed.
     if (watched.cursor.number > number + READ_AHEAD) again = watched.cursor.number;
     await attempt(confirm);
   }
-  if (watched.cursor.number >= head) watched.reachedHeadAt = deps.now();
+  if (newest && watched.cursor.number === head.number) {
+    watched.readUpTo = watched.cursor.number;
+    noteHeadTime(deps, chain, newest, { isNew: head.number > readBefore });
+    if (isLiveHead(chain.network, newest, deps.now())) watched.reachedHeadAt = head.askedAt;
+  }
   if (watched.cursor.number === readBefore) await attempt(confirm);
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
+  await attempt(() => endFruitless(deps, chain, books.failed));
   await attempt(() => recoverLanes(deps, chain));
   if (troubles.length > 0) throw troubles[0];
+  await endRetries(deps, tried);
 }
 
 /** Starts the cursor of a chain that was never watched, some blocks before its newest, so that a reorg finds its parent. */
@@ -116,42 +145,65 @@ export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<v
   });
 }
 
-/** No new block: makes sure that the one under the cursor is still there. A reorg need not make the chain longer. */
-async function checkStanding(deps: TransferDeps, chain: EvmChain, cursor: Cursor): Promise<Cursor> {
+/**
+ * No new block: makes sure that the one under the cursor is still there. A reorg need not make the chain longer. `at` is
+ * that block's time when it is.
+ */
+async function checkStanding(
+  deps: TransferDeps,
+  chain: EvmChain,
+  cursor: Cursor,
+): Promise<{ cursor: Cursor; at: Date | undefined }> {
   const block = await readBlock(chain.rpc, cursor.number).catch((error: unknown) => {
     // An endpoint that does not know our block yet lags, and says nothing about a reorg.
     if (error instanceof ChainFault && error.code === "rpc_behind") return undefined;
     throw error;
   });
-  return block === undefined || block.hash === cursor.hash ? cursor : followReorg(deps, chain, cursor);
+  if (block === undefined || block.hash === cursor.hash) return { cursor, at: block?.at };
+  return { cursor: await followReorg(deps, chain, cursor), at: undefined };
 }
 
+/** The newest block that an endpoint knows, and when it was asked: all that is in later blocks has come after that. */
+type Head = { number: number; askedAt: Date };
+
 /** The head, as soon as it is at a height or patience ends. */
-async function waitForBlock(chain: EvmChain, number: number, signal: AbortSignal): Promise<number> {
-  const patience = Date.now() + PATIENCE_MS;
+async function waitForBlock(
+  deps: TransferDeps,
+  chain: EvmChain,
+  wanted: { number: number; signal: AbortSignal },
+): Promise<Head> {
+  const patience = performance.now() + PATIENCE_MS;
   for (;;) {
-    const head = await readHead(chain.rpc);
-    if (head >= number || signal.aborted || Date.now() >= patience) return head;
+    const askedAt = deps.now();
+    const number = await readHead(chain.rpc);
+    if (number >= wanted.number || wanted.signal.aborted || performance.now() >= patience) return { number, askedAt };
     await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
   }
 }
 
-/** Reads the blocks after the cursor, or follows a reorg when they do not stand on it. */
+/** Compares our clock with the chain's. Where blocks come on demand, an old one says nothing. */
+function noteHeadTime(deps: TransferDeps, chain: EvmChain, at: Date, { isNew }: { isNew: boolean }): void {
+  if (!isNew && maxHeadAge(chain.network) === undefined) return;
+  deps.metrics.clockSkew.set({ against: chain.chain }, (deps.now().getTime() - at.getTime()) / 1_000);
+}
+
+/** Reads the blocks after the cursor, or follows a reorg when they do not stand on it. `at` is the last one's time. */
 async function readOn(
   deps: TransferDeps,
   chain: EvmChain,
-  { cursor, head, bound }: { cursor: Cursor; head: number; bound: BoundBook },
-): Promise<Cursor> {
+  { cursor, head, bound }: { cursor: Cursor; head: Head; bound: BoundBook },
+): Promise<{ cursor: Cursor; at: Date | undefined }> {
   const reading =
-    (await readGap(deps, chain, { from: cursor, head })) ??
-    (await readBlocks(deps, chain, { from: cursor, to: Math.min(head, cursor.number + READ_AHEAD) }));
+    (await readGap(deps, chain, { from: cursor, head: head.number })) ??
+    (await readBlocks(deps, chain, { from: cursor, to: Math.min(head.number, cursor.number + READ_AHEAD) }));
   const last = reading?.blocks.at(-1);
-  if (!reading || !last) return followReorg(deps, chain, cursor);
+  if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined };
+  const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
   const count = await deps.db.transaction().execute(async (db) => {
     // First: whoever cannot move the cursor has been overtaken and writes nothing.
     // Payouts wait for a watcher that stands at the head, and what is confirmed in this turn may be paid out at once.
-    const reachedHeadAt = last.number >= head ? deps.now() : undefined;
-    const ok = await advanceCursor(db, cursor, { ...last, until: lease(deps), reachedHeadAt });
+    const reached = { reachedHeadAt: isHead ? head.askedAt : undefined, chainTime: last.at };
+    const ok = await advanceCursor(db, cursor, { ...last, ...reached, leaseMs: WATCH_LEASE_MS });
     if (!ok) return undefined;
     await rememberBlocks(db, chain, {
       blocks: reading.blocks,
@@ -161,7 +213,7 @@ async function readOn(
   });
   if (!count) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();
-  return { ...cursor, number: last.number, hash: last.hash };
+  return { cursor: { ...cursor, number: last.number, hash: last.hash }, at: last.at };
 }
 
 /** Remembers blocks, and now and then forgets those below both the final one and a depth that nobody asks for. */
@@ -178,6 +230,7 @@ async function rememberBlocks(
     await forgetBlocks(db, { chain: chain.chain, below: args.keepFrom });
 }
 
-function lease(deps: TransferDeps): Date {
-  return new Date(deps.now().getTime() + WATCH_LEASE_MS);
+/** The newest height of a chain, whatever its depth. */
+function readNewest(chain: Chain): Promise<number> {
+  return chain.family === "evm" ? readHead(chain.rpc) : readNewestSlot(chain);
 }

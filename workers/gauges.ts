@@ -42,17 +42,39 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.transfers, async (set) => {
     for (const { chain, state, count } of (await look()).transfers) set({ chain, state }, count);
   });
+  onScrape(metrics.payoutsHeld, async (set) => {
+    for (const { chain, count } of (await look()).heldPayouts) set({ chain }, count);
+  });
+  onScrape(metrics.payoutsBlocked, async (set) => {
+    for (const { kind, obstacle, count } of (await look()).blocked) set({ kind, obstacle }, count);
+  });
   onScrape(metrics.cursorBlock, async (set) => {
     for (const { chain, cursor } of (await look()).chains) set({ chain }, cursor);
   });
   onScrape(metrics.cursorLagSeconds, async (set) => {
     for (const { chain, lagSeconds } of (await look()).chains) set({ chain }, lagSeconds);
   });
+  onScrape(metrics.historyUnread, async (set) => {
+    for (const { chain, unread } of (await look()).history) set({ chain }, unread);
+  });
+  onScrape(metrics.historyUnreadable, async (set) => {
+    for (const { chain, unreadable } of (await look()).history) set({ chain }, unreadable);
+  });
   onScrape(metrics.reconcileDifference, async (set) => {
     for (const { chain, asset, difference } of (await look()).differences) set({ chain, asset }, Number(difference));
   });
   onScrape(metrics.reconcileAgeSeconds, async (set) => {
     for (const { chain, ageSeconds } of (await look()).differences) set({ chain }, ageSeconds);
+  });
+  onScrape(metrics.failedBookings, async (set) => {
+    for (const { chain, count } of (await look()).failedBookings) set({ chain }, count);
+  });
+  onScrape(metrics.databaseSteppedBack, async (set) => {
+    const at = (await look()).steppedBackAt;
+    if (at) set({}, at.getTime() / 1000);
+  });
+  onScrape(metrics.chainUnread, async (set) => {
+    for (const { chain, unread } of (await look()).unread) set({ chain }, Number(unread));
   });
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await look()).oldestEventSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {

@@ -1,11 +1,13 @@
 import type { PaymentDeps } from "../payments/deps.ts";
+import type { PayoutDeps } from "../payments/payout.ts";
 import { takeReconciliations } from "../payments/reconcile.ts";
-import { queueOf } from "../payments/relay.ts";
+import { queueOf, ringRelays } from "../payments/relay.ts";
 import { takeOwed } from "../payments/sweep.ts";
+import { verifyQueueOf } from "../payments/verify-queue.ts";
 import type { QueueName } from "../queues/catalog.ts";
 
 /** Rings again for every row that is owed a job. Safe to run anywhere and any number of times. */
-export async function sweep(deps: PaymentDeps): Promise<void> {
+export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
   const began = deps.now();
   const { payments, attempts, transfers, settlements, refunds, chains, endpoints } = await takeOwed(deps);
 
@@ -13,19 +15,20 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
     "expire-payment",
     payments.map(({ id, again }) => ({ data: { paymentId: id }, again })),
   );
-  await deps.ring(
-    "verify-signature",
-    attempts.map(({ id, again }) => ({ data: { attemptIds: [id] as [string] }, again })),
-  );
-  for (const { id, chain, again } of new Map(transfers.map((transfer) => [transfer.chain, transfer])).values())
-    await deps.ring(queueOf(chain), [{ data: { chain, transferId: id }, again }]);
+  for (const [queue, due] of Map.groupBy(attempts, verifyQueueOf))
+    await deps.ring(
+      queue,
+      due.map(({ id, again }) => ({ data: { attemptIds: [id] as [string] }, again })),
+    );
+  const ready = transfers.map(({ id, ...transfer }) => ({ transferId: id, ...transfer }));
+  await ringRelays(deps, ready);
   await deps.ring(
     "settle",
-    settlements.map(({ id, again }) => ({ data: { settlementIds: [id] as [string] }, again })),
+    settlements.map(({ ids, again }) => ({ data: { settlementIds: ids }, again })),
   );
   await deps.ring(
     "refund",
-    refunds.map(({ id, again }) => ({ data: { refundIds: [id] as [string] }, again })),
+    refunds.map(({ ids, again }) => ({ data: { refundIds: ids }, again })),
   );
   await deps.ring(
     "watch-chain",
@@ -39,9 +42,12 @@ export async function sweep(deps: PaymentDeps): Promise<void> {
 
   const found: [QueueName, number][] = [
     ["expire-payment", payments.length],
-    ["verify-signature", attempts.length],
-    ["relay-permit", transfers.filter(({ chain }) => queueOf(chain) === "relay-permit").length],
-    ["submit-solana", transfers.filter(({ chain }) => queueOf(chain) === "submit-solana").length],
+    ...(["verify-signature", "verify-wallet"] as const).map((queue): [QueueName, number] => {
+      return [queue, attempts.filter((attempt) => verifyQueueOf(attempt) === queue).length];
+    }),
+    ...(["relay-permit", "relay-wallet", "submit-solana"] as const).map((queue): [QueueName, number] => {
+      return [queue, ready.filter((transfer) => queueOf(transfer) === queue).length];
+    }),
     ["settle", settlements.length],
     ["refund", refunds.length],
     ["watch-chain", chains.length],
@@ -58,5 +64,14 @@ export async function ringReconciliations(deps: PaymentDeps): Promise<void> {
   await deps.ring(
     "reconcile",
     chains.map((chain) => ({ data: { chain, at } })),
+  );
+}
+
+/** Enqueues the reading of the treasury's history on each Solana; a lost job costs the time until the next one. */
+export async function ringHistories(deps: PaymentDeps, at: number): Promise<void> {
+  const chains = [...deps.chains.values()].filter(({ family }) => family === "solana");
+  await deps.ring(
+    "read-history",
+    chains.map(({ chain }) => ({ data: { chain, at } })),
   );
 }

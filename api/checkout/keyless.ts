@@ -14,7 +14,7 @@ import { maxPollMs, paymentId, text } from "../fields.ts";
 import { gatewayConfirm } from "../gateway/confirm.ts";
 import { gatewayFetch } from "../gateway/fetch.ts";
 import { gatewayOptions } from "../gateway/options.ts";
-import { addressGroup } from "../limits.ts";
+import { addressGroup, paymentGroup } from "../limits.ts";
 import { parseInput } from "../parse.ts";
 import { type Hold, LONGEST_HOLD_MS, pollVerdict, waitForNews } from "../polls.ts";
 import { toNews } from "./news.ts";
@@ -159,7 +159,9 @@ export function serveKeyless(app: FastifyInstance, deps: ApiDeps): void {
         const busy = await deps.limits.address(addressGroup(request.ip), reply);
         if (busy) return sendRefusal(reply, busy);
         // Nothing is counted for what is no payment.
-        const often = paymentId.safeParse(id).success ? await deps.limits.payment(id, reply) : undefined;
+        const often = paymentId.safeParse(id).success
+          ? await deps.limits.payment(paymentGroup(id, request.ip), reply)
+          : undefined;
         if (often) return sendRefusal(reply, often);
       },
       handler: async (request, reply) => {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isStorable } from "../../ops/clean-text.ts";
 import { createPayment } from "../../payments/create.ts";
 import { done } from "../../payments/errors.ts";
 import { toCreatedAnswer } from "../answers.ts";
@@ -6,7 +7,11 @@ import { amount, optional, referenceId, unixSeconds } from "../fields.ts";
 import { defineOperation, type Operation } from "../operation.ts";
 import { createdAnswer } from "../shapes.ts";
 
-const httpsUrl = z.url({ protocol: /^https$/ }).max(2_048);
+// A URL parser encodes what Postgres refuses, and the text stays as it was sent.
+const httpsUrl = z
+  .url({ protocol: /^https$/ })
+  .max(2_048)
+  .refine(isStorable);
 const checkout = z.object({ successUrl: httpsUrl, errorUrl: httpsUrl });
 
 const body = z.object({

@@ -70,7 +70,10 @@ const simulate = defineOperation({
   },
 });
 
-/** POST /v1/refunds: once in full; `amount` is an addition of ours. */
+/**
+ * POST /v1/refunds: once in full; `amount` is an addition of ours. A part needs an `Idempotency-Key`, because a repeat
+ * after a lost answer would send another part; the whole can be sent back only once.
+ */
 const refund = defineOperation({
   method: "POST",
   path: "/v1/refunds",
@@ -78,6 +81,8 @@ const refund = defineOperation({
   summary: "Sends a payment's money back to its payer: what is left of it, or a part. Nothing is moved in test mode.",
   access: "merchant",
   success: 200,
+  idempotency: "optional",
+  needsKey: ({ body }) => body.amount !== undefined,
   body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
   answer: z.object({ paymentId: z.string() }),
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],

@@ -3,15 +3,17 @@ import { ChainFault } from "../faults.ts";
 import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
 import { COLLECTED_TOPIC } from "./collector.ts";
-import { pairLogs } from "./movements.ts";
+import { DISBURSED_TOPIC } from "./disburser.ts";
+import { type Contracts, pairLogs } from "./movements.ts";
+import type { Range } from "./ranges.ts";
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, throwFault } from "./rpc-errors.ts";
 
 /** What we keep of a block. `at` is its own clock; `baseFee` in wei per gas; `hashes` are its transactions. */
 export type Block = { number: number; hash: Hex; parentHash: Hex; at: Date; baseFee: bigint; hashes: readonly Hex[] };
 
-/** Whose logs are read: the tokens', and those of the Collector, which say what Permit2 transfers were for. */
-export type Sources = { tokens: readonly Hex[]; collector: Hex };
+/** Whose logs are read: the tokens', and those of the Collector and the Disburser, which say what transfers were for. */
+export type Sources = Contracts & { tokens: readonly Hex[] };
 
 /** Height of the newest block an endpoint knows. */
 export async function readHead(rpc: Rpc): Promise<number> {
@@ -43,29 +45,26 @@ export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources):
     if (cause instanceof ChainFault) throw cause;
     throw new ChainFault("rpc_behind", { cause, detail: describeRpcError(cause) });
   });
-  return pairLogs(logs, sources.collector);
+  return pairLogs(logs, sources);
 }
 
-/** The same for a range of blocks that the endpoint is known to have. */
-export async function readTransfersBetween(
-  rpc: Rpc,
-  range: { from: number; to: number },
-  sources: Sources,
-): Promise<SeenTransfer[]> {
+/** The same for a range of blocks that the endpoint is known to have. Throws ChainFault `rpc_answer` when it is refused. */
+export async function readTransfersBetween(rpc: Rpc, range: Range, sources: Sources): Promise<SeenTransfer[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, ...toFilter(sources) };
   const logs = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(throwFault);
-  return pairLogs(logs, sources.collector);
+  return pairLogs(logs, sources);
 }
 
-function toFilter({ tokens, collector }: Sources) {
-  return { address: [...tokens, collector], topics: [[TRANSFER_TOPIC, AUTHORIZATION_USED_TOPIC, COLLECTED_TOPIC]] };
+function toFilter({ tokens, collector, disburser }: Sources) {
+  const topics = [[TRANSFER_TOPIC, AUTHORIZATION_USED_TOPIC, COLLECTED_TOPIC, DISBURSED_TOPIC]];
+  return { address: [...tokens, collector, disburser], topics };
 }
 
-/** Transactions whose logs have these topics at an address, in a range of blocks. */
+/** Transactions whose logs have these topics at an address, in a range of blocks. ChainFault `rpc_answer` as above. */
 export async function readHashes(
   rpc: Rpc,
-  range: { from: number; to: number },
+  range: Range,
   logs: { address: Hex; topics: readonly (Hex | null)[] },
 ): Promise<Hex[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];

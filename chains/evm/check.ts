@@ -2,6 +2,7 @@ import { encodeFunctionData, type Hex, hashDomain, hexToNumber, pad } from "viem
 import { ChainFault } from "../faults.ts";
 import { permit2Abi, tokenAbi } from "./abi.ts";
 import { collectorCode } from "./collector.ts";
+import { disburserCode } from "./disburser.ts";
 import { encodeBytesTransfer, encodeTransfer } from "./eip3009.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open.ts";
@@ -10,7 +11,8 @@ import { askOracle } from "./sanctions.ts";
 
 /**
  * Compares what the networks file says with the chain: each endpoint's chain id; multicall; each token's decimals, and what its kind needs; the
- * Collector's code, and the Permit2 it works with.
+ * Collector's code, the Permit2 it works with, and the Disburser's code. (Whether the treasury has approved the Disburser
+ * is asked when a payout fails: that keeps payouts of one asset waiting, and nothing else.)
  * Throws ChainFault `wrong_chain` or `wrong_contract`, which must stop the process: signatures asked for with a wrong
  * domain, or amounts with wrong decimals, would be worthless or worse.
  */
@@ -19,6 +21,7 @@ export async function checkEvmChain(chain: EvmChain): Promise<void> {
   const tokens = [...chain.tokens.values()];
   for (const token of tokens) await checkToken(chain, token);
   if (tokens.some(({ kind }) => kind === "permit2")) await checkCollector(chain);
+  if (tokens.some(({ kind }) => kind !== "eip3009")) await checkDisburser(chain);
   await checkOracle(chain);
 }
 
@@ -85,13 +88,23 @@ async function checkCollector(chain: EvmChain): Promise<void> {
   const [separator] = await simulateCalls(chain.rpc, chain, [{ target: permit2, data }]);
   if (!separator?.ok || separator.data !== permit2Separator(chainId, permit2))
     throw new ChainFault("wrong_contract", { detail: `there is no Permit2 at ${permit2} of ${chain.chain}` });
-  const code = await chain.rpc({ method: "eth_getCode", params: [collector, "latest"] }).catch(throwFault);
+  await checkCode(chain, { name: "Collector", address: collector, code: collectorCode({ permit2, treasury }) });
+}
+
+function checkDisburser(chain: EvmChain): Promise<void> {
+  const { disburser, treasury } = chain;
+  return checkCode(chain, { name: "Disburser", address: disburser, code: disburserCode(treasury) });
+}
+
+async function checkCode(chain: EvmChain, ours: { name: string; address: Hex; code: Hex }): Promise<void> {
+  const { name, address } = ours;
+  const code = await chain.rpc({ method: "eth_getCode", params: [address, "latest"] }).catch(throwFault);
   if (code === "0x")
     throw new ChainFault("wrong_contract", {
-      detail: `the Collector of ${chain.chain} is not deployed at ${collector}: npm run admin -- collector deploy ${chain.chain}`,
+      detail: `the ${name} of ${chain.chain} is not deployed at ${address}: npm run admin -- ${name.toLowerCase()} deploy ${chain.chain}`,
     });
-  if (code.toLowerCase() !== collectorCode({ permit2, treasury }))
-    throw new ChainFault("wrong_contract", { detail: `the code at ${collector} of ${chain.chain} is no Collector` });
+  if (code.toLowerCase() !== ours.code)
+    throw new ChainFault("wrong_contract", { detail: `the code at ${address} of ${chain.chain} is no ${name}` });
 }
 
 async function checkOracle(chain: EvmChain): Promise<void> {

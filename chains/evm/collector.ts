@@ -2,15 +2,14 @@ import {
   concat,
   encodeAbiParameters,
   encodeFunctionData,
-  getContractAddress,
   type Hex,
   hashTypedData,
   numberToHex,
-  pad,
   parseAbi,
   toEventSelector,
 } from "viem";
 import artifact from "../../contracts/Collector.json" with { type: "json" };
+import { create2Address, deployedCode, encodeDeployment } from "./create2.ts";
 import { splitSignature } from "./signature.ts";
 
 /** contracts/Collector.sol. */
@@ -24,32 +23,22 @@ export const collectorAbi = parseAbi([
 /** Of `Collected`. */
 export const COLLECTED_TOPIC = toEventSelector("Collected(address,address,uint256,uint256)");
 
-/** The deployer that stands at one address on nearly every network (github.com/Arachnid/deterministic-deployment-proxy). */
-export const CREATE2_DEPLOYER: Hex = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
-
-const SALT = pad("0x0", { size: 32 });
-
 /** What a Collector is made of; the same two addresses give the same Collector at the same address on every network. */
 export type CollectorParts = { permit2: Hex; treasury: Hex };
 
-/** What to send to the CREATE2 deployer (EIP-1014) to put a Collector in place. */
+/** What to send to the CREATE2 deployer to put a Collector in place. */
 export function encodeCollectorDeployment(parts: CollectorParts): { to: Hex; data: Hex } {
-  return { to: CREATE2_DEPLOYER, data: concat([SALT, initCode(parts)]) };
+  return encodeDeployment(initCode(parts));
 }
 
 /** Where the Collector of a treasury stands, whether it is deployed or not. */
 export function collectorAddress(parts: CollectorParts): Hex {
-  const bytecode = initCode(parts);
-  return getContractAddress({ opcode: "CREATE2", from: CREATE2_DEPLOYER, salt: SALT, bytecode }).toLowerCase() as Hex;
+  return create2Address(initCode(parts));
 }
 
 /** The code that a deployed Collector has: ours, with its immutables filled in. */
 export function collectorCode({ permit2, treasury }: CollectorParts): Hex {
-  let code = artifact.deployedBytecode;
-  for (const [name, value] of [["PERMIT2", permit2] as const, ["TREASURY", treasury] as const])
-    for (const { start, length } of artifact.immutables[name])
-      code = `${code.slice(0, 2 + start * 2)}${pad(value, { size: length }).slice(2)}${code.slice(2 + (start + length) * 2)}`;
-  return code.toLowerCase() as Hex;
+  return deployedCode(artifact, { PERMIT2: permit2, TREASURY: treasury });
 }
 
 /** What a payer signs for Permit2 (SignatureTransfer). `amount` in minor units, `deadline` in Unix seconds. */

@@ -1,4 +1,5 @@
 import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 import { type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain } from "./open.ts";
@@ -14,6 +15,9 @@ const names = ["latestRoundData", "decimals", "description"] as const;
 /** What a price feed says: `answer` with so many decimals, as of a time, and what it calls itself ("EUR / USD"). */
 export type FeedAnswer = { answer: bigint; decimals: number; updatedAt: Date; description: string };
 
+/** Longest name of a feed that is kept, code points. */
+const LONGEST_DESCRIPTION = 100;
+
 /** Asks a price feed; one eth_call. Throws ChainFault `wrong_contract` for a contract that is none. */
 export async function readFeed(chain: EvmChain, feed: Hex): Promise<FeedAnswer> {
   const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
@@ -24,7 +28,10 @@ export async function readFeed(chain: EvmChain, feed: Hex): Promise<FeedAnswer> 
       answer: data[1],
       decimals: decodeFunctionResult({ abi, functionName: "decimals", data: dataOf(decimals) }),
       updatedAt: new Date(Number(data[3]) * 1_000),
-      description: decodeFunctionResult({ abi, functionName: "description", data: dataOf(description) }),
+      description: cleanText(
+        decodeFunctionResult({ abi, functionName: "description", data: dataOf(description) }),
+        LONGEST_DESCRIPTION,
+      ),
     };
   } catch (cause) {
     throw new ChainFault("wrong_contract", { cause, detail: `${feed} does not answer as a price feed does` });

@@ -1,26 +1,35 @@
-import { type Hex, hexToBigInt, hexToNumber, parseEventLogs, type RpcLog, type RpcTransaction } from "viem";
+import { type Hex, hexToBigInt, hexToNumber, type RpcLog, type RpcTransaction } from "viem";
 import { ChainFault } from "../faults.ts";
 import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
-import { COLLECTED_TOPIC, collectorAbi } from "./collector.ts";
+import { COLLECTED_TOPIC } from "./collector.ts";
+import { DISBURSED_TOPIC } from "./disburser.ts";
 import { readPush } from "./push.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
 
+/** Our contracts on a chain, and the account that they work for; in lower case. */
+export type Contracts = { collector: Hex; disburser: Hex; treasury: Hex };
+
 /**
  * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log that stands
  * directly before it on the same token and names the same payer. Permit2: our Collector's Collected log after it in the
- * same transaction, over the same token, payer and amount. Nothing else proves a transfer.
+ * same transaction, over the same token, payer and amount. Payouts through our Disburser: its Disbursed log, likewise.
+ * Nothing else proves a transfer.
+ * A transfer of zero is no movement: anybody may make one in anybody's name (`transferFrom` needs no allowance for it).
+ * A log that an endpoint lists twice counts once. No log makes it throw, whatever a contract emits.
  */
-export function pairLogs(logs: readonly RpcLog[], collector: Hex): SeenTransfer[] {
+export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasury }: Contracts): SeenTransfer[] {
   const seen: SeenTransfer[] = [];
   const keyOf = (blockHash: Hex, index: number) => `${blockHash} ${index}`;
   const byIndex = new Map(logs.map((log) => [keyOf(log.blockHash ?? "0x", hexToNumber(log.logIndex ?? "0x0")), log]));
-  for (const log of logs) {
+  for (const log of byIndex.values()) {
     const [topic, from, to] = log.topics;
     if (!log.blockHash || !log.blockNumber || !log.transactionHash || !log.logIndex || log.removed) continue;
     // Three topics and one word of data: an ERC-20 Transfer. ERC-721 shares the selector and has four topics.
     if (topic !== TRANSFER_TOPIC || !from || !to || log.topics.length !== 3 || log.data.length !== 66) continue;
+    const amount = hexToBigInt(log.data);
+    if (amount === 0n) continue;
     const logIndex = hexToNumber(log.logIndex);
     const before = byIndex.get(keyOf(log.blockHash, logIndex - 1));
     const allowed =
@@ -37,31 +46,52 @@ export function pairLogs(logs: readonly RpcLog[], collector: Hex): SeenTransfer[
       token: log.address.toLowerCase() as Hex,
       payer: `0x${from.slice(-40)}`,
       receiver: `0x${to.slice(-40)}`,
-      amount: hexToBigInt(log.data),
+      amount,
       authorizationNonce: allowed ? (before.topics[2] ?? null) : null,
     });
   }
   const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
-  for (const log of collected) if (!log.removed) markCollected(seen, log);
+  const byTransaction = Map.groupBy(seen, ({ txHash }) => txHash);
+  for (const log of collected) if (!log.removed) markCollected(byTransaction.get(log.transactionHash ?? "") ?? [], log);
+  const disbursed = logs.filter((log) => log.address.toLowerCase() === disburser && log.topics[0] === DISBURSED_TOPIC);
+  for (const log of disbursed)
+    if (!log.removed) markDisbursed(byTransaction.get(log.transactionHash ?? "") ?? [], log, treasury);
   return seen;
 }
 
-/** Gives the movement that a Collected log speaks of its nonce: the nearest one before it that it can mean. */
+/** Gives the movement that a Collected log speaks of its nonce. */
 function markCollected(seen: readonly SeenTransfer[], log: RpcLog): void {
-  const [event] = parseEventLogs({ abi: collectorAbi, logs: [log], eventName: "Collected" });
-  if (!event) return;
-  const { token, payer, amount } = event.args;
+  const [, token, payer, nonce] = log.topics;
+  if (token && payer && nonce) markNamed(seen, log, { token, payer }, nonce);
+}
+
+/** The same for a Disbursed log, which speaks of a payout of the treasury's. */
+function markDisbursed(seen: readonly SeenTransfer[], log: RpcLog, treasury: Hex): void {
+  const [, token, receiver, nonce] = log.topics;
+  if (token && receiver && nonce) markNamed(seen, log, { token, receiver, payer: treasury }, nonce);
+}
+
+/** Gives the nearest movement of the log's transaction before it that it can mean its nonce. Addresses may be padded. */
+function markNamed(
+  seen: readonly SeenTransfer[],
+  log: RpcLog,
+  named: { token: Hex; payer: Hex; receiver?: Hex },
+  nonce: Hex,
+): void {
+  if (!log.logIndex || log.data.length !== 66) return;
+  const [logIndex, amount] = [hexToNumber(log.logIndex), hexToBigInt(log.data)];
+  const is = (address: string, name: Hex | undefined) => name === undefined || address === `0x${name.slice(-40)}`;
   const movements = seen.filter(
     (one) =>
-      one.txHash === log.transactionHash &&
       one.blockHash === log.blockHash &&
-      one.logIndex < event.logIndex &&
-      one.token === token.toLowerCase() &&
-      one.payer === payer.toLowerCase() &&
+      one.logIndex < logIndex &&
+      is(one.token, named.token) &&
+      is(one.payer, named.payer) &&
+      is(one.receiver, named.receiver) &&
       one.amount === amount,
   );
   const nearest = movements.toSorted((a, b) => b.logIndex - a.logIndex)[0];
-  if (nearest) nearest.authorizationNonce = log.topics[3] ?? null;
+  if (nearest) nearest.authorizationNonce = nonce;
 }
 
 /**

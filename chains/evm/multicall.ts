@@ -1,22 +1,15 @@
-import {
-  decodeErrorResult,
-  decodeFunctionResult,
-  encodeFunctionData,
-  type Hex,
-  hexToBigInt,
-  numberToHex,
-  parseAbi,
-} from "viem";
+import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex, numberToHex, parseAbi } from "viem";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 import { multicallAbi, multicallReadAbi } from "./abi.ts";
 import type { Rpc } from "./rpc.ts";
-import { describeRpcError, isOutOfGas, throwFault } from "./rpc-errors.ts";
+import { isOutOfGas, throwFault } from "./rpc-errors.ts";
 
 export type Call = { target: Hex; data: Hex };
-/** What one call of several came to; `reason` is the contract's own words, shortened. */
+/** What one call of several came to; `reason` is the contract's own words, cleaned and shortened. */
 export type CallOutcome = { ok: true; data: Hex } | { ok: false; reason: string };
 
-/** Solidity's own, and those of Permit2, our Collector and ERC-6093 that a person should read by name. */
+/** Solidity's own, and those of Permit2, our two contracts and ERC-6093 that a person should read by name. */
 const errorAbi = parseAbi([
   "error Error(string message)",
   "error Panic(uint256 code)",
@@ -25,6 +18,9 @@ const errorAbi = parseAbi([
   "error InvalidNonce()",
   "error SignatureExpired(uint256 deadline)",
   "error WrongAmount(uint256 received, uint256 signed)",
+  "error NonceUsed(bytes32 nonce)",
+  "error NotSigned()",
+  "error TransferRefused()",
   "error ERC20InsufficientBalance(address sender, uint256 balance, uint256 needed)",
   "error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed)",
 ]);
@@ -57,24 +53,15 @@ export async function simulateCalls(
   const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwFault);
   // An address without code answers "0x" to anything.
   if (answer === "0x") throw new ChainFault("wrong_contract", { detail: "the multicall address holds no code" });
+  return decodeMulticall(answer);
+}
+
+/** Outcomes of the calls that `encodeMulticall` made, in order. */
+export function decodeMulticall(answer: Hex): CallOutcome[] {
   const results = decodeFunctionResult({ abi: multicallAbi, functionName: "aggregate3", data: answer });
   return results.map(({ success, returnData }) =>
     success ? { ok: true, data: returnData } : { ok: false, reason: readRevert(returnData) },
   );
-}
-
-/** Makes one call at the newest block as an account's own transaction would; a token that answers "no" has failed. */
-export async function simulateOwn(rpc: Rpc, at: { from: Hex; gas: bigint }, call: Call): Promise<CallOutcome> {
-  const request = { from: at.from, to: call.target, data: call.data, gas: numberToHex(at.gas + BigInt(AROUND_ONE)) };
-  try {
-    const data = await rpc({ method: "eth_call", params: [request, "latest"] });
-    return data !== "0x" && hexToBigInt(data) === 0n
-      ? { ok: false, reason: "the token refused it" }
-      : { ok: true, data };
-  } catch (error) {
-    if (error instanceof ChainFault) throw error;
-    return { ok: false, reason: describeRpcError(error) };
-  }
 }
 
 /** Gas that Multicall3 itself takes around a single member. */
@@ -82,6 +69,9 @@ const AROUND_ONE = 60_000;
 
 /** Calls that belong together, in order: the last one is what it is about. `gas` is what all of them may take. */
 export type Member = { calls: readonly Call[]; gas: number; alone: boolean };
+
+/** Members asked by themselves at the same time. */
+const SIDE_BY_SIDE = 8;
 
 /**
  * The same for members that must not be judged by each other: one that fails among others, or a call that fails as a
@@ -93,6 +83,21 @@ export async function simulateEach(
   at: { multicall: Hex; from?: Hex },
   members: readonly Member[],
 ): Promise<CallOutcome[]> {
+  const social = members.filter((member) => !member.alone);
+  // One that has no company is asked by itself right away.
+  const together = members.length > 1 ? await simulateTogether(rpc, at, social) : new Map<Member, CallOutcome>();
+  const failed = members.filter((member) => !together.get(member)?.ok);
+  const again = await simulateAlone(rpc, at, failed);
+  const none: CallOutcome = { ok: false, reason: "the simulation gave no answer" };
+  return members.map((member) => again.get(member) ?? together.get(member) ?? none);
+}
+
+/** What each member comes to by itself, with the gas that it may really take; a few at the same time. */
+export async function simulateAlone(
+  rpc: Rpc,
+  at: { multicall: Hex; from?: Hex },
+  members: readonly Member[],
+): Promise<Map<Member, CallOutcome>> {
   const alone = async ({ calls, gas }: Member): Promise<CallOutcome> => {
     const limit = { ...at, gas: BigInt(gas + AROUND_ONE) };
     const outcomes = await simulateCalls(rpc, limit, calls).catch((error: unknown): CallOutcome[] => {
@@ -104,19 +109,24 @@ export async function simulateEach(
   const aloneOrReason = (member: Member) =>
     alone(member).catch(async (error: unknown): Promise<CallOutcome> => {
       if (!(error instanceof ChainFault && error.code === "rpc_answer")) throw error;
-      // An endpoint that answers anything else has refused this call; one that does not says nothing about it.
-      await simulateCalls(rpc, { multicall: at.multicall }, [askNumber(at.multicall)]);
+      await requireAnswer(rpc, at.multicall);
       return { ok: false, reason: error.message };
     });
-  const social = members.filter((member) => !member.alone);
-  // One that has no company is asked by itself right away.
-  const together = members.length > 1 ? await simulateTogether(rpc, at, social) : new Map<Member, CallOutcome>();
-  const outcomes: CallOutcome[] = [];
-  for (const member of members) {
-    const outcome = together.get(member);
-    outcomes.push(outcome?.ok ? outcome : await aloneOrReason(member));
+  const outcomes = new Map<Member, CallOutcome>();
+  for (let from = 0; from < members.length; from += SIDE_BY_SIDE) {
+    const some = members.slice(from, from + SIDE_BY_SIDE);
+    const answers = await Promise.all(some.map(aloneOrReason));
+    for (const [index, member] of some.entries()) outcomes.set(member, answers[index] as CallOutcome);
   }
   return outcomes;
+}
+
+/**
+ * An endpoint that answers anything else has refused a call; one that does not says nothing about it. Throws what the
+ * endpoint throws.
+ */
+export async function requireAnswer(rpc: Rpc, multicall: Hex): Promise<void> {
+  await simulateCalls(rpc, { multicall }, [askNumber(multicall)]);
 }
 
 /** A call that nobody's code takes part in. */
@@ -126,17 +136,17 @@ const askNumber = (multicall: Hex): Call => ({
 });
 
 /** What each came to among the others; nothing when they could not be asked together. */
-async function simulateTogether(
+export async function simulateTogether<M extends Pick<Member, "calls">>(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
-  members: readonly Member[],
-): Promise<Map<Member, CallOutcome>> {
+  members: readonly M[],
+): Promise<Map<M, CallOutcome>> {
   const calls = members.flatMap((member) => member.calls);
   const results = await simulateCalls(rpc, at, calls).catch((error: unknown): CallOutcome[] => {
     if (error instanceof ChainFault && error.code === "rpc_answer") return [];
     throw error;
   });
-  const outcomes = new Map<Member, CallOutcome>();
+  const outcomes = new Map<M, CallOutcome>();
   let end = 0;
   for (const member of members) {
     end += member.calls.length;
@@ -146,11 +156,14 @@ async function simulateTogether(
   return outcomes;
 }
 
+/** Longest reason of a contract that is kept, code points. */
+const LONGEST_REASON = 200;
+
 /** The reason a contract gave for reverting. */
-function readRevert(data: Hex): string {
+export function readRevert(data: Hex): string {
   try {
     const { errorName, args } = decodeErrorResult({ abi: errorAbi, data });
-    return errorName === "Error" ? String(args[0]).slice(0, 200) : [errorName, ...(args ?? [])].join(" ");
+    return cleanText(errorName === "Error" ? String(args[0]) : [errorName, ...(args ?? [])].join(" "), LONGEST_REASON);
   } catch {
     return data === "0x" ? "reverted without a reason" : `reverted with ${data.slice(0, 10)}`;
   }

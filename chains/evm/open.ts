@@ -3,6 +3,7 @@ import type { Metrics } from "../../ops/metrics.ts";
 import type { EvmAsset, EvmNetwork } from "../../ops/networks.ts";
 import { parseAssetId } from "../caip.ts";
 import { collectorAddress } from "./collector.ts";
+import { disburserAddress } from "./disburser.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
 import { openEndpoints, type Rpc } from "./rpc.ts";
 
@@ -25,6 +26,8 @@ export type EvmChain = {
   permit2: Hex;
   /** Where the treasury's Collector stands, whether an asset needs it or not. */
   collector: Hex;
+  /** The same of its Disburser, through which payouts of tokens without EIP-3009 go. */
+  disburser: Hex;
   treasury: Hex;
   /** By CAIP-19, in lower case. */
   tokens: ReadonlyMap<string, EvmToken>;
@@ -45,6 +48,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
     multicall: network.multicall.toLowerCase() as Hex,
     permit2,
     collector: collectorAddress({ permit2, treasury }),
+    disburser: disburserAddress(treasury),
     treasury,
     tokens: new Map(network.assets.map((entry) => [entry.asset, openToken(entry, chainId)])),
   };

@@ -1,12 +1,36 @@
-import { RpcRequestError } from "viem";
+import { type Hex, isHex, RpcRequestError } from "viem";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 
-/** The node's own words, without the request (which holds signed bytes). */
+/** Longest text of a node that is kept, code points. */
+const LONGEST = 200;
+
+/** Returns the node's own words, cleaned, without the request (which holds signed bytes). */
 export function describeRpcError(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
-    if (cause instanceof RpcRequestError) return cause.details.slice(0, 200);
+    if (cause instanceof RpcRequestError) return cleanText(cause.details, LONGEST);
   }
-  return error instanceof Error ? ((error as { shortMessage?: string }).shortMessage ?? error.name) : "unknown error";
+  if (!(error instanceof Error)) return "unknown error";
+  return cleanText((error as { shortMessage?: string }).shortMessage ?? error.name, LONGEST);
+}
+
+/** What a contract reverted with, if that is what an error says (JSON-RPC code 3, or data beside the message). */
+export function findRevertData(error: unknown): Hex | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
+    if (!(cause instanceof RpcRequestError)) continue;
+    const data = typeof cause.data === "object" ? (cause.data as { data?: unknown } | null)?.data : cause.data;
+    if (isHex(data)) return data;
+    if (cause.code === 3) return "0x";
+  }
+  return undefined;
+}
+
+/**
+ * True when a node would not make the call because its sender cannot pay for the gas. That says nothing about the call;
+ * there is no code for it either. A contract's own words never get here: they come as a revert.
+ */
+export function isUnfunded(error: unknown): boolean {
+  return /insufficient funds|gas required exceeds allowance|outoffunds|lack of funds/i.test(describeRpcError(error));
 }
 
 /**

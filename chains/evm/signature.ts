@@ -1,29 +1,10 @@
-import { createRequire } from "node:module";
 import { bytesToHex, type Hex, hexToBytes, keccak256, numberToHex, size } from "viem";
+import { javascriptCurve, openNativeCurve } from "./secp256k1.ts";
 
-type Native = {
-  ecdsaSign(message: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number };
-  publicKeyCreate(key: Uint8Array, compressed: boolean): Uint8Array;
-  ecdsaRecover(signature: Uint8Array, recovery: number, message: Uint8Array, compressed: boolean): Uint8Array;
-};
+const curve = openNativeCurve() ?? javascriptCurve;
 
-const require = createRequire(import.meta.url);
-
-/**
- * The package's own index falls back to slow JavaScript without a word; its bindings throw instead, so that the one
- * line below is what decides, and `signatureEngine` says what it decided.
- */
-function load(): { native: Native; engine: "native" | "javascript" } {
-  try {
-    return { native: require("secp256k1/bindings.js") as Native, engine: "native" };
-  } catch {
-    return { native: require("secp256k1/elliptic.js") as Native, engine: "javascript" };
-  }
-}
-const { native, engine } = load();
-
-/** Which implementation recovers signatures in this process; logged at start. */
-export const signatureEngine = engine;
+/** Which implementation of secp256k1 this process uses; `javascript` is worth a warning at start, for it is slow. */
+export const signatureEngine = curve.name;
 
 /** secp256k1n / 2 (EIP-2, Homestead): a higher s is the same signature's twin, and USDC refuses it. */
 const HALF_N = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
@@ -54,7 +35,7 @@ export function recoverSigner(digest: Hex, signature: Hex): Hex | undefined {
   const { v } = splitSignature(signature);
   try {
     const [compact, message] = [signature.slice(2, 130), digest.slice(2)].map((hex) => Buffer.from(hex, "hex"));
-    return compact && message && toAddress(native.ecdsaRecover(compact, v - 27, message, false));
+    return compact && message && toAddress(curve.recover(message, compact, v - 27));
   } catch {
     return undefined;
   }
@@ -62,8 +43,8 @@ export function recoverSigner(digest: Hex, signature: Hex): Hex | undefined {
 
 /** Signs a 32-byte digest; s comes out low (RFC 6979 nonces, so the same digest gives the same signature). */
 export function signWithKey(digest: Hex, key: Hex): SignatureParts {
-  const { signature, recid } = native.ecdsaSign(hexToBytes(digest), hexToBytes(key));
-  return { r: bytesToHex(signature.subarray(0, 32)), s: bytesToHex(signature.subarray(32)), v: 27 + recid };
+  const { signature, recovery } = curve.sign(hexToBytes(digest), hexToBytes(key));
+  return { r: bytesToHex(signature.subarray(0, 32)), s: bytesToHex(signature.subarray(32)), v: 27 + recovery };
 }
 
 /** The 65 bytes of a signature. */
@@ -73,7 +54,7 @@ export function joinSignature({ r, s, v }: SignatureParts): Hex {
 
 /** The address of a private key, in lower case. */
 export function addressOfKey(key: Hex): Hex {
-  return toAddress(native.publicKeyCreate(hexToBytes(key), false));
+  return toAddress(curve.publicKey(hexToBytes(key)));
 }
 
 /** Of an uncompressed public key, 65 bytes. */

@@ -7,15 +7,19 @@ import { throwFault } from "./rpc-errors.ts";
 export type AccountKind = "key" | "delegated" | "contract";
 
 /**
- * Init code that is never deployed: it reads addresses, 32 bytes each, from behind itself and gives back the size of
- * the code at each, so that one eth_call tells of any number of accounts.
+ * Init code that is never deployed: it reads addresses, 32 bytes each, from behind itself and gives back a word about the
+ * code at each, so that one eth_call tells of any number of accounts.
+ * @param ask the instruction that is asked of each address: EXTCODESIZE or EXTCODEHASH
  */
-const CODE_SIZES: Hex = concat([
-  "0x6024803803809160003960005b", // n = codesize - 0x24; codecopy(0, 0x24, n); for (i = 0;
-  "0x81811015601f57", //             i < n;
-  "0x80513b8152602001600c56", //       i += 32) mstore(i, extcodesize(mload(i)))
-  "0x5b506000f3", //                return(0, n)
-]);
+const askOfCode = (ask: "3b" | "3f"): Hex =>
+  concat([
+    "0x6024803803809160003960005b", // n = codesize - 0x24; codecopy(0, 0x24, n); for (i = 0;
+    "0x81811015601f57", //             i < n;
+    `0x8051${ask}8152602001600c56`, //   i += 32) mstore(i, ask(mload(i)))
+    "0x5b506000f3", //                return(0, n)
+  ]);
+const CODE_SIZES = askOfCode("3b");
+const CODE_HASHES = askOfCode("3f");
 /** What an EVM lets such a call return is the size of a contract at most (EIP-170). */
 const MOST_ACCOUNTS = 700;
 /** EIP-7702: 0xef0100 and an address. */
@@ -23,14 +27,23 @@ const DELEGATION_BYTES = 23;
 
 /** What stands at each address, in the order asked. */
 export async function readAccountKinds(rpc: Rpc, accounts: readonly Hex[]): Promise<AccountKind[]> {
-  const kinds: AccountKind[] = [];
+  return (await readWords(rpc, CODE_SIZES, accounts)).map((word) => toKind(hexToNumber(word)));
+}
+
+/** What the code at each address hashes to (EXTCODEHASH), in the order asked; a proxy's names what it forwards to. */
+export function readCodeHashes(rpc: Rpc, accounts: readonly Hex[]): Promise<Hex[]> {
+  return readWords(rpc, CODE_HASHES, accounts);
+}
+
+async function readWords(rpc: Rpc, program: Hex, accounts: readonly Hex[]): Promise<Hex[]> {
+  const words: Hex[] = [];
   for (let from = 0; from < accounts.length; from += MOST_ACCOUNTS) {
     const some = accounts.slice(from, from + MOST_ACCOUNTS);
-    const data = concat([CODE_SIZES, ...some.map((account) => pad(account))]);
-    const sizes = await rpc({ method: "eth_call", params: [{ data }, "latest"] }).catch(throwFault);
-    kinds.push(...some.map((_account, index) => toKind(hexToNumber(slice(sizes, index * 32, index * 32 + 32)))));
+    const data = concat([program, ...some.map((account) => pad(account))]);
+    const answer = await rpc({ method: "eth_call", params: [{ data }, "latest"] }).catch(throwFault);
+    words.push(...some.map((_account, index) => slice(answer, index * 32, index * 32 + 32)));
   }
-  return kinds;
+  return words;
 }
 
 function toKind(codeSize: number): AccountKind {

@@ -1,6 +1,7 @@
 import { base58 } from "@scure/base";
 import { ASSOCIATED_TOKEN_PROGRAM_ID, TokenInstruction } from "@solana/spl-token";
 import { PACKET_DATA_SIZE, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
+import { cleanText } from "../../ops/clean-text.ts";
 import { verifySignature } from "./keys.ts";
 import {
   buildTransfer,
@@ -158,8 +159,7 @@ function explainData(kind: Kind, found: Uint8Array, built: Uint8Array): string {
 
 /** The memo as text that cannot break out of a line. */
 function quote(data: Uint8Array): string {
-  const text = JSON.stringify(Buffer.from(data).toString("utf8"));
-  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
+  return cleanText(JSON.stringify(Buffer.from(data).toString("utf8")), 100);
 }
 
 const systemNames = [

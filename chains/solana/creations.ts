@@ -4,22 +4,48 @@ import type { ParsedTransaction } from "./transactions.ts";
 
 const ASSOCIATED = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
 const SYSTEM = SystemProgram.programId.toBase58();
-/** CreateAccountWithSeed of the System program, by its little-endian number. */
+/** Instructions of the System program, by their little-endian numbers. */
+const TRANSFER = 2;
 const CREATE_WITH_SEED = 3;
+const WITHDRAW_NONCE = 5;
+const ALLOCATE_WITH_SEED = 9;
 
 const ASSOCIATED_BYTES = ASSOCIATED_TOKEN_PROGRAM_ID.toBuffer();
-const SEED_CREATION = Buffer.of(CREATE_WITH_SEED, 0, 0, 0);
+const NUMBERS = [CREATE_WITH_SEED, WITHDRAW_NONCE, ALLOCATE_WITH_SEED].map((number) => Buffer.of(number, 0, 0, 0));
 
-/** False when a look at a transaction's bytes shows already that it makes no account: those of buyers never do. */
-export function mayCreate(bytes: Buffer): boolean {
-  return bytes.includes(ASSOCIATED_BYTES) || bytes.includes(SEED_CREATION);
+/** False when a transaction's bytes show already that it makes and closes no account: those of buyers hardly ever do. */
+export function mayChangeRent(bytes: Uint8Array): boolean {
+  const buffer = Buffer.from(bytes);
+  return buffer.includes(ASSOCIATED_BYTES) || NUMBERS.some((number) => buffer.includes(number));
 }
 
-/** The accounts that a transaction of ours makes, unless they are there already. */
-export function listCreated(parsed: Pick<ParsedTransaction, "instructions" | "accounts">): string[] {
+type Instructions = Pick<ParsedTransaction, "instructions" | "accounts">;
+
+/** The accounts that a transaction of ours makes, unless they are there already; markers apart. */
+export function listCreated(parsed: Instructions): string[] {
   return parsed.instructions.flatMap(({ program, data, accounts }) => {
     const makes = program === ASSOCIATED || (program === SYSTEM && data[0] === CREATE_WITH_SEED);
     const made = makes ? parsed.accounts[accounts[1] ?? -1] : undefined;
     return made ? [made.address] : [];
   });
+}
+
+/** The markers of payouts that a transaction of ours makes, and what it pays into each, lamports. */
+export function listMarkersMade(parsed: Instructions): { address: string; lamports: bigint }[] {
+  return listSystem(parsed, ALLOCATE_WITH_SEED).flatMap(({ accounts: [address] }) => {
+    const paid = listSystem(parsed, TRANSFER).filter(({ accounts }) => accounts[1] === address);
+    const lamports = paid.reduce((sum, { data }) => sum + Buffer.from(data).readBigUInt64LE(4), 0n);
+    return address === undefined ? [] : [{ address, lamports }];
+  });
+}
+
+/** The markers that a transaction of ours closes. */
+export function listMarkersClosed(parsed: Instructions): string[] {
+  return listSystem(parsed, WITHDRAW_NONCE).flatMap(({ accounts: [address] }) => address ?? []);
+}
+
+function listSystem(parsed: Instructions, number: number): { accounts: (string | undefined)[]; data: Uint8Array }[] {
+  return parsed.instructions
+    .filter(({ program, data }) => program === SYSTEM && data[0] === number)
+    .map(({ accounts, data }) => ({ accounts: accounts.map((at) => parsed.accounts[at]?.address), data }));
 }

@@ -1,5 +1,6 @@
 import { Agent, request } from "undici";
 import { z } from "zod";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 
 /** One JSON-RPC call to one endpoint; gives its result, whose shape the caller checks. Throws ChainFault. */
@@ -25,7 +26,7 @@ export function createCall(url: string, timeoutMs: number): Call {
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
     const text = await post(url, { body, dispatcher, signal: AbortSignal.timeout(timeoutMs) });
     const { result, error } = Answer.parse(JSON.parse(text));
-    if (error) throw new ChainFault("rpc_answer", { detail: `${error.code} ${error.message.slice(0, 200)}` });
+    if (error) throw new ChainFault("rpc_answer", { detail: `${error.code} ${cleanText(error.message, 200)}` });
     return result;
   };
 }

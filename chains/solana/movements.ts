@@ -1,6 +1,7 @@
 import { base58 } from "@scure/base";
 import { TokenInstruction, TransferFeeInstruction } from "@solana/spl-token";
 import type { TokenBalance, VersionedTransactionResponse } from "@solana/web3.js";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 import { MEMO_PROGRAM, MEMO_PROGRAM_1, tokenPrograms } from "./payment.ts";
 
@@ -15,7 +16,7 @@ export type Movement = {
   receiver: string;
   /** What the treasury got or gave, in the token's smallest unit; never zero. */
   amount: bigint;
-  /** The memo that stands behind the transfer, or the only one there is beside the only movement. */
+  /** The memo that stands behind the transfer, or the only one there is beside the only movement; cleaned, at most 200 characters. */
   memo: string | undefined;
   /** The place in the transaction; the same however often and by whomever it is read. */
   index: number;
@@ -28,6 +29,8 @@ type Step = { index: number; program: string; accounts: string[]; data: Uint8Arr
 /** Token accounts as an instruction names them; none where tokens are minted or burnt. */
 type Transfer = { source?: string | undefined; destination?: string | undefined; sent: bigint; arrived: bigint };
 
+/** Ours have 66 characters; a program can write kilobytes, more than an index of Postgres takes. Code points. */
+const LONGEST_MEMO = 200;
 /** Inner instructions are counted behind their outer one: the runtime runs 64 in all. */
 const PER_OUTER = 256;
 /** Movements that no instruction shows are counted behind all instructions there can be. */
@@ -160,7 +163,7 @@ function findUnexplained(
 
 function addMemos(found: readonly Found[], steps: readonly Step[]): Movement[] {
   const memos = steps.filter(({ program }) => program === MEMO_PROGRAM || program === MEMO_PROGRAM_1);
-  const read = (step: Step | undefined) => step && Buffer.from(step.data).toString("utf8");
+  const read = (step: Step | undefined) => step && cleanText(Buffer.from(step.data).toString("utf8"), LONGEST_MEMO);
   const [only, ...others] = memos;
   return found.map(({ mint, payer, receiver, amount, index }, at) => {
     const next = found[at + 1]?.index ?? Number.POSITIVE_INFINITY;

@@ -5,10 +5,14 @@ import {
   SystemProgram,
   type TransactionInstruction,
 } from "@solana/web3.js";
+import { makeMarker } from "./markers.ts";
 import { type Budget, buildTransaction, buildTransfer, compile, limitBudget, type TokenProgram } from "./payment.ts";
 import { SIGNATURE_BYTES } from "./transactions.ts";
 
-/** One of the transfers out of the treasury that a transaction makes. `destination` is the owner; `makeAccount` costs rent. */
+/**
+ * One of the transfers out of the treasury that a transaction makes. `destination` is the owner, `memo` the payout's
+ * number, which its marker follows from; `makeAccount` costs rent.
+ */
 export type Payout = { destination: string; amount: bigint; memo: string; makeAccount: boolean };
 
 export type PayoutArgs = {
@@ -20,6 +24,8 @@ export type PayoutArgs = {
   program: TokenProgram;
   decimals: number;
   payouts: readonly Payout[];
+  /** What a payout's marker has to hold, lamports. */
+  markerRent: bigint;
   nonceAccount: string;
   nonceAuthority: string;
   /** The value the nonce account holds; it stands where a blockhash would, and is used up by this transaction. */
@@ -34,12 +40,15 @@ export type PayoutArgs = {
 const UNITS_OF_ALL = 1_000;
 const UNITS_OF_TRANSFER: Record<TokenProgram, number> = { token: 8_000, "token-2022": 14_000 };
 const UNITS_OF_MAKING = 60_000;
+/** Three instructions of the System program, 150 each. */
+const UNITS_OF_MARKER = 1_000;
 const UNITS_OF_MEMO = 3_000;
 const UNITS_OF_MEMO_BYTE = 400;
 
 /**
  * The unsigned wire bytes of payouts, to be signed by fee payer, treasury and nonce authority. The nonce is advanced
- * first, so that a second transaction on the same nonce fails whatever it pays.
+ * first, so that a second transaction on the same nonce fails whatever it pays; and each payout makes its marker, so that
+ * a second one with the same number fails on whatever nonce, and with whatever amount.
  */
 export function buildPayouts(args: PayoutArgs): Uint8Array {
   return buildTransaction(args.feePayer, listInstructions(args), args.nonce);
@@ -59,18 +68,20 @@ export function takeFitting(payouts: readonly Payout[], args: Omit<PayoutArgs, "
 export function countUnits(payouts: readonly Payout[], program: TokenProgram): number {
   return payouts.reduce((sum, { memo, makeAccount }) => {
     const ofMemo = UNITS_OF_MEMO + UNITS_OF_MEMO_BYTE * Buffer.byteLength(memo);
-    return sum + UNITS_OF_TRANSFER[program] + ofMemo + (makeAccount ? UNITS_OF_MAKING : 0);
+    return sum + UNITS_OF_MARKER + UNITS_OF_TRANSFER[program] + ofMemo + (makeAccount ? UNITS_OF_MAKING : 0);
   }, UNITS_OF_ALL);
 }
 
 function listInstructions(args: PayoutArgs): TransactionInstruction[] {
-  const { feePayer, treasury, mint, program, decimals, payouts, nonceAccount, nonceAuthority, budget } = args;
+  const { feePayer, treasury, mint, program, decimals, payouts, markerRent, nonceAccount, nonceAuthority, budget } =
+    args;
   const advance = SystemProgram.nonceAdvance({
     noncePubkey: new PublicKey(nonceAccount),
     authorizedPubkey: new PublicKey(nonceAuthority),
   });
-  const transfers = payouts.flatMap(({ destination, amount, memo, makeAccount }) =>
-    buildTransfer({
+  const transfers = payouts.flatMap(({ destination, amount, memo, makeAccount }) => [
+    ...makeMarker({ feePayer, treasury, number: memo, lamports: markerRent }),
+    ...buildTransfer({
       feePayer,
       payer: treasury,
       mint,
@@ -81,7 +92,7 @@ function listInstructions(args: PayoutArgs): TransactionInstruction[] {
       memo,
       makeReceiverAccount: makeAccount,
     }),
-  );
+  ]);
   // The runtime sees a durable nonce only in the first instruction.
   return [advance, ...limitBudget(budget), ...transfers];
 }

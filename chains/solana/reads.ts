@@ -1,5 +1,6 @@
 import { type AccountInfo, PublicKey } from "@solana/web3.js";
 import { z } from "zod";
+import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 import type { Call } from "./json-rpc.ts";
 import type { SolanaChain } from "./open.ts";
@@ -51,6 +52,11 @@ export function readHead(chain: SolanaChain): Promise<number> {
   return chain.rpc.ask("getSlot", (connection) => connection.getSlot(chain.network.finality));
 }
 
+/** The newest slot that any endpoint knows of, final or not: what was sent to the cluster has reached none later. */
+export async function readNewestSlot(chain: SolanaChain): Promise<number> {
+  return Math.max(...(await chain.rpc.askEach("getSlot", (connection) => connection.getSlot("processed"))));
+}
+
 export type Final = { slot: number; height: number };
 
 /** How far the cluster is final: its slot, and the block height that blockhashes die by. */
@@ -60,6 +66,16 @@ export async function readFinal(chain: SolanaChain): Promise<Final> {
   );
   if (blockHeight === undefined) throw new Error(`${chain.chain} says no block height`);
   return { slot: absoluteSlot, height: blockHeight };
+}
+
+/** Returns when a final slot was, by the cluster's own clock, whole seconds; undefined where an endpoint does not know. */
+export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Date | undefined> {
+  const asked = chain.rpc.ask("getBlockTime", (connection) => connection.getBlockTime(slot));
+  const seconds = await asked.catch((error: unknown) => {
+    if (error instanceof ChainFault && error.code === "rpc_answer") return null;
+    throw error;
+  });
+  return seconds === null ? undefined : new Date(seconds * 1_000);
 }
 
 /** A blockhash to build on, the last block height at which it lives, and the slot in which it was the newest. */
@@ -145,7 +161,7 @@ async function askStatuses(
     const { slot, err, confirmationStatus, confirmations } = told;
     // Old nodes name no depth; what is final has no confirmations to count any more.
     const depth = confirmationStatus ?? (confirmations === null ? "finalized" : "processed");
-    return { slot, depth, error: err === null || err === undefined ? undefined : JSON.stringify(err) };
+    return { slot, depth, error: err === null || err === undefined ? undefined : cleanText(JSON.stringify(err), 200) };
   });
   return { slot: context.slot, statuses };
 }

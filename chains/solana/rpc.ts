@@ -7,6 +7,8 @@ import { type Call, createCall } from "./json-rpc.ts";
 
 /** How long an endpoint that did not answer is asked last, milliseconds. */
 const SET_ASIDE_MS = 5_000;
+/** What a node answers that has not come to the slot that was asked for (`minContextSlot`). */
+const SLOT_NOT_REACHED = -32_016;
 
 type Endpoint = { name: string; connection: Connection; call: Call; setAsideUntil: number; isRightChain: boolean };
 /** One question to one endpoint: by the library, or by a plain call where that costs too much. */
@@ -21,6 +23,8 @@ export type SolanaRpc = {
   ask<T>(method: string, question: Question<T>): Promise<T>;
   /** The same, once only, for what must not be repeated without the caller's knowing. */
   askOnce<T>(method: string, question: Question<T>): Promise<T>;
+  /** Asks every endpoint at once; gives the answers of those that have answered, in their order. Never throws. */
+  askAny<T>(method: string, question: Question<T>): Promise<T[]>;
   /** Asks every endpoint. Throws ChainFault `rpc_unreachable` unless at least two have answered. */
   askEach<T>(method: string, question: Question<T>): Promise<T[]>;
 };
@@ -92,6 +96,10 @@ export function openEndpoints(
     ask: (method, question) =>
       pRetry(() => askAll(method, question), { retries: 2, minTimeout: 100, randomize: true, shouldRetry }),
     askOnce: askAll,
+    askAny: async (method, question) => {
+      const ends = await Promise.allSettled(endpoints.map((endpoint) => askKnown(endpoint, method, question)));
+      return ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
+    },
     askEach: async (method, question) => {
       const ends = await Promise.allSettled(endpoints.map((endpoint) => askKnown(endpoint, method, question)));
       const answers = ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
@@ -132,6 +140,9 @@ async function fetchInTime(input: string, init: RequestInit, timeoutMs: number):
 function toFault(cause: unknown, detail: string): ChainFault {
   if (cause instanceof ChainFault && cause.code === "rpc_answer") return cause;
   if (cause instanceof ChainFault) return new ChainFault(cause.code, { cause: cause.cause, detail });
+  // A node that lags says nothing: another one is asked.
+  if (cause instanceof SolanaJSONRPCError && cause.code === SLOT_NOT_REACHED)
+    return new ChainFault("rpc_behind", { cause, detail });
   const said = cause instanceof SolanaJSONRPCError ? `${detail}: ${cause.code}` : detail;
   return new ChainFault("rpc_answer", { cause, detail: said });
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { cleanText } from "../../ops/clean-text.ts";
 import type { SolanaChain } from "./open.ts";
 
 /**
@@ -33,5 +34,6 @@ function describe(error: unknown, logs: readonly string[]): Outcome {
     return { ok: false, reason: "the transaction's blockhash has expired; fetch the option's actions again" };
   if (oursToMend.includes(code)) return { ok: false, later: true, reason: "the network's fee cannot be paid now" };
   const said = logs.findLast((line) => /Error: /.test(line))?.replace(/^.*Error: /, "");
-  return { ok: false, reason: `the transaction would fail: ${said ?? JSON.stringify(error)}` };
+  // Programs of others write what they like into their logs.
+  return { ok: false, reason: cleanText(`the transaction would fail: ${said ?? JSON.stringify(error)}`, 200) };
 }

@@ -1,12 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { correctLedger, readBalances } from "../../payments/corrections.ts";
-import {
-  adoptException,
-  assignException,
-  bookException,
-  listExceptions,
-  returnException,
-} from "../../payments/exceptions.ts";
+import { assignException, bookException, listExceptions, returnException } from "../../payments/exceptions.ts";
 import { clearFee, listFees, setFee } from "../../payments/fees.ts";
 import { toDecimal } from "../../payments/list.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/operators.ts";
@@ -47,15 +41,21 @@ export function addMoneyCommands(program: Command, runs: Runs): void {
     ledger
       .command("correct")
       .description("book an entry by hand; nothing that is booked is ever changed")
+      .requiredOption(
+        "--reference <text>",
+        "its number in your tracker; repeating the command with it books nothing more",
+      )
       .requiredOption("--debit <account>", "for example treasury")
       .requiredOption("--credit <account>", "for example operator_capital")
       .requiredOption("--asset <caip19>", "in which asset")
       .requiredOption("--amount <value>", "minor units")
       .requiredOption("--note <text>", "why, for the books"),
-    async (tool, _args, { debit = "", credit = "", asset = "", amount = "", note = "" }) => {
+    async (tool, _args, { reference = "", debit = "", credit = "", asset = "", amount = "", note = "" }) => {
       if (!/^[1-9]\d{0,77}$/.test(amount)) throw new UsageError("--amount: expected minor units");
-      const value = need(await correctLedger(tool, { debit, credit, asset, amount: BigInt(amount), note }));
-      await tool.record("ledger correct", value.id);
+      if (!/^[!-~]{1,100}$/.test(reference))
+        throw new UsageError("--reference: expected 1 to 100 printable ASCII characters without spaces");
+      const value = need(await correctLedger(tool, { reference, debit, credit, asset, amount: BigInt(amount), note }));
+      if (!value.repeated) await tool.record("ledger correct", reference);
       return { value };
     },
   );
@@ -182,16 +182,6 @@ function addExceptionCommands(program: Command, runs: Runs): void {
     async (tool, [id = ""]) => {
       const value = need(await returnException(tool, { id: exceptionId(id) }));
       await tool.record("exceptions return", id);
-      return { value };
-    },
-  );
-  runs(
-    exceptions
-      .command("adopt <exception>")
-      .description("it is a transfer of ours, made before the database was restored from a backup"),
-    async (tool, [id = ""]) => {
-      const value = need(await adoptException(tool, { id: exceptionId(id) }));
-      await tool.record("exceptions adopt", id);
       return { value };
     },
   );

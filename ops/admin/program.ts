@@ -3,12 +3,15 @@ import { ConfigError } from "../config.ts";
 import { describeBriefly } from "../redaction.ts";
 import { addAccountCommands } from "./accounts.ts";
 import { addCollectorCommands } from "./collector.ts";
+import { addDisburserCommands } from "./disburser.ts";
+import { addFailedBookingCommands } from "./failed-bookings.ts";
 import { addFrameCommands } from "./frames.ts";
 import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
 import { addMoneyCommands } from "./money.ts";
 import { addPageCommands } from "./pages.ts";
 import { addPaymentCommands } from "./payments.ts";
+import { addPayoutCommands } from "./payouts.ts";
 import { RefusedError, runsWith, UsageError } from "./tool.ts";
 import { addWebhookCommands } from "./webhooks.ts";
 
@@ -25,8 +28,11 @@ const groups = [
   addFrameCommands,
   addWebhookCommands,
   addPaymentCommands,
+  addPayoutCommands,
   addMoneyCommands,
+  addFailedBookingCommands,
   addCollectorCommands,
+  addDisburserCommands,
   addKeystoreCommands,
   addPageCommands,
 ];

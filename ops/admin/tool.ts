@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
 import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/errors.ts";
@@ -60,8 +61,11 @@ export const runsWith =
 async function withTool<T>(env: NodeJS.ProcessEnv, work: (tool: Tool) => Promise<T>): Promise<T> {
   const config = readAdminConfig(env);
   const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
-  const now = () => new Date();
+  const clock = createClock(db);
+  const { now } = clock;
   try {
+    // Some commands need no database; those that do say themselves that it is away.
+    await clock.measure().catch(() => undefined);
     return await work({
       db,
       env,

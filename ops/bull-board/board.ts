@@ -4,7 +4,8 @@ import { FastifyAdapter } from "@bull-board/fastify";
 import type { Queue } from "bullmq";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import type { Log } from "../log.ts";
-import { findUser, type Login } from "./login.ts";
+import type { Metrics } from "../metrics.ts";
+import { createLoginThrottle, findUser, type Login, type LoginThrottle } from "./login.ts";
 import { serveRunbooks } from "./runbooks.ts";
 import { findAction, isFromElsewhere, isRead, type OperatorAction } from "./writes.ts";
 
@@ -16,13 +17,15 @@ export type BoardDeps = {
   /** Stores the audit row. The write does not happen when this rejects. */
   recordAction: (action: OperatorAction) => Promise<unknown>;
   log: Log;
+  metrics: Pick<Metrics, "refusedLogins">;
 };
 
 /** The operator's view of the queues, behind a login: failed jobs can be read and run again, nothing else is changed. */
 export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
   const app = fastify({ bodyLimit: 16 * 1024 });
+  const throttle = createLoginThrottle();
   await app.register(async (guarded) => {
-    guarded.addHook("onRequest", (request, reply) => guardRequest(deps, request, reply));
+    guarded.addHook("onRequest", (request, reply) => guardRequest({ ...deps, throttle }, request, reply));
     await guarded.register(createBoardPlugin(deps));
     serveRunbooks(guarded);
   });
@@ -50,11 +53,22 @@ function createBoardPlugin(deps: BoardDeps) {
   return serverAdapter.registerPlugin();
 }
 
-async function guardRequest(deps: BoardDeps, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+type GuardDeps = BoardDeps & { throttle: LoginThrottle };
+
+async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   reply.headers({ "x-frame-options": "DENY", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff" });
+  const seconds = await deps.throttle.secondsToWait(request.ip);
+  if (seconds > 0) {
+    deps.metrics.refusedLogins.inc();
+    return reply.code(429).header("retry-after", seconds).send("too many wrong logins\n");
+  }
   const who = findUser(request.headers.authorization, deps.login);
   if (who === undefined) {
-    if (request.headers.authorization !== undefined) deps.log.warn({ from: request.ip }, "refused a login");
+    if (request.headers.authorization !== undefined) {
+      await deps.throttle.countWrong(request.ip);
+      deps.metrics.refusedLogins.inc();
+      deps.log.warn({ from: request.ip }, "refused a login");
+    }
     return reply.code(401).header("www-authenticate", 'Basic realm="queues", charset="UTF-8"').send("login needed\n");
   }
   if (isRead(request.method)) return;

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 
 export type Login = { user: string; password: string };
 
@@ -18,4 +19,36 @@ export function findUser(header: string | undefined, login: Login): string | und
   const userRight = same(pair.slice(0, Math.max(colon, 0)), login.user);
   const passwordRight = same(pair.slice(colon + 1), login.password);
   return colon >= 0 && userRight && passwordRight ? login.user : undefined;
+}
+
+/** Wrong logins that one address has in a window, and how long the window is, seconds. */
+export const WRONG_LOGINS = 10;
+const WINDOW_SECONDS = 60;
+
+/** Counts wrong logins by address. */
+export type LoginThrottle = {
+  /** Returns the seconds until the address may try again; 0 when it may try now. */
+  secondsToWait(address: string): Promise<number>;
+  /** Counts a wrong login. */
+  countWrong(address: string): Promise<void>;
+};
+
+/**
+ * Refuses every login of an address that was wrong ten times within a minute, a right one included, so that a password
+ * cannot be found by trying. Each process counts for itself; other addresses are not affected.
+ */
+export function createLoginThrottle(): LoginThrottle {
+  const wrong = new RateLimiterMemory({ points: WRONG_LOGINS, duration: WINDOW_SECONDS });
+  return {
+    async secondsToWait(address) {
+      const counted = await wrong.get(address);
+      if (counted === null || counted.consumedPoints < WRONG_LOGINS) return 0;
+      return Math.max(1, Math.ceil(counted.msBeforeNext / 1_000));
+    },
+    async countWrong(address) {
+      await wrong.consume(address).catch((refused: unknown) => {
+        if (!(refused instanceof RateLimiterRes)) throw refused;
+      });
+    },
+  };
 }

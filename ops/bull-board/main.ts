@@ -50,6 +50,7 @@ async function serve(config: BoardConfig): Promise<void> {
     recordAction: ({ who, action, queue, jobId }) =>
       db.insertInto("operator_action").values({ who, action, queue, job_id: jobId, at: new Date() }).execute(),
     log,
+    metrics,
   });
   shutdown.onClose("board", () => board.close());
   log.info({ url: await board.listen({ host: config.HOST, port: config.PORT }) }, "listening");

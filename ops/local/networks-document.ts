@@ -75,6 +75,8 @@ async function describeNetwork(options: NetworkOptions): Promise<Record<string, 
     rpc: options.rpcUrls.map((url, index) => ({ name: `local-${index}`, url })),
     blockMs: options.blockMs ?? 1_000,
     pollMs: 100,
+    // Anvil makes a block when there is something to put into one.
+    maxHeadAgeMs: null,
     finality: { blocks: 1 },
     multicall: contracts.multicall,
     fees: { maxFeePerGas: "200000000000", priorityFeePerGas: "1000000000" },

@@ -40,6 +40,8 @@ export function describeSolana({ id, mints, keys, rpcUrls, slotMs, change }: Sol
     name: "Local Solana",
     rpc: urls.map((url, index) => ({ name: `local-${index}`, url })),
     slotMs,
+    // Its slots stand still where a test says so.
+    maxHeadAgeMs: null,
     pollMs: Math.max(10, Math.min(200, Math.floor(slotMs / 2))),
     finality: "confirmed",
     maxPriorityFee: String(MAX_PRIORITY_FEE),

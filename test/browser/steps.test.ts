@@ -79,6 +79,23 @@ test("sent, and nobody could be told: the page says not to pay again, and finds 
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
 });
 
+test("sent, and in no block for long: the page says not to pay again, offers no other way, and finds the money", async () => {
+  const { page, choose } = await open(assets.push);
+  const news = { status: "requires_action", isFinal: false, version: 0, money: "none", leftMs: 60_000 };
+  const body = JSON.stringify({ ...news, returnUrl: null, txId: null, txUrl: null });
+  await page.route("**/confirm", (route) => route.fulfill({ status: 200, contentType: "application/json", body }));
+  await page.route("**/status?*", (route) => route.abort());
+  await askAnew(page);
+  await choose();
+  await page.locator("#step").filter({ hasText: en.sentUnclear }).waitFor();
+  expect(await page.getByRole("button", { name: "Beta" }).isVisible()).toBe(false);
+  for (const other of [page.getByText("Nothing has been charged yet."), page.locator(".qr"), page.locator("#link")])
+    expect(await other.isVisible()).toBe(false);
+  await page.unroute("**/confirm");
+  await page.unroute("**/status?*");
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+});
+
 test("a wallet that tells of an error may have sent all the same: the page does not say that nothing was charged, and finds the money", async () => {
   const { page, id, choose } = await open(assets.push, { fails: [send] });
   await page.route("**/status?*", (route) => route.abort());

@@ -5,8 +5,8 @@ import type { StraySighting } from "../../db/sightings.ts";
 import type { SpentTransaction } from "../../db/transactions.ts";
 import type { ConfirmedTransfer, TransferRow } from "../../db/transfers.ts";
 import { toAuthorization } from "../../transfers/authorization.ts";
-import type { Books } from "../../transfers/books.ts";
-import { relayReady } from "../../transfers/relay.ts";
+import type { Books, SendBooks } from "../../transfers/books.ts";
+import { relayReady, relayWallets } from "../../transfers/relay.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
 import type { TestChain } from "./chain.ts";
@@ -28,18 +28,21 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const merchant = await insertMerchant(db);
   const confirmed: ConfirmedTransfer[] = [];
   const ended: TransferRow[] = [];
+  const failed: TransferRow[] = [];
   const stray: StraySighting[] = [];
   const spent: SpentTransaction[] = [];
   const declined: TransferRow[] = [];
-  let bookingFails = false;
+  let bookingError: Error | undefined;
   const books: Books = {
     confirmed: async (_db, found) => {
-      if (bookingFails) throw new Error("no booking today");
+      if (bookingError) throw bookingError;
       return () => void confirmed.push(...found);
     },
     ended: async (_db, found) => () => void ended.push(...found),
+    failed: async (_db, found) => () => void failed.push(...found),
     bound: async () => () => undefined,
     stray: async (_db, found) => void stray.push(...found),
+    dust: async (_db, { asset, day }) => `${asset}/${day}`,
     gas: async (_db, found) => void spent.push(...found),
     rent: async () => undefined,
   };
@@ -78,16 +81,25 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     ...made,
     confirmed,
     ended,
+    failed,
     stray,
     spent,
     declined,
-    failBooking(on: boolean) {
-      bookingFails = on;
+    /** Confirmed transfers are not booked, but this is thrown. Undefined ends it. */
+    failBooking(error: Error | undefined) {
+      bookingError = error;
     },
     sign,
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
       Promise.all(buyers.map((buyer) => sign(buyer, amount))),
-    relay: () => relayReady(deps, chain.id, async (_db, found) => () => void declined.push(...found)),
+    relay: async () => {
+      const books: SendBooks = {
+        declined: async (_db, found) => () => void declined.push(...found),
+        adopted: async (_db, { amount }) => amount,
+      };
+      const ends = [await relayReady(deps, chain.id, books), await relayWallets(deps, chain.id, books)];
+      return ends.includes("more") ? "more" : "idle";
+    },
     watch,
     rowsOf,
     statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),

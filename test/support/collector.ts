@@ -1,9 +1,10 @@
 import type { Abi, Hex } from "viem";
 import { type CollectorParts, collectorAddress, encodeCollectorDeployment } from "../../chains/evm/collector.ts";
+import { disburserAddress, encodeDisburserDeployment } from "../../chains/evm/disburser.ts";
 import { type Compiled, compile } from "../../contracts/compile.ts";
 import type { ChainClient } from "../../ops/local/chain-client.ts";
 
-type TestFile = "Permit2" | "Tokens" | "Wallets" | "Hostile" | "Oracle" | "Feed";
+type TestFile = "Permit2" | "Tokens" | "Wallets" | "RefusingWallet" | "Hostile" | "Oracle" | "Feed";
 
 const compiled = new Map<string, Record<string, Compiled>>();
 
@@ -29,4 +30,11 @@ export async function deployCollector(client: ChainClient, parts: CollectorParts
   const hash = await client.sendTransaction(encodeCollectorDeployment(parts));
   await client.waitForTransactionReceipt({ hash });
   return collectorAddress(parts);
+}
+
+/** Puts a treasury's Disburser in place in the same way; gives its address. */
+export async function deployDisburser(client: ChainClient, treasury: Hex): Promise<Hex> {
+  const hash = await client.sendTransaction(encodeDisburserDeployment(treasury));
+  await client.waitForTransactionReceipt({ hash });
+  return disburserAddress(treasury);
 }

@@ -18,6 +18,7 @@ import {
 import { createOutward } from "../../ops/outward.ts";
 import { createSealer, type Sealer } from "../../ops/sealer.ts";
 import type { Bell, Ring } from "../../queues/ring.ts";
+import { type EpochMemory, openEpoch } from "../../transfers/epoch.ts";
 import { createVerifier } from "../../transfers/verify.ts";
 import { atEnd } from "./at-end.ts";
 import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./chain.ts";
@@ -52,10 +53,26 @@ export function recordRings(): { ring: Ring; rung: { queue: string; bell: Bell }
   return { ring, rung };
 }
 
+/** What Redis remembers of the database's epoch, for processes of one fleet; `forget` is a FLUSHALL. */
+export function makeEpochMemory(): EpochMemory & { forget(): void } {
+  let highest: number | undefined;
+  return {
+    read: async () => highest,
+    async raise(count) {
+      highest = Math.max(highest ?? 0, count);
+    },
+    forget() {
+      highest = undefined;
+    },
+  };
+}
+
 export type DepsOptions = NetworksOptions & {
   /** A database of one's own when unset. */
   databaseUrl?: string;
   clock?: Clock;
+  /** What the fleet remembers of the database beside it; forgotten with these deps when unset. */
+  memory?: EpochMemory;
 };
 
 /**
@@ -71,7 +88,7 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
 export async function makeDepsFor(
   networks: Networks,
   env: Record<string, string>,
-  options: Pick<DepsOptions, "databaseUrl" | "clock"> = {},
+  options: Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> = {},
 ) {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
@@ -101,7 +118,7 @@ export async function makeDepsFor(
     if (brokenList.on) throw new Error("the list is broken");
     return new Set(accounts).intersection(screened);
   };
-  const verifier = createVerifier({ db, chains, screeningList, metrics });
+  const verifier = createVerifier({ db, chains, screeningList, metrics, now: clock.now });
   const { now } = clock;
   const outOfContext = <T>(work: () => T) => work();
   const checkPages = async () => undefined;
@@ -122,6 +139,7 @@ export async function makeDepsFor(
     ...forJobs,
     now,
     startedAt: now(),
+    epoch: openEpoch({ db, memory: options.memory ?? makeEpochMemory(), log }),
   };
   return {
     deps,

@@ -1,8 +1,10 @@
-import type { Hex, PrivateKeyAccount } from "viem";
+import { type Hex, maxUint256, type PrivateKeyAccount } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { collectorAddress } from "../../chains/evm/collector.ts";
+import { disburserAddress } from "../../chains/evm/disburser.ts";
 import { type EvmAsset, listEvmNetworks } from "../../ops/networks.ts";
 import { networksFor, startChain, type TestChain, type TestChainOptions } from "./chain.ts";
-import { deployCollector, deployTestContract, testContract } from "./collector.ts";
+import { deployCollector, deployDisburser, deployTestContract, testContract } from "./collector.ts";
 
 /** Tokens of every kind on one chain. */
 export type Kinds = {
@@ -17,7 +19,8 @@ export type Kinds = {
 
 /**
  * A chain with USDC, a token with EIP-2612 and one like USDT for Permit2, and a token that is pushed; with a Permit2 of
- * our own making (Uniswap publishes no code to deploy) and a Collector, unless that is left to be deployed.
+ * our own making (Uniswap publishes no code to deploy), a Collector and a Disburser that the treasury has approved, unless
+ * these are left to be deployed. The treasury has no gas when it has approved.
  */
 export async function startKinds(options: TestChainOptions & { collector?: false } = {}): Promise<Kinds> {
   const chain = await startChain(options);
@@ -51,9 +54,22 @@ export async function startKinds(options: TestChainOptions & { collector?: false
     },
     { ...common, asset: assets.push, symbol: "PUSH", name: "Pushed Token", kind: "push" },
   ];
-  // The treasury pays out by transactions of its own what has no EIP-3009.
-  await client.setBalance({ address: chain.keys.treasury.address, value: 10n ** 21n });
+  if (options.collector !== false) {
+    await deployDisburser(client, treasury);
+    await approveDisburser(chain, Object.values(assets).slice(1));
+  }
   return { chain, permit2, collector, assets, change: { permit2, assets: entries } };
+}
+
+/** The treasury lets its Disburser move assets, by transactions of its own. */
+export async function approveDisburser(chain: TestChain, assets: readonly string[]): Promise<void> {
+  const { address, privateKey } = chain.keys.treasury;
+  const by = privateKeyToAccount(privateKey);
+  await chain.client.setBalance({ address, value: 10n ** 18n });
+  const spender = disburserAddress(address.toLowerCase() as Hex);
+  for (const asset of assets)
+    await write(chain, { token: tokenOf(asset), functionName: "approve", args: [spender, maxUint256], by });
+  await chain.client.setBalance({ address, value: 0n });
 }
 
 /** Address of an asset's token. */

@@ -2,7 +2,7 @@ import { getSolanaChain } from "../../chains/open.ts";
 import type { Mode } from "../../db/tables.ts";
 import { networksDocument, newKey } from "../../ops/local/networks-document.ts";
 import { newSolanaKey, type SolanaKey } from "../../ops/local/solana-client.ts";
-import { describeSolana } from "../../ops/local/solana-network.ts";
+import { describeSolana, type SolanaChainKeys } from "../../ops/local/solana-network.ts";
 import { signAsWallet } from "../../ops/local/solana-wallet.ts";
 import type { Mint } from "../../ops/local/spl.ts";
 import { parseNetworks } from "../../ops/networks.ts";
@@ -14,11 +14,12 @@ import { addDestinations } from "../../payments/destinations.ts";
 import { createMerchant } from "../../payments/merchants.ts";
 import { listActions, listOptions } from "../../payments/options.ts";
 import { findStatus } from "../../payments/read.ts";
-import { bookDeclined } from "../../payments/relay.ts";
+import { createSendBooks } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
 import { isCaughtUp } from "../../transfers/caught-up.ts";
+import { readHistory } from "../../transfers/solana/read-history.ts";
 import { submitReady } from "../../transfers/solana/submit.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
@@ -28,7 +29,12 @@ import { findSettlementOf } from "./rows.ts";
 import { makeSolanaKeys, type TestSolana } from "./solana.ts";
 import { good } from "./till.ts";
 
-export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
+/** What a deployment keeps when its processes and its database come and go. */
+type Deployment = { keys: SolanaChainKeys; accountId: string; merchantId: string; destination: string };
+
+export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> & {
+  /** The deployment whose keys these are, and which the database knows already; one of its own when unset. */
+  of?: Deployment;
   mode?: Mode;
   lanes?: number;
   /** Further assets beside the chain's first mint. */
@@ -46,10 +52,19 @@ export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock"> & {
 function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: string) {
   const verifyOne = createVerify(deps);
   const books = createBooks(deps);
+  const watchOnly = (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books });
+  const history = () => readHistory(deps, id, books);
   return {
     verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
-    submit: () => submitReady(deps, id, (tx, declined) => bookDeclined(deps, tx, declined)),
-    watch: (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books }),
+    submit: () => submitReady(deps, id, createSendBooks(deps)),
+    /** A turn of the watcher alone. */
+    watchOnly,
+    readHistory: history,
+    /** The same after the history was read on, which another job does. */
+    watch: async (signal = AbortSignal.abort()) => {
+      await history();
+      return watchOnly(signal);
+    },
   };
 }
 
@@ -57,7 +72,7 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
 export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOptions = {}) {
   const { id } = solana;
   const mode = options.mode ?? "live";
-  const keys = await makeSolanaKeys(solana, options.lanes);
+  const keys = options.of?.keys ?? (await makeSolanaKeys(solana, options.lanes));
   const mints = [solana.mint, ...(options.mints ?? [])];
   const { rpcUrls = [solana.url], change = {} } = options;
   const network = describeSolana({ id, mints, keys, rpcUrls, slotMs: 100, change: { nonceAccounts: 3, ...change } });
@@ -68,15 +83,20 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   const made = await makeDepsFor(networks, env, options);
   const { deps, db } = made;
   for (const one of deps.chains.keys()) await startTransfers(deps, one);
-  const { id: accountId } = await createAccount(deps, { name: "Shop" });
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
-  const destination = newSolanaKey().address;
-  const settlements = (options.settles ?? mints).map(({ address }) => ({
-    asset: `${id}/token:${address}`,
-    destination: `${id}:${destination}`,
-  }));
-  if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
-  good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  const open = async (): Promise<Omit<Deployment, "keys">> => {
+    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const shop = { accountId, mode, name: "Shop", email: "shop@example.test" };
+    const { id: merchantId } = await createMerchant(deps, shop);
+    const destination = newSolanaKey().address;
+    const settlements = (options.settles ?? mints).map(({ address }) => ({
+      asset: `${id}/token:${address}`,
+      destination: `${id}:${destination}`,
+    }));
+    if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
+    good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+    return { accountId, merchantId, destination };
+  };
+  const { accountId, merchantId, destination } = options.of ?? (await open());
   const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
     const caller = { accountId, mode, scopes: [] };
     const amount = { unit: "iso4217/USD", value: cents };
@@ -110,7 +130,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     const { optionId, signed } = await sign(paymentId, buyer);
     return attemptWith(paymentId, optionId, signed);
   };
-  const { verify, submit, watch } = stepsOf(deps, id);
+  const { verify, submit, watch, watchOnly, readHistory: readOn } = stepsOf(deps, id);
   const status = async (paymentId: string) => good(await findStatus(deps, { paymentId, mode }));
   /** Turns of the watcher, one after the other, until something is so. */
   const watchUntil = async (isSo: () => Promise<boolean>, withinMs = 20_000): Promise<void> => {
@@ -127,6 +147,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     ...{ solana, keys, mode, merchantId, accountId, destination },
     chain: getSolanaChain(deps.chains, id),
     ...{ create, offer, fetchTransaction, confirm, sign, attempt, attemptWith, verify, submit, watch, status },
+    ...{ watchOnly, readHistory: readOn },
     ...{ watchUntil, watchUntilState, settlementOf },
     /** What another process of the same deployment works with. */
     anotherProcess: async () => {

@@ -1,4 +1,4 @@
-import { createTransferCheckedInstruction } from "@solana/spl-token";
+import { createMintToInstruction, createTransferCheckedInstruction } from "@solana/spl-token";
 import { PublicKey, TransactionInstruction } from "@solana/web3.js";
 import { MEMO_PROGRAM } from "../../chains/solana/payment.ts";
 import type { Service } from "../../ops/local/service.ts";
@@ -116,4 +116,19 @@ export async function sendTokens(
   const instructions = memo === undefined ? [transfer] : [transfer, note];
   const [signature = ""] = await sendAll(client, [{ instructions, signers: [owner] }]);
   return signature;
+}
+
+/**
+ * So many transactions of a stranger's, each with a little of the token for an owner: 1, 2, 3 and so on, in the smallest
+ * unit. Gives their signatures.
+ */
+export function sendDust({ client, mint }: TestSolana, to: string, count: number): Promise<string[]> {
+  const [token, account, program] = [mint.address, spl.tokenAccountOf(mint, to), mint.program].map(
+    (address) => new PublicKey(address),
+  );
+  if (!token || !account || !program) throw new Error("dust has somewhere to go");
+  const work = Array.from({ length: count }, (_, index) => ({
+    instructions: [createMintToInstruction(token, account, client.operator.publicKey, index + 1, [], program)],
+  }));
+  return sendAll(client, work);
 }

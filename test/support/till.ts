@@ -11,17 +11,17 @@ import type { Result } from "../../payments/errors.ts";
 import { createMerchant } from "../../payments/merchants.ts";
 import { listOptions } from "../../payments/options.ts";
 import { findStatus } from "../../payments/read.ts";
-import { bookDeclined } from "../../payments/relay.ts";
+import { createSendBooks } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify.ts";
 import type { OptionView, WalletAction } from "../../payments/views.ts";
-import { relayReady } from "../../transfers/relay.ts";
+import { relayReady, relayWallets } from "../../transfers/relay.ts";
 import { startTransfers } from "../../transfers/start.ts";
 import { watchChain } from "../../transfers/watch.ts";
 import { whenMined } from "./carry.ts";
 import type { TestChain } from "./chain.ts";
-import { type DepsOptions, makeDeps } from "./deps.ts";
+import { type DepsOptions, makeDeps, type TestDeps } from "./deps.ts";
 import { findSettlementOf } from "./rows.ts";
 
 /** The value of an answer that must have gone well. */
@@ -65,14 +65,19 @@ export async function signOption(
  */
 export async function makeTill(
   chain: TestChain,
-  options: DepsOptions & { mode?: Mode; settles?: boolean; assets?: readonly string[] } = {},
+  options: DepsOptions & {
+    mode?: Mode;
+    settles?: boolean;
+    assets?: readonly string[];
+    /** A merchant that the database has already; one of its own when unset. */
+    merchant?: { accountId: string; merchantId: string };
+  } = {},
 ) {
   const made = await makeDeps(chain, options);
   const { deps, db } = made;
   const mode = options.mode ?? "live";
   for (const id of deps.chains.keys()) await startTransfers(deps, id);
-  const { id: accountId } = await createAccount(deps, { name: "Shop" });
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  const { accountId, merchantId } = options.merchant ?? (await insertShop(deps, mode));
   const destination = newKey().address;
   const assets = options.assets ?? [chain, ...(options.also ?? []).map((more) => more.chain)].map(({ asset }) => asset);
   const addDestination = (to = destination) =>
@@ -82,7 +87,7 @@ export async function makeTill(
       merchantId,
       settlements: assets.map((asset) => ({ asset, destination: `${asset.split("/")[0]}:${to}` })),
     });
-  if (options.settles !== false) good(await addDestination());
+  if (options.settles !== false && !options.merchant) good(await addDestination());
   const books = createBooks(deps);
 
   const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
@@ -109,8 +114,16 @@ export async function makeTill(
     return attemptId;
   };
   const verifyOne = createVerify(deps);
-  const verify = async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne)));
-  const relay = () => relayReady(deps, chain.id, (db, declined) => bookDeclined(deps, db, declined));
+  /** Where the payer turns out to be code, what its own queue does as well. */
+  const verify = async (...attemptIds: string[]) => {
+    const ends = await Promise.all(attemptIds.map(verifyOne));
+    await Promise.all(attemptIds.filter((_id, index) => ends[index] === "by code").map(verifyOne));
+  };
+  const relay = async () => {
+    const books = createSendBooks(deps);
+    const ends = [await relayReady(deps, chain.id, books), await relayWallets(deps, chain.id, books)];
+    return ends.includes("more") ? "more" : "idle";
+  };
   const watch = async () => {
     await whenMined(chain);
     return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books });
@@ -146,6 +159,12 @@ export async function makeTill(
     status: async (paymentId: string) => good(await findStatus(deps, { paymentId, mode })),
     transfers: () => db.selectFrom("transfer").selectAll().orderBy("created_at").execute(),
   };
+}
+
+async function insertShop(deps: TestDeps["deps"], mode: Mode) {
+  const { id: accountId } = await createAccount(deps, { name: "Shop" });
+  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  return { accountId, merchantId };
 }
 
 export type Till = Awaited<ReturnType<typeof makeTill>>;

@@ -29,7 +29,7 @@ export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Pr
     const instructions = missing.slice(from, from + TOGETHER).flatMap((one) => one.instructions);
     signings.push(signAsLane(deps, chain, buildTransaction(chain.lanes[0] ?? "", instructions, blockhash), lastHeight));
   }
-  await offerStored(deps, chain, await storeSignings(deps, chain, signings));
+  await offerStored(deps, chain, await storeSignings(deps, chain, signings, undefined));
   const patience = Date.now() + PATIENCE_MS;
   while ((await listMissing(deps, chain)).length > 0) {
     if (Date.now() > patience) throw new ChainFault("rpc_behind", { detail: "accounts of our own are not there yet" });

@@ -1,12 +1,15 @@
 import { readNonces } from "../../chains/solana/nonces.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { type Final, listNeverSeen } from "../../chains/solana/reads.ts";
+import { keepBookable } from "../../db/failed-bookings.ts";
 import { moveRows } from "../../db/moves.ts";
 import { expireTransactions } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, listOutlived, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
+import { findReadEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../deps.ts";
+import { bookEach } from "../failed-bookings.ts";
 import type { EndedBook } from "../outlive.ts";
 import type { Followed } from "./followed.ts";
 
@@ -57,16 +60,17 @@ async function endTransactions(
   hashes: readonly string[],
   book: EndedBook,
 ): Promise<void> {
-  const afterCommit = await deps.db.transaction().execute(async (db) => {
-    const carried = await listCarried(db, await expireTransactions(db, { chain: chain.chain, hashes }));
-    return giveUp(deps, db, carried, {
-      payment: "its blockhash has died",
-      payout: "its nonce was used up by something else",
-      book,
-    });
-  });
-  deps.log.warn({ chain: chain.chain, transactions: hashes }, "transactions have died without being seen");
-  afterCommit();
+  const work = { chain: chain.chain, kind: "ended" as const, subjectOf: (hash: string) => hash };
+  const end = async (db: Db, some: readonly string[]) => {
+    const carried = await listCarried(db, await expireTransactions(db, { chain: chain.chain, hashes: some }));
+    const payout = "its nonce was used up by something else";
+    const afterCommit = await giveUp(deps, db, carried, { payment: "its blockhash has died", payout, book });
+    return () => {
+      deps.log.warn({ chain: chain.chain, transactions: some }, "transactions have died without being seen");
+      afterCommit();
+    };
+  };
+  await bookEach(deps, { ...work, rows: await keepBookable(deps.db, hashes, work), book: end });
 }
 
 /** Buyers' transactions whose blockhash has died before they were signed by us: without us they never could land. */
@@ -77,10 +81,11 @@ async function endNeverSubmitted(
 ): Promise<void> {
   const outlived = await listOutlived(deps.db, { chain: chain.chain, at: final.height - 1, limit: MOST });
   const ready = outlived.filter(({ state }) => state === "ready");
-  if (ready.length === 0) return;
+  // One that the rows have forgotten to be sent may have landed.
+  if (ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
   const reason = "its blockhash had died before it was sent";
-  const afterCommit = await deps.db.transaction().execute((db) => endTransfers(deps, db, ready, { reason, book }));
-  afterCommit();
+  const end = (db: Db, some: readonly TransferRow[]) => endTransfers(deps, db, some, { reason, book });
+  await bookEach(deps, { chain: chain.chain, kind: "ended", rows: ready, subjectOf: ({ id }) => id, book: end });
 }
 
 /**

@@ -1,46 +1,93 @@
-import { listCreated, mayCreate } from "../../chains/solana/creations.ts";
+import type { VersionedTransactionResponse } from "@solana/web3.js";
+import { listCreated, listMarkersClosed, listMarkersMade, mayChangeRent } from "../../chains/solana/creations.ts";
 import { readTransaction } from "../../chains/solana/history.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import type { Status } from "../../chains/solana/reads.ts";
-import { parseTransaction } from "../../chains/solana/transactions.ts";
+import { type ParsedTransaction, parseTransaction } from "../../chains/solana/transactions.ts";
 import { noteMade } from "../../db/made-accounts.ts";
+import { type Marker, noteMarkers, takeClosed } from "../../db/payout-markers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import type { TransferDeps } from "../deps.ts";
 
-/** What a final transaction of ours has put into accounts that it made, lamports, out of which lane's money. */
-export type Rent = { chain: string; address: string; hash: string; slot: number; lamports: bigint; made: string[] };
+/**
+ * What a final transaction of ours has put into accounts that it made, lamports, out of which lane's money; negative for
+ * what closed accounts gave back to it.
+ */
+export type Rent = {
+  chain: string;
+  address: string;
+  hash: string;
+  slot: number;
+  lamports: bigint;
+  made: string[];
+  markers: Marker[];
+  closed: string[];
+};
+
+/** A rent with what of it was never ours, lamports: closed accounts also give back what strangers have sent to them. */
+export type BookedRent = Rent & { given: bigint };
 
 /** Books rents, in the transaction that calls their transactions final. */
-export type RentBook = (db: Db, rents: readonly Rent[]) => Promise<void>;
+export type RentBook = (db: Db, rents: readonly BookedRent[]) => Promise<void>;
 
-/** The rents of final transactions, as the chain tells them; one call for each that makes accounts. */
+/**
+ * The rents of final transactions, as the chain tells them; one call for each that makes or closes accounts. `unread` has
+ * the hashes of those that cannot be read now, and why.
+ */
 export async function readRents(
   chain: SolanaChain,
   final: readonly { row: TransactionRow; status: Status }[],
-): Promise<Rent[]> {
+): Promise<{ rents: Rent[]; unread: Map<string, unknown> }> {
   const rents: Rent[] = [];
-  for (const { row, status } of final.filter((one) => !one.status.error && mayCreate(one.row.bytes))) {
+  const unread = new Map<string, unknown>();
+  for (const { row, status } of final.filter((one) => !one.status.error && mayChangeRent(one.row.bytes))) {
     const parsed = parseTransaction(row.bytes);
-    const made = "fault" in parsed ? [] : listCreated(parsed);
-    if ("fault" in parsed || made.length === 0) continue;
-    const { meta } = await readTransaction(chain, row.hash);
-    // The fee payer is the first account, and pays for nothing else.
-    const [before = 0, after = 0] = [meta?.preBalances[0], meta?.postBalances[0]];
-    const lamports = BigInt(before) - BigInt(after) - BigInt(meta?.fee ?? 0);
-    const place = { chain: chain.chain, address: parsed.feePayer, hash: row.hash, slot: status.slot };
-    rents.push({ ...place, lamports, made });
+    if ("fault" in parsed || !changesRent(parsed)) continue;
+    const transaction = await readTransaction(chain, row.hash).catch((error: unknown) => {
+      unread.set(row.hash, error);
+      return undefined;
+    });
+    if (!transaction) continue;
+    rents.push(toRent(parsed, transaction.meta, { chain: chain.chain, hash: row.hash, slot: status.slot }));
   }
-  return rents;
+  return { rents, unread };
 }
 
-/** Notes the accounts that were made, and books what they hold. */
+export function changesRent(parsed: ParsedTransaction): boolean {
+  return listCreated(parsed).length + listMarkersMade(parsed).length + listMarkersClosed(parsed).length > 0;
+}
+
+/** The rent of a transaction that changes it. */
+export function toRent(
+  parsed: ParsedTransaction,
+  meta: VersionedTransactionResponse["meta"],
+  place: { chain: string; hash: string; slot: number },
+): Rent {
+  // The fee payer is the first account, and pays for nothing else.
+  const [before = 0, after = 0] = [meta?.preBalances[0], meta?.postBalances[0]];
+  const lamports = BigInt(before) - BigInt(after) - BigInt(meta?.fee ?? 0);
+  const accounts = {
+    made: listCreated(parsed),
+    markers: listMarkersMade(parsed),
+    closed: listMarkersClosed(parsed),
+  };
+  return { ...place, address: parsed.feePayer, lamports, ...accounts };
+}
+
+/** Notes the accounts that were made, forgets those that were closed, and books what they hold or gave back. */
 export async function bookRents(deps: TransferDeps, db: Db, rents: readonly Rent[], book: RentBook): Promise<void> {
   const made_at = deps.now();
   const made = rents.flatMap(({ chain, hash: tx_hash, made }) =>
     made.map((address) => ({ chain, address, tx_hash, made_at })),
   );
   await noteMade(db, made);
-  const paid = rents.filter(({ lamports }) => lamports > 0n);
-  if (paid.length > 0) await book(db, paid);
+  const booked: BookedRent[] = [];
+  for (const rent of rents.filter(({ lamports }) => lamports !== 0n)) {
+    const { chain, hash, markers, closed, lamports } = rent;
+    await noteMarkers(db, { chain, hash, at: made_at, markers });
+    const paid = await takeClosed(db, { chain, addresses: closed });
+    booked.push({ ...rent, given: closed.length > 0 ? -lamports - paid : 0n });
+  }
+  if (booked.length > 0) await book(db, booked);
 }

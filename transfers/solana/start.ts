@@ -17,8 +17,8 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
     await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce: 0 });
   await ensureAccounts(deps, chain);
   for (const { treasuryAccount: account } of chain.tokens.values()) {
-    const signature = (await findNewest(chain, account)) ?? null;
-    await ensureAccountCursor(deps.db, { chain: chain.chain, account, signature });
+    const newest = await findNewest(chain, account);
+    await ensureAccountCursor(deps.db, { chain: chain.chain, account, newest });
   }
   const { maxPriorityFee } = chain.network;
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);

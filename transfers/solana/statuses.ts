@@ -2,14 +2,18 @@ import type { SeenTransfer } from "../../chains/movements.ts";
 import { feeOf } from "../../chains/solana/fees.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { listNeverSeen, readStatuses, type Status } from "../../chains/solana/reads.ts";
+import { deleteFailedMovements, keepBookable } from "../../db/failed-bookings.ts";
 import { moveRows } from "../../db/moves.ts";
 import { orphanProofs } from "../../db/sightings.ts";
 import { finishByHash, markLanded, unmarkLanded } from "../../db/solana-transactions.ts";
+import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, type TransferRow } from "../../db/transfers.ts";
+import { attemptAll } from "../attempt-all.ts";
 import type { Books } from "../books.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
+import { bookEach } from "../failed-bookings.ts";
 import { recordBlocks } from "../record.ts";
 import { giveUp } from "./dead.ts";
 import type { Followed } from "./followed.ts";
@@ -45,6 +49,7 @@ export function isConfirmed(chain: SolanaChain, status: Status): boolean {
 /**
  * Writes down what statuses say: a transaction that is at least `confirmed` is included, and what it was to move has
  * moved, all of it, unless it failed; one that is final has cost its fee; what has vanished from its slot may land again.
+ * A step that fails keeps no other from being taken. Throws what failed first, after all of them.
  */
 export async function followStatuses(
   deps: TransferDeps,
@@ -54,27 +59,18 @@ export async function followStatuses(
 ): Promise<void> {
   const standing = followed.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
   const moved = standing.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
-  await takeBack(deps, chain, moved);
   const isNew = (one: Standing) => one.row.state !== "included" || moved.includes(one);
-  await recordLanded(
-    deps,
-    chain,
-    standing.filter((one) => one.status.depth !== "processed" && isNew(one)),
-    books,
-  );
-  await confirmDeep(
-    deps,
-    standing.filter(({ status }) => !status.error && isConfirmed(chain, status)),
-    books,
-  );
-  await finish(
-    deps,
-    chain,
-    standing.filter(({ status }) => status.depth === "finalized"),
-    books,
-  );
-  // Last: it needs two endpoints, and nothing else waits for them.
-  await takeBack(deps, chain, await listVanished(chain, followed));
+  const landed = standing.filter((one) => one.status.depth !== "processed" && isNew(one));
+  const deep = standing.filter(({ status }) => !status.error && isConfirmed(chain, status));
+  const final = standing.filter(({ status }) => status.depth === "finalized");
+  await attemptAll([
+    () => takeBack(deps, chain, moved),
+    () => recordLanded(deps, chain, landed, books),
+    () => confirmDeep(deps, chain, deep, books),
+    () => finish(deps, chain, final, books),
+    // Last: it needs two endpoints, and nothing else waits for them.
+    async () => takeBack(deps, chain, await listVanished(chain, followed)),
+  ]);
 }
 
 type Standing = { row: TransactionRow; status: Status };
@@ -85,12 +81,9 @@ async function recordLanded(
   landed: readonly Standing[],
   books: Books,
 ): Promise<void> {
-  if (landed.length === 0) return;
-  const landings = landed.map(({ row, status }) => {
-    return { hash: row.hash, slot: status.slot, fee: readFee(row), failed: status.error !== undefined };
-  });
-  const count = await deps.db.transaction().execute(async (db) => {
-    const good = landed.filter(({ status }) => !status.error);
+  const chainId = chain.chain;
+  const book = async (db: Db, some: readonly Standing[]) => {
+    const good = some.filter(({ status }) => !status.error);
     const carried = await listCarried(
       db,
       good.map(({ row }) => row),
@@ -102,16 +95,34 @@ async function recordLanded(
         .filter((transfer) => transfer.lane_id === one.row.lane_id && transfer.lane_nonce === one.row.nonce)
         .map((transfer, index) => toSeen(one, transfer, index)),
     );
-    const done = await recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
-    await markLanded(db, { chain: chain.chain, landings });
-    return done;
-  });
-  count();
-  for (const { row, status } of landed) {
-    deps.metrics.transactions.inc({ chain: chain.chain, state: status.error ? "reverted" : "included" });
-    if (status.error) deps.log.warn({ chain: chain.chain, tx: row.hash, error: status.error }, "a transaction failed");
-  }
+    const recorded = await recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
+    const landings = some.map(({ row, status }) => {
+      return { hash: row.hash, slot: status.slot, fee: readFee(row), failed: status.error !== undefined };
+    });
+    await markLanded(db, { chain: chainId, landings });
+    return () => {
+      recorded();
+      for (const { row, status } of some) {
+        deps.metrics.transactions.inc({ chain: chainId, state: status.error ? "reverted" : "included" });
+        if (status.error) deps.log.warn({ chain: chainId, tx: row.hash, error: status.error }, "a transaction failed");
+      }
+    };
+  };
+  await bookTransactions(deps, chain, await keepBookable(deps.db, landed, { chain: chainId, ...transactions }), book);
 }
+
+/** Books transactions of ours; one that cannot be booked is stored as a failed booking, alone. */
+async function bookTransactions(
+  deps: TransferDeps,
+  { chain }: SolanaChain,
+  standing: readonly Standing[],
+  book: (db: Db, rows: readonly Standing[]) => Promise<() => void>,
+): Promise<void> {
+  await bookEach(deps, { chain, ...transactions, rows: standing, book });
+}
+
+/** How transactions of ours are named among the failed bookings. */
+const transactions = { kind: "transaction" as const, subjectOf: ({ row }: Standing) => row.hash };
 
 /** All instructions of a transaction happen or none does, so what it was to move is what it has moved. */
 function toSeen({ row, status }: Standing, transfer: TransferRow, index: number): SeenTransfer {
@@ -127,25 +138,31 @@ function readFee({ bytes, gas_limit: units, max_fee_per_gas: unitPrice }: Transa
   return feeOf({ signatures: bytes[0] ?? 0, units, unitPrice });
 }
 
-async function confirmDeep(deps: TransferDeps, deep: readonly Standing[], books: Books): Promise<void> {
+async function confirmDeep(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  deep: readonly Standing[],
+  books: Books,
+): Promise<void> {
   if (deep.length === 0) return;
-  const included = await listCarried(
+  const found = await listCarried(
     deps.db,
     deep.map(({ row }) => row),
     ["included"],
   );
+  const subjectOf = ({ id }: TransferRow) => id;
+  const included = await keepBookable(deps.db, found, { chain: chain.chain, kind: "transfer", subjectOf });
   const final = Math.max(...deep.map(({ status }) => status.slot));
   for (let from = 0; from < included.length; from += CHUNK)
-    await confirmChunk(deps, included.slice(from, from + CHUNK), { final, book: books.confirmed });
+    await confirmChunk(deps, chain, included.slice(from, from + CHUNK), { final, book: books.confirmed });
 }
 
 /** Final transactions: what they cost is booked, and what a failed one was to make has not happened by it. */
 async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly Standing[], books: Books): Promise<void> {
-  if (final.length === 0) return;
-  const failed = final.filter(({ status }) => status.error).map(({ row }) => row);
-  const hashes = final.map(({ row }) => row.hash);
-  const rents = await readRents(chain, final);
-  const afterCommit = await deps.db.transaction().execute(async (db) => {
+  const due = await keepBookable(deps.db, final, { chain: chain.chain, ...transactions });
+  const { rents, unread } = await readRents(chain, due);
+  const book = async (db: Db, some: readonly Standing[]) => {
+    const hashes = some.map(({ row }) => row.hash);
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
     if (spent.length > 0) await books.gas(db, spent);
     const ours = new Set(spent.map(({ hash }) => hash));
@@ -155,10 +172,14 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
       rents.filter(({ hash }) => ours.has(hash)),
       books.rent,
     );
+    const failed = some.filter(({ status }) => status.error).map(({ row }) => row);
     const reason = "its transaction failed";
     return giveUp(deps, db, await listCarried(db, failed), { payment: reason, payout: reason, book: books.ended });
-  });
-  afterCommit();
+  };
+  const readable = due.filter(({ row }) => !unread.has(row.hash));
+  await bookTransactions(deps, chain, readable, book);
+  // Those are final by the next pass that can read them.
+  for (const error of unread.values()) throw error;
 }
 
 /** Included transactions that no endpoint knows any more. */
@@ -186,6 +207,7 @@ async function takeBack(deps: TransferDeps, chain: SolanaChain, gone: readonly P
       proved.map(({ id }) => id),
     );
     await unmarkLanded(db, { chain: chain.chain, hashes });
+    await deleteFailedMovements(db, { chain: chain.chain, txHashes: hashes });
     const ids = proved.filter(({ state }) => state === "included").map(({ id }) => id);
     await moveRows(db, "transfer", { ids, from: "included", to: "carried", at, detail: { slotGone: true } });
     return proved.filter(({ state }) => state === "confirmed").map(({ id }) => id);

@@ -1,10 +1,11 @@
 import type { SolanaChain } from "../../chains/solana/open.ts";
-import { offerBytes } from "../../chains/solana/send.ts";
+import { type Offer, offerBytes } from "../../chains/solana/send.ts";
 import { firstSignature } from "../../chains/solana/transactions.ts";
 import { noteOffers, storeTransactions, takeNumbers } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import { carryAssigned, lockReady } from "../../db/transfers.ts";
 import type { TransferDeps } from "../deps.ts";
+import { SteppedBack } from "../epoch.ts";
 
 /** Signed bytes, who pays for them, when they die, and the transfers that they make. */
 export type Signing = {
@@ -26,22 +27,37 @@ class Overtaken extends Error {
 
 /**
  * Stores signed bytes with the transfers they make, in one database transaction; those whose transfers, bytes or durable
- * nonce somebody else has taken meanwhile are left out. Gives what was stored, and nothing else may be sent.
+ * nonce somebody else has taken meanwhile are left out. Nothing is stored when the database has stepped back in time since
+ * it was decided to sign. Gives what was stored, and nothing else may be sent.
+ * @param also what is noted in the same database transaction
+ * @param epoch the database's epoch in which it was decided; undefined for what moves nobody's money
  */
 export async function storeSignings(
   deps: TransferDeps,
   chain: SolanaChain,
   signings: readonly Signing[],
+  epoch: string | undefined,
+  also?: (db: Db) => Promise<void>,
 ): Promise<Signing[]> {
   if (signings.length === 0) return [];
   try {
-    return await deps.db.transaction().execute((db) => storeTogether(deps, db, chain, signings));
+    const { stored, counted } = await deps.db.transaction().execute(async (db) => {
+      const stored = await storeTogether(deps, db, chain, signings);
+      await also?.(db);
+      return { stored, counted: epoch === undefined ? undefined : await deps.epoch.pass(db, epoch) };
+    });
+    await counted?.();
+    return stored;
   } catch (error) {
+    if (error instanceof SteppedBack) {
+      deps.log.error({ chain: chain.chain }, "what was signed is thrown away: the database has stepped back in time");
+      return [];
+    }
     if (!(error instanceof Overtaken)) throw error;
     if (signings.length === 1) return [];
   }
   const stored: Signing[] = [];
-  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one])));
+  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch, also)));
   return stored;
 }
 
@@ -105,10 +121,15 @@ export async function offerAll(
 ): Promise<void> {
   const accepted: string[] = [];
   const offered: string[] = [];
+  const failures: unknown[] = [];
   let next = 0;
   const go = async (): Promise<void> => {
     for (let one = stored[next++]; one; one = stored[next++]) {
-      const offer = await offerBytes(chain, one.bytes);
+      // Whatever went wrong, the bytes may be on their way.
+      const offer = await offerBytes(chain, one.bytes).catch((error: unknown): Offer => {
+        failures.push(error);
+        return { outcome: "unknown", reason: "the endpoint's answer is no use" };
+      });
       deps.metrics.transactions.inc({ chain: chain.chain, state: offer.outcome });
       (offer.outcome === "accepted" ? accepted : offered).push(one.hash);
       if (offer.outcome !== "accepted")
@@ -119,4 +140,5 @@ export async function offerAll(
   const at = deps.now();
   await noteOffers(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
   await noteOffers(deps.db, { chain: chain.chain, hashes: offered, state: "offered", at });
+  if (failures.length > 0) throw failures[0];
 }

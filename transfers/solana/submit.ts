@@ -3,7 +3,10 @@ import { readBudget } from "../../chains/solana/budget.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 import type { Purpose } from "../../db/tables.ts";
-import { listReady, type TransferRow } from "../../db/transfers.ts";
+import { holdTransfer, listReady, type TransferRow } from "../../db/transfers.ts";
+import { attemptAll } from "../attempt-all.ts";
+import type { SendBooks } from "../books.ts";
+import { findReadEpoch } from "../caught-up.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
 import { screenAccounts } from "../screening.ts";
@@ -19,54 +22,72 @@ const TOGETHER = 100;
  * treasury's transfers go out by durable nonces (see submitPayouts), and no buyer waits behind them. `more`: there is
  * work left that another call can do now.
  */
-export async function submitReady(
-  deps: TransferDeps,
-  chainId: string,
-  declined: DeclinedBook,
-): Promise<"idle" | "more"> {
+export async function submitReady(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
   const ready = (purposes: readonly Purpose[]) =>
     listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: TOGETHER });
-  const payments = await ready(["payment"]);
-  const served = await keepServed(deps, chain, payments, declined);
-  const stored = await storeSignings(
-    deps,
-    chain,
-    served.flatMap((row) => sign(deps, chain, row) ?? []),
-  );
-  await offerStored(deps, chain, stored);
-  const payouts = await ready(["settlement", "refund"]);
-  const went = await submitPayouts(deps, chain, payouts);
+  const epoch = await findReadEpoch(deps, chain.chain);
+  // While it is not known what the rows have forgotten, nothing is signed, and nothing is ended as never sent.
+  if (epoch === undefined) return "idle";
+  let isMore = false;
   // What did not go now, for want of a durable nonce or a key, would not go at once either.
-  const isFull = (rows: readonly TransferRow[], done: number) => rows.length === TOGETHER && done > 0;
-  return isFull(payments, stored.length) || isFull(payouts, went) ? "more" : "idle";
+  const note = (rows: readonly TransferRow[], went: number) => {
+    isMore ||= rows.length === TOGETHER && went > 0;
+  };
+  await attemptAll([
+    async () => {
+      const payments = await ready(["payment"]);
+      note(payments, await submitPayments(deps, chain, payments, { declined: books.declined, epoch }));
+    },
+    async () => {
+      const payouts = await ready(["settlement", "refund"]);
+      note(payouts, await submitPayouts(deps, chain, payouts, books.adopted));
+    },
+  ]);
+  return isMore ? "more" : "idle";
 }
 
-async function keepServed(
+/**
+ * Signs, stores and sends buyers' transactions; gives how many went. One that cannot be signed is held, alone. Nothing is
+ * sent for a payer who is not served.
+ */
+async function submitPayments(
   deps: TransferDeps,
   chain: SolanaChain,
-  rows: readonly TransferRow[],
-  declined: DeclinedBook,
-): Promise<TransferRow[]> {
-  if (rows.length === 0) return [];
-  const refused = await screenAccounts(
-    deps,
-    chain,
-    rows.map(({ payer }) => payer),
-  );
-  for (const row of rows) if (refused.has(row.payer)) await decline(deps, row, declined);
-  return rows.filter((row) => !refused.has(row.payer));
+  payments: readonly TransferRow[],
+  { declined, epoch }: { declined: DeclinedBook; epoch: string },
+): Promise<number> {
+  if (payments.length === 0) return 0;
+  const payers = payments.map(({ payer }) => payer);
+  const refused = await screenAccounts(deps, chain, payers);
+  const signings: Signing[] = [];
+  const failing: { row: TransferRow; trouble: string }[] = [];
+  for (const row of payments.filter(({ payer }) => !refused.has(payer))) {
+    const signing = sign(deps, chain, row);
+    if (typeof signing === "string") failing.push({ row, trouble: signing });
+    else signings.push(signing);
+  }
+  const stored = await storeSignings(deps, chain, signings, epoch);
+  await attemptAll([
+    () => offerStored(deps, chain, stored),
+    ...payments.filter(({ payer }) => refused.has(payer)).map((row) => () => decline(deps, row, declined)),
+    ...failing.map(({ row, trouble }) => () => {
+      deps.log.error({ transfer: row.id, chain: chain.chain, trouble }, "a buyer's transaction is held");
+      return holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
+    }),
+  ]);
+  return stored.length;
 }
 
-/** The buyer's transaction with its fee payer's signature; what was verified before is what is signed. */
-function sign(deps: TransferDeps, chain: SolanaChain, row: TransferRow): Signing | undefined {
+/**
+ * The buyer's transaction with its fee payer's signature; what was verified before is what is signed. Gives why it cannot
+ * be, where it cannot.
+ */
+function sign(deps: TransferDeps, chain: SolanaChain, row: TransferRow): Signing | string {
   const parsed = parseTransaction(row.signature ?? new Uint8Array());
   const keys = deps.solanaKeys.get(chain.chain);
   const signer = "fault" in parsed ? undefined : keys?.lanes.get(parsed.feePayer);
-  if ("fault" in parsed || !signer) {
-    deps.log.error({ transfer: row.id, chain: chain.chain }, "a buyer's transaction names no relayer that we hold");
-    return undefined;
-  }
+  if ("fault" in parsed || !signer) return "the transaction names no relayer that we hold";
   return {
     lane: signer.address,
     bytes: withSignature(parsed, signer.address, signer.sign(parsed.message)),

@@ -107,7 +107,9 @@ async function payWith(wallet: Wallet, option: Option, isMine: () => boolean): P
     if (!isMine() && given === "nothing") return;
     if (given === "nothing") given = "signature";
     panel.doing(words("handingIn"));
-    apply(await handIn({ optionId: option.id, results }, isMine));
+    // What the buyer has sent may wait for its block for minutes, and the payment is payable meanwhile.
+    const onOpen = () => given === "money" && panel.follow(words("sentUnclear"));
+    apply(await handIn({ optionId: option.id, results }, { isMine, onOpen }));
   } catch (error) {
     if (!isMine()) return;
     if (given === "money") panel.follow(words("sentUnclear"));
@@ -141,13 +143,18 @@ async function resolve({ id, actions }: Option): Promise<WalletRpc[]> {
 
 /**
  * The same confirm again is the same confirm: a lost answer costs a second, and never a second payment. It is held until
- * the confirm is judged; asked again when that takes longer, for as long as the payment waits for this attempt.
+ * the confirm is verified; asked again when that takes longer, for as long as the payment waits for this attempt.
  */
-async function handIn(confirm: { optionId: string; results: Result[] }, isMine: () => boolean): Promise<News> {
-  for (let failures = 0; ; ) {
+async function handIn(
+  confirm: { optionId: string; results: Result[] },
+  { isMine, onOpen }: { isMine: () => boolean; onOpen: () => void },
+): Promise<News> {
+  for (let failures = 0, open = false; ; ) {
     try {
       const news = await ask<News>("/confirm", { json: confirm });
       if (news.status !== "requires_action" || !isMine()) return news;
+      if (!open) onOpen();
+      open = true;
     } catch (error) {
       failures += 1;
       if (!isPassing(error) || failures === 30) throw error;

@@ -21,8 +21,13 @@ export type Readers = {
  */
 export async function openEvmKeys(network: EvmNetwork, readers: Readers): Promise<EvmKeys> {
   const open = ({ address, key }: { address: string; key: KeySource }) => openSigner(address, key, readers);
-  const [treasury, ...lanes] = await Promise.all([open(network.treasury), ...network.lanes.map(open)]);
+  const [treasury, ...lanes] = await Promise.all([openTreasury(network, readers), ...network.lanes.map(open)]);
   return { treasury, lanes };
+}
+
+/** Opens the treasury's key alone; the same errors. */
+export function openTreasury({ treasury }: EvmNetwork, readers: Readers): Promise<Signer> {
+  return openSigner(treasury.address, treasury.key, readers);
 }
 
 /** The clients of cloud services are loaded only where a key is in one. */

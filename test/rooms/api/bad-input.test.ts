@@ -90,6 +90,8 @@ describe("creating a payment", () => {
     ["a checkout that is no object", "https://shop.test"],
     ["one URL only", { successUrl: "https://shop.test/ok" }],
     ["plain http", { successUrl: "http://shop.test/ok", errorUrl: "https://shop.test/no" }],
+    ["a zero byte in a URL", { successUrl: "https://shop.test/\0", errorUrl: "https://shop.test/no" }],
+    ["half a character in a URL", { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/\ud800" }],
     ["a script for a URL", { successUrl: "javascript:alert(1)", errorUrl: "https://shop.test/no" }],
   ])("goes on without a redirect for %s", async (_name, checkout) => {
     const made = await makePayment(api, shop, { checkout });

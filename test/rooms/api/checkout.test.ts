@@ -208,7 +208,7 @@ test("an ended payment says what became of the money; unclear only where the buy
   expect([await news(signed), await news(pushed)]).toMatchObject([{ money: "none" }, { money: "unclear" }]);
 });
 
-test("a payment's routes are limited for that payment, whoever asks", async () => {
+test("a payment's routes are limited for that payment and address", async () => {
   const small = await startApi({ limits: { perPayment: 2 } });
   const shopkeeper = await makeMerchant(small);
   const [one, two] = [await makePayment(small, shopkeeper), await makePayment(small, shopkeeper)];

@@ -1,5 +1,7 @@
+import { once } from "node:events";
 import { connect } from "node:net";
 import { beforeAll, describe, expect, test, vi } from "vitest";
+import { waitFor } from "../../support/wait-for.ts";
 import { type Api, makeMerchant, makePayment, startApi, type TestMerchant } from "./start-api.ts";
 
 let api: Api;
@@ -137,3 +139,17 @@ function sendBytes(url: string, bytes: string): Promise<string> {
   socket.on("error", reject);
   return promise;
 }
+
+test("a client that sends no HTTP and keeps its half of the connection open loses the connection", async () => {
+  const own = await startApi();
+  const { hostname, port } = new URL(own.url);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  const parts: string[] = [];
+  socket.on("data", (part: Buffer) => parts.push(part.toString()));
+  socket.on("error", () => undefined);
+  socket.write("no HTTP at all\r\n\r\n");
+  await once(socket, "end");
+  expect(parts.join("")).toContain("400 Bad Request");
+  await waitFor(async () => (await own.countConnections()) === 0, { within: 5_000 });
+  socket.destroy();
+});

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { addressGroup } from "../../../api/limits.ts";
 import { startPrivateRedis } from "../../support/private-services.ts";
-import { makeMerchant, startApi } from "./start-api.ts";
+import { makeMerchant, makePayment, startApi } from "./start-api.ts";
 
 type Api = Awaited<ReturnType<typeof startApi>>;
 const status = (api: Api, headers: Record<string, string>) => api.get("/v1/payments", headers);
@@ -43,6 +43,25 @@ test("an address may ask so often, also without a key that is any good", async (
   expect((await guess("203.0.113.2")).status).toBe(401);
   // What the address says itself before the proxy's word changes nothing.
   expect((await guess("198.51.100.7, 203.0.113.1")).status).toBe(429);
+});
+
+test("a payment on the gateway may be asked for so often from one address, and its buyer at another one is not kept out", async () => {
+  const limits = { perAddress: 0, perKey: 0, perPayment: 3 };
+  const api = await startApi({ limits, trustedProxies: ["127.0.0.1"] });
+  const merchant = await makeMerchant(api);
+  const [one, two] = [await makePayment(api, merchant), await makePayment(api, merchant)];
+  const confirm = (id: string, ip: string) =>
+    api.post(
+      `/v1/gateway/payment/${id}/confirm`,
+      { ...merchant.wallet, ...from(ip) },
+      { optionId: "opt_0", results: [] },
+    );
+  for (let asked = 0; asked < 3; asked += 1) expect((await confirm(one, "203.0.113.1")).status).toBe(400);
+  const refused = await confirm(one, "203.0.113.1");
+  expect(refused).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  expect((await confirm(one, "203.0.113.2")).status).toBe(400);
+  expect((await confirm(two, "203.0.113.1")).status).toBe(400);
 });
 
 test("nobody but a trusted proxy may say what the address is", async () => {

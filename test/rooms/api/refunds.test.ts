@@ -1,8 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { makeMerchant, makePayment, movePayment, startApi } from "./start-api.ts";
 
 const api = await startApi();
 const merchant = await makeMerchant(api);
+const freshKey = () => ({ "idempotency-key": randomUUID() });
 const refund = (paymentId: unknown, headers = merchant.headers) => api.post("/v1/refunds", headers, { paymentId });
 
 async function makePaid(): Promise<string> {
@@ -41,7 +43,7 @@ test("what is no payment of this merchant cannot be refunded", async () => {
 test("a part is refunded by its amount, and the parts are never more than the payment", async () => {
   const id = await makePaid();
   const part = (value: unknown, unit: unknown = "iso4217/USD") =>
-    api.post("/v1/refunds", merchant.headers, { paymentId: id, amount: { unit, value } });
+    api.post("/v1/refunds", { ...merchant.headers, ...freshKey() }, { paymentId: id, amount: { unit, value } });
   for (const bad of ["0", "-1", 5, "1.5", undefined])
     expect(await part(bad)).toMatchObject({ status: 400, body: { code: "params_validation" } });
   expect(await part("1", "iso4217/EUR")).toMatchObject({ status: 400, body: { code: "params_validation" } });
@@ -51,4 +53,25 @@ test("a part is refunded by its amount, and the parts are never more than the pa
   expect(await part(String(value))).toMatchObject({ status: 400, body: { code: "params_validation" } });
   expect(await refund(id)).toMatchObject({ status: 200, body: { paymentId: id } });
   expect(await part("1")).toMatchObject({ status: 409, body: { code: "already_refunded" } });
+});
+
+test("a partial refund that is repeated with its key is made once, also when the repeats race", async () => {
+  const id = await makePaid();
+  const headers = { ...merchant.headers, ...freshKey() };
+  const ask = () => api.post("/v1/refunds", headers, { paymentId: id, amount: { unit: "iso4217/USD", value: "5" } });
+  const answers = await Promise.all(Array.from({ length: 16 }, ask));
+  expect(new Set(answers.map(({ status, body }) => `${status} ${JSON.stringify(body)}`)).size).toBe(1);
+  const refunds = await api.db.selectFrom("refund").select("number").where("payment_id", "=", id).execute();
+  expect(refunds).toEqual([{ number: 1 }]);
+});
+
+test("a partial refund without a key is refused, and a full one needs none", async () => {
+  const id = await makePaid();
+  const body = { paymentId: id, amount: { unit: "iso4217/USD", value: "5" } };
+  expect(await api.post("/v1/refunds", merchant.headers, body)).toMatchObject({
+    status: 400,
+    body: { code: "params_validation", message: "Idempotency-Key: the header is missing" },
+  });
+  expect(await api.db.selectFrom("refund").select("id").where("payment_id", "=", id).execute()).toEqual([]);
+  expect(await refund(id)).toMatchObject({ status: 200 });
 });

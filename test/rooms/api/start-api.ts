@@ -147,6 +147,9 @@ export async function startApi(options: StartOptions = {}) {
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   return {
     url,
+    /** How many sockets it holds open. */
+    countConnections: () =>
+      new Promise<number>((resolve) => void app.server.getConnections((_error, count) => resolve(count))),
     prefix: place.prefix,
     databaseUrl,
     app,

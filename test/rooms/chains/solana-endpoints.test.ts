@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { listLandedSince } from "../../../chains/solana/history.ts";
+import { listSignatures } from "../../../chains/solana/history.ts";
 import { readRent } from "../../../chains/solana/nonces.ts";
 import { openSolanaChain, type SolanaChain } from "../../../chains/solana/open.ts";
 import { readAccounts, readBlockhash, readFinal, readHead, readStatuses } from "../../../chains/solana/reads.ts";
@@ -28,7 +28,7 @@ const reads: [string, (chain: SolanaChain) => Promise<unknown>][] = [
   ["what is final", readFinal],
   ["accounts", (chain) => readAccounts(chain, chain.lanes)],
   ["statuses", (chain) => readStatuses(chain, ["1".repeat(64)], { history: true })],
-  ["a history", (chain) => listLandedSince(chain, chain.lanes[0] ?? "", undefined)],
+  ["a history", (chain) => listSignatures(chain, { account: chain.lanes[0] ?? "", atSlot: 0 })],
   ["a rent", (chain) => readRent(chain)],
 ];
 

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import {
   advanceCursor,
@@ -16,21 +17,29 @@ import { openTestDb } from "../../support/open-db.ts";
 
 const { db } = await openTestDb(20);
 const now = new Date();
-const later = (ms: number) => new Date(now.getTime() + ms);
+/** Longer than a test takes. */
+const LEASE_MS = 600_000;
 
 async function makeCursor() {
   const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
   await ensureCursor(db, { chain, number: 10, hash: "0xa", dueAt: now });
-  const take = (owner: string, at = now) =>
-    takeCursor(db, { chain, owner, now: at, until: new Date(at.getTime() + 3_000) });
-  const mustTake = async (owner = "a", at = now): Promise<Cursor> => {
-    const cursor = await take(owner, at);
+  const take = (owner: string) => takeCursor(db, { chain, owner, leaseMs: LEASE_MS });
+  const mustTake = async (owner = "a"): Promise<Cursor> => {
+    const cursor = await take(owner);
     if (!cursor) throw new Error("the watch is somebody else's");
     return cursor;
   };
-  return { chain, take, mustTake };
+  /** Lets so much of the lease pass, milliseconds. */
+  const pass = (ms: number) =>
+    sql`update chain_cursor set lease_until = lease_until - ${ms}::float8 * interval '1 millisecond'
+      where chain = ${chain}`.execute(db);
+  const takeAfter = async (owner: string, ms: number) => {
+    await pass(ms);
+    return mustTake(owner);
+  };
+  return { chain, take, mustTake, pass, takeAfter };
 }
-const to = (number: number, hash: string) => ({ number, hash, until: later(3_000) });
+const to = (number: number, hash: string) => ({ number, hash, leaseMs: LEASE_MS });
 
 describe("the watch over a chain", () => {
   test("is one process's, though twenty ask for it at once", async () => {
@@ -46,45 +55,54 @@ describe("the watch over a chain", () => {
   });
 
   test("goes to another when its time is up, and not a moment before, or when it was given back", async () => {
-    const { take, mustTake } = await makeCursor();
+    const { take, mustTake, pass, takeAfter } = await makeCursor();
     const first = await mustTake("a");
     expect(first).toMatchObject({ number: 10, hash: "0xa", finalNumber: 10 });
-    expect(await take("b", later(2_999))).toBeUndefined();
-    const second = await mustTake("b", later(3_000));
+    await pass(LEASE_MS - 60_000);
+    expect(await take("b")).toBeUndefined();
+    const second = await takeAfter("b", 60_000);
     expect(second.fence).toBeGreaterThan(first.fence);
-    await releaseCursor(db, second, undefined);
-    expect(await take("a", later(3_001))).toBeDefined();
+    await releaseCursor(db, second, {});
+    expect(await take("a")).toBeDefined();
+  });
+
+  test("a renewal that arrives after the release does not take the watch again", async () => {
+    const { mustTake, take } = await makeCursor();
+    const first = await mustTake("a");
+    await releaseCursor(db, first, {});
+    await renewCursor(db, first, LEASE_MS);
+    expect(await take("b")).toBeDefined();
   });
 
   test("that was overtaken moves nothing, keeps nothing and gives nothing back", async () => {
-    const { take, mustTake } = await makeCursor();
+    const { take, mustTake, takeAfter } = await makeCursor();
     const old = await mustTake("a");
-    const current = await mustTake("b", later(3_000));
+    const current = await takeAfter("b", LEASE_MS);
     expect(await advanceCursor(db, old, to(11, "0xb"))).toBe(false);
-    await renewCursor(db, old, later(60_000));
-    await releaseCursor(db, old, now);
-    expect(await take("a", later(3_001)), "an overtaken owner has given nothing back").toBeUndefined();
-    expect(await take("a", later(6_000)), "nor kept it for longer").toMatchObject({ number: 10, hash: "0xa" });
+    await renewCursor(db, old, 10 * LEASE_MS);
+    await releaseCursor(db, old, { reachedHeadAt: now });
+    expect(await take("a"), "an overtaken owner has given nothing back").toBeUndefined();
+    expect(await takeAfter("a", LEASE_MS), "nor kept it for longer").toMatchObject({ number: 10, hash: "0xa" });
     expect(await advanceCursor(db, current, to(11, "0xb"))).toBe(false);
   });
 
   test("begins where the chain was when it was first watched, and a restart changes nothing", async () => {
-    const { chain, mustTake } = await makeCursor();
+    const { chain, mustTake, takeAfter } = await makeCursor();
     expect(await advanceCursor(db, await mustTake(), to(11, "0xb"))).toBe(true);
     expect(await ensureCursor(db, { chain, number: 99, hash: "0xz", dueAt: now })).toBe(false);
-    expect(await mustTake("a", later(3_000))).toMatchObject({ number: 11, hash: "0xb" });
+    expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, hash: "0xb" });
   });
 });
 
 describe("the cursor", () => {
   test("moves from the block it stands on, once, whoever races", async () => {
-    const { mustTake } = await makeCursor();
+    const { mustTake, takeAfter } = await makeCursor();
     const cursor = await mustTake();
     const moved = await Promise.all(
       Array.from({ length: 10 }, (_, index) => advanceCursor(db, cursor, to(11, `0xb${index}`))),
     );
     expect(moved.filter(Boolean)).toHaveLength(1);
-    expect(await mustTake("a", later(3_000))).toMatchObject({ number: 11, hash: `0xb${moved.indexOf(true)}` });
+    expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, hash: `0xb${moved.indexOf(true)}` });
   });
 
   test("does not move from another block of the same height, nor from another height", async () => {
@@ -95,15 +113,15 @@ describe("the cursor", () => {
   });
 
   test("keeps the highest block that was called final, until a reorg takes that block itself", async () => {
-    const { chain, mustTake } = await makeCursor();
+    const { chain, mustTake, takeAfter } = await makeCursor();
     const cursor = await mustTake();
     expect(await advanceCursor(db, cursor, to(20, "0xc"))).toBe(true);
     await raiseFinal(db, { chain, finalNumber: 12 });
     await raiseFinal(db, { chain, finalNumber: 11 });
-    expect((await mustTake("a", later(3_000))).finalNumber).toBe(12);
-    const again = await mustTake("a", later(6_000));
+    expect((await takeAfter("a", LEASE_MS)).finalNumber).toBe(12);
+    const again = await takeAfter("a", LEASE_MS);
     expect(await advanceCursor(db, again, to(11, "0xd"))).toBe(true);
-    expect((await mustTake("a", later(9_000))).finalNumber).toBe(11);
+    expect((await takeAfter("a", LEASE_MS)).finalNumber).toBe(11);
   });
 });
 

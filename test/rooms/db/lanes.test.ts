@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import {
   ensureLane,
@@ -14,17 +15,17 @@ import { openTestDb } from "../../support/open-db.ts";
 import { insertLaneRow } from "../../support/rows.ts";
 
 const { db } = await openTestDb(30);
-const now = new Date();
-const later = (ms: number) => new Date(now.getTime() + ms);
 
 /** A chain of one's own with so many lanes. */
 async function makeLanes(count = 1) {
   const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
   const lanes = await Promise.all(Array.from({ length: count }, () => insertLaneRow(db, chain)));
   const addresses = lanes.map(({ address }) => address);
-  const take = (owner: string = randomUUID(), at = now) =>
-    takeLane(db, { chain, addresses, owner, now: at, until: new Date(at.getTime() + 5_000) });
-  return { chain, lanes, take, ring: (at = now) => ringLanes(db, { chain, addresses, now: at }) };
+  const take = (owner: string = randomUUID()) => takeLane(db, { chain, addresses, owner, leaseMs: 60_000 });
+  /** Lets the leases end, as if their time had passed. */
+  const endLeases = () =>
+    sql`update lane set lease_until = clock_timestamp() where chain = ${chain} and owner is not null`.execute(db);
+  return { chain, lanes, take, endLeases, ring: () => ringLanes(db, { chain, addresses }) };
 }
 const mustTake = async (take: () => Promise<LaneLease | undefined>): Promise<LaneLease> => {
   const lease = await take();
@@ -43,22 +44,23 @@ describe("a lane", () => {
   });
 
   test("of an owner that is not heard of is taken by the next one, and not a moment before", async () => {
-    const { take } = await makeLanes();
+    const { take, endLeases } = await makeLanes();
     const first = await mustTake(take);
-    expect(await take("next", later(4_999))).toBeUndefined();
-    const second = await mustTake(() => take("next", later(5_000)));
+    expect(await take("next")).toBeUndefined();
+    await endLeases();
+    const second = await mustTake(() => take("next"));
     expect(second.fence).toBeGreaterThan(first.fence);
   });
 
   test("whose key this process does not hold is left to others", async () => {
     const { chain } = await makeLanes();
-    expect(await takeLane(db, { chain, addresses: ["0xother"], owner: "a", now, until: later(1) })).toBeUndefined();
+    expect(await takeLane(db, { chain, addresses: ["0xother"], owner: "a", leaseMs: 1 })).toBeUndefined();
   });
 
   test("that is known already keeps its nonce at a restart", async () => {
     const { chain, lanes, take } = await makeLanes();
     const lease = await mustTake(take);
-    await useNonce(db, lease, { nonce: 0, until: later(5_000) });
+    await useNonce(db, lease, { nonce: 0, leaseMs: 5_000 });
     await ensureLane(db, { id: lanes[0]?.id ?? "", chain, address: lanes[0]?.address ?? "", nextNonce: 0 });
     await freeLane(db, lease);
     expect((await mustTake(take)).nextNonce).toBe(1);
@@ -67,14 +69,15 @@ describe("a lane", () => {
 
 describe("an old fence", () => {
   test("uses no nonce, gives nothing back and frees nothing", async () => {
-    const { take, ring } = await makeLanes();
+    const { take, ring, endLeases } = await makeLanes();
     const old = await mustTake(take);
-    const current = await mustTake(() => take("next", later(6_000)));
-    expect(await useNonce(db, old, { nonce: 0, until: later(60_000) })).toBe(false);
+    await endLeases();
+    const current = await mustTake(() => take("next"));
+    expect(await useNonce(db, old, { nonce: 0, leaseMs: 60_000 })).toBe(false);
     expect(await releaseLane(db, old)).toBe("lost");
     await freeLane(db, old);
-    expect(await ring(later(6_000))).toBe(true);
-    expect(await useNonce(db, current, { nonce: 0, until: later(20_000) })).toBe(true);
+    expect(await ring()).toBe(true);
+    expect(await useNonce(db, current, { nonce: 0, leaseMs: 20_000 })).toBe(true);
   });
 });
 
@@ -82,11 +85,9 @@ describe("a nonce", () => {
   test("is used once, though many race for it", async () => {
     const { take } = await makeLanes();
     const lease = await mustTake(take);
-    const used = await Promise.all(
-      Array.from({ length: 20 }, () => useNonce(db, lease, { nonce: 0, until: later(5_000) })),
-    );
+    const used = await Promise.all(Array.from({ length: 20 }, () => useNonce(db, lease, { nonce: 0, leaseMs: 5_000 })));
     expect(used.filter(Boolean)).toHaveLength(1);
-    expect(await useNonce(db, lease, { nonce: 2, until: later(5_000) })).toBe(false);
+    expect(await useNonce(db, lease, { nonce: 2, leaseMs: 5_000 })).toBe(false);
   });
 
   test("that the chain has passed is skipped, and none is ever given back", async () => {

@@ -153,6 +153,15 @@ describe("a sighting", () => {
     await orphanSightings(db, { chain: someChain, above: 1_999_999 });
   });
 
+  test("of a log that stands keeps its transfer when it is written again by a reading that knows it as made", async () => {
+    const transfer = await makeTransfer();
+    const row = sighting(transfer, { transfer_id: transfer.id, block_number: 3_000_000 });
+    await insertSightings(db, [row]);
+    await insertSightings(db, [{ ...row, transfer_id: null }]);
+    const rows = await db.selectFrom("sighting").selectAll().where("block_hash", "=", row.block_hash).execute();
+    expect(rows).toMatchObject([{ orphaned: false, transfer_id: transfer.id }]);
+  });
+
   test.each([
     ["another amount", { amount: 2n }],
     ["another receiver", { receiver: hex(20) }],

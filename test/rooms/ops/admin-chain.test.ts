@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, expect, test } from "vitest";
 import { checkEvmChain } from "../../../chains/evm/check.ts";
 import { openKeystore } from "../../../chains/evm/signers/keystore.ts";
@@ -10,7 +11,7 @@ import { adminIn } from "../../support/admin.ts";
 import { networksFileFor, networksFor } from "../../support/chain.ts";
 import { createDatabase } from "../../support/database.ts";
 import { makeDeps } from "../../support/deps.ts";
-import { startKinds, tokenOf } from "../../support/kinds.ts";
+import { startKinds, tokenOf, write } from "../../support/kinds.ts";
 
 const kinds = await startKinds({ collector: false });
 const { chain, change } = kinds;
@@ -35,11 +36,48 @@ test("a chain that needs a Collector says the command that deploys it; once run,
   expect(lane).toMatchObject({ code: 2, stderr: expect.stringContaining("take another account") });
   expect(await admin(["collector", "deploy", chain.id])).toMatchObject({ code: 0 });
   expect((await admin(["collector", "deploy", chain.id])).stdout).toContain("deployed before");
+  expect(await admin(["disburser", "deploy", chain.id])).toMatchObject({ code: 0 });
   await checkEvmChain(evm);
   expect((await admin(["collector", "show", chain.id])).stdout).toContain(evm.collector);
 
   await chain.client.setCode({ address: evm.collector, bytecode: "0xfe" });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Collector") });
+});
+
+test("a chain that needs a Disburser says the command that deploys it; then the treasury approves it, once for each asset", async () => {
+  const own = await startKinds({ collector: false });
+  const file = await networksFileFor(own.chain, { change: own.change });
+  const run = (...args: string[]) => admin(args, { NETWORKS_FILE: file, ...own.chain.keys.env });
+  await own.chain.client.setBalance({ address: deployer.address, value: 10n ** 18n });
+  const { evm } = await makeDeps(own.chain, { change: own.change });
+  expect(await run("disburser", "approve", own.chain.id)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("disburser deploy"),
+  });
+  await run("collector", "deploy", own.chain.id);
+  const message = expect.stringContaining(`disburser deploy ${own.chain.id}`);
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({ code: "wrong_contract", message });
+  expect((await run("disburser", "deploy", own.chain.id)).stdout).toContain(evm.disburser);
+  await checkEvmChain(evm);
+
+  const treasury = privateKeyToAccount(own.chain.keys.treasury.privateKey);
+  await own.chain.client.setBalance({ address: treasury.address, value: 10n ** 18n });
+  // A token that changes an allowance through zero only, with one that is too small.
+  const call = { token: tokenOf(own.assets.zeroFirst), functionName: "approve", by: treasury };
+  await write(own.chain, { ...call, args: [evm.disburser, 1n] });
+  expect(await run("disburser", "approve", own.chain.id, "--asset", own.assets.usdc)).toMatchObject({ code: 2 });
+  const [one] = JSON.parse(
+    (await run("disburser", "approve", own.chain.id, "--asset", own.assets.zeroFirst, "--json")).stdout,
+  );
+  expect(one).toMatchObject({ asset: own.assets.zeroFirst, state: "approved" });
+  const states = async () =>
+    JSON.parse((await run("disburser", "approve", own.chain.id, "--json")).stdout).map(
+      ({ state }: { state: string }) => state,
+    );
+  expect(await states()).toEqual(["approved", "approved before", "approved"]);
+  expect(await states()).toEqual(["approved before", "approved before", "approved before"]);
+  await own.chain.client.setCode({ address: evm.disburser, bytecode: "0xfe" });
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Disburser") });
 });
 
 test("a chain that the networks file lacks is named", async () => {

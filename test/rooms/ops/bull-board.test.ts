@@ -1,9 +1,11 @@
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
+import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { buildBoard } from "../../../ops/bull-board/board.ts";
 import type { OperatorAction } from "../../../ops/bull-board/writes.ts";
 import { createLog } from "../../../ops/log.ts";
+import { createMetrics } from "../../../ops/metrics.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { createDatabase } from "../../support/database.ts";
 import { spawnProcess } from "../../support/process.ts";
@@ -30,7 +32,8 @@ async function queueWithFailedJob(name = "settle", jobId = "settle-1-0", under =
 
 async function boardOver(queue: Queue, recordAction: (action: OperatorAction) => Promise<unknown>) {
   const log = createLog({ level: "silent", role: "bull-board" });
-  const board = await buildBoard({ queues: [queue], login, deployment: "test", recordAction, log });
+  const metrics = createMetrics(new Registry(), "bull-board");
+  const board = await buildBoard({ queues: [queue], login, deployment: "test", recordAction, log, metrics });
   atEnd(() => board.close());
   return board;
 }
@@ -48,10 +51,24 @@ test("nothing is shown without a login, with a wrong password or with a wrong na
   );
   for (const url of ["/", "/api/queues", job, "/runbooks", "/static/favicon.svg"]) {
     for (const given of [undefined, ...wrong]) {
-      const answer = await board.inject({ url, headers: given === undefined ? {} : { authorization: given } });
+      const headers = given === undefined ? {} : { authorization: given };
+      const answer = await board.inject({ url, headers, remoteAddress: "192.0.2.1" });
       expect([url, answer.statusCode, answer.headers["www-authenticate"]]).toEqual([url, 401, expect.any(String)]);
     }
   }
+});
+
+test("an address that was wrong ten times is refused for a while, its right password included, and no other address is", async () => {
+  const ask = (given: string, remoteAddress: string) =>
+    board.inject({ url: "/", headers: { authorization: given }, remoteAddress });
+  const wrong = `Basic ${Buffer.from("operator:wrong").toString("base64")}`;
+  for (let tries = 0; tries < 10; tries += 1) expect((await ask(wrong, "192.0.2.2")).statusCode).toBe(401);
+  for (const given of [wrong, authorization]) {
+    const refused = await ask(given, "192.0.2.2");
+    expect(refused.statusCode).toBe(429);
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+  }
+  expect((await ask(authorization, "192.0.2.3")).statusCode).toBe(200);
 });
 
 test("a failed job is shown with its reason and its data", async () => {

@@ -5,6 +5,7 @@ import { clearFee, setFee } from "../../../payments/fees.ts";
 import { listPaymentViews } from "../../../payments/list.ts";
 import { findPaymentDetail } from "../../../payments/read.ts";
 import { refundPayment } from "../../../payments/refund.ts";
+import { writeSettledEvents } from "../../../payments/settled-events.ts";
 import { toPayload } from "../../../payments/webhook-payload.ts";
 import { setEndpoint } from "../../../payments/webhooks.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../support/chain.ts";
@@ -56,6 +57,7 @@ test("a fee is booked apart, and the merchant is paid the rest and told so", asy
   expect(detail.settlement?.amount.value).toBe(9_750_000n);
 
   const [endpoint] = await till.db.selectFrom("webhook_endpoint").select("id").execute();
+  await writeSettledEvents(deps, { endpointId: endpoint?.id ?? "" });
   const events = await listDueEvents(till.db, {
     endpointId: endpoint?.id ?? "",
     now: deps.now(),

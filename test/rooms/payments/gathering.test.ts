@@ -37,9 +37,9 @@ test("payments that succeed within the time are paid out in one transfer, and ea
   expect((await takeOwed(till.deps)).settlements).toEqual([]);
 
   till.clock.advance(61_000);
-  const owed = (await takeOwed(till.deps)).settlements.map(({ id }) => id);
-  expect(owed).toEqual([settlement?.id]);
   await till.watch();
+  const owed = (await takeOwed(till.deps)).settlements.flatMap(({ ids }) => ids);
+  expect(owed).toEqual([settlement?.id]);
   await till.settle(...owed);
   await till.relay();
   await till.watch();

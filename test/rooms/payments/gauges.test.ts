@@ -2,18 +2,24 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { openChains } from "../../../chains/open.ts";
 import { openDb } from "../../../db/open.ts";
+import { createLog } from "../../../ops/log.ts";
 import { createMetrics } from "../../../ops/metrics.ts";
 import { parseNetworks } from "../../../ops/networks.ts";
 import { readSystem } from "../../../payments/gauges.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
+import { openEpoch } from "../../../transfers/epoch.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { createDatabase } from "../../support/database.ts";
+import { makeEpochMemory } from "../../support/deps.ts";
+import { insertOption } from "../../support/rows.ts";
 import { execute } from "../../support/sql.ts";
 import { networksDocument } from "../api/start-api.ts";
 
 const url = await createDatabase();
 const db = openDb(url, { max: 1 });
 atEnd(() => db.destroy());
+const log = createLog({ level: "silent", role: "worker" });
+const epoch = openEpoch({ db, memory: makeEpochMemory(), log });
 const chains = openChains(parseNetworks(networksDocument), createMetrics(new Registry(), "worker"));
 const here = "eip155:31337";
 const start = new Date("2026-03-01T12:00:00Z");
@@ -30,12 +36,19 @@ await execute(
 test("a sweep that rings again does not make what waits look young", async () => {
   await execute(
     url,
+    `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
     `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
-      values ('stl_1', 'mrch_1', 'live', 'eip155:1/erc20:0x00', 1, 100, 'due',
+      values ('stl_1', 'mrch_1', 'live', '${here}/erc20:0x00', 1, 100, 'due',
         '${start.toISOString()}', '${after(2).toISOString()}')`,
   );
   for (const seconds of [2, 10, 30, 100]) {
-    expect((await takeOwed({ db, chains, now: () => after(seconds) })).settlements).toHaveLength(1);
+    await execute(
+      url,
+      `update chain_cursor set reached_head_at = '${after(seconds).toISOString()}',
+      epoch = (select id from database_epoch)`,
+    );
+    const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60), epoch };
+    expect((await takeOwed(deps)).settlements).toHaveLength(1);
     expect((await look(seconds)).owed).toContainEqual({ table: "settlement", seconds });
   }
   // A payout that does not arrive (a blocked destination) is waited for as well.
@@ -54,6 +67,17 @@ test("a payment waits for its job from its deadline on, and not before", async (
   );
   expect((await look(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
   expect((await look(310)).owed).toContainEqual({ table: "payment", seconds: 10 });
+});
+
+test("a confirm waits for its verification from its acceptance on; a push that waits for its block waits for no job", async () => {
+  const attempt = (id: string, option: string) =>
+    `insert into attempt (id, payment_id, option_id, digest, results, state, created_at, due_at)
+      values ('${id}', 'pay_1', '${option}', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
+  await insertOption(db, "pay_1", "push");
+  await execute(url, attempt("0a", "opt_pay_1"));
+  expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 0 });
+  await execute(url, "update payment_option set kind = 'eip3009'");
+  expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 60 });
 });
 
 /** How a transaction comes to stand in a state, by moves that there are. */
@@ -93,7 +117,8 @@ test("a nonce is as old as its first bytes, however often they were replaced, an
 test("a chain is behind since it last stood at the head, or since its first block; one that was removed is not told of", async () => {
   await execute(
     url,
-    `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5), ('eip155:1', 1, '', 1)`,
+    `insert into chain_cursor (chain, number, hash, final_number) values ('eip155:1', 1, '', 1)`,
+    "update chain_cursor set reached_head_at = null",
     `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
   );
   expect((await look(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20 }]);
@@ -105,4 +130,14 @@ test("states in which nothing stands are told as zero", async () => {
   expect((await look(0)).transfers).toEqual(
     ["ready", "carried", "included"].map((state) => ({ chain: here, state, count: 0 })),
   );
+});
+
+test("rows that could not be booked are counted by chain, and none are where none failed", async () => {
+  expect((await look(0)).failedBookings).toEqual([...chains.keys()].map((chain) => ({ chain, count: 0 })));
+  await execute(
+    url,
+    `insert into failed_booking (chain, kind, subject, error, first_at, last_at, retry_at)
+      select '${here}', 'transfer', 'trf_' || n, 'refused', now(), now(), now() from generate_series(1, 3) n`,
+  );
+  expect((await look(0)).failedBookings).toContainEqual({ chain: here, count: 3 });
 });

@@ -52,13 +52,14 @@ const sign = "eth_signTypedData_v4";
 const send = "eth_sendTransaction";
 
 describe("a token with EIP-2612, through Permit2,", () => {
-  test("is paid without gas by a permit and a signature, and paid out by the treasury's own lane", async () => {
+  test("is paid without gas by a permit and a signature, and paid out as the treasury has signed it, without gas of the treasury's", async () => {
     const buyer = await makeBuyer(assets.permit);
     const paymentId = await till.create();
     const option = await offerOne(paymentId, buyer);
     expect(methodsOf(option)).toEqual([sign, sign]);
     await finish(paymentId, await till.attempt(paymentId, buyer), assets.permit);
     expect(await client.getTransactionCount({ address: buyer.address })).toBe(0);
+    expect(await client.getBalance({ address: chain.keys.treasury.address })).toBe(0n);
     expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(999_000_000n);
   });
 

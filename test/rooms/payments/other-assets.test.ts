@@ -12,8 +12,10 @@ import { setFee } from "../../../payments/fees.ts";
 import { listPaymentViews } from "../../../payments/list.ts";
 import { listActions, listOptions } from "../../../payments/options.ts";
 import { takeOthers } from "../../../payments/payout-policies.ts";
+import { payOut } from "../../../payments/payout-queue.ts";
 import { reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
+import { createSendBooks } from "../../../payments/relay.ts";
 import { readStatements } from "../../../payments/statement.ts";
 import { submitReady } from "../../../transfers/solana/submit.ts";
 import { watchChain } from "../../../transfers/watch.ts";
@@ -62,6 +64,12 @@ async function stock(amount: bigint) {
   good(await bookException(deps, { id: one?.id ?? 0, as: "capital", note: "stock" }));
 }
 
+/** What blocks the merchant's payouts of USDC. */
+async function readObstacle(): Promise<string | null> {
+  const query = till.db.selectFrom("payout_queue").select("blocked_by").where("asset", "=", assets.usdc);
+  return (await query.where("merchant_id", "=", merchantId).executeTakeFirstOrThrow()).blocked_by;
+}
+
 test("another asset is not offered unless the operator allows it", async () => {
   expect(await till.offer(await till.create(), await makeBuyer())).toEqual([]);
 });
@@ -80,6 +88,8 @@ test("a payment in another asset is owed in the merchant's, waits for stock, tou
 
   // There are fifteen USDC, and they are another merchant's.
   expect(await settle(till, paymentId)).toEqual(["stock_short"]);
+  expect(await payOut(deps, [(await till.settlementOf(paymentId)).id])).toEqual(["stock_short"]);
+  expect(await readObstacle()).toBe("stock_short");
   expect(till.lines.some((line) => line.includes("stock of an asset is short"))).toBe(true);
   const own = await till.pay(await fundBuyer(chain), 100n);
   expect(await settle(till, own)).toEqual(["begun"]);
@@ -87,6 +97,7 @@ test("a payment in another asset is owed in the merchant's, waits for stock, tou
   expect(await usdcBalance(chain, other.destination)).toBe(15n * UNIT);
 
   await stock(12n * UNIT);
+  expect(await readObstacle()).toBeNull();
   expect(await settle(till, paymentId)).toEqual(["begun"]);
   expect(await usdcBalance(chain, till.destination)).toBe(11n * UNIT);
   await expectEven();
@@ -166,7 +177,7 @@ test("a payment on Solana is owed in the merchant's asset on EVM, and paid out o
   const signed = signAsWallet(transaction, buyer);
   const { attemptId } = good(await across.confirm(paymentId, optionId, [{ type: "walletRpc", data: [signed] }]));
   await across.verify(attemptId ?? "");
-  await submitReady(here, solana.id, async () => () => undefined);
+  await submitReady(here, solana.id, createSendBooks(here));
   const books = createBooks(here);
   await waitFor(
     async () => {

@@ -1,8 +1,9 @@
 import { encodeAbiParameters, type Hex, keccak256, type PrivateKeyAccount, pad } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { encodePush } from "../../../chains/evm/push.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
+import { expirePayment } from "../../../payments/expire.ts";
 import { mintTestToken, startKinds, testTokenBalance, tokenOf } from "../../support/kinds.ts";
 import { remember } from "../../support/remember.ts";
 import { good, makeTill, walletActions } from "../../support/till.ts";
@@ -50,7 +51,7 @@ const exceptions = async (at = till) => {
   return rows.map(({ amount }) => amount);
 };
 
-test("a push that its wallet confirms succeeds with its own transaction, and is paid out by one of the treasury's", async () => {
+test("a push that its wallet confirms succeeds with its own transaction, and is paid out through the Disburser", async () => {
   const buyer = await makeBuyer();
   const asked = await ask(buyer);
   const hash = await push(buyer, asked);
@@ -111,9 +112,111 @@ test.each<[string, (asked: { to: Hex; data: Hex }) => { to: Hex; data: Hex }, "o
   expect(await exceptions()).toHaveLength(before + 1);
 });
 
+describe("a push that is in no block", () => {
+  const price = { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n };
+  /** Sends a push under a nonce that leaves a gap, so that no block can take it. */
+  const pushBehindGap = async (by: PrivateKeyAccount, { to, data }: { to: Hex; data: Hex }) =>
+    client.sendTransaction({ account: by, to, data, nonce: 1, gas: 200_000n, ...price });
+
+  test("leaves its payment payable by another option, which pays it once; mined later, it is an exception", async () => {
+    const [stuck, other] = [await makeBuyer(), await makeBuyer()];
+    const asked = await ask(stuck);
+    const attemptId = await asked.confirm(await pushBehindGap(stuck, asked));
+    await till.verify(attemptId);
+    expect(await till.verdict(attemptId)).toBe("waiting");
+    expect(await stateOf(asked.paymentId)).toBe("requires_action");
+
+    const [option] = await till.offer(asked.paymentId, other);
+    if (!option) throw new Error("there is no way to pay");
+    const hash = await push(other, walletActions(option)[0]?.params[0] as { to: Hex; data: Hex });
+    const second = good(await till.confirm(asked.paymentId, option.id, [{ type: "walletRpc", data: [hash] }]));
+    await till.verify(second.attemptId ?? "");
+    await till.watch();
+    expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    await till.verify(attemptId);
+    expect(await till.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
+
+    const before = (await exceptions()).length;
+    await client.sendTransaction({ account: stuck, to: stuck.address, nonce: 0, gas: 21_000n, ...price });
+    await till.watch();
+    expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    expect(await exceptions()).toHaveLength(before + 1);
+  });
+
+  test("waits for longer than an unknown hash may, and succeeds as soon as a block has it", async () => {
+    const own = await start();
+    const buyer = await makeBuyer();
+    const asked = await ask(buyer, own);
+    const attemptId = await asked.confirm(await pushBehindGap(buyer, asked));
+    await own.verify(attemptId);
+    own.clock.advance(4 * 60_000);
+    await own.verify(attemptId);
+    expect(await own.verdict(attemptId)).toBe("waiting");
+    await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
+    // The watcher finds it by its tag; nothing else asks for it.
+    await own.watch();
+    expect(await own.verdict(attemptId)).toBe("verified");
+    expect(await stateOf(asked.paymentId, own)).toBe("succeeded");
+  });
+
+  test("is refused once another transaction has taken its nonce, and its payment is still payable", async () => {
+    const own = await start();
+    const buyer = await makeBuyer();
+    const asked = await ask(buyer, own);
+    const attemptId = await asked.confirm(await pushBehindGap(buyer, asked));
+    await own.verify(attemptId);
+    const dearer = { maxFeePerGas: 2n * price.maxFeePerGas, maxPriorityFeePerGas: 2n * price.maxPriorityFeePerGas };
+    await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 1, gas: 21_000n, ...dearer });
+    await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
+    await own.verify(attemptId);
+    expect(await own.verdict(attemptId)).toBe("waiting");
+    own.clock.advance(31_000);
+    await own.verify(attemptId);
+    expect(await own.verdict(attemptId)).toEqual({ refused: expect.stringContaining("does not know") });
+    expect(await stateOf(asked.paymentId, own)).toBe("requires_action");
+  });
+
+  test("keeps its payment open for a minute after the deadline and no longer; mined then, it is an exception", async () => {
+    const own = await start();
+    const buyer = await makeBuyer();
+    const asked = await ask(buyer, own);
+    const attemptId = await asked.confirm(await pushBehindGap(buyer, asked));
+    own.clock.advance(5 * 60_000 + 30_000);
+    await own.watch();
+    await own.verify(attemptId);
+    expect(await own.verdict(attemptId)).toBe("waiting");
+    expect(await expirePayment(own.deps, asked.paymentId)).toMatchObject({ decided: false });
+    own.clock.advance(31_000);
+    await own.verify(attemptId);
+    expect(await own.verdict(attemptId)).toEqual({ refused: "the transaction is in no block" });
+    expect(await expirePayment(own.deps, asked.paymentId)).toEqual({ decided: true });
+    expect(await stateOf(asked.paymentId, own)).toBe("expired");
+    await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
+    await own.watch();
+    expect(await stateOf(asked.paymentId, own)).toBe("expired");
+    expect(await exceptions(own)).toContain(-1_000_000n);
+  });
+});
+
+test("a push that its token reverted is refused, and its payment is still payable", async () => {
+  const buyer = await makeBuyer();
+  const asked = await ask(buyer);
+  const holdings = keccak256(
+    encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [buyer.address, BALANCES_SLOT]),
+  );
+  await client.setStorageAt({ address: tokenOf(asset), index: holdings, value: pad("0x0") });
+  const hash = await client.sendTransaction({ account: buyer, to: asked.to, data: asked.data, gas: 200_000n });
+  await client.waitForTransactionReceipt({ hash });
+  const attemptId = await asked.confirm(hash);
+  await till.verify(attemptId);
+  expect(await till.verdict(attemptId)).toEqual({ refused: "the transaction failed" });
+  expect(await stateOf(asked.paymentId)).toBe("requires_action");
+});
+
 test("money that comes twice for one payment pays it once, and the second time is an exception", async () => {
   const buyer = await makeBuyer();
   const asked = await ask(buyer);
+  await till.watch();
   const before = await exceptions();
   const hash = await push(buyer, asked);
   await push(buyer, asked);
@@ -168,7 +271,7 @@ test("a push that a reorg takes away is waited for, and found again in another b
   expect(await own.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: again } });
 });
 
-test("a payout that its token reverts is given up only when that is final, and then tried again: it arrives once", async () => {
+test("a payout that its token reverts is tried again when the treasury has the money, and arrives once", async () => {
   const own = await makeTill(chain, { change: { ...kinds.change, finality: { blocks: 3 } }, assets: [asset] });
   const buyer = await makeBuyer();
   const asked = await ask(buyer, own);
@@ -190,10 +293,7 @@ test("a payout that its token reverts is given up only when that is final, and t
   await client.setAutomine(true);
   await own.watch();
   const transfer = async () => (await own.transfers()).find((row) => row.settlement_id === id);
-  expect(await transfer()).toMatchObject({ state: "carried" });
-  await client.mine({ blocks: 3 });
-  await own.watch();
-  expect(await transfer()).toMatchObject({ state: "ready", last_trouble: "its transaction failed" });
+  expect(await transfer()).toMatchObject({ state: "ready", last_trouble: "left no trace in its transaction" });
   await mintTestToken(chain, asset, treasury, held);
   own.clock.advance(60_000);
   await own.relay();

@@ -193,7 +193,7 @@ describe("a refund", () => {
   });
 });
 
-test("a token without EIP-3009 is refunded by the treasury's own lane", async () => {
+test("a token without EIP-3009 is refunded through the Disburser", async () => {
   const kinds = await startKinds();
   const own = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
   const buyer = privateKeyToAccount(newKey().privateKey);
@@ -202,7 +202,7 @@ test("a token without EIP-3009 is refunded by the treasury's own lane", async ()
   expect(await testTokenBalance(kinds.chain, kinds.assets.permit, buyer.address)).toBe(999n * UNIT);
   const { refundId } = await refund(own, paymentId);
   expect(await rowOf(own, refundId)).toMatchObject({ state: "paid" });
-  expect(await payoutsOf(own, refundId)).toMatchObject([{ kind: "push" }]);
+  expect(await payoutsOf(own, refundId)).toMatchObject([{ kind: "disburse" }]);
   expect(await testTokenBalance(kinds.chain, kinds.assets.permit, buyer.address)).toBe(1_000n * UNIT);
 });
 

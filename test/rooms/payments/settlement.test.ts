@@ -116,9 +116,9 @@ describe("a settlement", () => {
 
     await bare.addDestination();
     bare.clock.advance(60_000);
-    const owed = await takeOwed(bare.deps);
-    expect(owed.settlements.map((row) => row.id)).toContain(settlementId);
     await bare.watch();
+    const owed = await takeOwed(bare.deps);
+    expect(owed.settlements.flatMap(({ ids }) => ids)).toContain(settlementId);
     bare.clock.advance(-60_000);
     expect(await bare.settle(settlementId)).toEqual(["begun"]);
     await bare.relay();

@@ -96,8 +96,12 @@ test("a payout that a restored database has forgotten is found in the treasury's
     .where("settlement_id", "=", id)
     .execute();
   await db.updateTable("settlement").set({ state: "paying", paid_at: null }).where("id", "=", id).execute();
-  for (const { account, signature } of cursors)
-    await db.updateTable("account_cursor").set({ signature }).where("account", "=", account).execute();
+  for (const { account, listing: _listing, ...place } of cursors)
+    await db
+      .updateTable("account_cursor")
+      .set({ ...place, listing: null })
+      .where("account", "=", account)
+      .execute();
   await db
     .updateTable("chain_cursor")
     .set({ reached_head_at: new Date(0) })

@@ -1,16 +1,36 @@
+import { Registry } from "prom-client";
 import { expect, test } from "vitest";
+import { openChains } from "../../../chains/open.ts";
 import { openDb } from "../../../db/open.ts";
+import { createLog } from "../../../ops/log.ts";
+import { createMetrics } from "../../../ops/metrics.ts";
+import { parseNetworks } from "../../../ops/networks.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
+import { openEpoch } from "../../../transfers/epoch.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { createDatabase } from "../../support/database.ts";
+import { makeEpochMemory } from "../../support/deps.ts";
 import { execute } from "../../support/sql.ts";
+import { networksDocument } from "../api/start-api.ts";
 
 const url = await createDatabase();
 const db = openDb(url, { max: 2 });
 atEnd(() => db.destroy());
+const log = createLog({ level: "silent", role: "worker" });
+const epoch = openEpoch({ db, memory: makeEpochMemory(), log });
 const start = new Date("2026-03-01T12:00:00Z");
 const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
-const sweepAt = (seconds: number) => takeOwed({ db, chains: new Map(), now: () => after(seconds) });
+const chains = openChains(parseNetworks(networksDocument), createMetrics(new Registry(), "worker"));
+const here = "eip155:31337";
+const sweepAt = async (seconds: number) => {
+  const now = () => after(seconds);
+  await execute(
+    url,
+    `update chain_cursor set reached_head_at = '${now().toISOString()}',
+    epoch = (select id from database_epoch) where chain = '${here}'`,
+  );
+  return takeOwed({ db, chains, now, keys: new Map(), startedAt: after(-60), epoch });
+};
 
 await execute(
   url,
@@ -21,12 +41,13 @@ await execute(
     values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', now(), now(),
       '${start.toISOString()}', '${start.toISOString()}')`,
   `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
-    values ('stl_1', 'mrch_1', 'live', 'eip155:1/erc20:0x00', 1, 100, 'due',
+    values ('stl_1', 'mrch_1', 'live', '${here}/erc20:0x00', 1, 100, 'due',
       '${after(-2).toISOString()}', '${start.toISOString()}')`,
+  `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
 );
 
 test("a payment at its deadline is left to its own job for a while; what was rung before it is not", async () => {
-  expect(await sweepAt(0)).toMatchObject({ payments: [], settlements: [{ id: "stl_1", again: 1 }] });
+  expect(await sweepAt(0)).toMatchObject({ payments: [], settlements: [{ ids: ["stl_1"], again: 1 }] });
   expect(await sweepAt(4)).toMatchObject({ payments: [] });
   expect(await sweepAt(5)).toMatchObject({ payments: [{ id: "pay_1", again: 1 }] });
 });

@@ -1,4 +1,4 @@
-import type { Hex } from "viem";
+import { type Hex, keccak256 } from "viem";
 import { describe, expect, test } from "vitest";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyers, startChain } from "../../support/chain.ts";
@@ -22,9 +22,18 @@ async function payersOf(marks: readonly Mark[], bytecode: Hex) {
     if (marks[index] === "hostile") await chain.client.setCode({ address, bytecode });
   const verify = async () => {
     const rows = await carrier.rowsOf(ids);
-    return carrier.deps.verifier.verify(
-      rows.map((row, index) => ({ ...row, proof: signed[index]?.signature ?? "0x", permit: null })),
+    const all = rows.map((row, index) => ({ ...row, proof: signed[index]?.signature ?? "0x", permit: null }));
+    const byKey = await carrier.deps.verifier.verify(all, "key");
+    const isCode = (index: number) => {
+      const verdict = byKey[index];
+      return verdict?.ok === false && verdict.byCode === true;
+    };
+    expect(byKey.map((_verdict, index) => (isCode(index) ? "hostile" : "honest"))).toEqual(marks);
+    const byCode = await carrier.deps.verifier.verify(
+      all.filter((_one, index) => isCode(index)),
+      "wallet",
     );
+    return byKey.map((verdict, index) => (isCode(index) ? byCode.shift() : verdict));
   };
   return { carrier, ids, verify };
 }
@@ -38,7 +47,7 @@ const mixes: { name: string; marks: Mark[] }[] = [
 describe.each(mixes)("payers whose code burns all gas, $name,", ({ marks }) => {
   test("are verified each by itself, and the honest ones are good", async () => {
     const { verify } = await payersOf(marks, BURNS_ALL);
-    expect((await verify()).map(({ ok }) => (ok ? "honest" : "hostile"))).toEqual(marks);
+    expect((await verify()).map((verdict) => (verdict?.ok ? "honest" : "hostile"))).toEqual(marks);
   });
 
   test("are held when they are carried, and the honest ones arrive", async () => {
@@ -58,14 +67,23 @@ test("a hostile payer whose transfer has to go alone is held, and the others go"
   expect(await carrier.statesOf(ids)).toEqual(["ready", "confirmed"]);
 });
 
-test("a payer whose code is good in every simulation and burns all gas on chain keeps others waiting for a moment only", async () => {
+test("payers that become code which only burns gas where it costs are found out, and the others share their transaction", async () => {
   const { carrier, ids } = await payersOf(["honest", "hostile", "honest", "hostile", "honest"], BURNS_WHEN_IT_COSTS);
-  for (let turn = 0; turn < 4; turn += 1) {
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed", "ready", "confirmed"]);
+  expect(await carrier.transactions()).toHaveLength(1);
+  const [, hostile] = await carrier.rowsOf(ids);
+  expect(hostile).toMatchObject({ smart_wallet: true, code_hash: keccak256(BURNS_WHEN_IT_COSTS), troubles: 1 });
+});
+
+test("a payer that becomes such code with a transaction of its own costs us three of them", async () => {
+  const { carrier, ids } = await payersOf(["hostile"], BURNS_WHEN_IT_COSTS);
+  for (let turn = 0; turn < 8; turn += 1) {
     await carrier.relay();
     await carrier.watch();
-    carrier.clock.advance(3_000);
+    carrier.clock.advance(15_000);
   }
-  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed", "ready", "confirmed"]);
-  const [, hostile] = await carrier.rowsOf(ids);
-  expect(hostile).toMatchObject({ alone: true, last_trouble: "left no trace in its transaction" });
+  expect(await carrier.transactions()).toHaveLength(3);
+  expect(await carrier.statesOf(ids)).toEqual(["ended"]);
 });

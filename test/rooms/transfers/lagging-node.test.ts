@@ -73,6 +73,20 @@ test("an endpoint that falls behind takes nothing back, and nothing that is in a
   expect((await carrier.sightings()).map((row) => row.orphaned)).toEqual([false]);
 });
 
+test("an endpoint whose head is below what was read does not count as the head of its chain", async () => {
+  const { chain, proxy, carrier } = await behindProxy();
+  const head = Number(await chain.client.getBlockNumber());
+  const reachedAt = async () =>
+    (await carrier.db.selectFrom("chain_cursor").select("reached_head_at").executeTakeFirst())?.reached_head_at;
+  await carrier.db.updateTable("chain_cursor").set({ reached_head_at: null }).execute();
+  proxy.alter((method, _params, result) => (method === "eth_blockNumber" ? numberToHex(head - 1) : result));
+  await carrier.watch();
+  expect(await reachedAt()).toBeNull();
+  proxy.alter(undefined);
+  await carrier.watch();
+  expect(await reachedAt()).not.toBeNull();
+});
+
 test("a block that names our transaction while its receipt is not there yet is read later, and nothing is lost", async () => {
   const { proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
   await carrier.relay();

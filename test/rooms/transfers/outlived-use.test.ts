@@ -95,3 +95,25 @@ describe.each(ways)("a payer that has %s", (_what, spoil, arrived) => {
     expect((await till.status(paymentId)).state).toBe("succeeded");
   });
 });
+
+test("a token that does not answer any more does not keep the transfers of other tokens from ending", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const [broken, fine] = [await till.create(100n), await till.create(200n)];
+  for (const id of [broken, fine]) await till.verify(await till.attempt(id, await fundBuyer(chain)));
+  // There is no contract any more.
+  const other = await till.db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("payment_id", "=", broken)
+    .executeTakeFirstOrThrow();
+  await till.db
+    .updateTable("transfer")
+    .set({ token: `0x${"de".repeat(20)}` })
+    .where("id", "=", other.id)
+    .execute();
+  await chain.client.increaseTime({ seconds: 7_200 });
+  await mine(chain, 2);
+  await expect(till.watch()).rejects.toMatchObject({ code: "rpc_answer" });
+  expect([(await till.status(broken)).state, (await till.status(fine)).state]).toEqual(["processing", "expired"]);
+});

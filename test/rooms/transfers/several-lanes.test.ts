@@ -4,7 +4,7 @@ import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../support/ch
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 
 test("a lane whose offer nobody answers steps aside, and another one carries what comes after", async () => {
-  const chain = await startChain({ lanes: 2 });
+  const chain = await startChain({ lanes: 3 });
   const proxy = await startFaultProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
   const stuck = await carrier.sign(await fundBuyer(chain));
@@ -46,7 +46,7 @@ test("a lane takes no more nonces than its window while nothing is in a block, a
 });
 
 test("several owners over several lanes carry everything once", async () => {
-  const chain = await startChain({ lanes: 3 });
+  const chain = await startChain({ lanes: 4 });
   const change = { batchGas: 400_000 };
   const one = await makeCarrier(chain, { change });
   const two = await makeCarrier(chain, { change, databaseUrl: one.databaseUrl });

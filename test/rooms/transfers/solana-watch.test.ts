@@ -85,7 +85,7 @@ test("what is in flight is asked for 256 at a time, and costs nothing else", asy
   const callsOfATurn = async () => {
     const before = { ...proxy.calls };
     await solana.knobs.jump(5);
-    await till.watch();
+    await till.watchOnly();
     const made = Object.entries(proxy.calls).map(([method, count]) => [method, count - (before[method] ?? 0)] as const);
     return Object.fromEntries(made.filter(([, count]) => count > 0));
   };

@@ -13,7 +13,7 @@ const chain = await startChain();
 const proxy = await startFaultProxy({ target: chain.url });
 const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
 const { verifier } = carrier.deps;
-const verify = async (one: Signed) => (await verifier.verify([one]))[0];
+const verify = async (one: Signed) => (await verifier.verify([one], "key"))[0];
 const [token] = carrier.evm.tokens.values();
 const adminAbi = parseAbi(["function blacklist(address)", "function pause()", "function unpause()"]);
 const administer = async (functionName: "pause" | "unpause" | "blacklist", args: [] | [Hex] = []) => {
@@ -114,19 +114,26 @@ describe("many authorizations at once", () => {
       rich.flatMap((buyer, index) => [authorize(buyer), authorize(poor[index] as never)]),
     );
     const before = proxy.calls.eth_call ?? 0;
-    const verdicts = await verifier.verify(signed);
+    const verdicts = await verifier.verify(signed, "key");
     expect(verdicts.map(({ ok }) => ok)).toEqual(signed.map((_one, index) => index % 2 === 0));
     expect((proxy.calls.eth_call ?? 0) - before).toBeLessThanOrEqual(2 + 15);
     const again = proxy.calls.eth_call ?? 0;
-    expect((await verifier.verify(signed.filter((_one, index) => index % 2 === 0))).every(({ ok }) => ok)).toBe(true);
+    expect(
+      (
+        await verifier.verify(
+          signed.filter((_one, index) => index % 2 === 0),
+          "key",
+        )
+      ).every(({ ok }) => ok),
+    ).toBe(true);
     expect((proxy.calls.eth_call ?? 0) - again, "what stands at the accounts, and a simulation").toBe(2);
   });
 
-  test("of one payer who can afford one of them are judged each by itself: the chain decides which one goes", async () => {
+  test("of one payer that can afford one of them are good up to its balance: the first one takes it", async () => {
     const buyer = await fundBuyer(chain, 1_000_000n);
     const signed = await Promise.all([authorize(buyer), authorize(buyer)]);
-    const verdicts = await verifier.verify(signed);
-    expect(verdicts).toMatchObject([{ ok: true }, { ok: true }]);
+    const verdicts = await verifier.verify(signed, "key");
+    expect(verdicts).toMatchObject([{ ok: true }, { ok: false, reason: expect.stringContaining("other payments") }]);
   });
 });
 
@@ -138,7 +145,7 @@ test("nothing is refused while the chain cannot be asked: the verdict stays open
   proxy.fail(({ method }) => (method === "eth_call" ? { code: -32_005, message: "limit exceeded" } : undefined));
   await expect(verify(signed)).rejects.toMatchObject({ transient: true });
   const several = [signed, await authorize(await fundBuyer(chain))];
-  await expect(verifier.verify(several)).rejects.toMatchObject({ transient: true });
+  await expect(verifier.verify(several, "key")).rejects.toMatchObject({ transient: true });
   proxy.fail(undefined);
   expect(await verify(signed)).toMatchObject({ ok: true });
 });

@@ -1,24 +1,39 @@
 import { describe, expect, test } from "vitest";
+import { WATCH_LEASE_MS } from "../../../transfers/lease.ts";
 import { makeCarrier, relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, mine, sendUsdc, startChain, transfersTo, usdcBalance } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 describe("the watcher of a chain", () => {
-  test("is one process: another one stands back while it lives, and takes over when it is not heard of", async () => {
+  test("is one process: another stands back while it lives, and takes over within its lease once it is dead, however wrong the dead one's clock was", async () => {
     const chain = await startChain();
-    const first = await makeCarrier(chain);
+    const proxy = await startFaultProxy({ target: chain.url });
+    const first = await makeCarrier(chain, { rpcUrls: [proxy.url] });
     const second = await makeCarrier(chain, { databaseUrl: first.databaseUrl });
     const one = await first.sign(await fundBuyer(chain));
     await first.relay();
-    // The first one dies in the middle of its turn: the lease is all that it leaves.
-    const until = new Date(first.deps.now().getTime() + 3_000);
-    await first.db.updateTable("chain_cursor").set({ owner: first.deps.owner, lease_until: until }).execute();
+    first.clock.advance(5 * 60_000);
+    // The first one dies in the middle of its pass: the lease is all that it leaves.
+    const dead = Promise.withResolvers<void>();
+    proxy.onAnswer(() => dead.promise);
+    const died = first.watch().catch(() => undefined);
+    const cursor = () => first.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+    await waitFor(async () => (await cursor()).owner !== null, { within: 5_000 });
+    await first.db
+      .updateTable("chain_cursor")
+      .set((eb) => ({ fence: eb("fence", "+", 1) }))
+      .execute();
     expect(await second.watch()).toEqual({ mine: false });
     expect(second.confirmed).toEqual([]);
 
-    second.clock.advance(3_001);
-    expect(await second.watch()).toMatchObject({ mine: true, moved: true });
+    const began = performance.now();
+    await waitFor(async () => (await second.watch()).mine, { within: WATCH_LEASE_MS + 5_000 });
+    expect(performance.now() - began).toBeLessThan(WATCH_LEASE_MS + 3_000);
+    await second.watch();
     expect(second.confirmed.map(({ id }) => id)).toEqual([one.id]);
+    dead.resolve();
+    await died;
   });
 
   test("finds everything in blocks that were made while nobody watched, each once", async () => {
@@ -65,15 +80,16 @@ describe("the watcher of a chain", () => {
     expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
   });
 
-  test("writes nothing when booking fails, and books it at the next turn", async () => {
+  test("stores nothing as failed when the database is in the way of a booking, and books it in the next pass", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const one = await carrier.sign(await fundBuyer(chain));
     await carrier.relay();
-    carrier.failBooking(true);
-    await expect(carrier.watch()).rejects.toThrow("no booking today");
+    carrier.failBooking(Object.assign(new Error("deadlock detected"), { code: "40P01" }));
+    await expect(carrier.watch()).rejects.toThrow("deadlock detected");
     expect(await carrier.statesOf([one.id])).toEqual(["included"]);
-    carrier.failBooking(false);
+    expect(await carrier.db.selectFrom("failed_booking").selectAll().execute()).toEqual([]);
+    carrier.failBooking(undefined);
     await carrier.watch();
     expect(carrier.confirmed.map(({ id }) => id)).toEqual([one.id]);
   });

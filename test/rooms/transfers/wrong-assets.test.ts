@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { checkChain } from "../../../chains/open.ts";
-import { networksFor, startChain } from "../../support/chain.ts";
+import { beginRefunds } from "../../../payments/begin-refunds.ts";
+import { refundPayment } from "../../../payments/refund.ts";
+import { beginSettlements } from "../../../payments/settle.ts";
+import { startTransfers } from "../../../transfers/start.ts";
+import { fundBuyer, networksFor, startChain } from "../../support/chain.ts";
 import { makeDeps } from "../../support/deps.ts";
+import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
 const usdc = (await networksFor(chain)).chains[0]?.assets[0];
@@ -21,4 +26,46 @@ test.each([
 test("the asset as it is does not", async () => {
   const { deps } = await makeDeps(chain);
   await checkChain(deps.chains, chain.id);
+});
+
+const other = (address: string) => ({ ...usdc, ...at(address) });
+
+test("a process refuses to start when an asset with unfinished transfers is missing from the networks file", async () => {
+  const till = await makeTill(chain);
+  const paymentId = await till.create();
+  await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
+  const { databaseUrl } = till;
+  const without = await makeDeps(chain, { databaseUrl, change: { assets: [other(`0x${"99".repeat(20)}`)] } });
+  await expect(startTransfers(without.deps, chain.id)).rejects.toMatchObject({
+    code: "unknown_asset",
+    transient: false,
+    message: expect.stringContaining(`${chain.asset} is missing and has 1 unfinished transfer`),
+  });
+  await till.relay();
+  await till.watch();
+  expect((await till.status(paymentId)).state).toBe("succeeded");
+  await startTransfers(without.deps, chain.id);
+
+  // What is owed of it waits, and the refusal comes again when a payout is on its way.
+  const { id } = await till.settlementOf(paymentId);
+  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
+  expect(await beginSettlements(without.deps, [id])).toEqual(["unknown_asset"]);
+  expect(await beginRefunds(without.deps, [refundId])).toEqual(["unknown_asset"]);
+  expect(await till.refund(refundId)).toEqual(["begun"]);
+  const again = await makeDeps(chain, { databaseUrl, change: { assets: [other(`0x${"99".repeat(20)}`)] } });
+  await expect(startTransfers(again.deps, chain.id)).rejects.toMatchObject({ code: "unknown_asset" });
+});
+
+test("a process refuses to start when the kind of an asset has changed under unfinished payments", async () => {
+  const till = await makeTill(chain);
+  const paymentId = await till.create();
+  await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
+  const { domain: _, ...rest } = usdc as Record<string, unknown>;
+  const pushed = { ...rest, kind: "push" };
+  delete (pushed as Record<string, unknown>).bytesSignatures;
+  const { databaseUrl } = till;
+  const changed = await makeDeps(chain, { databaseUrl, change: { assets: [pushed] } });
+  await expect(startTransfers(changed.deps, chain.id)).rejects.toMatchObject({
+    message: expect.stringContaining(`${chain.asset} is of kind push and has 1 unfinished transfer of kind eip3009`),
+  });
 });

@@ -10,7 +10,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const SETTLEMENTS = 4;
 const ROUNDS = 5;
 
-test("settlements that wait for the watcher make no growing number of jobs, and are begun when it is back", async () => {
+test("settlements that wait for the watcher make no jobs, and are begun when it is back", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const ids: string[] = [];
@@ -31,13 +31,12 @@ test("settlements that wait for the watcher make no growing number of jobs, and 
   };
 
   for (let round = 1; round <= ROUNDS; round += 1) {
-    // Nobody watches; every due time passes, and the sweep rings for every one of them.
+    // No worker watches the chain; every due time passes.
     till.clock.advance(120_000);
     await handlers.sweep({ at: round }, signal);
-    await waitFor(() => run >= round * SETTLEMENTS, { within: 10_000, what: "every settlement was looked at" });
-    const isEmpty = async () => (await queues.count("settle")).all === 0;
-    await waitFor(isEmpty, { within: 5_000, what: "no job is left behind" });
+    expect((await queues.count("settle")).all).toBe(0);
   }
+  expect(run).toBe(0);
   expect(await states()).toEqual(Array(SETTLEMENTS).fill("due"));
 
   await till.watch();

@@ -124,6 +124,36 @@ contract FeeToken is PermitToken {
     }
 }
 
+/// As USDT on Ethereum: its owner can switch on a fee, in hundredths of a percent of every transfer.
+contract FeeSwitchToken is PermitToken {
+    uint256 public fee;
+
+    function setFee(uint256 points) external {
+        fee = points;
+    }
+
+    function move(address from, address to, uint256 value) internal override {
+        uint256 kept = (value * fee) / 10_000;
+        if (kept > 0) super.move(from, address(this), kept);
+        super.move(from, to, value - kept);
+    }
+}
+
+/// Answers no, and moves nothing.
+contract RefusingToken is PermitToken {
+    function transferFrom(address, address, uint256) external pure override returns (bool) {
+        return false;
+    }
+}
+
+/// Answers no, and moves the money all the same.
+contract LyingToken is PermitToken {
+    function transferFrom(address from, address to, uint256 value) external override returns (bool) {
+        move(from, to, value);
+        return false;
+    }
+}
+
 /// Calls somebody back in the middle of a transfer.
 contract ReenteringToken is PermitToken {
     address private target;
@@ -140,5 +170,26 @@ contract ReenteringToken is PermitToken {
         data = "";
         if (once.length > 0) (worked,) = target.call(once);
         super.move(from, to, value);
+    }
+}
+
+/// Emits whatever it is asked to, as a token with a bug or a hostile upgrade may.
+contract NoisyToken {
+    function balanceOf(address) external pure returns (uint256) {
+        return 0;
+    }
+
+    function emitLog(bytes32[] memory topics, bytes memory data) external {
+        uint256 count = topics.length;
+        assembly {
+            let t := add(topics, 32)
+            let d := add(data, 32)
+            let size := mload(data)
+            switch count
+            case 1 { log1(d, size, mload(t)) }
+            case 2 { log2(d, size, mload(t), mload(add(t, 32))) }
+            case 3 { log3(d, size, mload(t), mload(add(t, 32)), mload(add(t, 64))) }
+            case 4 { log4(d, size, mload(t), mload(add(t, 32)), mload(add(t, 64)), mload(add(t, 96))) }
+        }
     }
 }

@@ -62,3 +62,31 @@ contract SilentDelegate {
         return 0xffffffff;
     }
 }
+
+/// Takes every signature where gas costs nothing, as in a careless simulation, and burns all it is given elsewhere.
+contract PriceBurner {
+    function isValidSignature(bytes32, bytes calldata) external view returns (bytes4) {
+        if (tx.gasprice == 0) return 0x1626ba7e;
+        assembly {
+            invalid()
+        }
+    }
+}
+
+/// Takes every signature up to a block that it is told (slot 0), and burns all it is given afterwards: no simulation on
+/// a block that is there can tell. `SALT` makes code that hashes otherwise.
+contract BlockBurner {
+    uint256 public goodUntil;
+    uint256 public immutable SALT;
+
+    constructor(uint256 salt) {
+        SALT = salt;
+    }
+
+    function isValidSignature(bytes32, bytes calldata) external view returns (bytes4) {
+        if (block.number <= goodUntil) return 0x1626ba7e;
+        assembly {
+            invalid()
+        }
+    }
+}

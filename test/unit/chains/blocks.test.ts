@@ -1,6 +1,8 @@
-import { encodeAbiParameters, type Hex, numberToHex, pad, type RpcLog } from "viem";
+import fc from "fast-check";
+import { encodeAbiParameters, type Hex, maxUint256, numberToHex, pad, type RpcLog } from "viem";
 import { expect, test } from "vitest";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "../../../chains/evm/abi.ts";
+import { COLLECTED_TOPIC } from "../../../chains/evm/collector.ts";
 import { pairLogs as pair } from "../../../chains/evm/movements.ts";
 
 const token: Hex = `0x${"70".repeat(20)}`;
@@ -32,8 +34,10 @@ const used = (index: number, more: Partial<RpcLog> = {}, by = payer) =>
 const moved = (index: number, more: Partial<RpcLog> = {}, from = payer) =>
   log(index, [TRANSFER_TOPIC, pad(from), pad(receiver)], { data: amountData(5n), ...more });
 
+const disburser: Hex = `0x${"d1".repeat(20)}`;
+const treasury: Hex = `0x${"7e".repeat(20)}`;
 const collector: Hex = `0x${"c0".repeat(20)}`;
-const pairLogs = (logs: readonly RpcLog[]) => pair(logs, collector);
+const pairLogs = (logs: readonly RpcLog[]) => pair(logs, { collector, disburser, treasury });
 
 test("a Transfer directly after its AuthorizationUsed is an authorized movement, with all its members", () => {
   expect(pairLogs([used(3), moved(4)])).toEqual([
@@ -82,6 +86,7 @@ test.each<[string, RpcLog]>([
   ["an ERC-721 transfer, which has four topics", log(4, [TRANSFER_TOPIC, pad(payer), pad(receiver), pad("0x01")])],
   ["a transfer without an amount", moved(4, { data: "0x" })],
   ["a transfer with more than an amount", moved(4, { data: `${amountData(1n)}${"00".repeat(32)}` as Hex })],
+  ["a transfer of zero, which anybody may make in anybody's name", moved(4, { data: amountData(0n) })],
   ["a removed log", moved(4, { removed: true })],
   ["a pending log", moved(4, { blockHash: null as never, blockNumber: null as never })],
   ["another event", log(4, [`0x${"ee".repeat(32)}`, pad(payer), pad(receiver)], { data: amountData(1n) })],
@@ -99,4 +104,77 @@ test("addresses come out in lower case, however a node writes the token", () => 
 
 test("an authorization whose log was removed vouches for nothing", () => {
   expect(pairLogs([used(3, { removed: true }), moved(4)])[0]?.authorizationNonce).toBeNull();
+});
+
+test("a transfer of zero between an authorization and its transfer takes the proof away, as any other log does", () => {
+  const zero = moved(4, { data: amountData(0n) });
+  expect(pairLogs([used(3), zero, moved(5)]).map((seen) => [seen.logIndex, seen.authorizationNonce])).toEqual([
+    [5, null],
+  ]);
+});
+
+test("a log that an endpoint lists twice is one movement", () => {
+  expect(pairLogs([used(3), moved(4), used(3), moved(4)])).toHaveLength(1);
+});
+
+const collected = (index: number, topics: Hex[], data: Hex) =>
+  log(index, [COLLECTED_TOPIC, ...topics], { address: collector, data });
+
+test("a Collected log gives the nearest movement before it the nonce, once it speaks of just that movement", () => {
+  const mark = collected(6, [pad(token), pad(payer), nonce], amountData(5n));
+  expect(pairLogs([moved(3), moved(4), mark]).map((seen) => seen.authorizationNonce)).toEqual([null, nonce]);
+});
+
+test.each<[string, RpcLog]>([
+  ["of another token", collected(6, [pad(otherToken), pad(payer), nonce], amountData(5n))],
+  ["of another payer", collected(6, [pad(token), pad(stranger), nonce], amountData(5n))],
+  ["of another amount", collected(6, [pad(token), pad(payer), nonce], amountData(6n))],
+  ["before the movement", collected(3, [pad(token), pad(payer), nonce], amountData(5n))],
+  ["with too few topics", collected(6, [pad(token), pad(payer)], amountData(5n))],
+  ["without data", collected(6, [pad(token), pad(payer), nonce], "0x")],
+  ["with more data", collected(6, [pad(token), pad(payer), nonce], `${amountData(5n)}${"00".repeat(32)}` as Hex)],
+  ["of another contract", { ...collected(6, [pad(token), pad(payer), nonce], amountData(5n)), address: stranger }],
+])("a Collected log %s vouches for nothing", (_how, mark) => {
+  expect(pairLogs([moved(4), mark]).map((seen) => seen.authorizationNonce)).toEqual([null]);
+});
+
+const word = fc
+  .uint8Array({ minLength: 32, maxLength: 32 })
+  .map((bytes): Hex => `0x${Buffer.from(bytes).toString("hex")}`);
+const topic = fc.oneof(
+  fc.constantFrom<Hex>(
+    TRANSFER_TOPIC,
+    AUTHORIZATION_USED_TOPIC,
+    COLLECTED_TOPIC,
+    pad(payer),
+    pad(receiver),
+    pad(token),
+  ),
+  word,
+);
+const anyLog = fc.record({
+  address: fc.constantFrom(token, otherToken, collector, stranger),
+  topics: fc.array(topic, { maxLength: 4 }),
+  data: fc.oneof(
+    fc.constantFrom<Hex>("0x", amountData(0n), amountData(maxUint256)),
+    fc.uint8Array({ maxLength: 100 }).map((bytes): Hex => `0x${Buffer.from(bytes).toString("hex")}`),
+  ),
+  blockHash: fc.constantFrom<Hex | null>(`0x${"b1".repeat(32)}`, `0x${"b2".repeat(32)}`, null),
+  blockNumber: fc.constantFrom<Hex | null>("0x10", null),
+  transactionHash: fc.constantFrom<Hex | null>(txHash, `0x${"d2".repeat(32)}`, null),
+  logIndex: fc.option(fc.nat({ max: 8 }).map((index) => numberToHex(index))),
+  removed: fc.boolean(),
+});
+
+test("no log that a contract can emit, and no order of them, makes the reading throw or gives what cannot be booked", () => {
+  const property = fc.property(fc.array(anyLog, { maxLength: 12 }), (logs) => {
+    const seen = pairLogs(logs as unknown as RpcLog[]);
+    const places = seen.map(({ blockHash, logIndex }) => `${blockHash} ${logIndex}`);
+    expect(new Set(places).size).toBe(places.length);
+    for (const { amount, payer, receiver } of seen) {
+      expect(amount > 0n && amount <= maxUint256).toBe(true);
+      expect(`${payer} ${receiver}`).toMatch(/^0x[0-9a-f]{40} 0x[0-9a-f]{40}$/);
+    }
+  });
+  fc.assert(property, { numRuns: 2_000 });
 });

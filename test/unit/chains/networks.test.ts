@@ -52,6 +52,8 @@ describe("a networks document that is not usable names the member and never its 
     ["a key beside where it is", { treasury: { address, key: { env: "A", key: secret } } }, "chains.0.treasury.key"],
     ["a fee that is a number", { fees: { maxFeePerGas: 5, priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
     ["a fee with a fraction", { fees: { maxFeePerGas: "1.5", priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
+    ["dust that is a number", { assets: [{ ...asset, dust: 5 }] }, "assets.0.dust"],
+    ["dust with a fraction", { assets: [{ ...asset, dust: "0.5" }] }, "assets.0.dust"],
     ["a finality of no blocks", { finality: { blocks: 0 } }, "chains.0.finality"],
     [
       "an asset on another chain",

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { concat, type Hex, numberToHex, recoverAddress, slice, toHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
-import { findSignatureFault, recoverSigner, signatureEngine } from "../../../chains/evm/signature.ts";
+import { findSignatureFault, recoverSigner } from "../../../chains/evm/signature.ts";
 
 const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const account = privateKeyToAccount(generatePrivateKey());
@@ -87,9 +87,5 @@ describe("who signed", () => {
     expect(recoverSigner(digest, concat([zero, s, "0x1b"]))).toBeUndefined();
     expect(recoverSigner(digest, concat([r, zero, "0x1b"]))).toBeUndefined();
     expect(recoverSigner(digest, concat([numberToHex(N, { size: 32 }), s, "0x1b"]))).toBeUndefined();
-  });
-
-  test("is found by the native code where there is a binary for it", () => {
-    expect(["native", "javascript"]).toContain(signatureEngine);
   });
 });

@@ -34,3 +34,10 @@ test("entry points and the local stack may import anything", () => {
   const paths = ["api/main.ts", "ops/bull-board/main.ts", "ops/local/seed.ts"];
   expect(findViolations(paths.map((path) => ({ path, text })))).toEqual([]);
 });
+
+test("every module may import the pure functions that are named as such, and no other file of their module", () => {
+  const text = 'import { cleanText } from "../ops/clean-text.ts";\nimport { openLog } from "../ops/log.ts";';
+  expect(findViolations([{ path: "chains/faults.ts", text }])).toEqual([
+    { path: "chains/faults.ts", line: 2, from: "chains", to: "ops" },
+  ]);
+});

@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
 import { type ExceptionKind, tellKind } from "../../../payments/exceptions.ts";
 
-const none = { amount: 5n, asked: null, paymentId: null, paymentState: null, transferId: null };
+const none = {
+  booked: "stray" as const,
+  amount: 5n,
+  asked: null,
+  paymentId: null,
+  paymentState: null,
+  transferId: null,
+};
 
 test.each<[ExceptionKind, Partial<Parameters<typeof tellKind>[0]>]>([
   ["unknown", {}],
@@ -11,7 +18,9 @@ test.each<[ExceptionKind, Partial<Parameters<typeof tellKind>[0]>]>([
   ["wrong_amount", { paymentId: "pay_1", paymentState: "succeeded", asked: 6n }],
   ["wrong_amount", { paymentId: "pay_1", paymentState: "requires_action", asked: 4n }],
   ["left", { amount: -5n }],
+  ["dust", { booked: "dust" }],
   ["forgotten", { amount: -5n, transferId: "trf_1" }],
+  ["overpaid", { amount: -5n, transferId: "trf_1", booked: "overpaid" }],
 ])("money is told as %s", (kind, row) => {
   expect(tellKind({ ...none, ...row })).toBe(kind);
 });

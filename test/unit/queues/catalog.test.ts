@@ -4,9 +4,12 @@ import { catalog, isQueueName, jobId, type QueueName, queueNames } from "../../.
 const hex = "0123456789abcdef".repeat(2);
 const good: Record<QueueName, object> = {
   "verify-signature": { attemptIds: [`att_${hex}`] },
+  "verify-wallet": { attemptIds: [`att_${hex}`] },
   "relay-permit": { chain: "eip155:1", transferId: `trf_${hex}` },
+  "relay-wallet": { chain: "eip155:1", transferId: `trf_${hex}` },
   "submit-solana": { chain: "eip155:1", transferId: `trf_${hex}` },
   "watch-chain": { chain: "eip155:8453", block: 7 },
+  "read-history": { chain: "solana:1", at: 1 },
   "expire-payment": { paymentId: `pay_${hex}` },
   settle: { settlementIds: [`stl_${hex}`] },
   reconcile: { chain: "eip155:1", at: 1 },

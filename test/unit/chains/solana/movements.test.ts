@@ -243,6 +243,20 @@ describe("what went out", () => {
     ]);
   });
 
+  test("has a memo that Postgres takes, whatever bytes a program has written and however many", async () => {
+    const landed = await run(move(owner.address, merchant, 5n), memo("here"));
+    const [, note] = landed.transaction.message.compiledInstructions;
+    if (!note) throw new Error("the memo is missing");
+    const memoOf = (data: Uint8Array) => {
+      note.data = data;
+      return readMovements(landed, treasury)[0]?.memo;
+    };
+    expect(memoOf(Uint8Array.of(0))).toBe("\ufffd");
+    expect(memoOf(Uint8Array.of(0xc3, 0x28, 0xff))).toBe("\ufffd(\ufffd");
+    // Longer than what an index of Postgres takes.
+    expect(memoOf(Buffer.from("m".repeat(9_000)))).toBe(`${"m".repeat(199)}…`);
+  });
+
   test("has no memo that stands behind another one, or before several", async () => {
     const [first, second] = [move(owner.address, merchant, 5n), move(owner.address, buyer.address, 6n)];
     expect((await movementsOf(memo("x"), first, second, memo("b"))).map((one) => one.memo)).toEqual([undefined, "b"]);

@@ -2,6 +2,7 @@ import { createAssociatedTokenAccountIdempotentInstruction, createMintToInstruct
 import { NonceAccount, PublicKey, SystemProgram } from "@solana/web3.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { CLOSED_TOGETHER, closeMarkers, findMarker } from "../../../../chains/solana/markers.ts";
 import { readTokenAccount } from "../../../../chains/solana/mints.ts";
 import {
   buildTransaction,
@@ -22,10 +23,13 @@ import { makeAddress, makeSigner, mint } from "./made.ts";
 
 const key = (address: string) => new PublicKey(address);
 const [relayer, treasury, nonceAccount] = [makeSigner(), makeSigner(), makeSigner()];
+/** What an account of 80 bytes has to hold on mainnet, lamports. */
+const markerRent = 1_447_680n;
+let made = 0;
 const payout = (otherwise: Partial<Payout> = {}): Payout => ({
   destination: makeAddress(),
   amount: 3n,
-  memo: "stl_0123456789abcdef",
+  memo: `stl_${String(made++).padStart(16, "0")}`,
   makeAccount: false,
   ...otherwise,
 });
@@ -35,6 +39,7 @@ const args: Omit<PayoutArgs, "payouts"> = {
   mint,
   program: "token",
   decimals: 6,
+  markerRent,
   nonceAccount: nonceAccount.address,
   nonceAuthority: relayer.address,
   nonce: makeAddress(),
@@ -112,6 +117,73 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
   });
 });
 
+describe("a payout's marker", () => {
+  /** The same number again, on the nonce as it is now. */
+  const land = async (bank: Awaited<ReturnType<typeof openTreasury>>, ...payouts: Payout[]) => {
+    const landed = await bank.land(buildPayouts({ ...args, payouts, nonce: bank.readNonce() }), relayer, treasury);
+    return landed.meta?.err ?? undefined;
+  };
+  const close = async (bank: Awaited<ReturnType<typeof openTreasury>>, address: string, authority = treasury) => {
+    const markers = [{ address, lamports: bank.read(address)?.lamports ?? 0n }];
+    const frame = { feePayer: relayer.address, treasury: authority.address, markers, blockhash: bank.blockhash() };
+    return (await bank.land(closeMarkers(frame), relayer, authority)).meta?.err ?? undefined;
+  };
+
+  test("is where the library says that an account with its seed is", async () => {
+    const { address, seed } = findMarker(treasury.address, "stl_1");
+    expect(seed).toHaveLength(22);
+    const found = await PublicKey.createWithSeed(key(treasury.address), seed, SystemProgram.programId);
+    expect(address).toBe(found.toBase58());
+    expect(findMarker(treasury.address, "stl_2").address).not.toBe(address);
+    expect(findMarker(relayer.address, "stl_1").address).not.toBe(address);
+  });
+
+  test("refuses a second payout with its number, whatever the nonce, the amount and the destination", async () => {
+    const bank = await openTreasury("token");
+    const first = payout({ makeAccount: true });
+    expect(await land(bank, first)).toBeUndefined();
+    expect(await land(bank, { ...first, makeAccount: false })).toBeDefined();
+    const other = payout({ memo: first.memo, amount: 4n, makeAccount: true });
+    expect(await land(bank, other)).toBeDefined();
+    expect([bank.held(first.destination), bank.held(other.destination)]).toEqual([3n, undefined]);
+    expect(await land(bank, payout({ destination: first.destination }))).toBeUndefined();
+    expect(bank.held(first.destination)).toBe(6n);
+  });
+
+  test("is made although a stranger has sent lamports to its address, and refuses a second payout then too", async () => {
+    const bank = await openTreasury("token");
+    const first = payout({ makeAccount: true });
+    const { address } = findMarker(treasury.address, first.memo);
+    bank.giveSol(address, 5_000_000n);
+    expect(await land(bank, first)).toBeUndefined();
+    expect(await land(bank, { ...first, makeAccount: false })).toBeDefined();
+    expect(bank.held(first.destination)).toBe(3n);
+    expect(bank.read(address)?.lamports).toBe(5_000_000n + markerRent);
+  });
+
+  test("is closed by the treasury alone, gives back all it holds, and its number can be paid again then", async () => {
+    const bank = await openTreasury("token");
+    const first = payout({ makeAccount: true });
+    await land(bank, first);
+    const { address } = findMarker(treasury.address, first.memo);
+    expect(await close(bank, address, makeSigner())).toBeDefined();
+    const before = bank.read(relayer.address)?.lamports ?? 0n;
+    expect(await close(bank, address)).toBeUndefined();
+    expect(bank.read(address)).toBeUndefined();
+    expect((bank.read(relayer.address)?.lamports ?? 0n) - before).toBe(markerRent - 10_000n);
+    expect(await land(bank, { ...first, makeAccount: false })).toBeUndefined();
+  });
+
+  test("costs so many bytes that two payouts fit, and twelve markers are closed by one transaction", () => {
+    const number = `0x${"0".repeat(64)}`;
+    const payouts = Array.from({ length: 5 }, () => payout({ memo: number }));
+    expect(takeFitting(payouts, args)).toBe(2);
+    const markers = Array.from({ length: CLOSED_TOGETHER }, () => ({ address: makeAddress(), lamports: 1n }));
+    const frame = { feePayer: relayer.address, treasury: treasury.address, blockhash: makeAddress() };
+    expect(closeMarkers({ ...frame, markers }).length).toBeLessThanOrEqual(1232);
+  });
+});
+
 /** Whether the network takes a transaction of so many bytes. */
 const fits = (payouts: Payout[]) => {
   try {
@@ -148,7 +220,7 @@ describe("a transaction of payouts", () => {
     const some = fc.record({
       destination: fc.constant("").map(() => makeAddress()),
       amount: fc.bigInt({ min: 1n, max: 2n ** 64n - 1n }),
-      memo: fc.string({ maxLength: 200 }),
+      memo: fc.string({ maxLength: 150 }),
       makeAccount: fc.boolean(),
     });
     fc.assert(
@@ -164,17 +236,17 @@ describe("a transaction of payouts", () => {
 
   test("is filled to the last byte", () => {
     const one = payout();
-    const lengths = Array.from({ length: 100 }, (_, more) => 600 + more);
+    const lengths = Array.from({ length: 100 }, (_, more) => 380 + more);
     const taken = lengths.map((length) => takeFitting([{ ...one, memo: "x".repeat(length) }], args) === 1);
     expect(taken).toEqual(lengths.map((length) => fits([{ ...one, memo: "x".repeat(length) }])));
     expect(new Set(taken).size).toBe(2);
   });
 
   test("takes no more than the budget's units allow", () => {
-    const payouts = Array.from({ length: 5 }, () => payout({ makeAccount: true }));
-    const units = countUnits(payouts.slice(0, 3), "token");
-    expect(takeFitting(payouts, { ...args, budget: { units, unitPrice: 1n } })).toBe(3);
-    expect(takeFitting(payouts, { ...args, budget: { units: units - 1, unitPrice: 1n } })).toBe(2);
+    const payouts = Array.from({ length: 5 }, () => payout());
+    const units = countUnits(payouts.slice(0, 2), "token");
+    expect(takeFitting(payouts, { ...args, budget: { units, unitPrice: 1n } })).toBe(2);
+    expect(takeFitting(payouts, { ...args, budget: { units: units - 1, unitPrice: 1n } })).toBe(1);
     expect(takeFitting(payouts, { ...args, budget: { units: 10, unitPrice: 1n } })).toBe(0);
   });
 

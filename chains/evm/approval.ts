@@ -1,0 +1,12 @@
+import { encodeFunctionData, type Hex, hexToBigInt } from "viem";
+import { tokenAbi } from "./abi.ts";
+import { simulateCalls } from "./multicall.ts";
+import type { EvmChain } from "./open.ts";
+
+/** True when the treasury lets its Disburser move so much of a token, minor units. Throws ChainFault. */
+export async function isApproved(chain: EvmChain, token: Hex, amount: bigint): Promise<boolean> {
+  const args = [chain.treasury, chain.disburser] as const;
+  const data = encodeFunctionData({ abi: tokenAbi, functionName: "allowance", args });
+  const [answer] = await simulateCalls(chain.rpc, chain, [{ target: token, data }]);
+  return answer?.ok === true && answer.data.length === 66 && hexToBigInt(answer.data) >= amount;
+}

@@ -1,0 +1,73 @@
+import {
+  concat,
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  hashTypedData,
+  parseAbi,
+  toEventSelector,
+} from "viem";
+import artifact from "../../contracts/Disburser.json" with { type: "json" };
+import { create2Address, deployedCode, encodeDeployment } from "./create2.ts";
+import { splitSignature } from "./signature.ts";
+
+/** contracts/Disburser.sol. */
+export const disburserAbi = parseAbi([
+  "function disburse(address token, address receiver, uint256 amount, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
+  "function used(bytes32 nonce) view returns (bool)",
+  "event Disbursed(address indexed token, address indexed receiver, bytes32 indexed nonce, uint256 amount)",
+  "error NonceUsed(bytes32 nonce)",
+  "error NotSigned()",
+  "error TransferRefused()",
+  "error WrongAmount(uint256 received, uint256 signed)",
+]);
+
+/** Of `Disbursed`. */
+export const DISBURSED_TOPIC = toEventSelector("Disbursed(address,address,bytes32,uint256)");
+
+/** A payout that the treasury signs: `amount` in minor units of the token, `nonce` its number. */
+export type Disbursement = { token: Hex; receiver: Hex; amount: bigint; nonce: Hex };
+
+const types = {
+  Disbursement: [
+    { name: "token", type: "address" },
+    { name: "receiver", type: "address" },
+    { name: "amount", type: "uint256" },
+    { name: "nonce", type: "bytes32" },
+  ],
+} as const;
+
+/** What to send to the CREATE2 deployer to put a treasury's Disburser in place. */
+export function encodeDisburserDeployment(treasury: Hex): { to: Hex; data: Hex } {
+  return encodeDeployment(initCode(treasury));
+}
+
+/** Where the Disburser of a treasury stands, whether it is deployed or not. */
+export function disburserAddress(treasury: Hex): Hex {
+  return create2Address(initCode(treasury));
+}
+
+/** The code that a treasury's deployed Disburser has. */
+export function disburserCode(treasury: Hex): Hex {
+  return deployedCode(artifact, { TREASURY: treasury });
+}
+
+/** The EIP-712 digest that the treasury signs. */
+export function hashDisbursement(at: { chainId: number; disburser: Hex }, disbursement: Disbursement): Hex {
+  const domain = { name: "Disburser", version: "1", chainId: at.chainId, verifyingContract: at.disburser };
+  return hashTypedData({ domain, types, primaryType: "Disbursement", message: disbursement });
+}
+
+/** Call data that makes a signed payout; any account may send it. */
+export function encodeDisburse({ token, receiver, amount, nonce }: Disbursement, signature: Hex): Hex {
+  const { v, r, s } = splitSignature(signature);
+  return encodeFunctionData({
+    abi: disburserAbi,
+    functionName: "disburse",
+    args: [token, receiver, amount, nonce, v, r, s],
+  });
+}
+
+function initCode(treasury: Hex): Hex {
+  return concat([artifact.bytecode as Hex, encodeAbiParameters([{ type: "address" }], [treasury])]);
+}

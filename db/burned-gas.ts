@@ -1,0 +1,105 @@
+import { type Insertable, type Selectable, sql } from "kysely";
+import type { Db, Tables } from "./tables.ts";
+import type { TransferRow } from "./transfers.ts";
+
+export type BurnedGas = Selectable<Tables["burned_gas"]>;
+
+/** Writes what included transactions cost that moved no money for a transfer; one that is on record stays as it is. */
+export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["burned_gas"]>[]): Promise<void> {
+  if (rows.length === 0) return;
+  await db
+    .insertInto("burned_gas")
+    .values([...rows])
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Blocks above a height are gone, and what was burned in them with them. */
+export async function forgetBurnedGas(db: Db, args: { chain: string; above: number }): Promise<void> {
+  await db.deleteFrom("burned_gas").where("chain", "=", args.chain).where("block_number", ">", args.above).execute();
+}
+
+/** Deletes rows from before a time whose transfers have ended. Returns how many. */
+export async function deleteOldBurnedGas(db: Db, args: { before: Date; limit: number }): Promise<number> {
+  const result = await sql`
+    delete from burned_gas where (transfer_id, lane_id, nonce) in (
+      select b.transfer_id, b.lane_id, b.nonce from burned_gas b join transfer t on t.id = b.transfer_id
+      where b.at < ${args.before} and t.state in ('confirmed', 'ended') limit ${args.limit})`.execute(db);
+  return Number(result.numAffectedRows ?? 0n);
+}
+
+/**
+ * What a payer has burned since `dayAgo`: in `transactions` of its own, `gas` in all, and of that `lastHour` since
+ * `hourAgo`. `codeHash` is null for a plain key.
+ */
+export type BurnedByPayer = {
+  payer: string;
+  codeHash: string | null;
+  transactions: number;
+  gas: bigint;
+  lastHour: bigint;
+};
+
+/** What was burned on a chain, by payer and code. What a shared transaction has burned is laid to no payer. */
+export async function listBurnedByPayer(
+  db: Db,
+  args: { chain: string; dayAgo: Date; hourAgo: Date },
+): Promise<BurnedByPayer[]> {
+  return db
+    .selectFrom("burned_gas")
+    .select([
+      "payer",
+      "code_hash as codeHash",
+      sql<number>`count(*)::int`.as("transactions"),
+      sql<bigint>`sum(gas)`.as("gas"),
+      sql<bigint>`coalesce(sum(gas) filter (where at > ${args.hourAgo}), 0)`.as("lastHour"),
+    ])
+    .where("chain", "=", args.chain)
+    .where("alone", "=", true)
+    .where("at", ">", args.dayAgo)
+    .groupBy(["payer", "code_hash"])
+    .execute();
+}
+
+/** Contract wallets with a transaction on its way. */
+export async function listWalletsInFlight(
+  db: Db,
+  chain: string,
+): Promise<{ payer: string; codeHash: string | null }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["payer", "code_hash as codeHash"])
+    .where("chain", "=", chain)
+    .where("state", "=", "carried")
+    .where("smart_wallet", "=", true)
+    .execute();
+}
+
+/** SQL: no transaction that ever carried the transfer can still land. Correlates with `transfer` under this name. */
+const nothingInFlight = (name: string) => sql<boolean>`not exists (
+  select from event e
+  join transaction x on x.lane_id = e.detail ->> 'lane' and x.nonce = (e.detail ->> 'nonce')::bigint
+  where e.subject = ${sql.ref(`${name}.id`)} and e.machine = 'transfer' and e.to_state = 'carried'
+    and x.state in ('signed', 'offered', 'accepted', 'included'))`;
+
+/** SQL, for moves: the same of the row that is moved. */
+export const isSettledInFlight = nothingInFlight("transfer");
+
+/**
+ * Buyers' transfers that no lane takes any more: of payers that are barred, and those that were included `inclusions`
+ * times without moving money. Only those of which every transaction is final.
+ */
+export async function listFruitless(
+  db: Db,
+  args: { chain: string; barred: readonly string[]; inclusions: number; limit: number },
+): Promise<TransferRow[]> {
+  const { rows } = await sql<TransferRow>`
+    select t.* from transfer t
+    where t.chain = ${args.chain} and t.state = 'ready' and t.purpose = 'payment'
+      and (t.payer = any(${args.barred}) or t.id in (
+        select transfer_id from burned_gas where chain = ${args.chain}
+        group by transfer_id having count(*) >= ${args.inclusions}))
+      and ${nothingInFlight("t")}
+    order by t.created_at limit ${args.limit}`.execute(db);
+  return rows;
+}

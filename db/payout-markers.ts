@@ -1,0 +1,64 @@
+import { sql } from "kysely";
+import type { Db } from "./tables.ts";
+
+/** The marker of a payout, and what was paid into it, lamports. */
+export type Marker = { address: string; lamports: bigint };
+
+/** Notes markers that a final transaction has made. One that was closed and made again is open again. */
+export async function noteMarkers(
+  db: Db,
+  args: { chain: string; hash: string; at: Date; markers: readonly Marker[] },
+): Promise<void> {
+  if (args.markers.length === 0) return;
+  const place = { chain: args.chain, tx_hash: args.hash, made_at: args.at };
+  await db
+    .insertInto("payout_marker")
+    .values(args.markers.map((marker) => ({ ...place, ...marker })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Markers made before a time that no transaction is closing now, oldest first. */
+export async function listClosable(
+  db: Db,
+  args: { chain: string; madeBefore: Date; limit: number },
+): Promise<Marker[]> {
+  return db
+    .selectFrom("payout_marker as m")
+    .select(["m.address", "m.lamports"])
+    .where("m.chain", "=", args.chain)
+    .where("m.made_at", "<=", args.madeBefore)
+    .where(
+      sql<boolean>`not exists (
+        select from transaction t where t.chain = m.chain and t.hash = m.closing_hash
+          and (t.state in ('signed', 'offered', 'accepted', 'included') or t.state = 'final' and not t.reverted))`,
+    )
+    .orderBy("m.made_at")
+    .limit(args.limit)
+    .execute();
+}
+
+/** Notes the transaction that is to close markers, in the transaction that stores it. */
+export async function noteClosing(
+  db: Db,
+  args: { chain: string; addresses: readonly string[]; hash: string },
+): Promise<void> {
+  await db
+    .updateTable("payout_marker")
+    .set({ closing_hash: args.hash })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`address = any(${args.addresses})`)
+    .execute();
+}
+
+/** Forgets markers that are closed. Returns what had been paid into them, lamports. */
+export async function takeClosed(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<bigint> {
+  if (args.addresses.length === 0) return 0n;
+  const rows = await db
+    .deleteFrom("payout_marker")
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`address = any(${args.addresses})`)
+    .returning("lamports")
+    .execute();
+  return rows.reduce((sum, { lamports }) => sum + lamports, 0n);
+}

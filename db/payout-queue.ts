@@ -1,0 +1,207 @@
+import { type RawBuilder, sql } from "kysely";
+import type { Db } from "./tables.ts";
+
+export type PayoutKind = "settlement" | "refund";
+
+/**
+ * What keeps the payouts of a queue waiting. `held`: an operator holds the merchant. `no_destination`: none is registered.
+ * `not_served`: screening refuses the destination. `refund_waits`: a refund is drawn on the same balance first. `minimum`:
+ * the destination's minimum is not reached. `behind_made`: the chain shows another payout of the merchant that a restored
+ * database has forgotten. `unknown_asset`: the networks file does not name the asset. `balance_short`, `stock_short`: the
+ * balance, or the treasury's inventory of the asset, does not cover it.
+ */
+export const obstacles = [
+  "held",
+  "no_destination",
+  "not_served",
+  "refund_waits",
+  "minimum",
+  "behind_made",
+  "unknown_asset",
+  "balance_short",
+  "stock_short",
+] as const;
+export type Obstacle = (typeof obstacles)[number];
+/** Obstacles of single rows: a smaller one of the same queue may go on. */
+export const ofAmount: readonly Obstacle[] = ["balance_short", "stock_short"];
+
+export type QueueKey = { kind: PayoutKind; merchantId: string; asset: string; chain: string };
+export type TakenQueue = QueueKey & { version: number; blocked: boolean };
+
+const key = sql`q.kind, q.merchant_id as "merchantId", q.asset, q.chain`;
+const isKey = ({ kind, merchantId, asset, chain }: QueueKey) =>
+  sql`q.kind = ${kind} and q.merchant_id = ${merchantId} and q.asset = ${asset} and q.chain = ${chain}`;
+
+/** Rows of a queue `q` that wait; each alternative is served by an index of that order. */
+const rowsOf: Record<PayoutKind, RawBuilder<unknown>> = {
+  settlement: sql`settlement r where r.merchant_id = q.merchant_id and r.asset = q.asset and r.due_at is not null
+    and r.state in ('due', 'gathering')`,
+  refund: sql`refund r where coalesce(r.merchant_id, '') = q.merchant_id and coalesce(r.owed_asset, r.asset) = q.asset
+    and split_part(r.asset, '/', 1) = q.chain and r.due_at is not null and r.state = 'due'`,
+};
+
+/**
+ * Queues of these chains that are due, at most `limit` of each chain, the longest due first. Each is given to one caller
+ * and falls due again later, longer every time up to a minute, until its job has reported.
+ */
+export async function takeDueQueues(
+  db: Db,
+  args: { kind: PayoutKind; chains: readonly string[]; now: Date; limit: number },
+): Promise<TakenQueue[]> {
+  const { rows } = await selectDueQueues(args).execute(db);
+  return rows;
+}
+
+/** The statement of it, for tests of its plan. */
+export function selectDueQueues(args: { kind: PayoutKind; chains: readonly string[]; now: Date; limit: number }) {
+  const { kind, chains, now, limit } = args;
+  return sql<TakenQueue>`
+    update payout_queue q set version = q.version + 1, due_try = q.due_try + 1,
+      due_at = ${now}::timestamptz + least(60, 5 * power(2, least(q.due_try, 4))) * interval '1 second'
+    from unnest(${chains}::text[]) as c (chain) cross join lateral (
+      select d.kind, d.merchant_id, d.asset, d.chain from payout_queue d
+      where d.kind = ${kind} and d.chain = c.chain and d.due_at <= ${now}
+      order by d.due_at limit ${limit} for update skip locked
+    ) due
+    where q.kind = due.kind and q.merchant_id = due.merchant_id and q.asset = due.asset and q.chain = due.chain
+    returning ${key}, q.version, q.blocked_by is not null as blocked`;
+}
+
+/** The rows of each queue that are due now, at most `limit` of them; those that were short before come last. */
+export async function listQueuedIds(
+  db: Db,
+  args: { kind: PayoutKind; queues: readonly (QueueKey & { limit: number })[]; now: Date },
+): Promise<string[][]> {
+  const { kind, queues, now } = args;
+  if (queues.length === 0) return [];
+  const { rows } = await sql<{ ids: string[] }>`
+    select array(
+      select r.id from ${rowsOf[kind]} and r.due_at <= ${now} order by r.due_try, r.due_at limit q.most
+    ) as ids
+    from unnest(${queues.map((one) => one.merchantId)}::text[], ${queues.map((one) => one.asset)}::text[],
+      ${queues.map((one) => one.chain)}::text[], ${queues.map((one) => one.limit)}::int[])
+      with ordinality as q (merchant_id, asset, chain, most, place)
+    order by q.place`.execute(db);
+  return rows.map(({ ids }) => ids);
+}
+
+/** Lets queues rest until their next row falls due, or for ever where there is none; not one that has changed meanwhile. */
+export async function restQueues(db: Db, args: { kind: PayoutKind; queues: readonly TakenQueue[] }): Promise<void> {
+  const { kind, queues } = args;
+  if (queues.length === 0) return;
+  await sql`
+    update payout_queue q set due_at = (select min(r.due_at) from ${rowsOf[kind]}), due_try = 0,
+      blocked_by = null, blocked_at = null
+    from unnest(${queues.map((one) => one.merchantId)}::text[], ${queues.map((one) => one.asset)}::text[],
+      ${queues.map((one) => one.chain)}::text[], ${queues.map((one) => one.version)}::bigint[])
+      as idle (merchant_id, asset, chain, version)
+    where q.kind = ${kind} and q.merchant_id = idle.merchant_id and q.asset = idle.asset and q.chain = idle.chain
+      and q.version = idle.version`.execute(db);
+}
+
+/** The queue of a row as it stood at one moment. */
+export type QueuedRow = QueueKey & { id: string; state: string; version: number; isFresh: boolean };
+
+/** Rows with their queues. `isFresh`: neither blocked nor taken since its last success. */
+export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: readonly string[] }): Promise<QueuedRow[]> {
+  const of = {
+    settlement: sql`settlement r join payout_queue q on q.kind = 'settlement' and q.merchant_id = r.merchant_id
+      and q.asset = r.asset and q.chain = split_part(r.asset, '/', 1)`,
+    refund: sql`refund r join payout_queue q on q.kind = 'refund' and q.merchant_id = coalesce(r.merchant_id, '')
+      and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1)`,
+  };
+  const { rows } = await sql<QueuedRow>`
+    select r.id, r.state, ${key}, q.version, q.due_try = 0 and q.blocked_by is null as "isFresh"
+    from ${of[args.kind]} where r.id = any(${args.ids})`.execute(db);
+  return rows;
+}
+
+/**
+ * Stores why the payouts of a queue wait, unless something that may have taken the obstacle away has happened since
+ * `version` was read: then the queue stays due. It is checked again after five minutes, and then every ten
+ * minutes; what takes the obstacle away wakes it before.
+ */
+export async function blockQueue(
+  db: Db,
+  args: QueueKey & { version: number; obstacle: Obstacle; now: Date },
+): Promise<boolean> {
+  const result = await sql`
+    update payout_queue q set blocked_by = ${args.obstacle},
+      blocked_at = case when q.blocked_by = ${args.obstacle} then q.blocked_at else ${args.now} end,
+      due_at = ${args.now}::timestamptz + case when q.due_try < 2 then interval '5 minutes' else interval '10 minutes' end
+    where ${isKey(args)} and q.version = ${args.version}`.execute(db);
+  return result.numAffectedRows === 1n;
+}
+
+/** Makes a queue due at once after some of its payouts have begun: there may be more. */
+export async function resumeQueue(db: Db, args: QueueKey & { now: Date }): Promise<void> {
+  await sql`
+    update payout_queue q set version = version + 1, blocked_by = null, blocked_at = null, due_try = 0, due_at = ${args.now}
+    where ${isKey(args)}`.execute(db);
+}
+
+/** Puts rows that were short behind the others of their queue. */
+export async function deferRows(db: Db, args: { kind: PayoutKind; ids: readonly string[] }): Promise<void> {
+  await sql`update ${sql.table(args.kind)} set due_try = due_try + 1 where id in (
+    select id from ${sql.table(args.kind)} where id = any(${args.ids}) and due_at is not null order by id for update)`.execute(
+    db,
+  );
+}
+
+/** Those of these merchants' settlement queues that are blocked, except by amounts. */
+export async function listBlockedKeys(
+  db: Db,
+  merchantIds: readonly string[],
+): Promise<{ merchantId: string; asset: string }[]> {
+  const { rows } = await sql<{ merchantId: string; asset: string }>`
+    select q.merchant_id as "merchantId", q.asset from payout_queue q
+    where q.kind = 'settlement' and q.merchant_id = any(${merchantIds}) and q.blocked_by <> all(${ofAmount})`.execute(
+    db,
+  );
+  return rows;
+}
+
+/** Of settlements that still accumulate, which merchants are held. */
+export async function listStillGathering(db: Db, ids: readonly string[]): Promise<{ id: string; held: boolean }[]> {
+  const { rows } = await sql<{ id: string; held: boolean }>`
+    select s.id, m.payouts_held_at is not null as held from settlement s join merchant m on m.id = s.merchant_id
+    where s.id = any(${ids}) and s.state = 'gathering'`.execute(db);
+  return rows;
+}
+
+/** Wakes a merchant's settlements of an asset, whatever blocks them. */
+export async function wakeSettlements(db: Db, args: { merchantId: string; asset: string }): Promise<void> {
+  await sql`select wake_payouts('settlement', ${args.merchantId}, ${args.asset})`.execute(db);
+}
+
+/** Wakes what the treasury was short for on a chain. */
+export async function wakeShort(db: Db, chain: string): Promise<void> {
+  await sql`
+    update payout_queue set version = version + 1, due_try = 0, due_at = least(due_at, blocked_at), blocked_by = null,
+      blocked_at = null
+    where (kind, merchant_id, asset, chain) in (
+      select kind, merchant_id, asset, chain from payout_queue
+      where chain = ${chain} and blocked_by = any(${ofAmount})
+      order by merchant_id collate "C", asset collate "C", kind, chain collate "C" for update)`.execute(db);
+}
+
+/** A queue that is blocked, for people. `waiting` counts its rows up to 10,000. */
+export type BlockedQueue = QueueKey & { blockedBy: string; since: Date; nextCheckAt: Date; waiting: number };
+
+/** Blocked queues, the longest blocked first. */
+export async function listBlockedQueues(db: Db, limit: number): Promise<BlockedQueue[]> {
+  const count = (kind: PayoutKind) => sql`(select count(*)::int from (select from ${rowsOf[kind]} limit 10000) found)`;
+  const { rows } = await sql<BlockedQueue>`
+    select ${key}, q.blocked_by as "blockedBy", q.blocked_at as since, q.due_at as "nextCheckAt",
+      case q.kind when 'settlement' then ${count("settlement")} else ${count("refund")} end as waiting
+    from payout_queue q where q.blocked_by is not null order by q.blocked_at limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** How many queues each obstacle blocks. */
+export async function countBlockedQueues(db: Db): Promise<{ kind: PayoutKind; obstacle: string; count: number }[]> {
+  const { rows } = await sql<{ kind: PayoutKind; obstacle: string; count: number }>`
+    select kind, blocked_by as obstacle, count(*)::int as count from payout_queue
+    where blocked_by is not null group by kind, blocked_by`.execute(db);
+  return rows;
+}

@@ -1,0 +1,53 @@
+import { type AttemptHead, deleteRefused, insertAttempt, lockUnproved, type NewAttempt } from "../db/attempts.ts";
+import type { Db } from "../db/tables.ts";
+
+/**
+ * What is kept of confirms that no key's signature proves: a stranger who has seen the payment can make them. A payer's
+ * option has bounds of its own, so that garbage for one account takes no place from another.
+ */
+const OF_OPTION = { waiting: 3, kept: 10 };
+const OF_PAYMENT = { waiting: 20, kept: 30 };
+/** A refused confirm makes room for another one after this, milliseconds. */
+const KEPT_MS = 60_000;
+/** When to come again while others wait to be verified, seconds. */
+const WAITING_S = 2;
+
+export type Admission = { admit: true; evict: string[] } | { admit: false; retryAfterSeconds: number };
+
+/**
+ * Decides whether another confirm may be written, and which refused ones make room for it. The first one of an option is
+ * never kept out by refused ones of other options.
+ * @param kept what is kept of the payment, oldest first
+ */
+export function decideAdmission(
+  kept: readonly Pick<AttemptHead, "id" | "option_id" | "state" | "created_at">[],
+  { optionId, now }: { optionId: string; now: Date },
+): Admission {
+  const own = kept.filter(({ option_id }) => option_id === optionId);
+  const countWaiting = (some: typeof kept) => some.filter(({ state }) => state === "waiting").length;
+  if (countWaiting(own) >= OF_OPTION.waiting || countWaiting(kept) >= OF_PAYMENT.waiting)
+    return { admit: false, retryAfterSeconds: WAITING_S };
+  const full = own.length >= OF_OPTION.kept ? own : kept.length >= OF_PAYMENT.kept ? kept : undefined;
+  if (!full) return { admit: true, evict: [] };
+  const oldest = full.find(({ state }) => state === "refused");
+  if (!oldest) return { admit: false, retryAfterSeconds: WAITING_S };
+  const leftMs = oldest.created_at.getTime() + KEPT_MS - now.getTime();
+  if (leftMs > 0 && own.length > 0) return { admit: false, retryAfterSeconds: Math.ceil(leftMs / 1000) };
+  return { admit: true, evict: [oldest.id] };
+}
+
+/**
+ * Writes an attempt that no key's signature proves, if there is room for it. Returns false when the same confirm has been
+ * written meanwhile. In a transaction of the caller's.
+ */
+export async function admitAttempt(
+  db: Db,
+  attempt: NewAttempt,
+): Promise<{ written: boolean } | { retryAfterSeconds: number }> {
+  const kept = await lockUnproved(db, attempt.payment_id);
+  const admission = decideAdmission(kept, { optionId: attempt.option_id, now: attempt.created_at });
+  if (!admission.admit) return admission;
+  await deleteRefused(db, admission.evict);
+  const row = { ...attempt, results: JSON.stringify(attempt.results), state: "waiting" as const, refusal: null };
+  return { written: await insertAttempt(db, row) };
+}

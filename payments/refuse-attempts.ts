@@ -1,0 +1,26 @@
+import type { WholeAttempt } from "../db/attempts.ts";
+import { moveRows } from "../db/moves.ts";
+import type { PaymentDeps } from "./deps.ts";
+
+/** An attempt that is to be refused, and why, in words for the caller. */
+export type Refused = { whole: WholeAttempt; reason: string };
+
+/**
+ * Refuses attempts; one that was verified elsewhere meanwhile stays as it is. Attempts with the same reason share a
+ * statement. Returns the attempts that could not be refused, each with its error: one of them never fails another.
+ */
+export async function refuseAttempts(deps: PaymentDeps, refusals: readonly Refused[]): Promise<Map<string, unknown>> {
+  const failed = new Map<string, unknown>();
+  let refused = 0;
+  for (const [reason, group] of Map.groupBy(refusals, ({ reason }) => reason)) {
+    const ids = group.map(({ whole }) => whole.attempt.id);
+    const move = { ids, from: "waiting" as const, to: "refused" as const, at: deps.now(), detail: { reason } };
+    try {
+      refused += (await moveRows(deps.db, "attempt", { ...move, set: { refusal: reason, due_at: null } })).length;
+    } catch (error) {
+      for (const id of ids) failed.set(id, error);
+    }
+  }
+  if (refused > 0) deps.metrics.attempts.inc({ outcome: "refused" }, refused);
+  return failed;
+}

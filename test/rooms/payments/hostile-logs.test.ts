@@ -1,0 +1,85 @@
+import { concat, encodeAbiParameters, type Hex, maxUint256, pad } from "viem";
+import { expect, test } from "vitest";
+import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "../../../chains/evm/abi.ts";
+import { listExceptions } from "../../../payments/exceptions.ts";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { fundBuyer, mine, startChain } from "../../support/chain.ts";
+import { deployTestContract, testContract } from "../../support/collector.ts";
+import { startKinds, tokenOf } from "../../support/kinds.ts";
+import { makeTill } from "../../support/till.ts";
+
+const amount = (value: bigint) => encodeAbiParameters([{ type: "uint256" }], [value]);
+const word = (byte: string): Hex => `0x${byte.repeat(32)}`;
+
+test("a token that emits anything at all stops neither the payments in another one, nor finality, nor bookings", async () => {
+  const kinds = await startKinds();
+  const { chain } = kinds;
+  const till = await makeTill(chain, { change: kinds.change, assets: [kinds.assets.usdc] });
+  const treasury = pad(chain.keys.treasury.address);
+  const stranger = word("77");
+  const address = tokenOf(kinds.assets.push);
+  const noisy = await deployTestContract(chain.client, "Tokens", "NoisyToken");
+  await chain.client.setCode({ address, bytecode: (await chain.client.getCode({ address: noisy })) ?? "0x" });
+  const { abi } = testContract("Tokens", "NoisyToken");
+  const emit = async (topics: Hex[], data: Hex) => {
+    const hash = await chain.client.writeContract({ address, abi, functionName: "emitLog", args: [topics, data] });
+    expect((await chain.client.waitForTransactionReceipt({ hash })).logs).toHaveLength(1);
+  };
+
+  // A payment that waits, whose natural key the token knows.
+  const buyer = await fundBuyer(chain);
+  const waiting = await till.create();
+  await till.offer(waiting, buyer);
+  const option = await till.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
+  const payer = pad(option.payer as Hex);
+
+  await emit([AUTHORIZATION_USED_TOPIC, payer, option.authorization_nonce as Hex], "0x");
+  await emit([TRANSFER_TOPIC, payer, treasury], amount(option.amount));
+  for (let time = 0; time < 10; time += 1) await emit([TRANSFER_TOPIC, stranger, treasury], amount(maxUint256));
+  for (const [topics, data] of [
+    [[TRANSFER_TOPIC, stranger, treasury], amount(0n)],
+    [[TRANSFER_TOPIC, treasury, stranger], amount(0n)],
+    [[TRANSFER_TOPIC, treasury, treasury], amount(5n)],
+    [[TRANSFER_TOPIC, treasury, stranger], amount(maxUint256)],
+    [[TRANSFER_TOPIC, stranger, treasury], "0x"],
+    [[TRANSFER_TOPIC, stranger, treasury], concat([amount(5n), amount(5n)])],
+    [[TRANSFER_TOPIC, stranger, treasury, word("01")], amount(5n)],
+    [[TRANSFER_TOPIC, stranger], amount(5n)],
+    [[TRANSFER_TOPIC], "0x"],
+    [[AUTHORIZATION_USED_TOPIC], "0x"],
+    [[AUTHORIZATION_USED_TOPIC, stranger], amount(5n)],
+    [[AUTHORIZATION_USED_TOPIC, stranger, word("02"), word("03")], amount(5n)],
+  ] as [Hex[], Hex][])
+    await emit(topics, data);
+  await till.watch();
+  await till.watch();
+
+  expect((await till.status(waiting)).state).toBe("requires_action");
+  const paymentId = await till.pay(await fundBuyer(chain));
+  expect((await till.status(paymentId)).state).toBe("succeeded");
+  const { number, final_number } = await till.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+  expect([number, final_number]).toEqual([number, number]);
+  // The sum of a day cannot hold ten times the largest number there is: what is beyond it is kept apart.
+  const failed = await till.db.selectFrom("failed_booking").selectAll().execute();
+  expect(failed.length).toBeGreaterThan(0);
+  expect(new Set(failed.map(({ kind }) => kind))).toEqual(new Set(["unmatched"]));
+  expect(failed[0]?.error).toContain("overflow");
+  const open = await listExceptions(till.deps, 100);
+  expect(open.filter((one) => one.amount === maxUint256).length).toBe(10 - failed.length);
+  expect(open.filter((one) => one.amount === option.amount)).toHaveLength(1);
+});
+
+test("an endpoint that lists a log twice has it booked once", async () => {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  proxy.alter((method, _params, result) =>
+    method === "eth_getLogs" ? [...(result as unknown[]), ...(result as unknown[])] : result,
+  );
+  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const paymentId = await till.pay(await fundBuyer(chain));
+  await mine(chain);
+  await till.watch();
+  expect((await till.status(paymentId)).state).toBe("succeeded");
+  expect(await till.db.selectFrom("sighting").select("transfer_id").execute()).toHaveLength(1);
+  expect(await till.db.selectFrom("failed_booking").selectAll().execute()).toEqual([]);
+});

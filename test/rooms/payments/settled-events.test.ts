@@ -1,0 +1,171 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { deliverDue } from "../../../payments/deliver.ts";
+import { listDestinations } from "../../../payments/destinations.ts";
+import { readSystem } from "../../../payments/gauges.ts";
+import { gatherPayouts } from "../../../payments/payout-policies.ts";
+import { writeSettledEvents } from "../../../payments/settled-events.ts";
+import { deleteEndpoint } from "../../../payments/webhooks.ts";
+import { fundBuyer, startChain, type TestChain } from "../../support/chain.ts";
+import { deliverAll, register, startEndpoint } from "../../support/endpoint.ts";
+import { execute } from "../../support/sql.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+/** A merchant whose payout of one real payment and `more` further ones (rows only) has been sent and not yet confirmed. */
+async function sendPayout(more: number) {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const { accountId, merchantId, mode, deps } = till;
+  const owner = { accountId, merchantId, mode };
+  const endpoint = await register(till, "https://shop.example/hooks");
+  const [destination] = good(await listDestinations(deps, owner));
+  good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 60_000 } }));
+  const paymentId = await till.pay(await fundBuyer(chain));
+  const { id: settlementId } = await till.settlementOf(paymentId);
+  await addPayments({ till, chain, settlementId }, more);
+  till.clock.advance(61_000);
+  await till.watch();
+  expect(await till.settle(settlementId)).toEqual(["begun"]);
+  await till.relay();
+  return { till, settlementId, paymentId, endpointId: endpoint.id };
+}
+
+/** Payments that have succeeded and belong to a settlement; their own events are left out. */
+async function addPayments(
+  { till, chain, settlementId }: { till: Till; chain: TestChain; settlementId: string },
+  count: number,
+): Promise<void> {
+  await execute(
+    till.databaseUrl,
+    "alter table payment disable trigger user",
+    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, state_version, tx_id, paid_asset,
+        paid_amount, settlement_id, created_at, updated_at, expires_at)
+      select 'pay_' || md5('${settlementId}' || n), '${till.accountId}', '${till.merchantId}', 'live', 'iso4217/USD', 100,
+        'succeeded', 2, '0x01', '${chain.asset}', 1000000, '${settlementId}', now(), now(), now()
+      from generate_series(1, ${count}) n`,
+    "alter table payment enable trigger user",
+  );
+}
+
+/** Rows of every table that grows when work is done. */
+async function countRows(till: Till): Promise<Record<string, number>> {
+  const tables = await execute(
+    till.databaseUrl,
+    "select tablename from pg_tables where schemaname = 'public' and tablename not in ('chain_block', 'kysely_migration')",
+  );
+  const counts: Record<string, number> = {};
+  for (const { tablename } of tables) {
+    const [row] = await execute(till.databaseUrl, `select count(*)::int as count from ${tablename}`);
+    counts[String(tablename)] = Number(row?.count);
+  }
+  return counts;
+}
+
+async function countWritten(till: Till, work: () => Promise<unknown>): Promise<Record<string, number>> {
+  const before = await countRows(till);
+  await work();
+  const after = await countRows(till);
+  return Object.fromEntries(
+    Object.entries(after)
+      .map(([table, count]) => [table, count - (before[table] ?? 0)] as const)
+      // The sums of a day are spread over a few rows at random.
+      .filter(([table, count]) => count !== 0 && table !== "ledger_day"),
+  );
+}
+
+const settled = (till: Till) =>
+  till.db.selectFrom("webhook_delivery").selectAll().where("type", "=", "payment.settled").execute();
+const unfinished = (till: Till) => till.db.selectFrom("webhook_fanout").selectAll().execute();
+
+test("the transaction that confirms a payout writes as many rows for 20,000 payments as for one", async () => {
+  const [small, large] = [await sendPayout(0), await sendPayout(20_000)];
+  const forOne = await countWritten(small.till, small.till.watch);
+  const forMany = await countWritten(large.till, large.till.watch);
+  expect((await large.till.settlementOf(large.paymentId)).state).toBe("paid");
+  expect(forMany).toEqual(forOne);
+  expect(forMany).toMatchObject({ webhook_fanout: 1 });
+});
+
+/** A process of its own that writes events until it is killed, right after its first part. */
+async function killWriter(databaseUrl: string, endpointId: string): Promise<void> {
+  const code = `
+    import { openDb } from "./db/open.ts";
+    import { writeSettledEvents } from "./payments/settled-events.ts";
+    const db = openDb(${JSON.stringify(databaseUrl)}, { max: 1 });
+    while ((await writeSettledEvents({ db, now: () => new Date() }, { endpointId: ${JSON.stringify(endpointId)} })) > 0)
+      process.stdout.write("part");`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  child.stdout.once("data", () => child.kill("SIGKILL"));
+  const [, signal] = await once(child, "exit");
+  expect(signal).toBe("SIGKILL");
+}
+
+test("every payment of a payout gets one event when several workers write them at once and one of them dies", async () => {
+  const { till, endpointId, paymentId } = await sendPayout(20_000);
+  await till.watch();
+  const write = async (): Promise<void> => {
+    while ((await writeSettledEvents(till.deps, { endpointId })) > 0);
+  };
+  await killWriter(till.databaseUrl, endpointId);
+  const before = (await settled(till)).length;
+  expect(before).toBeGreaterThan(0);
+  expect(before).toBeLessThan(20_001);
+  expect(before % 500).toBe(0);
+  while ((await unfinished(till)).length > 0) await Promise.all([write(), write(), write()]);
+  const events = await settled(till);
+  expect(events).toHaveLength(20_001);
+  expect(new Set(events.map((event) => event.payment_id)).size).toBe(20_001);
+  const { paid_at: paidAt } = await till.settlementOf(paymentId);
+  for (const event of events) expect(event).toMatchObject({ state_version: 3, at: paidAt, state: "pending" });
+});
+
+test("an endpoint gets the events of a payout that arrived while it was registered, and of no other one", async () => {
+  const { till, endpointId } = await sendPayout(700);
+  await till.watch();
+  const owner = { accountId: till.accountId, mode: till.mode };
+  good(await deleteEndpoint(till.deps, owner));
+  expect(await unfinished(till)).toEqual([]);
+  // The second endpoint was made after the payout had arrived.
+  const second = await register(till, "https://shop.example/later");
+  expect(await writeSettledEvents(till.deps, { endpointId })).toBe(0);
+  expect(await writeSettledEvents(till.deps, { endpointId: second.id })).toBe(0);
+  expect(await settled(till)).toEqual([]);
+});
+
+test("a deliverer sends a payment's success before its payout, and fresh events before those of a large payout", async () => {
+  const { till, settlementId, paymentId } = await sendPayout(1_200);
+  const endpoint = await startEndpoint();
+  await register(till, endpoint.url);
+  await till.watch();
+  const fresh = await till.create();
+  while ((await deliverAll(till)) > 0);
+  expect(endpoint.of(paymentId).map(({ event }) => event.type)).toEqual(
+    ["created", "processing", "succeeded", "settled"].map((stage) => `payment.${stage}`),
+  );
+  const paid = await execute(till.databaseUrl, `select id from payment where settlement_id = '${settlementId}'`);
+  const told = endpoint.arrivals.filter(({ event }) => event.type === "payment.settled");
+  expect(told.map(({ event }) => event.data.payment_id).sort()).toEqual(paid.map(({ id }) => String(id)).sort());
+  expect(endpoint.arrivals.findIndex(({ event }) => event.data.payment_id === fresh)).toBeLessThan(600);
+});
+
+test("the oldest event that is owed is as old as the payout, also while it is not written yet", async () => {
+  const { till } = await sendPayout(10);
+  await till.watch();
+  await till.db.updateTable("webhook_delivery").set({ state: "delivered", due_at: null }).execute();
+  till.clock.advance(90_000);
+  const { oldestEventSeconds, owed } = await readSystem(till.deps);
+  expect(oldestEventSeconds).toBeGreaterThanOrEqual(90);
+  expect(owed.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
+});
+
+test("an endpoint whose fresh events are more than it takes hears of a payout in every turn", async () => {
+  const { till, endpointId } = await sendPayout(600);
+  await till.watch();
+  // The turn is over before it has come to the end of what is due.
+  await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });
+  expect(await settled(till)).toHaveLength(500);
+  await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });
+  expect(await settled(till)).toHaveLength(601);
+  expect(await unfinished(till)).toEqual([]);
+});

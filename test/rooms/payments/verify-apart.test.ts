@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { createVerify } from "../../../payments/verify.ts";
+import { fundBuyer, fundBuyers, startChain } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { confirmAsWallet, deployPriceBurner } from "../../support/gas-burners.ts";
+import { makeTill, signOption } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+/** Takes no signature: what garbage for a wallet comes to. */
+const REFUSES = "0x60006000fd";
+const GARBAGE = 200;
+
+test("a plain key's attempt is verified while two hundred garbage confirms of contract wallets wait for a slow endpoint", async () => {
+  const chain = await startChain({ lanes: 2 });
+  const proxy = await startFaultProxy({ target: chain.url });
+  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const wallets = await fundBuyers(chain, GARBAGE);
+  for (const { address } of wallets) await chain.client.setCode({ address, bytecode: REFUSES });
+  const garbage: string[] = [];
+  for (const { address } of wallets) garbage.push(await confirmAsWallet(till, await till.create(), { address }));
+  const honest = await till.attempt(await till.create(), await fundBuyer(chain));
+
+  // Whatever is simulated as it would be sent is code's; its answers are held back.
+  const gate = Promise.withResolvers<void>();
+  let held = 0;
+  proxy.onAnswer((method, params) => {
+    const [request] = params as { maxFeePerGas?: string }[];
+    if (method !== "eth_call" || request?.maxFeePerGas === undefined) return undefined;
+    held += 1;
+    return gate.promise;
+  });
+  const verify = createVerify(till.deps);
+  const outstanding = Promise.all(garbage.map(verify));
+  await waitFor(() => held > 0 || undefined, { within: 10_000, what: "code that is asked" });
+  await verify(honest);
+  expect(await till.verdict(honest)).toBe("verified");
+  expect(till.rung.filter(({ queue }) => queue === "relay-permit")).toHaveLength(1);
+  // All but the first few have not been asked at all.
+  expect(held).toBeLessThanOrEqual(16);
+  expect(await Promise.all(garbage.map(till.verdict))).toEqual(Array(GARBAGE).fill("waiting"));
+
+  const before = proxy.calls.eth_call ?? 0;
+  gate.resolve();
+  await outstanding;
+  for (const attempt of garbage) expect(await till.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
+  // Each once by itself, and three for every sixteen: codes, code hashes, balances.
+  expect((proxy.calls.eth_call ?? 0) - before).toBeLessThanOrEqual(GARBAGE + 3 * Math.ceil(GARBAGE / 16) + 3);
+});
+
+test("a contract wallet waits for one confirm of another payer, however many that one has", async () => {
+  const chain = await startChain({ lanes: 2 });
+  const proxy = await startFaultProxy({ target: chain.url });
+  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const [noisy, quiet] = [await deployPriceBurner(chain, 10n ** 9n), await deployPriceBurner(chain, 10n ** 9n)];
+  const many: string[] = [];
+  for (let count = 0; count < 20; count += 1) many.push(await confirmAsWallet(till, await till.create(), noisy));
+  const one = await confirmAsWallet(till, await till.create(), quiet);
+  const verify = createVerify(till.deps);
+  const done: string[] = [];
+  await Promise.all([...many, one].map((id) => verify(id).then(() => done.push(id))));
+  expect(done.indexOf(one)).toBeLessThanOrEqual(1);
+});
+
+test("garbage whose payer has sent its money away is refused without asking its code", async () => {
+  const chain = await startChain({ lanes: 2 });
+  const proxy = await startFaultProxy({ target: chain.url });
+  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const buyer = await fundBuyer(chain, 1_000_000n);
+  const id = await till.create();
+  const [option] = await till.offer(id, buyer);
+  const results = option ? await signOption(option, buyer) : [];
+  const confirmed = await till.confirm(id, option?.id ?? "", results);
+  const asked: unknown[] = [];
+  proxy.onAnswer((method, params) => {
+    const [request] = params as { maxFeePerGas?: string }[];
+    if (method === "eth_call" && request?.maxFeePerGas !== undefined) asked.push(request);
+  });
+  await chain.client.setCode({ address: buyer.address, bytecode: REFUSES });
+  await till.db
+    .updateTable("payment_option")
+    .set({ amount: 1_000_001n })
+    .where("id", "=", option?.id ?? "")
+    .execute();
+  await till.verify(confirmed.ok ? (confirmed.value.attemptId ?? "") : "");
+  expect(asked).toEqual([]);
+  const [row] = await till.db.selectFrom("attempt").selectAll().where("payment_id", "=", id).execute();
+  expect(row).toMatchObject({ state: "refused", verification: "wallet" });
+});

@@ -1,0 +1,97 @@
+import { PublicKey } from "@solana/web3.js";
+import { expect, test } from "vitest";
+import { readSystem } from "../../../payments/gauges.ts";
+import { isCaughtUp } from "../../../transfers/caught-up.ts";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../support/solana.ts";
+import { makeSolanaTill, type SolanaTill } from "../../support/solana-till.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const solana = await startTestSolana();
+const buyer = await fundSolanaBuyer(solana);
+const treasuryOf = (some: SolanaTill) => some.keys.treasury.address;
+const entries = (some: SolanaTill) => some.db.selectFrom("history_entry").selectAll().execute();
+const sightings = (some: SolanaTill) => some.db.selectFrom("sighting").selectAll().execute();
+
+/** A deployment with two endpoints, whose history has been listed once. */
+async function startTill(rpcUrls: readonly string[]): Promise<SolanaTill> {
+  const made = await makeSolanaTill(solana, { rpcUrls, change: { historyReadsPerSecond: 10_000 } });
+  await made.readHistory();
+  return made;
+}
+
+/** A buyer's own transfer that names a payment, of which we hear only by the history. */
+async function payUnsolicited(some: SolanaTill): Promise<string> {
+  const paymentId = await some.create();
+  const [option] = await some.offer(paymentId, buyer);
+  const { authorization_nonce: memo } = await some.db
+    .selectFrom("payment_option")
+    .select("authorization_nonce")
+    .where("id", "=", option?.id ?? "")
+    .executeTakeFirstOrThrow();
+  await finalize(await sendTokens(solana, { from: buyer, to: treasuryOf(some), amount: 1_000_000n, memo }));
+  return paymentId;
+}
+
+async function finalize(signature: string | undefined): Promise<void> {
+  const isFinal = async () =>
+    (await solana.client.connection.getSignatureStatus(signature ?? "")).value?.confirmationStatus === "finalized";
+  await waitFor(isFinal, { within: 10_000 });
+}
+
+test("a transaction that the first endpoint does not have, or cannot give, is read from the second one", async () => {
+  const poor = await startAlteringProxy({ target: solana.url });
+  const some = await startTill([poor.url, solana.url]);
+  const [missing, broken] = await sendDust(solana, treasuryOf(some), 3);
+  await finalize(missing);
+  await finalize(broken);
+  poor.alter((method, [signature], result) => {
+    if (method !== "getTransaction") return result;
+    if (signature === missing) return null;
+    return signature === broken ? { version: 7 } : result;
+  });
+  await some.watchUntil(async () => (await sightings(some)).length === 3);
+});
+
+test("a transaction that no endpoint gives is kept and tried again, the rest is read, and after some minutes it holds up no payout", async () => {
+  const poor = await startAlteringProxy({ target: solana.url });
+  const some = await startTill([poor.url, poor.url]);
+  const [missing] = await sendDust(solana, treasuryOf(some), 5);
+  await finalize(missing);
+  poor.alter((method, [signature], result) => (method === "getTransaction" && signature === missing ? null : result));
+  await some.watchUntil(async () => (await sightings(some)).length === 4);
+  expect(await entries(some)).toMatchObject([
+    { signature: missing, last_error: expect.stringContaining("does not know") },
+  ]);
+  const { deps: restarted } = await some.anotherProcess();
+  const tryAgain = async () => {
+    some.clock.advance(600_000);
+    await some.readHistory();
+    await some.watchOnly();
+    return isCaughtUp(restarted, solana.id);
+  };
+  expect(await tryAgain()).toBe(false);
+  for (let tries = 2; tries < 8; tries += 1) await tryAgain();
+  expect(await tryAgain()).toBe(true);
+  expect(some.lines.join("")).toContain("cannot be read");
+  expect((await readSystem(some.deps)).history).toEqual([{ chain: solana.id, unread: 1, unreadable: 1 }]);
+  poor.alter(undefined);
+  await tryAgain();
+  expect(await sightings(some)).toHaveLength(5);
+});
+
+test("an endpoint that has forgotten where the last listing stopped doubles nothing, and undoes no payment", async () => {
+  const poor = await startAlteringProxy({ target: solana.url });
+  const some = await startTill([poor.url, poor.url]);
+  await sendDust(solana, treasuryOf(some), 5);
+  const paymentId = await payUnsolicited(some);
+  await some.watchUntilState(paymentId, "succeeded");
+  const before = await sightings(some);
+  const [token] = some.chain.tokens.values();
+  const all = await solana.client.connection.getSignaturesForAddress(new PublicKey(token?.treasuryAccount ?? ""));
+  poor.alter((method, _params, result) => (method === "getSignaturesForAddress" ? all : result));
+  await some.readHistory();
+  await some.watch();
+  expect(await sightings(some)).toEqual(before);
+  expect(before.filter(({ transfer_id }) => transfer_id !== null)).toHaveLength(1);
+});

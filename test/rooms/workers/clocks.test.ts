@@ -1,0 +1,116 @@
+import { sql } from "kysely";
+import { describe, expect, test } from "vitest";
+import { launchProcess } from "../../../ops/local/process.ts";
+import { createPayment, pay, waitFinal } from "../../../ops/local/wallet.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { fundBuyer, networksFileFor, startChain } from "../../support/chain.ts";
+import { testDataKeys } from "../../support/deps.ts";
+import { startFleet } from "../../support/fleet.ts";
+import { spawnProcess } from "../../support/process.ts";
+import { openQueues } from "../../support/queue.ts";
+import { withClockAhead } from "../../support/skewed-clock.ts";
+import { execute } from "../../support/sql.ts";
+import { makeTill } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const MINUTE = 60_000;
+
+/** A chain, a database with a merchant, queues, and what processes need for them. */
+async function makeParts() {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const queues = await openQueues();
+  await queues.ready();
+  const env = {
+    DATABASE_URL: till.databaseUrl,
+    REDIS_URL: queues.url,
+    REDIS_PREFIX: queues.prefix,
+    NETWORKS_FILE: await networksFileFor(chain, {}),
+    DATA_KEYS: testDataKeys,
+    ...chain.keys.env,
+  };
+  const inMs = (ms: number) => new Date(till.deps.now().getTime() + ms);
+  const stateOf = async (id: string) => (await till.status(id)).state;
+  return { chain, till, queues, env, inMs, stateOf };
+}
+
+const readSkew = async (metricsUrl: string): Promise<number | undefined> => {
+  const answer = await fetch(metricsUrl).catch(() => undefined);
+  const found = /^pay_clock_skew_seconds\{.*against="postgres".*\} (\S+)$/m.exec((await answer?.text()) ?? "");
+  return found ? Number(found[1]) : undefined;
+};
+
+describe("a worker whose clock is far from Postgres'", () => {
+  test("takes no job, is not ready and says by how much it is off, while another one does the work", async () => {
+    const { chain, till, queues, env, inMs, stateOf } = await makeParts();
+    const skewed = await launchProcess({ role: "worker", env: { ...env, ...withClockAhead(5 * MINUTE) } });
+    atEnd(() => skewed.kill("SIGKILL"));
+    const said = () => skewed.lines.find((line) => line.includes("differ too much"));
+    await waitFor(() => said() !== undefined, { within: 20_000, what: "it says that its clock is wrong" });
+    expect(Number(/"aheadMs":(\d+)/.exec(said() ?? "")?.[1])).toBeCloseTo(5 * MINUTE, -4);
+    const skew = await waitFor(() => readSkew(skewed.metricsUrl), { within: 10_000, what: "the metric" });
+    expect(skew).toBeCloseTo(300, -1);
+    const ready = await fetch(skewed.metricsUrl.replace("/metrics", "/readyz"));
+    expect(ready.status).toBe(503);
+    expect(await ready.json()).toMatchObject({ checks: { clock: false } });
+
+    const paid = await till.create(100n, { expiresAt: inMs(MINUTE) });
+    const unpaid = await till.create(100n, { expiresAt: inMs(MINUTE) });
+    const attemptId = await till.attempt(paid, await fundBuyer(chain));
+    await queues.ring("verify-signature", [{ data: { attemptIds: [attemptId] } }]);
+    await queues.ring("expire-payment", [{ data: { paymentId: unpaid } }]);
+    await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "sweep" } });
+    // What is due is on the queues for longer than a worker takes to answer.
+    await waitFor(async () => (await queues.count("watch-chain")).all > 0, { within: 10_000 });
+    expect(await stateOf(paid)).toBe("requires_action");
+
+    await spawnProcess({ role: "worker", env });
+    await waitFor(async () => (await stateOf(paid)) === "succeeded", { within: 20_000 });
+    expect(await stateOf(unpaid)).toBe("requires_action");
+  });
+});
+
+test("machines that are all ahead give a payment the deadline that it should have, and it is paid", async () => {
+  const chain = await startChain();
+  const fleet = await startFleet({ chain, workers: 1, env: withClockAhead(25_000) });
+  const id = await createPayment(fleet.shop, { referenceId: "order-1", cents: "1250" });
+  const [row] = await execute(
+    fleet.databaseUrl,
+    "select extract(epoch from expires_at - clock_timestamp())::float8 as left from payment",
+  );
+  expect(Number(row?.left)).toBeGreaterThan(290);
+  expect(Number(row?.left)).toBeLessThanOrEqual(300);
+  await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
+  expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+});
+
+describe("a worker whose clock is somewhat ahead", () => {
+  test("expires no payment before its deadline, and leaves a lease that ends in time when it is killed", async () => {
+    const { chain, till, env, inMs, stateOf } = await makeParts();
+    const ahead = await spawnProcess({ role: "worker", env: { ...env, ...withClockAhead(25_000) } });
+    const id = await till.create(100n, { expiresAt: inMs(6_000) });
+    await till.offer(id, await fundBuyer(chain));
+    const { rows } = await sql<{ deadline: Date }>`select expires_at as deadline from payment`.execute(till.db);
+    const endedAt = async () => {
+      const found = await sql<{
+        at: Date;
+      }>`select at from event where subject = ${id} and to_state = 'expired'`.execute(till.db);
+      return found.rows[0]?.at;
+    };
+    await waitFor(async () => (await endedAt()) !== undefined, { within: 30_000, what: "the payment has expired" });
+    expect(await stateOf(id)).toBe("expired");
+    expect((await endedAt())?.getTime()).toBeGreaterThanOrEqual(rows[0]?.deadline.getTime() ?? 0);
+    // Events carry the database's time, whichever process writes them.
+    expect((await endedAt())?.getTime()).toBeLessThan(Date.now() + 2_000);
+
+    const ownerIs = (pid: number) => async () =>
+      (await till.db.selectFrom("chain_cursor").select("owner").executeTakeFirst())?.owner?.includes(`-${pid}-`) ===
+      true;
+    await waitFor(ownerIs(ahead.pid), { within: 10_000, what: "it watches" });
+    await ahead.kill("SIGKILL");
+    const began = performance.now();
+    const next = await spawnProcess({ role: "worker", env });
+    await waitFor(ownerIs(next.pid), { within: 30_000, what: "the other one watches" });
+    expect(performance.now() - began).toBeLessThan(20_000);
+  });
+});

@@ -1,0 +1,46 @@
+import { type Hex, numberToHex, pad } from "viem";
+import { mintUsdc } from "../../ops/local/usdc.ts";
+import type { TestChain } from "./chain.ts";
+import { deployTestContract, testContract } from "./collector.ts";
+import { good, type Till } from "./till.ts";
+
+/** A contract wallet, with USDC (2 when unset). */
+export type Burner = { address: Hex };
+
+async function fund(chain: TestChain, address: Hex, amount: bigint): Promise<Burner> {
+  await mintUsdc(chain.client, chain.contracts.token, [address], amount);
+  return { address };
+}
+
+/** A wallet that burns gas wherever gas has a price. */
+export async function deployPriceBurner(chain: TestChain, amount = 2_000_000n): Promise<Burner> {
+  return fund(chain, await deployTestContract(chain.client, "Wallets", "PriceBurner"), amount);
+}
+
+/** A wallet that no simulation finds out: it burns gas from the block after the one that it is told. */
+export async function deployBlockBurner(
+  chain: TestChain,
+  { amount = 2_000_000n, salt = 0n }: { amount?: bigint; salt?: bigint } = {},
+): Promise<Burner> {
+  const hash = await chain.client.deployContract({ ...testContract("Wallets", "BlockBurner"), args: [salt] });
+  const { contractAddress } = await chain.client.waitForTransactionReceipt({ hash });
+  if (!contractAddress) throw new Error("the wallet was not deployed");
+  return fund(chain, contractAddress.toLowerCase() as Hex, amount);
+}
+
+/** Lets block burners be good in simulations on the newest block; in the next one they burn. `always`: in all of them. */
+export async function arm(chain: TestChain, burners: readonly Burner[], always = false): Promise<void> {
+  const until = always ? 2n ** 64n : await chain.client.getBlockNumber();
+  for (const { address } of burners)
+    await chain.client.setStorageAt({ address, index: pad("0x0"), value: numberToHex(until, { size: 32 }) });
+}
+
+/** A confirm of a payment by such a wallet, with a signature that only its code could take. */
+export async function confirmAsWallet(till: Till, paymentId: string, burner: Burner, seed = 0): Promise<string> {
+  const [option] = await till.offer(paymentId, burner);
+  if (!option) throw new Error("there is no way to pay");
+  const data = [`0x${"ab".repeat(64)}${seed.toString(16).padStart(8, "0")}`];
+  const { attemptId } = good(await till.confirm(paymentId, option.id, [{ type: "walletRpc", data }]));
+  if (!attemptId) throw new Error("no attempt was made");
+  return attemptId;
+}

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import type { Network } from "../../../ops/networks.ts";
+import { isLiveHead, maxHeadAge } from "../../../transfers/head-age.ts";
+
+const now = new Date("2026-03-01T12:00:00Z");
+const after = (seconds: number) => new Date(now.getTime() + seconds * 1_000);
+const evm = (more: { blockMs: number; maxHeadAgeMs?: number | null }) => more as Network;
+const solana = { slotMs: 400 } as Network;
+
+test("a head may be a minute old, or ten block times where that is longer, unless the networks file says otherwise", () => {
+  expect(maxHeadAge(evm({ blockMs: 2_000 }))).toBe(60_000);
+  expect(maxHeadAge(evm({ blockMs: 12_000 }))).toBe(120_000);
+  expect(maxHeadAge(evm({ blockMs: 12_000, maxHeadAgeMs: 30_000 }))).toBe(30_000);
+  expect(maxHeadAge(solana)).toBe(60_000);
+  expect(maxHeadAge(evm({ blockMs: 1_000, maxHeadAgeMs: null }))).toBeUndefined();
+});
+
+test("a block that is too old, or too far in the future, is not the head, and neither is one of an unknown time", () => {
+  const base = evm({ blockMs: 2_000 });
+  expect(isLiveHead(base, after(-60), now)).toBe(true);
+  expect(isLiveHead(base, after(-61), now)).toBe(false);
+  expect(isLiveHead(base, after(60), now)).toBe(true);
+  expect(isLiveHead(base, after(61), now)).toBe(false);
+  expect(isLiveHead(base, undefined, now)).toBe(false);
+});
+
+test("where blocks come on demand the newest one is the head, however old it is", () => {
+  const anvil = evm({ blockMs: 1_000, maxHeadAgeMs: null });
+  expect(isLiveHead(anvil, after(-86_400), now)).toBe(true);
+  expect(isLiveHead(anvil, undefined, now)).toBe(true);
+});

@@ -1,0 +1,86 @@
+import { encodeFunctionData, type Hex, hexToBigInt } from "viem";
+import { tokenAbi } from "../chains/evm/abi.ts";
+import type { Call, CallOutcome } from "../chains/evm/multicall.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { listPromised, type PromisedTransfer } from "../db/transfers.ts";
+import type { TransferDeps } from "./deps.ts";
+import { askMark, readMark } from "./uses.ts";
+
+type Wanted = { token: string; payer: string; amount: bigint; authorization_nonce: string };
+
+/** Why a payment is refused whose payer holds too little. */
+export const SHORT = "the amount exceeds balance of the account, less what its other payments take";
+
+/** What accounts hold and have promised. `read` takes the outcomes of `calls`, and makes the answers. */
+export type FundsPlan = {
+  calls: readonly Call[];
+  /** Promised transfers that are counted. */
+  counted: ReadonlySet<string>;
+  read: (outcomes: readonly (CallOutcome | undefined)[]) => Funds;
+};
+
+export type Funds = {
+  /** True when the account holds the amount, whatever it has promised. */
+  holds: (one: Wanted) => boolean;
+  /** True when what the account holds covers the amount beside all that it has promised; then that is promised too. */
+  take: (one: Wanted) => boolean;
+};
+
+const keyOf = ({ token, payer }: { token: string; payer: string }) => `${token} ${payer}`;
+
+/**
+ * Plans the calls that say what payers can still pay. A transfer that was accepted and is in no block yet has its amount
+ * promised; whether the newest block has it already is asked in the same call as the balance, so that neither is counted
+ * twice. A payer's authorizations for one payment have the same nonce, and count once.
+ */
+export async function planFunds(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  wanted: readonly Wanted[],
+): Promise<FundsPlan> {
+  const accounts = [...new Map(wanted.map((one) => [keyOf(one), one])).values()];
+  const payers = [...new Set(wanted.map(({ payer }) => payer))];
+  const all = await listPromised(deps.db, { chain: chain.chain, payers });
+  const keys = new Set(accounts.map(keyOf));
+  const promised = all.filter((one) => one.kind !== "push" && keys.has(keyOf(one)));
+  return {
+    calls: [...accounts.map(askBalance), ...promised.map((one) => askMark(chain, one))],
+    counted: new Set(all.map(({ id }) => id)),
+    read: (outcomes) => {
+      const balances = new Map(accounts.map((one, index) => [keyOf(one), toBalance(outcomes[index])]));
+      const open = promised.filter((one, index) => readMark(one, outcomes[accounts.length + index]) !== true);
+      return makeFunds(balances, open);
+    },
+  };
+}
+
+function makeFunds(balances: ReadonlyMap<string, bigint>, promised: readonly PromisedTransfer[]): Funds {
+  const taken = new Map<string, Map<string, bigint>>();
+  const of = (one: Wanted | PromisedTransfer) => {
+    const key = keyOf(one);
+    const made = taken.get(key) ?? new Map<string, bigint>();
+    taken.set(key, made);
+    return made;
+  };
+  for (const one of promised) of(one).set(one.authorization_nonce, one.amount);
+  const holds = (one: Wanted) => (balances.get(keyOf(one)) ?? 0n) >= one.amount;
+  return {
+    holds,
+    take: (one) => {
+      const others = [...of(one)].filter(([nonce]) => nonce !== one.authorization_nonce);
+      const rest = others.reduce((sum, [, amount]) => sum + amount, 0n);
+      if ((balances.get(keyOf(one)) ?? 0n) < one.amount + rest) return false;
+      of(one).set(one.authorization_nonce, one.amount);
+      return true;
+    },
+  };
+}
+
+function askBalance({ token, payer }: Wanted): Call {
+  const data = encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [payer as Hex] });
+  return { target: token as Hex, data };
+}
+
+function toBalance(outcome: CallOutcome | undefined): bigint {
+  return outcome?.ok && outcome.data.length === 66 ? hexToBigInt(outcome.data) : 0n;
+}

@@ -1,0 +1,75 @@
+import { CLOSED_TOGETHER, closeMarkers } from "../../chains/solana/markers.ts";
+import type { SolanaChain } from "../../chains/solana/open.ts";
+import { readAccounts, readBlockhash } from "../../chains/solana/reads.ts";
+import { firstSignature } from "../../chains/solana/transactions.ts";
+import { listClosable, noteClosing, takeClosed } from "../../db/payout-markers.ts";
+import { findTreasuryEpoch } from "../caught-up.ts";
+import type { TransferDeps } from "../deps.ts";
+import type { RentBook } from "./rents.ts";
+import { signWith } from "./sign.ts";
+import { offerStored, type Signing, storeSignings } from "./store.ts";
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Takes the rent of old markers back, one transaction's worth at a time: it goes to the first relayer, and is booked when
+ * the transaction is final. Returns how many markers it closes.
+ */
+export async function closeOldMarkers(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  args: { slot: number; book: RentBook },
+): Promise<number> {
+  const madeBefore = new Date(deps.now().getTime() - chain.network.payoutMarkerDays * DAY_MS);
+  const closable = await listClosable(deps.db, { chain: chain.chain, madeBefore, limit: CLOSED_TOGETHER });
+  if (closable.length === 0) return 0;
+  const epoch = await findTreasuryEpoch(deps, chain.chain);
+  if (epoch === undefined) return 0;
+  const addresses = closable.map(({ address }) => address);
+  const accounts = await readAccounts(chain, addresses, "finalized");
+  const markers = addresses.flatMap((address, index) => {
+    const lamports = accounts[index]?.lamports;
+    return lamports ? [{ address, lamports }] : [];
+  });
+  const gone = addresses.filter((_address, index) => !accounts[index]);
+  if (gone.length > 0) await forgetClosed(deps, chain, { ...args, addresses: gone });
+  if (markers.length === 0) return 0;
+  const [feePayer = ""] = chain.lanes;
+  const keys = deps.solanaKeys.get(chain.chain);
+  const relayer = keys?.lanes.get(feePayer);
+  if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
+  const { blockhash, lastHeight } = await readBlockhash(chain);
+  const unsigned = closeMarkers({ feePayer, treasury: chain.treasury, markers, blockhash });
+  const bytes = signWith(unsigned, [relayer, keys.treasury]);
+  const signing: Signing = {
+    ...{ lane: feePayer, bytes, units: 0, unitPrice: 0n, dies: { lastHeight }, transferIds: [] },
+  };
+  const closing = {
+    chain: chain.chain,
+    addresses: markers.map(({ address }) => address),
+    hash: firstSignature(bytes),
+  };
+  const stored = await storeSignings(deps, chain, [signing], epoch, (db) => noteClosing(db, closing));
+  await offerStored(deps, chain, stored);
+  if (stored.length === 0) return 0;
+  deps.log.info({ chain: chain.chain, markers: markers.length }, "the rent of old payouts is taken back");
+  return markers.length;
+}
+
+/**
+ * Forgets markers that are not there any more: a transaction has closed them that the database has forgotten. What they
+ * held is the relayer's since then, and was booked as capital when it was found there.
+ */
+async function forgetClosed(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { addresses, slot, book }: { addresses: readonly string[]; slot: number; book: RentBook },
+): Promise<void> {
+  const [address = ""] = chain.lanes;
+  for (const closed of addresses)
+    await deps.db.transaction().execute(async (db) => {
+      const paid = await takeClosed(db, { chain: chain.chain, addresses: [closed] });
+      const place = { chain: chain.chain, address, hash: closed, slot };
+      await book(db, [{ ...place, lamports: 0n, given: -paid, made: [], markers: [], closed: [closed] }]);
+    });
+}

@@ -1,0 +1,81 @@
+import { type Listed, listSignatures } from "../../chains/solana/history.ts";
+import type { SolanaChain } from "../../chains/solana/open.ts";
+import { type AccountCursor, type Held, type ListingProgress, storeListing } from "../../db/account-cursors.ts";
+import { insertEntries, keepKnownNonces } from "../../db/history-entries.ts";
+import { listOwnHashes } from "../../db/solana-transactions.ts";
+import type { Db } from "../../db/tables.ts";
+import type { TransferDeps } from "../deps.ts";
+
+/** Pages that one run lists, of 1,000 signatures at usual endpoints; a longer listing goes on where it stopped. */
+const MOST_PAGES = 10;
+/** What a natural key of ours is in a memo. */
+const NONCE = /0x[0-9a-f]{64}/g;
+
+/**
+ * Lists what has named an account since the last complete listing, from the newest transaction backwards, and keeps it to
+ * be read: a call for 1,000 transactions, however many strangers send. Each page is stored with the place where the
+ * listing goes on, so that a crash loses nothing. `final` is a final slot that the endpoints have come to.
+ * Gives true when the listing is complete. Throws ChainFault.
+ */
+export async function listHistory(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { cursor, held, final }: { cursor: AccountCursor; held: Held; final: number },
+): Promise<boolean> {
+  const { account } = held;
+  const until = cursor.signature ?? undefined;
+  let listing = cursor.listing;
+  const at = listing ? new Date(listing.at) : deps.now();
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const page = await listSignatures(chain, { account, until, before: listing?.before, atSlot: final });
+    // An endpoint that has forgotten where to stop goes back to the beginning: what is older was listed before.
+    const fresh = page.filter(({ slot }) => slot >= (cursor.slot ?? 0));
+    const last = fresh.at(-1);
+    const isComplete = last === undefined || fresh.length < page.length;
+    const newest = listing ? { signature: listing.newest, slot: listing.slot } : fresh[0];
+    listing =
+      newest && last
+        ? {
+            ...{ newest: newest.signature, slot: newest.slot, at: at.toISOString() },
+            ...{ final: listing?.final ?? final, before: last.signature },
+          }
+        : listing;
+    const complete = { newest, at, final: listing?.final ?? final };
+    const progress: ListingProgress = isComplete || !listing ? { complete } : { listing };
+    if (!(await storePage(deps, { cursor, held, fresh, progress }))) return false;
+    if (isComplete) return true;
+  }
+  return false;
+}
+
+type Page = { cursor: AccountCursor; held: Held; fresh: readonly Listed[]; progress: ListingProgress };
+
+/** Entries and progress in one transaction; false when the account is another reader's by now. */
+async function storePage(deps: TransferDeps, { cursor, held, fresh, progress }: Page): Promise<boolean> {
+  const landed = fresh.filter(({ failed }) => !failed);
+  const hashes = landed.map(({ signature }) => signature);
+  const { chain } = held;
+  return deps.db.transaction().execute(async (db) => {
+    if (!(await storeListing(db, held, progress))) return false;
+    // What became of our own transactions is asked by their statuses.
+    const own = await listOwnHashes(db, { chain, hashes });
+    const foreign = landed.filter(({ signature }) => !own.has(signature));
+    const urgent = await listNamed(db, chain, foreign);
+    const entries = foreign.map(({ signature, slot }) => ({
+      ...{ signature, slot, listed_after: cursor.listed_at, urgent: urgent.has(signature), due_at: deps.now() },
+    }));
+    await insertEntries(db, held, entries);
+    return true;
+  });
+}
+
+/** Those whose memo names a payment or a payout of ours. Only an order of reading rests on an endpoint's word for it. */
+async function listNamed(db: Db, chain: string, listed: readonly Listed[]): Promise<Set<string>> {
+  const named = listed.map(({ signature, memo }) => ({ signature, nonces: memo.match(NONCE) ?? [] }));
+  const known = await keepKnownNonces(
+    db,
+    chain,
+    named.flatMap(({ nonces }) => nonces),
+  );
+  return new Set(named.filter(({ nonces }) => nonces.some((nonce) => known.has(nonce))).map((one) => one.signature));
+}

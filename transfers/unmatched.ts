@@ -1,0 +1,118 @@
+import type { Chain, Token } from "../chains/open.ts";
+import { addDust, closeDust, type DustRow, listBlockTimes, listOpenDust, lockDust } from "../db/dust.ts";
+import { listStray, lockStray, markBooked, nameSighting, type StraySighting } from "../db/sightings.ts";
+import type { Db } from "../db/tables.ts";
+import type { TransferDeps } from "./deps.ts";
+import { bookEach } from "./failed-bookings.ts";
+
+/** Books movements of the treasury's that belong to no transfer, in the transaction that marks them as booked. */
+export type StrayBook = (db: Db, stray: readonly StraySighting[]) => Promise<void>;
+
+/** Books a day's small deposits as one. Returns the subject of the ledger group. */
+export type DustBook = (db: Db, dust: DustRow) => Promise<string>;
+
+/** Movements booked in one database transaction. */
+const CHUNK = 100;
+
+/**
+ * Books movements of the treasury's that are final and belong to no transfer: late, wrong or double money. Deposits below
+ * the dust amount of their asset are only added up by day, see `bookDust`: anybody can make thousands of them, and each
+ * would be a booking, a log line and an exception for a person to close.
+ */
+export async function bookStray(
+  deps: TransferDeps,
+  chain: Chain,
+  args: { final: number; book: StrayBook },
+): Promise<void> {
+  const book = async (db: Db, listed: readonly StraySighting[]) => {
+    const rows = await lockStray(db, listed);
+    const { dust = [], others = [] } = Object.groupBy(rows, (row) => (isDust(chain, row) ? "dust" : "others"));
+    await markBooked(db, others, null);
+    if (others.length > 0) await args.book(db, others);
+    await keepDust(deps, db, chain, dust);
+    return () => logStray(deps, chain, others);
+  };
+  for (let full = true; full; ) {
+    const rows = await listStray(deps.db, { chain: chain.chain, upTo: args.final, limit: CHUNK });
+    await bookEach(deps, { chain: chain.chain, kind: "unmatched", rows, subjectOf: nameSighting, book });
+    full = rows.length === CHUNK;
+  }
+}
+
+/** True for a deposit that is booked together with others of its day. What leaves the treasury never is. */
+export function isDust(
+  chain: Tokens & { treasury: string },
+  row: Pick<StraySighting, "token" | "payer" | "receiver" | "amount">,
+): boolean {
+  const token = findToken(chain, row);
+  return (
+    token !== undefined &&
+    row.amount < BigInt(token.dust) &&
+    row.receiver === chain.treasury &&
+    row.payer !== row.receiver
+  );
+}
+
+type Tokens = { tokens: ReadonlyMap<string, Pick<Token, "asset" | "token" | "dust">> };
+
+function findToken(chain: Tokens, { token }: Pick<StraySighting, "token">) {
+  return [...chain.tokens.values()].find((one) => one.token === token);
+}
+
+function logStray({ log }: Pick<TransferDeps, "log">, { chain }: Chain, stray: readonly StraySighting[]): void {
+  for (const { tx_hash: tx, payer, receiver, token } of stray)
+    log.error({ chain, tx, payer, receiver, token }, "money moved that belongs to no payment or payout");
+}
+
+/** Adds small deposits to those of their asset and day. */
+async function keepDust(deps: TransferDeps, db: Db, chain: Chain, dust: readonly StraySighting[]): Promise<void> {
+  if (dust.length === 0) return;
+  const dayOf = await readDays(deps, db, chain, [...new Set(dust.map(({ block_number }) => block_number))]);
+  const keyOf = (row: StraySighting) => `${findToken(chain, row)?.asset} ${dayOf(row.block_number)}`;
+  // In one order for everybody, so that two bookings cannot wait for each other.
+  for (const [key, rows] of [...Map.groupBy(dust, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const [asset = "", day = ""] = key.split(" ");
+    const amount = rows.reduce((sum, row) => sum + row.amount, 0n);
+    const lastBlock = Math.max(...rows.map(({ block_number }) => block_number));
+    const sum = { chain: chain.chain, asset, day, amount, transfers: rows.length, lastBlock };
+    await markBooked(db, rows, await addDust(db, sum));
+  }
+}
+
+/** The UTC days of blocks, YYYY-MM-DD; of now where the times of blocks are not kept (Solana). */
+async function readDays(
+  deps: TransferDeps,
+  db: Db,
+  { chain }: Pick<Chain, "chain">,
+  numbers: readonly number[],
+): Promise<(block: number) => string> {
+  const times = await listBlockTimes(db, { chain, numbers });
+  return (block) => (times.get(block) ?? deps.now()).toISOString().slice(0, 10);
+}
+
+/**
+ * Books the small deposits of every day that is over by the newest final block: one exception and one log line for each
+ * asset and day. Until then they count as in flight.
+ */
+export async function bookDust(
+  deps: TransferDeps,
+  { chain }: Pick<Chain, "chain">,
+  { final, book }: { final: number; book: DustBook },
+): Promise<void> {
+  const open = await listOpenDust(deps.db, chain);
+  if (open.length === 0) return;
+  const today = (await readDays(deps, deps.db, { chain }, [final]))(final);
+  const close = async (db: Db, days: readonly DustRow[]) => {
+    const closed = await lockDust(db, days);
+    for (const dust of closed) await closeDust(db, { id: dust.id, subject: await book(db, dust) });
+    return () => {
+      for (const { asset, day, transfers, amount } of closed)
+        deps.log.warn(
+          { chain, asset, day, transfers, amount: String(amount) },
+          "a day's dust is booked as one exception",
+        );
+    };
+  };
+  const rows = open.filter(({ day }) => day < today);
+  await bookEach(deps, { chain, kind: "dust", rows, subjectOf: ({ asset, day }) => `${asset}/${day}`, book: close });
+}
