@@ -5,7 +5,7 @@
 
 /**
  * A Transfer log of a token. `nonce` is that of the AuthorizationUsed log directly before it on the same token, of the
- * Collector's log after it, or the 32 bytes behind the call data of a transfer that its owner has sent. `at` is the time
+ * Collector's or the Disburser's log after it, or the 32 bytes behind the call data of a transfer that its owner has sent. `at` is the time
  * of its block, Unix seconds.
  */
 export type ChainTransfer = {
@@ -45,6 +45,8 @@ const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4
 const usedTopic = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5";
 /** keccak256 of Collected(address,address,uint256,uint256). */
 const collectedTopic = "0xdcdcaef5de7ddddb7ef392b97e6b32c1c43fd5f5ed468fd987baaa3c5252f5f5";
+/** keccak256 of Disbursed(address,address,bytes32,uint256). */
+const disbursedTopic = "0x534893b5bc4e58be9b43b4aea3c1008a2de57e50854956793b9894506cfae0ca";
 /** transfer(address,uint256) */
 const transferSelector = "0xa9059cbb";
 /** balanceOf(address) */
@@ -61,13 +63,15 @@ export async function scanChain(args: {
   tokens: readonly string[];
   /** The contract through which Permit2 pays, where there is one. */
   collector?: string;
+  /** The contract through which the treasury pays out what has no EIP-3009, where there is one. */
+  disburser?: string;
   treasury: string;
   accounts: readonly string[];
 }): Promise<ChainScan> {
   const ask = <T>(method: string, ...params: unknown[]) => askChain<T>(args.url, method, params);
   const head = Number(await ask<string>("eth_blockNumber"));
   const accounts = args.accounts.map((account) => account.toLowerCase());
-  const address = [...args.tokens, ...(args.collector === undefined ? [] : [args.collector])];
+  const address = [...args.tokens, args.collector, args.disburser].filter((one) => one !== undefined);
   const logs = await ask<Log[]>("eth_getLogs", { fromBlock: toHex(args.since), toBlock: toHex(head), address });
   const mined: Mined[] = [];
   for (let height = args.since; height <= head; height += 1) {
@@ -89,13 +93,14 @@ export async function scanChain(args: {
   const data = `${balanceOf}${args.treasury.slice(2).toLowerCase().padStart(64, "0")}`;
   for (const token of args.tokens)
     held[token.toLowerCase()] = BigInt(await ask<string>("eth_call", { to: token, data }, "latest"));
-  const of = { mined: new Map(mined.map((one) => [one.hash, one])), collector: args.collector?.toLowerCase() };
-  return { ...readLogs(logs, of), transactions, counts, held };
+  return { ...readLogs(logs, args, new Map(mined.map((one) => [one.hash, one]))), transactions, counts, held };
 }
 
-type Around = { mined: ReadonlyMap<string, Mined>; collector: string | undefined };
-
-function readLogs(logs: readonly Log[], { mined, collector }: Around): Pick<ChainScan, "transfers" | "uses"> {
+function readLogs(
+  logs: readonly Log[],
+  { collector, disburser, treasury }: { collector?: string; disburser?: string; treasury: string },
+  mined: ReadonlyMap<string, Mined>,
+): Pick<ChainScan, "transfers" | "uses"> {
   const uses = logs.flatMap(({ address, topics }) =>
     topics[0] === usedTopic
       ? [{ token: address.toLowerCase(), authorizer: toAddress(topics[1]), nonce: topics[2] ?? "" }]
@@ -114,23 +119,32 @@ function readLogs(logs: readonly Log[], { mined, collector }: Around): Pick<Chai
     const nonce = isPair ? (before.topics[2] ?? null) : readTag(transaction, transfer);
     return [{ ...transfer, nonce }];
   });
-  for (const log of logs)
-    if (log.address.toLowerCase() === collector && log.topics[0] === collectedTopic) markCollected(transfers, log);
+  for (const log of logs) {
+    const [topic, token, other, nonce] = log.topics;
+    const by = { token: toAddress(token), amount: BigInt(log.data === "0x" ? 0 : log.data), nonce: nonce ?? null };
+    if (isAt(log, collector) && topic === collectedTopic) mark(transfers, log, { ...by, from: toAddress(other) });
+    if (isAt(log, disburser) && topic === disbursedTopic)
+      mark(transfers, log, { ...by, from: treasury.toLowerCase(), to: toAddress(other) });
+  }
   return { transfers, uses };
 }
 
-/** The last transfer before a Collector's log, in the same transaction, that the log can mean. */
-function markCollected(transfers: readonly ChainTransfer[], { topics, data, transactionHash, logIndex }: Log): void {
-  const [, token, payer, nonce] = topics;
-  const meant = transfers.findLast(
+const isAt = ({ address }: Log, contract: string | undefined) => address.toLowerCase() === contract?.toLowerCase();
+
+type Meant = { token: string; from: string; to?: string; amount: bigint; nonce: string | null };
+
+/** Gives the last transfer before a contract's log, in the same transaction, that the log can mean, its nonce. */
+function mark(transfers: readonly ChainTransfer[], { transactionHash, logIndex }: Log, meant: Meant): void {
+  const found = transfers.findLast(
     (one) =>
       one.txHash === transactionHash &&
       one.logIndex < Number(logIndex) &&
-      one.token === toAddress(token) &&
-      one.from === toAddress(payer) &&
-      one.amount === BigInt(data),
+      one.token === meant.token &&
+      one.from === meant.from &&
+      (meant.to === undefined || one.to === meant.to) &&
+      one.amount === meant.amount,
   );
-  if (meant) meant.nonce = nonce ?? null;
+  if (found) found.nonce = meant.nonce;
 }
 
 /** What stands behind the call data of a transfer that its owner has sent to the token. */

@@ -40,7 +40,8 @@ export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): P
   atEnd(() => anvil.close());
   const client = openChain(anvil.url);
   const contracts = await setUpContracts(client);
-  const keys = newChainKeys(2);
+  // The last one sends for contract wallets only.
+  const keys = newChainKeys(3);
   await fundGas(
     client,
     keys.lanes.map(({ address }) => address),
@@ -57,6 +58,8 @@ export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): P
     permit2: tokens.permit2,
     screening: { oracle: tokens.oracle },
     assets: Object.values(tokens.entries),
+    // Wallets that burn gas must not keep the honest ones of a run waiting for an hour.
+    walletGasPerHour: 1_000_000_000,
   };
   const destination = `${id}:${newKey().address}`;
   return {
@@ -70,9 +73,9 @@ export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): P
 /** What the chain says in the end, from a block on. */
 export async function gatherEvm({ url, tokens, keys }: EvmStage, since: number): Promise<Evidence["evm"]> {
   const treasury = keys.treasury.address.toLowerCase();
-  // The treasury sends transactions of its own where a token has no EIP-3009.
-  const accounts = [...keys.lanes, keys.treasury].map(({ address }) => address);
-  const { collector } = tokens;
-  const scan = await scanChain({ url, since, tokens: Object.values(tokens.address), collector, treasury, accounts });
+  const accounts = keys.lanes.map(({ address }) => address);
+  const { collector, disburser } = tokens;
+  const of = { tokens: Object.values(tokens.address), collector, disburser, treasury, accounts };
+  const scan = await scanChain({ url, since, ...of });
   return { scan, treasury, feeCeiling };
 }

@@ -1,9 +1,11 @@
-import { type Hex, parseAbi } from "viem";
+import { encodeFunctionData, type Hex, maxUint256, parseAbi } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { circleContract } from "../../ops/local/artifacts.ts";
 import { type ChainClient, operator } from "../../ops/local/chain-client.ts";
 import type { ChainKeys } from "../../ops/local/networks-document.ts";
 import type { Contracts } from "../../ops/local/usdc.ts";
-import { deployCollector, deployTestContract } from "../support/collector.ts";
+import { deployCollector, deployDisburser, deployTestContract } from "../support/collector.ts";
+import { DUST } from "./money-invariants.ts";
 
 /** What buyers pay with on the EVM chain, by how they pay. */
 export type TokenKind = "usdc" | "permit2" | "push";
@@ -16,6 +18,7 @@ export type EvmTokens = {
   asset: Record<TokenKind, string>;
   permit2: Hex;
   collector: Hex;
+  disburser: Hex;
   oracle: Hex;
   /** In no networks document: its logs are lies. */
   garbage: Hex;
@@ -50,11 +53,11 @@ export async function deployTokens(args: {
   };
   const assetOf = (token: Hex) => `${id}/erc20:${token}`;
   const asset = { usdc: assetOf(address.usdc), permit2: assetOf(address.permit2), push: assetOf(address.push) };
-  const common = { decimals: 6, peg: "iso4217/USD" };
-  // The treasury pays out by transactions of its own what has no EIP-3009.
-  await client.setBalance({ address: keys.treasury.address, value: 10n ** 21n });
+  const common = { decimals: 6, peg: "iso4217/USD", dust: String(DUST) };
+  const disburser = await deployDisburser(client, treasury);
+  for (const token of [address.permit2, address.push]) await approve(client, { token, disburser, keys });
   return {
-    ...{ address, asset, permit2, collector },
+    ...{ address, asset, permit2, collector, disburser },
     oracle: await deployTestContract(client, "Oracle", "Oracle"),
     garbage: await deployTestContract(client, "Hostile", "GarbageToken"),
     implementations: [await readImplementation(client, contracts), await deployImplementation(client)],
@@ -76,6 +79,18 @@ export async function deployTokens(args: {
 
 function readImplementation(client: ChainClient, { token }: Contracts): Promise<Hex> {
   return client.readContract({ address: token, abi: proxyAbi, functionName: "implementation" });
+}
+
+/** The treasury lets its Disburser pay out a token, by a transaction of its own. */
+async function approve(
+  client: ChainClient,
+  { token, disburser, keys }: { token: Hex; disburser: Hex; keys: ChainKeys },
+): Promise<void> {
+  const account = privateKeyToAccount(keys.treasury.privateKey);
+  await client.setBalance({ address: account.address, value: 10n ** 18n });
+  const abi = parseAbi(["function approve(address, uint256)"]);
+  const data = encodeFunctionData({ abi, functionName: "approve", args: [disburser, maxUint256] });
+  await client.waitForTransactionReceipt({ hash: await client.sendTransaction({ account, to: token, data }) });
 }
 
 /** Circle's version 2.2 once more, at another address. */

@@ -132,8 +132,9 @@ function findBadBooks({ rows, evm, solana }: Evidence): string[] {
   const groups = sumBy(rows.entries, ({ groupId, asset }) => `group ${groupId} in ${asset}`);
   const accounts = sumBy(rows.entries, ({ account, asset }) => `${account} ${tokenOf(asset)}`);
   const held = { ...evm?.scan.held, ...solana?.scan.held };
+  const dust = sumBy(rows.dust, ({ asset }) => tokenOf(asset));
   const treasury = Object.entries(held).flatMap(([token, held]) => {
-    const booked = accounts.get(`treasury ${token}`) ?? 0n;
+    const booked = (accounts.get(`treasury ${token}`) ?? 0n) + (dust.get(token) ?? 0n);
     return booked === held
       ? []
       : [`the books say that the treasury holds ${booked} of ${token}, the chain says ${held}`];

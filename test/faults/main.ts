@@ -91,7 +91,7 @@ progress.print(
 process.exit(failed.length === 0 ? 0 : 1);
 
 function print(
-  { seed, agenda, violations, injected, bites, ends, quietMs, outlivedMs }: Outcome,
+  { seed, agenda, violations, injected, bites, ends, quietMs, outlivedMs, last }: Outcome,
   tookMs: number,
 ): void {
   const list = (counts: Record<string, number>) =>
@@ -105,6 +105,7 @@ function print(
   progress.print(
     `  quiet ${seconds(quietMs)} after the last one; what could not be paid ended ${seconds(outlivedMs)} after its time`,
   );
+  if (last.length > 0) progress.print(`  last: ${last.slice(0, 3).join(", ")}`);
   progress.print(violations.length === 0 ? "  every invariant holds" : `  ${violations.length} violations`);
   for (const violation of violations.slice(0, 50)) progress.print(`  ${violation}`);
 }

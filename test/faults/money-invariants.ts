@@ -33,7 +33,7 @@ export const findLostMoney: Check = (evidence) => {
   ];
 };
 
-/** The exceptions of a token sum to what arrived for nobody, less what left for nobody. */
+/** The exceptions of a token, with the dust of the day, sum to what arrived for nobody, less what left for nobody. */
 function findMissing(
   { rows }: Evidence,
   unowned: readonly ChainTransfer[],
@@ -44,11 +44,12 @@ function findMissing(
   const tokenOf = (asset: string) => asset.slice(asset.lastIndexOf(":") + 1);
   const tokens = new Set([
     ...[...unowned, ...unasked].map(({ token }) => token),
-    ...booked.map(({ asset }) => tokenOf(asset)),
+    ...[...booked, ...rows.dust].map(({ asset }) => tokenOf(asset)),
   ]);
   return [...tokens].flatMap((token) => {
     const of = (logs: readonly ChainTransfer[]) => sum(logs.filter((log) => log.token === token));
-    const held = -sum(booked.filter(({ asset }) => tokenOf(asset) === token));
+    const isOf = ({ asset }: { asset: string }) => tokenOf(asset) === token;
+    const held = sum(rows.dust.filter(isOf)) - sum(booked.filter(isOf));
     const expected = of(unowned) - of(unasked);
     return expected === held ? [] : [`${expected} of ${token} belong to nobody, and the exceptions hold ${held}`];
   });

@@ -2,8 +2,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { ChainClient } from "../../ops/local/chain-client.ts";
 import { execute } from "../support/sql.ts";
 
-/** `open` is what was still unfinished when patience ended. */
-export type Quiet = { ms: number; open: string[] };
+/** `open` is what was still unfinished when patience ended; `last` is what took longest. */
+export type Quiet = { ms: number; open: string[]; last: string[] };
 
 /** Everything that has not come to its end. Transactions end when one of their nonce is final, or can land no more. */
 const unfinished = `
@@ -31,11 +31,13 @@ export async function waitQuiet(
   { except, heights = {}, withinMs }: { except: readonly string[]; heights?: Record<string, number>; withinMs: number },
 ): Promise<Quiet> {
   const begun = performance.now();
+  let last: string[] = [];
   for (;;) {
     const rows = await execute(databaseUrl, unfinished + behind(heights));
     const open = rows.filter((row) => !except.includes(String(row.payment_id))).map((row) => String(row.what));
     const ms = performance.now() - begun;
-    if (open.length === 0 || ms > withinMs) return { ms, open };
+    if (open.length === 0 || ms > withinMs) return { ms, open, last };
+    last = open;
     await pause(100);
   }
 }

@@ -70,6 +70,10 @@ export type Rows = {
   balances: { merchantId: string; asset: string; amount: bigint }[];
   /** Up to which height everything is final and recorded. */
   cursors: { chain: string; finalNumber: number }[];
+  /** Sums of small deposits that become exceptions when their day is over. */
+  dust: { asset: string; amount: bigint }[];
+  /** What could not be booked, and waits for people. */
+  failedBookings: { kind: string; subject: string; error: string }[];
   /** Rows of one mode that hang on rows of the other. */
   mixed: { what: string; id: string }[];
 };
@@ -89,6 +93,8 @@ const queries: Record<keyof Rows, string> = {
     e.amount::text amount from ledger_entry e join ledger_group g on g.id = e.group_id`,
   balances: `select merchant_id "merchantId", asset, amount::text amount from merchant_balance`,
   cursors: `select chain, final_number::int "finalNumber" from chain_cursor`,
+  dust: `select asset, amount::text amount from dust where group_id is null`,
+  failedBookings: `select kind, subject, error from failed_booking`,
   mixed: `select 'payment and merchant' what, p.id from payment p join merchant m on m.id = p.merchant_id where m.mode <> p.mode
     union all select 'payment and settlement', p.id from payment p join settlement s on s.id = p.settlement_id where s.mode <> p.mode
     union all select 'settlement and merchant', s.id from settlement s join merchant m on m.id = s.merchant_id where m.mode <> s.mode

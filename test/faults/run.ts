@@ -43,6 +43,8 @@ export type Outcome = {
   quietMs: number;
   /** Milliseconds that the rest took, once the chain's clock had passed what its payers had signed. */
   outlivedMs: number;
+  /** What came to its end last. */
+  last: string[];
 };
 
 /** The faults have this long to be forgotten. */
@@ -116,7 +118,17 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
       "processes that refused to start": stage.refusedToStart(),
       "payments forgotten": history.asked.filter(({ forgotten }) => forgotten).length,
     };
-    return { seed, agenda, violations, injected, bites, ends, quietMs: quiet.ms, outlivedMs: outlived.ms };
+    return {
+      seed,
+      agenda,
+      violations,
+      injected,
+      bites,
+      ends,
+      quietMs: quiet.ms,
+      outlivedMs: outlived.ms,
+      last: quiet.last,
+    };
   } finally {
     calledOff.abort();
   }

@@ -1,13 +1,18 @@
 import type { Check } from "./invariants.ts";
 import { isTransferOf, listOurs } from "./moved.ts";
 
-/** Every chain has been read, and is final in the rows, beyond the block at which the last fault was over. */
+/**
+ * Every chain has been read, and is final in the rows, beyond the block at which the last fault was over, and nothing of
+ * it is left out.
+ */
 export const findStoppedWatchers: Check = ({ rows, heights }) => {
   const final = new Map(rows.cursors.map(({ chain, finalNumber }) => [chain, finalNumber]));
-  return Object.entries(heights).flatMap(([chain, height]) => {
+  const left = rows.failedBookings.map(({ kind, subject, error }) => `${kind} ${subject} is not booked: ${error}`);
+  const behind = Object.entries(heights).flatMap(([chain, height]) => {
     const reached = final.get(chain) ?? -1;
     return reached >= height ? [] : [`${chain} stood at ${height} after the last fault, and is final up to ${reached}`];
   });
+  return [...behind, ...left];
 };
 
 /** No payment has expired or failed whose money was in a block by its deadline. */

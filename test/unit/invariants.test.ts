@@ -70,6 +70,8 @@ function soundRun(): Evidence {
         ...[entry(3, "in_transit", 5n), entry(3, "treasury", -5n)],
       ],
       balances: [{ merchantId: "mrch_1", asset, amount: 0n }],
+      dust: [],
+      failedBookings: [],
       mixed: [],
     },
     history: {
@@ -162,6 +164,11 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   ["in time", "an expired payment that was paid in time", ({ rows }) => (first(rows.payments).state = "expired")],
   ["in time", "a failed payment that was paid in time", ({ rows }) => (first(rows.payments).state = "failed")],
   ["watching", "a watcher that stands still", ({ rows }) => (first(rows.cursors).finalNumber = 11)],
+  [
+    "watching",
+    "a movement that is in no books",
+    ({ rows }) => rows.failedBookings.push({ kind: "movement", subject: "0xt 1", error: "no" }),
+  ],
   ["watching", "a chain that nobody watches", ({ rows }) => rows.cursors.pop()],
   [
     "cost",
@@ -239,7 +246,8 @@ test("what was answered while commits were lost may turn out to be untrue", () =
 test("dust may be booked as a sum", () => {
   const run = soundRun();
   run.evm?.scan.transfers.push(strangersDeposit(7n), strangersDeposit(8n));
-  run.rows.entries.push(exception(-15n));
+  run.rows.entries.push(exception(-7n));
+  run.rows.dust.push({ asset, amount: 8n });
   expect(invariants["no lost money"]?.(run)).toEqual([]);
 });
 

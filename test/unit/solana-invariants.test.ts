@@ -82,6 +82,8 @@ function soundRun() {
         ],
       ],
       balances: [{ merchantId: "mrch_1", asset, amount: 0n }],
+      dust: [],
+      failedBookings: [],
       mixed: [],
     },
     history: {
