@@ -48,6 +48,8 @@ class Forgotten extends Error {
 const refusalsTaken = 3;
 /** The same where the database has stepped back: what was confirmed may be forgotten, and the money gone. */
 const refusalsTakenAfterStep = 6;
+/** How often such a wallet hears that there is no way to pay. */
+const emptyTakenAfterStep = 20;
 /** A buyer whose transaction is not mined cancels after so many milliseconds. */
 const stuckMs = 6_000;
 /** How long the service has to find by itself that money has come for payments it has forgotten. */
@@ -178,18 +180,30 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> 
   return asked;
 }
 
-/** No way to pay means that the chain could not be asked, until the payment is over. */
-async function findOption(work: Work, { paymentId, mode }: Asked, account: string): Promise<PayOption | undefined> {
-  for (;;) {
+/**
+ * No way to pay means that the chain could not be asked, until the payment is over. Where the database has stepped back it
+ * may mean as well that the money has moved, by what the service has forgotten: then the buyer gives up.
+ */
+async function findOption(work: Work, asked: Asked, account: string): Promise<PayOption | undefined> {
+  const { paymentId, mode } = asked;
+  for (let empty = 0; ; ) {
     try {
       const [option] = await insist(work, mode, (shop) => listOptions(shop, paymentId, [account]));
       if (option !== undefined) return option;
+      empty += 1;
+      if (mayBeLost(work, asked) && empty > emptyTakenAfterStep)
+        await insist(work, mode, (shop) => cancel(shop, paymentId)).catch(passRefusal);
     } catch (error) {
       if (error instanceof Refused) return undefined;
       throw error;
     }
     await pause(500, undefined, { signal: work.signal });
   }
+}
+
+/** The service may have forgotten a part of what has happened to a payment. */
+function mayBeLost({ history }: Work, { madeAt }: Asked): boolean {
+  return history.lost.some(({ to }) => madeAt <= to);
 }
 
 /** The wallet asks how to pay, and signs. Undefined when there is no way any more. */
@@ -255,7 +269,7 @@ async function payToEnd(
   plan: Plan,
   { asked, signed, onSent }: { asked: Asked; signed: Signed; onSent: () => void },
 ): Promise<void> {
-  const { random, signal, history } = work;
+  const { random, signal } = work;
   const isInTrouble = /blocked|spent|burner|hostile|stuck|garbage/.test(plan.kind);
   const stuckAt = plan.kind === "stuck push" ? Date.now() + stuckMs : Number.POSITIVE_INFINITY;
   let { option, results } = signed;
@@ -276,7 +290,7 @@ async function payToEnd(
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       refusals += 1;
-      const steppedBack = history.lost.some(({ to }) => asked.madeAt <= to);
+      const steppedBack = mayBeLost(work, asked);
       if ((isInTrouble && refusals >= refusalsTaken) || (steppedBack && refusals >= refusalsTakenAfterStep))
         await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
       const { status, isFinal } = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId));

@@ -51,9 +51,9 @@ export type Outcome = {
 const quietWithinMs = 60_000;
 /** A run is at least this long, so that every fault has its turn while payments flow. */
 const leastMs = 20_000;
-const paymentEveryMs = 100;
+const paymentEveryMs = 125;
 /** Even while everything breaks, a wallet gets its first confirm out within this time. */
-const unsentMs = 60_000;
+const unsentMs = 120_000;
 
 /** One run: brings everything up, lets payments flow while everything breaks, waits until it is quiet, and judges. */
 export async function runSeed(options: RunOptions): Promise<Outcome> {
