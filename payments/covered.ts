@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { WholeAttempt } from "../db/attempts.ts";
+import { listPromised } from "../db/promised.ts";
 import type { Db } from "../db/tables.ts";
-import { listPromised } from "../db/transfers.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 
 /**

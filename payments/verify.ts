@@ -1,10 +1,9 @@
 import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
-import { listWaitingAttempts, lockWaiting, markByCode, type WholeAttempt } from "../db/attempts.ts";
+import { lockWaiting, markByCode, type WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import { lockPayments } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
-import { together } from "../db/together.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 import type { Verifier } from "../transfers/verify.ts";
@@ -16,74 +15,25 @@ import { ringRelays } from "./relay.ts";
 import { readResults } from "./results.ts";
 import { toTransfer } from "./transfer.ts";
 
-type Deps = PaymentDeps & { verifier: Verifier };
+export type VerifyDeps = PaymentDeps & { verifier: Verifier };
+type Deps = VerifyDeps;
 
 /** So long a transaction that a wallet says to have sent may be unknown to the network, milliseconds. */
 const UNKNOWN_FOR_MS = 30_000;
 /** So long after the deadline a transaction that was confirmed before it may still come into a block, milliseconds. */
 const PENDING_FOR_MS = 60_000;
 
-/** Contract wallets asked at the same time. */
-const WALLETS = 16;
 /** How often an attempt is verified again at once, because another payment of its payer was accepted meanwhile. */
 const RACES = 3;
 
-/** Attempts judged in one go, and how often those of a place are, milliseconds: under load they share calls and commits. */
-const JUDGED = 100;
-const JUDGE_EVERY_MS = 100;
-
-/**
- * Makes what judges an attempt, once: a good one moves its payment to `processing` and makes its transfer, a bad one is
- * refused and leaves the payment as it is, so that whoever merely saw the link can neither kill nor block it.
- * Throws what the chain throws when it cannot be asked; the attempt then waits. Those of a chain that come while some
- * are judged are judged together afterwards; no chain waits for another.
- */
-export function createVerify(
-  deps: Deps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
-): (attemptId: string) => Promise<"done" | "by code"> {
-  const shared = { most: JUDGED, isOnes: (cause: unknown) => !deps.isTransient(cause) };
-  const find = together(async (ids: string[]) => {
-    const waiting = await deps.outOfContext(() => listWaitingAttempts(deps.db, ids));
-    const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
-    return ids.map((id) => byId.get(id));
-  }, shared);
-  const judges = new Map<string, (whole: WholeAttempt) => Promise<End>>();
-  const payerOf = ({ option }: WholeAttempt) => option.payer;
-  const makeJudge = (isWallet: boolean) =>
-    together(
-      async (group: WholeAttempt[]) => {
-        // Two jobs of one attempt may have met: the sweep's and the first one.
-        const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        const ends = await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
-        return group.map(({ attempt }) => ends.get(attempt.id) ?? {});
-      },
-      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: JUDGE_EVERY_MS },
-    );
-  return async (attemptId) => {
-    const whole = await find(attemptId);
-    if (!whole) return "done";
-    const place = placeOf(whole);
-    const judge = judges.get(place) ?? makeJudge(whole.attempt.verification === "wallet");
-    judges.set(place, judge);
-    const end = await judge(whole);
-    if ("error" in end) throw end.error;
-    return end.byCode ? "by code" : "done";
-  };
-}
-
-/** Attempts of one place are judged together: plain keys wait neither for code nor for what wallets say to have sent. */
-function placeOf({ payment, option, attempt }: WholeAttempt): string {
-  return `${payment.mode} ${option.chain} ${attempt.verification}`;
-}
-
 /** What became of an attempt in its group. `byCode`: its payer is code, and it is to be verified as such. */
-type End = { byCode?: true } | { error: unknown; byCode?: never };
+export type End = { byCode?: true } | { error: unknown; byCode?: never };
 
 /**
  * Verifies attempts of one place. What was accepted is enqueued and announced as soon as it is committed, whatever
  * becomes of the others. Returns what became of the attempts that could be neither accepted nor refused.
  */
-async function verifyTogether(
+export async function verifyTogether(
   deps: Deps,
   waiting: readonly WholeAttempt[],
   races: number = RACES,

@@ -2,7 +2,7 @@ import { encodeFunctionData, type Hex, hexToBigInt } from "viem";
 import { tokenAbi } from "../chains/evm/abi.ts";
 import type { Call, CallOutcome } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
-import { listPromised, type PromisedTransfer } from "../db/transfers.ts";
+import { listPromised, type PromisedTransfer } from "../db/promised.ts";
 import type { TransferDeps } from "./deps.ts";
 import { askMark, readMark } from "./uses.ts";
 

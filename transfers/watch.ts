@@ -80,7 +80,7 @@ export async function watchChain(
   } finally {
     clearInterval(renewing);
     if (epoch !== undefined && watched.readUpTo !== undefined)
-      await endReading(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo });
+      await endReading(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo }).catch(() => undefined);
     await releaseCursor(deps.db, start, watched);
   }
   const { number } = watched.cursor;
@@ -121,9 +121,11 @@ async function runTurn(
     await attempt(confirm);
   }
   if (newest && watched.cursor.number === head.number) {
-    watched.readUpTo = watched.cursor.number;
     noteHeadTime(deps, chain, newest, { isNew: head.number > readBefore });
-    if (isLiveHead(chain.network, newest, deps.now())) watched.reachedHeadAt = head.askedAt;
+    if (isLiveHead(chain.network, newest, deps.now())) {
+      watched.reachedHeadAt = head.askedAt;
+      watched.readUpTo = watched.cursor.number;
+    }
   }
   if (watched.cursor.number === readBefore) await attempt(confirm);
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));

@@ -6,7 +6,7 @@ import { expirePayment } from "../payments/expire.ts";
 import { payBack, payOut } from "../payments/payout-queue.ts";
 import { reconcileChain } from "../payments/reconcile.ts";
 import { createRelay, createSubmit, createWalletRelay, ringRelays } from "../payments/relay.ts";
-import { createVerify } from "../payments/verify.ts";
+import { createVerify } from "../payments/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/watch.ts";
 import type { Handlers, Outcome } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/deps.ts";

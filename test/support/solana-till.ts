@@ -17,7 +17,7 @@ import { findStatus } from "../../payments/read.ts";
 import { createSendBooks } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
-import { createVerify } from "../../payments/verify.ts";
+import { createVerify } from "../../payments/verify-batches.ts";
 import { isCaughtUp } from "../../transfers/caught-up.ts";
 import { readHistory } from "../../transfers/solana/read-history.ts";
 import { submitReady } from "../../transfers/solana/submit.ts";

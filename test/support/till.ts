@@ -14,7 +14,7 @@ import { findStatus } from "../../payments/read.ts";
 import { createSendBooks } from "../../payments/relay.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
-import { createVerify } from "../../payments/verify.ts";
+import { createVerify } from "../../payments/verify-batches.ts";
 import type { OptionView, WalletAction } from "../../payments/views.ts";
 import { relayReady, relayWallets } from "../../transfers/relay.ts";
 import { startTransfers } from "../../transfers/start.ts";

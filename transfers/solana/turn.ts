@@ -114,8 +114,10 @@ async function noteReached(
   const { watched, asked, final, history } = args;
   const finalTime = await readSlotTime(chain, final.slot);
   if (finalTime) deps.metrics.clockSkew.set({ against: chain.chain }, (asked.getTime() - finalTime.getTime()) / 1_000);
-  if (isLiveHead(chain.network, finalTime, asked)) watched.reachedHeadAt = asked;
-  watched.readUpTo = Math.min(final.slot, history?.readSlot ?? 0);
+  if (isLiveHead(chain.network, finalTime, asked)) {
+    watched.reachedHeadAt = asked;
+    watched.readUpTo = Math.min(final.slot, history?.readSlot ?? 0);
+  }
   const read = Math.min(final.slot, history?.namedSlot ?? 0);
   watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;
 }

@@ -7,7 +7,7 @@ import { cleanUp } from "../../../payments/clean.ts";
 import { type CollectedField, readCollected, storeCollected } from "../../../payments/collect.ts";
 import { addDestinations } from "../../../payments/destinations.ts";
 import { addPolicy, removePolicy } from "../../../payments/policies.ts";
-import { createVerify } from "../../../payments/verify.ts";
+import { createVerify } from "../../../payments/verify-batches.ts";
 import { createVerifier } from "../../../transfers/verify.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { asset, destination, makeMerchant, makePayment, publicUrl, secondAsset, startApi } from "./start-api.ts";

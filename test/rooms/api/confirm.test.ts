@@ -1,7 +1,7 @@
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expirePayment } from "../../../payments/expire.ts";
-import { createVerify } from "../../../payments/verify.ts";
+import { createVerify } from "../../../payments/verify-batches.ts";
 import { createVerifier } from "../../../transfers/verify.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Api, makeMerchant, makePayment, movePayment, startApi, type TestMerchant } from "./start-api.ts";

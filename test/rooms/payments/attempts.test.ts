@@ -1,7 +1,7 @@
 import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
 import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
-import { createVerify } from "../../../payments/verify.ts";
+import { createVerify } from "../../../payments/verify-batches.ts";
 import { toAuthorization } from "../../../transfers/authorization.ts";
 import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, mine, sendUsdc, startChain, transfersTo } from "../../support/chain.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createVerify } from "../../../payments/verify.ts";
+import { createVerify } from "../../../payments/verify-batches.ts";
 import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
 import { arm, type Burner, confirmAsWallet, deployBlockBurner, deployPriceBurner } from "../../support/gas-burners.ts";
 import { makeTill, type Till } from "../../support/till.ts";

@@ -1,5 +1,5 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
-import { describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { findMarker } from "../../../chains/solana/markers.ts";
 import { listBalances } from "../../../db/balances.ts";
 import { keypairOf, newSolanaKey, sendAll } from "../../../ops/local/solana-client.ts";
@@ -17,7 +17,8 @@ const UNIT = 1_000_000n;
 // Two servers are started and one is promoted in each.
 vi.setConfig({ testTimeout: 180_000 });
 
-const solana = await startTestSolana({ slotMs: 20, own: true });
+const solana = await startTestSolana({ slotMs: 20, finalAfter: 40, own: true });
+afterEach(() => solana.knobs.resume());
 const holds = (owner: string) => tokenBalance(solana, owner);
 
 /** Money of another merchant, out of which a second payout could be paid. */
@@ -144,6 +145,7 @@ describe("a payout whose commit is lost in a failover of the database, while the
       },
       { within: 10_000 },
     );
+    await solana.knobs.jump(1);
     await closing;
     await till.submit();
     await expectPaidOnce(lost);
@@ -171,4 +173,22 @@ test("a buyer whose confirm is lost in a failover, and who signs again, pays onc
   await till.submit();
   await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
   expect(before - (await holds(buyer.address))).toBe(UNIT);
+});
+
+test("a buyer's transaction whose sending is lost in a failover is not ended as never sent", async () => {
+  const { postgres, till } = await open();
+  const buyer = await fundSolanaBuyer(solana);
+  const paymentId = await till.create();
+  await solana.knobs.pause();
+  await till.verify(await till.attempt(paymentId, buyer));
+  await postgres.catchUp();
+  postgres.freeze();
+  await till.submit();
+  // Its blockhash has died when the new primary answers.
+  await solana.knobs.jump(400);
+  await postgres.failOver();
+  await waitFor(() => till.transfers().catch(() => undefined), { within: 10_000 });
+  await solana.knobs.resume();
+  await till.watchUntilState(paymentId, "succeeded");
+  expect((await till.transfers()).filter(({ state }) => state === "ended")).toEqual([]);
 });

@@ -1,8 +1,8 @@
-import { PublicKey } from "@solana/web3.js";
+import { PublicKey, SystemProgram } from "@solana/web3.js";
 import { expect, test } from "vitest";
 import { findMarker } from "../../../chains/solana/markers.ts";
 import { listBalances } from "../../../db/balances.ts";
-import { newSolanaKey } from "../../../ops/local/solana-client.ts";
+import { fundSol, keypairOf, newSolanaKey, sendAll } from "../../../ops/local/solana-client.ts";
 import { addDestinations, listDestinations } from "../../../payments/destinations.ts";
 import { listExceptions } from "../../../payments/exceptions.ts";
 import { createMerchant } from "../../../payments/merchants.ts";
@@ -15,7 +15,9 @@ import { makeSolanaTill, type SolanaTill } from "../../support/solana-till.ts";
 import { good } from "../../support/till.ts";
 
 const UNIT = 1_000_000n;
+const DAY_MS = 86_400_000;
 const solana = await startTestSolana({ slotMs: 20 });
+const native = `${solana.id}/slip44:501`;
 const holds = (owner: string) => tokenBalance(solana, owner);
 
 const accumulate = async ({ accountId, merchantId, mode, deps }: SolanaTill) => {
@@ -49,7 +51,7 @@ async function expectEvenBooks(till: SolanaTill) {
   expect(await sumOf(till, "in_transit", solana.asset)).toBe(0n);
   // What a lane is found to have been given beyond the first funding would be booked as capital, and hide a difference.
   const lane = till.keys.lanes[0]?.address ?? "";
-  expect(await sumOf(till, `lane:${lane}`, `${solana.id}/slip44:501`)).toBe(
+  expect(await sumOf(till, `lane:${lane}`, native)).toBe(
     BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized")),
   );
 }
@@ -149,27 +151,84 @@ test("a payout that no history shows yet is refused by its marker alone, and ado
   await expectEvenBooks(restored);
 });
 
-test("markers are closed after their time, and their rent goes back to the lane, to the lamport", async () => {
+/** The marker of a payment's payout, and what its account is. */
+async function markerOf(till: SolanaTill, paymentId: string) {
+  const { id } = await till.settlementOf(paymentId);
+  const number = (await till.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
+  const { address } = findMarker(till.chain.treasury, number);
+  const read = () => solana.client.connection.getAccountInfo(new PublicKey(address), "finalized");
+  return { address, read };
+}
+
+test("markers are closed after their time, and what they hold goes back to the lane, to the lamport", async () => {
   const till = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
   good(await reconcileWhileWatching(till));
   const paymentId = await till.pay(await fundSolanaBuyer(solana));
   await payOut(till);
   await expectEvenBooks(till);
-  const { id } = await till.settlementOf(paymentId);
-  const number = (await till.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
-  const { address } = findMarker(till.chain.treasury, number);
-  const marker = () => solana.client.connection.getAccountInfo(new PublicKey(address), "finalized");
-  const rents = await sumOf(till, "rent", `${solana.id}/slip44:501`);
-  expect((await marker())?.data).toHaveLength(80);
+  const marker = await markerOf(till, paymentId);
+  const rents = await sumOf(till, "rent", native);
+  expect((await marker.read())?.data).toHaveLength(80);
+  // A stranger's gift is no rent that we have paid.
+  await fundSol(solana.client, [marker.address], 5_000n);
+  const capital = await sumOf(till, "operator_capital", native);
 
-  till.clock.advance(39 * 86_400_000);
+  till.clock.advance(39 * DAY_MS);
   for (let turn = 0; turn < 5; turn += 1) await till.watch(new AbortController().signal);
-  expect(await marker()).not.toBeNull();
+  expect(await marker.read()).not.toBeNull();
 
-  till.clock.advance(86_400_000);
-  await till.watchUntil(async () => (await marker()) === null);
+  till.clock.advance(DAY_MS);
+  await till.watchUntil(async () => (await marker.read()) === null);
   await expectEvenBooks(till);
   const rent = BigInt(await solana.client.connection.getMinimumBalanceForRentExemption(80));
-  expect(await sumOf(till, "rent", `${solana.id}/slip44:501`)).toBe(rents - rent);
+  expect(await sumOf(till, "rent", native)).toBe(rents - rent);
+  expect(await sumOf(till, "operator_capital", native)).toBe(capital - 5_000n);
   expect(await till.db.selectFrom("payout_marker").selectAll().execute()).toEqual([]);
+});
+
+test("a marker that was closed by a transaction which the database has forgotten keeps no other one from being closed", async () => {
+  const till = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
+  good(await reconcileWhileWatching(till));
+  const paymentId = await till.pay(await fundSolanaBuyer(solana));
+  await payOut(till);
+  await expectEvenBooks(till);
+  const { address, read } = await markerOf(till, paymentId);
+  const treasury = keypairOf(till.keys.treasury);
+  const [noncePubkey, toPubkey] = [address, till.keys.lanes[0]?.address ?? ""].map((one) => new PublicKey(one));
+  const lamports = (await read())?.lamports ?? 0;
+  if (!noncePubkey || !toPubkey) throw new Error("no addresses");
+  const close = { noncePubkey, authorizedPubkey: treasury.publicKey, toPubkey, lamports };
+  await sendAll(solana.client, [{ instructions: [SystemProgram.nonceWithdraw(close)], signers: [treasury] }]);
+  await till.watchUntil(async () => (await read()) === null);
+  const capital = await sumOf(till, "operator_capital", native);
+  const rents = await sumOf(till, "rent", native);
+  await expectEvenBooks(till);
+  till.clock.advance(40 * DAY_MS);
+  await till.watchUntil(async () => (await till.db.selectFrom("payout_marker").selectAll().execute()).length === 0);
+  await expectEvenBooks(till);
+  expect(await sumOf(till, "rent", native)).toBe(rents - BigInt(lamports));
+  expect(await sumOf(till, "operator_capital", native)).toBe(capital);
+});
+
+test("a payout that is signed while the database steps back is thrown away, and paid once later", async () => {
+  const till = await makeSolanaTill(solana);
+  const paymentId = await till.pay(await fundSolanaBuyer(solana));
+  const { id } = await till.settlementOf(paymentId);
+  await till.settle(id);
+  const signed = (await till.transactions()).length;
+  const { check } = till.deps.epoch;
+  let checks = 0;
+  till.deps.epoch.check = async () => {
+    const epoch = await check();
+    checks += 1;
+    // The last check has passed by then: a failover comes between it and the transaction.
+    if (checks === 2) await till.db.updateTable("database_epoch").set({ count: -1 }).execute();
+    return epoch;
+  };
+  await till.submit();
+  till.deps.epoch.check = check;
+  expect((await till.transactions()).length).toBe(signed);
+  expect(till.lines.join()).toContain("what was signed is thrown away");
+  await payOut(till);
+  expect(await holds(till.destination)).toBe(1n * UNIT);
 });

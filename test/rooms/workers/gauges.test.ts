@@ -135,6 +135,7 @@ test("payments that nobody pays are ended by their own jobs; the sweep finds not
 /** These stay silent until what they count has gone wrong; a test of the trouble itself has to show that they speak. */
 const onlyInTrouble = [
   "pay_board_refused_logins_total",
+  "pay_database_stepped_back_timestamp_seconds",
   "pay_rate_limited_total",
   "pay_ring_failures_total",
   "pay_screening_failures_total",

@@ -5,6 +5,8 @@ import { createHandlers } from "../../../workers/handlers.ts";
 import { createJudge } from "../../../workers/trouble.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { recordRings } from "../../support/deps.ts";
+import { confirmAsWallet } from "../../support/gas-burners.ts";
+import { delegate } from "../../support/smart-wallets.ts";
 import { execute } from "../../support/sql.ts";
 import { makeTill } from "../../support/till.ts";
 
@@ -53,6 +55,44 @@ test("every job of a payment that is over, run again by hand in any order, chang
   await Promise.all(jobs.map(([name, data]) => run(name, data as never)));
   expect(await everything()).toEqual(before);
   expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" })).toBe(nonce);
+});
+
+test("a key that has delegated to code is verified and carried by the queues of contract wallets", async () => {
+  const buyer = await fundBuyer(chain);
+  const paymentId = await till.create();
+  const attemptId = await till.attempt(paymentId, buyer);
+  await delegate(chain, buyer, "Delegate");
+  till.rung.length = 0;
+  await run("verify-signature", { attemptIds: [attemptId] });
+  expect(await till.verdict(attemptId)).toBe("waiting");
+  expect(till.rung.map(({ queue }) => queue)).toEqual(["verify-wallet"]);
+  await run("verify-wallet", { attemptIds: [attemptId] });
+  expect(await till.verdict(attemptId)).toBe("verified");
+  expect(till.rung.at(-1)?.queue).toBe("relay-wallet");
+  const [transfer] = (await till.transfers()).filter((row) => row.payment_id === paymentId);
+  await run("relay-permit", { chain: chain.id, transferId: transfer?.id ?? "" });
+  await run("relay-wallet", { chain: chain.id, transferId: transfer?.id ?? "" });
+  await till.watch();
+  expect((await till.status(paymentId)).state).toBe("succeeded");
+});
+
+test("the sweep rings for what is owed by how it is verified and carried", async () => {
+  const own = await makeTill(chain);
+  const rings = createHandlers({ ...own.deps, isTransient: createJudge(isTransientChainError) });
+  const [key, wallet] = [await fundBuyer(chain), await fundBuyer(chain)];
+  await own.attempt(await own.create(), key);
+  const garbage = await confirmAsWallet(own, await own.create(), wallet);
+  const carried = await own.attempt(await own.create(), await fundBuyer(chain));
+  await own.verify(carried);
+  await own.db.updateTable("transfer").set({ smart_wallet: true }).execute();
+  own.rung.length = 0;
+  own.clock.advance(10_000);
+  await rings.sweep({ at: 1 }, aborted);
+  const queues = own.rung.map(({ queue }) => queue);
+  for (const queue of ["verify-signature", "verify-wallet", "relay-wallet"]) expect(queues).toContain(queue);
+  expect(queues).not.toContain("relay-permit");
+  const found = own.rung.find(({ queue }) => queue === "verify-wallet");
+  expect(found?.bell.data).toEqual({ attemptIds: [garbage] });
 });
 
 test("jobs about rows that are not there end quietly", async () => {
