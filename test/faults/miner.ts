@@ -20,6 +20,8 @@ export type Miner = {
  */
 export function makeMiner(client: ChainClient, blockMs: number): Miner {
   const stopping = new AbortController();
+  /** Seconds that the chain's clock was put forward. */
+  let ahead = 0;
   let turn: Promise<unknown> = Promise.resolve();
   const alone = <T>(work: () => Promise<T>): Promise<T> => {
     const mine = turn.then(work);
@@ -39,16 +41,25 @@ export function makeMiner(client: ChainClient, blockMs: number): Miner {
     await mining;
   };
   atEnd(stop);
-  // viem does not know the method.
-  const reorg = client.request as unknown as (call: { method: string; params: unknown[] }) => Promise<unknown>;
+  // viem does not know the methods.
+  const request = client.request as unknown as (call: { method: string; params: unknown[] }) => Promise<unknown>;
   return {
     async start() {
       await client.setAutomine(false);
       mining ??= mine();
     },
-    reorg: (depth) => alone(async () => void (await reorg({ method: "anvil_reorg", params: [depth, []] }))),
+    reorg: (depth) =>
+      alone(async () => {
+        await request({ method: "anvil_reorg", params: [depth, []] });
+        // Anvil goes on from the time of the last block that stayed, and would lag behind more and more.
+        await request({ method: "anvil_setTime", params: [Math.round(Date.now() / 1_000) + ahead] });
+      }),
     setBaseFee: (wei) => alone(() => client.setNextBlockBaseFeePerGas({ baseFeePerGas: wei })),
-    advance: (seconds) => alone(async () => void (await client.increaseTime({ seconds }))),
+    advance: (seconds) =>
+      alone(async () => {
+        await client.increaseTime({ seconds });
+        ahead += seconds;
+      }),
     stop,
   };
 }
