@@ -1,4 +1,4 @@
-import type { PrivateKeyAccount, TypedDataDefinition } from "viem";
+import type { Hex, PrivateKeyAccount, TypedDataDefinition } from "viem";
 import { z } from "zod";
 import type { Caller } from "./seed.ts";
 import type { SolanaKey } from "./solana-client.ts";
@@ -27,8 +27,12 @@ const Options = z.object({
 
 export type PaymentStatus = z.infer<typeof Status>;
 export type PayOption = z.infer<typeof Options>["options"][number];
+/** A wallet on EVM; it sends transactions of its own only where it has `sendCall`, which returns the hash. */
+export type EvmBuyer = Pick<PrivateKeyAccount, "address" | "signTypedData"> & {
+  sendCall?: (call: { to: Hex; data: Hex }) => Promise<Hex>;
+};
 /** Whose wallet it is: the namespace of its account decides what it can sign. */
-export type Buyer = PrivateKeyAccount | SolanaKey;
+export type Buyer = EvmBuyer | SolanaKey;
 
 /** The merchant asks for money: dollars and cents as minor units. Gives the payment's id. */
 export async function createPayment(
@@ -68,10 +72,14 @@ async function fetchActions(shop: Shop, paymentId: string, optionId: string, dat
   return z.object({ actions: z.array(WalletAction) }).parse(answer).actions;
 }
 
-/** This wallet signs typed data and transactions of Solana, and sends nothing itself. */
+/** Signs typed data and transactions of Solana, and sends what it is asked to send if it can. */
 async function execute({ method, params }: z.infer<typeof WalletAction>["data"], buyer: Buyer): Promise<string> {
   if (method === "eth_signTypedData_v4" && "signTypedData" in buyer)
     return await buyer.signTypedData(asTypedData(z.string().parse(params[1])));
+  if (method === "eth_sendTransaction" && "sendCall" in buyer && buyer.sendCall !== undefined) {
+    const { to, data } = z.object({ to: z.string(), data: z.string() }).parse(params[0]);
+    return await buyer.sendCall({ to: to as Hex, data: data as Hex });
+  }
   if (method === "solana_signTransaction" && "secretKey" in buyer)
     return signAsWallet(z.object({ transaction: z.string() }).parse(params[0]).transaction, buyer);
   throw new Error(`this wallet cannot do ${method}`);

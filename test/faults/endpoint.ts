@@ -3,6 +3,7 @@ import { type Hex, keccak256 } from "viem";
 import { freePort } from "../../ops/local/ports.ts";
 import { atEnd } from "../support/at-end.ts";
 import { type Answer, type Ask, askLagging, type Call } from "./lagging.ts";
+import { askLimited, type Limit } from "./log-limits.ts";
 
 /** What can be wrong with an RPC endpoint. */
 export const moods = [
@@ -16,6 +17,7 @@ export const moods = [
   "lags behind",
   "forgets what became of transactions",
   "serves another chain",
+  "answers errors with hostile words",
 ] as const;
 export type Mood = (typeof moods)[number];
 
@@ -25,6 +27,10 @@ export type Endpoint = {
   setMood(mood: Mood | undefined): void;
   /** How many calls have felt the present mood. */
   felt(): number;
+  /** How much it gives in one eth_getLogs; without a limit until it is set. */
+  limitLogs(limit: Limit | undefined): void;
+  /** How many calls its limit has refused. */
+  limited(): number;
 };
 
 /** What a kind of chain calls the things that can be wrong. */
@@ -53,6 +59,9 @@ export const evmCluster: Cluster = {
   lag: () => ({ ask: (ask, call) => askLagging(ask, call, behind), hear: () => undefined }),
 };
 
+/** A NUL, an escape sequence, half of a surrogate pair, a line feed, and more than anybody wants to store. */
+const hostileWords = `execution reverted: \u0000\u001b[31m\ud83d\nlevel=error ${"x".repeat(20_000)}\udc00`;
+
 type Frame = Call & { id: unknown };
 
 /** A JSON-RPC endpoint before a chain, as bad as it is told to be. */
@@ -60,6 +69,8 @@ export async function startEndpoint({ target, cluster }: { target: string; clust
   const lagging = cluster.lag();
   let mood: Mood | undefined;
   let felt = 0;
+  let limit: Limit | undefined;
+  let limited = 0;
   const hanging = new Set<IncomingMessage>();
 
   const ask = async ({ method, params }: Call): Promise<Answer> => {
@@ -70,9 +81,16 @@ export async function startEndpoint({ target, cluster }: { target: string; clust
     lagging.hear({ method, params }, answer);
     return answer;
   };
+  /** Where the endpoint limits its logs. */
+  const askWithin = async (call: Call): Promise<Answer | undefined> => {
+    const answer = limit && (await askLimited(ask, call, limit));
+    if (answer?.error !== undefined) limited += 1;
+    return answer;
+  };
   const answerOne = async (call: Call): Promise<Answer> => {
-    if (!isFelt(cluster, mood, call)) return ask(call);
+    if (!isFelt(cluster, mood, call)) return (await askWithin(call)) ?? ask(call);
     felt += 1;
+    if (mood === "answers errors with hostile words") return { error: { code: -32_000, message: hostileWords } };
     if (mood === "lags behind") return lagging.ask(ask, call);
     if (mood === "serves another chain") return { result: cluster.identity.other };
     if (mood === "forgets what became of transactions") return cluster.forget(await ask(call));
@@ -110,6 +128,10 @@ export async function startEndpoint({ target, cluster }: { target: string; clust
   return {
     url: `http://127.0.0.1:${port}`,
     felt: () => felt,
+    limitLogs(next) {
+      limit = next;
+    },
+    limited: () => limited,
     setMood(next) {
       mood = next;
       felt = 0;
@@ -125,7 +147,7 @@ function isFelt({ send, identity, receipts }: Cluster, mood: Mood | undefined, {
     return method === send;
   if (mood === "serves another chain") return method === identity.method;
   if (mood === "forgets what became of transactions") return method === receipts;
-  return mood === "lags behind";
+  return mood === "lags behind" || mood === "answers errors with hostile words";
 }
 
 /** A reset, as a crashed node or a broken network gives it, and not an orderly end. */

@@ -4,10 +4,12 @@ import { setUpContracts } from "../../ops/local/contracts.ts";
 import { type ChainKeys, type NetworkOptions, newChainKeys, newKey } from "../../ops/local/networks-document.ts";
 import { type Contracts, fundGas } from "../../ops/local/usdc.ts";
 import { atEnd } from "../support/at-end.ts";
+import type { Agenda } from "./agenda.ts";
 import { scanChain } from "./chain-scan.ts";
 import { type Endpoint, evmCluster, startEndpoint } from "./endpoint.ts";
+import { deployTokens, type EvmTokens } from "./evm-tokens.ts";
 import type { Evidence } from "./invariants.ts";
-import { type Miner, startMiner } from "./miner.ts";
+import { type Miner, makeMiner } from "./miner.ts";
 
 /** An Anvil, and two endpoints before it that can be broken. */
 export type EvmStage = {
@@ -16,14 +18,15 @@ export type EvmStage = {
   id: string;
   client: ChainClient;
   contracts: Contracts;
+  tokens: EvmTokens;
   keys: ChainKeys;
   /** Both before the same chain; the service knows them as two endpoints. */
   endpoints: readonly Endpoint[];
   blockMs: number;
   /** Its entry of the networks document. */
   network: NetworkOptions;
-  settlement: { asset: string; destination: string };
-  startMiner(): Promise<Miner>;
+  settlements: { asset: string; destination: string }[];
+  miner: Miner;
 };
 
 const blockMs = 500;
@@ -32,36 +35,47 @@ export const finalityBlocks = 6;
 /** No transaction of ours may offer more than this per gas, wei. */
 const feeCeiling = 200_000_000_000n;
 
-export async function startEvmStage(): Promise<EvmStage> {
+export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): Promise<EvmStage> {
   const anvil = await startAnvil();
   atEnd(() => anvil.close());
   const client = openChain(anvil.url);
   const contracts = await setUpContracts(client);
-  const keys = newChainKeys(2);
+  // The last one sends for contract wallets only.
+  const keys = newChainKeys(3);
   await fundGas(
     client,
     keys.lanes.map(({ address }) => address),
   );
   const start = () => startEndpoint({ target: anvil.url, cluster: evmCluster });
   const endpoints = await Promise.all([start(), start()]);
+  for (const [index, endpoint] of endpoints.entries()) endpoint.limitLogs(logLimits[index]);
+  const id = `eip155:${await client.getChainId()}`;
+  const tokens = await deployTokens({ client, id, contracts, keys });
   const change = {
     finality: { blocks: finalityBlocks },
     rpcTimeoutMs: 2_000,
     fees: { maxFeePerGas: String(feeCeiling), priorityFeePerGas: "1000000000" },
+    permit2: tokens.permit2,
+    screening: { oracle: tokens.oracle },
+    assets: Object.values(tokens.entries),
+    // Wallets that burn gas must not keep the honest ones of a run waiting for an hour.
+    walletGasPerHour: 1_000_000_000,
   };
-  const id = `eip155:${await client.getChainId()}`;
-  const asset = `${id}/erc20:${contracts.token.toLowerCase()}`;
+  const destination = `${id}:${newKey().address}`;
   return {
-    ...{ url: anvil.url, id, client, contracts, keys, endpoints, blockMs },
+    ...{ url: anvil.url, id, client, contracts, tokens, keys, endpoints, blockMs },
     network: { chain: client, contracts, keys, blockMs, rpcUrls: endpoints.map(({ url }) => url), change },
-    settlement: { asset, destination: `${id}:${newKey().address}` },
-    startMiner: () => startMiner(client, blockMs),
+    settlements: Object.values(tokens.asset).map((asset) => ({ asset, destination })),
+    miner: makeMiner(client, blockMs),
   };
 }
 
 /** What the chain says in the end, from a block on. */
-export async function gatherEvm({ url, contracts, keys }: EvmStage, since: number): Promise<Evidence["evm"]> {
+export async function gatherEvm({ url, tokens, keys }: EvmStage, since: number): Promise<Evidence["evm"]> {
   const treasury = keys.treasury.address.toLowerCase();
   const accounts = keys.lanes.map(({ address }) => address);
-  return { scan: await scanChain({ url, since, tokens: [contracts.token], treasury, accounts }), treasury, feeCeiling };
+  const { collector, disburser } = tokens;
+  const of = { tokens: Object.values(tokens.address), collector, disburser, treasury, accounts };
+  const scan = await scanChain({ url, since, ...of });
+  return { scan, treasury, feeCeiling };
 }

@@ -3,31 +3,36 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createProgress } from "../../ops/local/progress.ts";
 import { endAll } from "../support/at-end.ts";
+import { describeAgenda, rareFaults } from "./agenda.ts";
 import { families } from "./plan.ts";
 import { countOf, type Outcome, runSeed, seconds } from "./run.ts";
 
 const help = `usage: npm run faults -- [options]
 
-Pays payments on a stack of its own while everything breaks that may break: the chain's endpoints, processes, Postgres,
-Redis, and the chain itself. Then waits for quiet, and checks by SQL and by a scan of the chain that nothing was lost,
-doubled or told wrongly. Ends with 1 when an invariant was broken.
+Pays payments on a stack of its own while everything breaks that may break: the chains' endpoints, processes, Postgres,
+Redis, clocks, the chains themselves, tokens and their issuers, and strangers who send what they like. Each seed has one
+heavy fault of its own: ${rareFaults.join(", ")}.
+Then waits for quiet, and checks by SQL and by a scan of the chains that nothing was lost, doubled or answered wrongly.
+Exits with 1 when an invariant was broken.
 
   --seed N       the first seed (a random one when unset); the same seed deals the same faults and payments
   --seeds N      how many seeds, one after the other (default 20)
   --chain X      where they are paid: evm, solana, or a mix of both (default)
-  --payments N   payments per seed (default 500; 300 on Solana alone)
+  --payments N   payments per seed (default 300)
   --workers N    worker processes (default 2)
+  --rare X       the heavy fault of every seed, instead of the one that is its turn
   --help         this text
 
-Logs of the processes lie in .local/faults/<seed>.`;
+The logs of the processes are in .local/faults/<seed>, and after a violation the rows and the scans (evidence.json).`;
 
 const { values } = parseArgs({
   options: {
     seed: { type: "string", default: String(randomInt(1_000_000)) },
     seeds: { type: "string", default: "20" },
     chain: { type: "string" },
-    payments: { type: "string" },
+    payments: { type: "string", default: "300" },
     workers: { type: "string", default: "2" },
+    rare: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -40,8 +45,12 @@ if (chains.length === 0) {
   console.error(`--chain takes ${families.join(" or ")}\n\n${help}`);
   process.exit(2);
 }
-const wanted = values.payments ?? (values.chain === "solana" ? "300" : "500");
-const numbers = { seed: values.seed, seeds: values.seeds, payments: wanted, workers: values.workers };
+const rare = rareFaults.find((fault) => fault === values.rare);
+if (values.rare !== undefined && rare === undefined) {
+  console.error(`--rare takes one of ${rareFaults.join(", ")}\n\n${help}`);
+  process.exit(2);
+}
+const numbers = { seed: values.seed, seeds: values.seeds, payments: values.payments, workers: values.workers };
 for (const [name, text] of Object.entries(numbers))
   if (!/^\d+$/.test(text) || (name !== "seed" && Number(text) < 1)) {
     console.error(`--${name} takes a whole number\n\n${help}`);
@@ -54,15 +63,18 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
     void endAll().finally(() => process.exit(130));
   });
 
+// Every seed starts the same processes: they find each other's compiled code.
+process.env.NODE_COMPILE_CACHE ??= join(process.cwd(), ".local", "compiled");
 const progress = createProgress();
-const [first, payments, workers] = [Number(values.seed), Number(wanted), Number(values.workers)];
+const [first, payments, workers] = [Number(values.seed), Number(values.payments), Number(values.workers)];
 const failed: number[] = [];
 for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
   progress.print(`seed ${seed}`);
+  const begun = performance.now();
   const dir = join(".local", "faults", String(seed));
   try {
-    const outcome = await runSeed({ seed, payments, workers, chains, dir, say: progress.say });
-    print(outcome);
+    const outcome = await runSeed({ seed, payments, workers, chains, rare, dir, say: progress.say });
+    print(outcome, performance.now() - begun);
     if (outcome.violations.length > 0) failed.push(seed);
   } catch (error) {
     // What breaks off because somebody stops us says nothing about the seed; the handler above ends the process.
@@ -78,17 +90,22 @@ progress.print(
 );
 process.exit(failed.length === 0 ? 0 : 1);
 
-function print({ seed, violations, injected, bites, ends, quietMs, outlivedMs }: Outcome): void {
+function print(
+  { seed, agenda, violations, injected, bites, ends, quietMs, outlivedMs, last }: Outcome,
+  tookMs: number,
+): void {
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ");
-  progress.print(`seed ${seed}: payments ${list(ends)}`);
+  progress.print(`seed ${seed}: payments ${list(ends)}; ${seconds(tookMs)} in all`);
+  progress.print(`  in store: ${describeAgenda(agenda)}`);
   progress.print(`  faults: ${list(countOf(injected.map(({ fault }) => fault)))}`);
   progress.print(`  felt: ${list(bites)}`);
   progress.print(
     `  quiet ${seconds(quietMs)} after the last one; what could not be paid ended ${seconds(outlivedMs)} after its time`,
   );
+  if (last.length > 0) progress.print(`  last: ${last.slice(0, 3).join(", ")}`);
   progress.print(violations.length === 0 ? "  every invariant holds" : `  ${violations.length} violations`);
   for (const violation of violations.slice(0, 50)) progress.print(`  ${violation}`);
 }

@@ -2,8 +2,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { ChainClient } from "../../ops/local/chain-client.ts";
 import { execute } from "../support/sql.ts";
 
-/** `open` is what was still unfinished when patience ended. */
-export type Quiet = { ms: number; open: string[] };
+/** `open` is what was still unfinished when patience ended; `last` is what took longest. */
+export type Quiet = { ms: number; open: string[]; last: string[] };
 
 /** Everything that has not come to its end. Transactions end when one of their nonce is final, or can land no more. */
 const unfinished = `
@@ -15,17 +15,29 @@ const unfinished = `
   union all select 'lane ' || lane_id || ' nonce ' || nonce || ' is not final', null
     from transaction group by lane_id, nonce having not bool_or(state in ('final', 'expired'))`;
 
+/** Watchers that have not come beyond these heights yet, by chain. */
+const behind = (heights: Record<string, number>) =>
+  Object.entries(heights)
+    .map(
+      ([chain, height]) => `
+  union all select 'the watcher of ' || chain || ' is final at ' || final_number || ' and not at ${height}', null
+    from chain_cursor where chain = '${chain}' and final_number < ${height}`,
+    )
+    .join("");
+
 /** Waits until everything has its end and every payout has arrived; payments in `except` may take longer. */
 export async function waitQuiet(
   databaseUrl: string,
-  { except, withinMs }: { except: readonly string[]; withinMs: number },
+  { except, heights = {}, withinMs }: { except: readonly string[]; heights?: Record<string, number>; withinMs: number },
 ): Promise<Quiet> {
   const begun = performance.now();
+  let last: string[] = [];
   for (;;) {
-    const rows = await execute(databaseUrl, unfinished);
+    const rows = await execute(databaseUrl, unfinished + behind(heights));
     const open = rows.filter((row) => !except.includes(String(row.payment_id))).map((row) => String(row.what));
     const ms = performance.now() - begun;
-    if (open.length === 0 || ms > withinMs) return { ms, open };
+    if (open.length === 0 || ms > withinMs) return { ms, open, last };
+    last = open;
     await pause(100);
   }
 }
@@ -34,7 +46,7 @@ export async function waitQuiet(
 export async function secondsToOutlive(databaseUrl: string, client: ChainClient): Promise<number> {
   const [row] = await execute(
     databaseUrl,
-    "select max(valid_before)::int as last from transfer where state in ('ready', 'carried') and purpose = 'payment' and kind <> 'spl'",
+    "select max(valid_before)::int as last from transfer where state in ('ready', 'carried', 'awaited') and purpose = 'payment' and kind <> 'spl'",
   );
   const { timestamp } = await client.getBlock();
   return Math.max(0, Number(row?.last ?? 0) - Number(timestamp)) + 1;

@@ -10,6 +10,8 @@ export type Rows = {
     amount: bigint | null;
     optionId: string | null;
     settlementId: string | null;
+    /** Unix seconds. */
+    expiresAt: number;
   }[];
   options: {
     id: string;
@@ -47,7 +49,15 @@ export type Rows = {
     fee: bigint | null;
     state: string;
   }[];
-  settlements: { id: string; mode: "live" | "test"; state: string; amount: bigint }[];
+  settlements: {
+    id: string;
+    mode: "live" | "test";
+    state: string;
+    amount: bigint;
+    asset: string;
+    /** CAIP-10. */
+    destination: string | null;
+  }[];
   entries: {
     groupId: number;
     kind: string;
@@ -58,13 +68,19 @@ export type Rows = {
     amount: bigint;
   }[];
   balances: { merchantId: string; asset: string; amount: bigint }[];
+  /** Up to which height everything is final and recorded. */
+  cursors: { chain: string; finalNumber: number }[];
+  /** Sums of small deposits that become exceptions when their day is over. */
+  dust: { asset: string; amount: bigint }[];
+  /** What could not be booked, and waits for people. */
+  failedBookings: { kind: string; subject: string; error: string }[];
   /** Rows of one mode that hang on rows of the other. */
   mixed: { what: string; id: string }[];
 };
 
 const queries: Record<keyof Rows, string> = {
   payments: `select id, mode, state, tx_id "txId", paid_amount::text amount, option_id "optionId",
-    settlement_id "settlementId" from payment`,
+    settlement_id "settlementId", extract(epoch from expires_at)::int "expiresAt" from payment`,
   options: `select id, payment_id "paymentId", kind, token, payer, receiver, amount::text amount,
     authorization_nonce nonce from payment_option`,
   attempts: `select id, payment_id "paymentId", state from attempt`,
@@ -72,10 +88,13 @@ const queries: Record<keyof Rows, string> = {
     amount::text amount, authorization_nonce nonce, state from transfer`,
   transactions: `select split_part(chain, ':', 1) family, split_part(lane_id, ':', -1) lane, nonce::int nonce, replacement::int replacement, hash,
     '0x' || encode(bytes, 'hex') bytes, max_fee_per_gas::text "maxFee", fee::text fee, state from transaction`,
-  settlements: `select id, mode, state, amount::text amount from settlement`,
+  settlements: `select id, mode, state, amount::text amount, asset, destination from settlement`,
   entries: `select g.id::int "groupId", g.kind, g.tx_hash "txHash", g.log_index "logIndex", e.account, e.asset,
     e.amount::text amount from ledger_entry e join ledger_group g on g.id = e.group_id`,
   balances: `select merchant_id "merchantId", asset, amount::text amount from merchant_balance`,
+  cursors: `select chain, final_number::int "finalNumber" from chain_cursor`,
+  dust: `select asset, amount::text amount from dust where group_id is null`,
+  failedBookings: `select kind, subject, error from failed_booking`,
   mixed: `select 'payment and merchant' what, p.id from payment p join merchant m on m.id = p.merchant_id where m.mode <> p.mode
     union all select 'payment and settlement', p.id from payment p join settlement s on s.id = p.settlement_id where s.mode <> p.mode
     union all select 'settlement and merchant', s.id from settlement s join merchant m on m.id = s.merchant_id where m.mode <> s.mode

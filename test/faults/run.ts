@@ -1,12 +1,14 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Say } from "../../ops/local/service.ts";
 import { within } from "../../ops/local/wait.ts";
 import { endAll } from "../support/at-end.ts";
+import { type Agenda, makeAgenda, type RareFault } from "./agenda.ts";
+import { makeEvmPayers } from "./evm-payers.ts";
 import { finalityBlocks, gatherEvm } from "./evm-stage.ts";
 import { findViolations } from "./invariants.ts";
-import { type PayersOf, startLoad } from "./load.ts";
-import type { Miner } from "./miner.ts";
-import { breakThings, type Injected } from "./nemesis.ts";
-import { makePayers } from "./payers.ts";
+import { closeForgotten, type PayersOf, startLoad } from "./load.ts";
+import { breakThings, type Injected, type Nemesis, prepareNemesis } from "./nemesis.ts";
 import { type Family, type Plan, planPayments } from "./plan.ts";
 import { secondsToOutlive, waitQuiet } from "./quiet.ts";
 import { createRandom, type Random } from "./random.ts";
@@ -14,18 +16,22 @@ import { countBites, countEnded, readRows } from "./rows.ts";
 import { makeSolanaPayers } from "./solana-payers.ts";
 import { finalAfter, gatherSolana } from "./solana-stage.ts";
 import { bringUp, type Stage } from "./stage.ts";
+import { serveWishes } from "./wishes.ts";
 
 export type RunOptions = {
   seed: number;
   payments: number;
   workers: number;
   chains: readonly Family[];
+  /** The heavy fault; the seed's own when unset. */
+  rare?: RareFault | undefined;
   dir: string;
   say: Say;
 };
 
 export type Outcome = {
   seed: number;
+  agenda: Agenda;
   /** Sentences, one per broken invariant; none is what we want. */
   violations: string[];
   injected: Injected[];
@@ -37,15 +43,17 @@ export type Outcome = {
   quietMs: number;
   /** Milliseconds that the rest took, once the chain's clock had passed what its payers had signed. */
   outlivedMs: number;
+  /** What came to its end last. */
+  last: string[];
 };
 
-/** The faults have this long to be forgotten. */
-const quietWithinMs = 60_000;
+/** The faults have this long to be forgotten; a payment that nobody could decide is decided anew within a minute. */
+const quietWithinMs = 75_000;
 /** A run is at least this long, so that every fault has its turn while payments flow. */
 const leastMs = 20_000;
 const paymentEveryMs = 125;
 /** Even while everything breaks, a wallet gets its first confirm out within this time. */
-const unsentMs = 60_000;
+const unsentMs = 120_000;
 
 /** One run: brings everything up, lets payments flow while everything breaks, waits until it is quiet, and judges. */
 export async function runSeed(options: RunOptions): Promise<Outcome> {
@@ -56,18 +64,20 @@ export async function runSeed(options: RunOptions): Promise<Outcome> {
   }
 }
 
-async function run({ seed, payments, workers, chains, dir, say }: RunOptions): Promise<Outcome> {
+async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptions): Promise<Outcome> {
   const random = createRandom(seed);
-  const stage = await bringUp({ dir, workers, chains, say });
+  const agenda = makeAgenda(seed, random.branch("agenda"), { chains, rare });
+  const stage = await bringUp({ dir, workers, chains, agenda, random, say });
+  const { history, databaseUrl } = stage;
   const everyMs = Math.max(paymentEveryMs, Math.floor(leastMs / payments));
   const plans = planPayments(random.branch("plans"), { payments, everyMs, chains });
   say(`funding the buyers of ${payments} payments`);
-  const { payers, since, miner } = await prepare(stage, plans, random.branch("payers"));
+  const { payers, since, nemesis } = await prepare(stage, { plans, agenda, random });
   const calledOff = new AbortController();
   const { signal } = calledOff;
 
   say("payments flow, and everything breaks");
-  const load = startLoad({ stage, payers, plans, random: random.branch("load"), signal });
+  const load = startLoad({ stage, payers, plans, conditions: agenda, random: random.branch("load"), signal });
   // Heard where it is waited for; until then a failed journey must not end the process.
   load.over.catch(() => undefined);
   try {
@@ -76,52 +86,85 @@ async function run({ seed, payments, workers, chains, dir, say }: RunOptions): P
     const sent = within(durationMs + unsentMs, "sending every confirm", load.sent).catch((error: unknown) => {
       slow.push(`answers: ${error}`);
     });
-    const nemesis = { stage, miner, random: random.branch("nemesis"), durationMs, signal };
-    const injected = await breakThings(nemesis, sent);
-    const endedMeanwhile = await countEnded(stage.postgres.url);
+    const injected = await breakThings(nemesis, { random: random.branch("nemesis"), durationMs, signal }, sent);
+    const endedMeanwhile = await countEnded(databaseUrl);
+    const heights = await readHeights(stage);
     say(`${injected.length} faults are over, ${endedMeanwhile} payments had ended by then; waiting for quiet`);
-    const waiting = () => load.history.asked.flatMap(({ paymentId, kind }) => (/for good/.test(kind) ? paymentId : []));
-    const quiet = await waitQuiet(stage.postgres.url, { except: waiting(), withinMs: quietWithinMs });
+    if (history.lost.length > 0) await closeForgotten(stage, signal);
+    const waiting = history.asked.flatMap(({ paymentId, outlives }) => (outlives || agenda.takesFees ? paymentId : []));
+    const quiet = await waitQuiet(databaseUrl, { except: waiting, heights, withinMs: quietWithinMs });
     say(`quiet after ${seconds(quiet.ms)}; the chain's clock passes what payers in trouble have signed`);
-    if (stage.evm) await miner?.advance(await secondsToOutlive(stage.postgres.url, stage.evm.client));
-    const outlived = await waitQuiet(stage.postgres.url, { except: [], withinMs: quietWithinMs });
+    await stage.evm?.miner.advance(await secondsToOutlive(databaseUrl, stage.evm.client));
+    const outlived = await waitQuiet(databaseUrl, { except: [], withinMs: quietWithinMs });
     const deaf = await within(15_000, "telling every wallet its end", load.over).then(
       () => [],
       (error: unknown) => [`answers: ${error}`],
     );
-    await miner?.stop();
+    await stage.evm?.miner.stop();
     const [rows, evm, solana] = await Promise.all([
-      readRows(stage.postgres.url),
+      readRows(databaseUrl),
       stage.evm && gatherEvm(stage.evm, since),
       stage.solana && gatherSolana(stage.solana),
     ]);
-    const evidence = { rows, evm, solana, history: load.history };
-    const ends = countOf(evidence.rows.payments.map(({ state }) => state));
-    const late = [...quiet.open, ...outlived.open].map((what) => `a minute after the last fault: ${what}`);
+    const ends = countOf(rows.payments.map(({ state }) => state));
+    const late = [...quiet.open, ...outlived.open].map((what) => `long after the last fault: ${what}`);
+    const evidence = { rows, evm, solana, history, heights };
     const violations = [...slow, ...late, ...deaf, ...findViolations(evidence)];
-    const bites = { "payments ended meanwhile": endedMeanwhile, ...(await countBites(stage.postgres.url)) };
-    return { seed, violations, injected, bites, ends, quietMs: quiet.ms, outlivedMs: outlived.ms };
+    if (violations.length > 0) await writeFile(join(dir, "evidence.json"), JSON.stringify(evidence, toText, 1));
+    const bites = {
+      "payments ended meanwhile": endedMeanwhile,
+      ...(await countBites(databaseUrl)),
+      "log ranges refused": stage.evm?.endpoints.reduce((sum, endpoint) => sum + endpoint.limited(), 0) ?? 0,
+      "processes that refused to start": stage.refusedToStart(),
+      "payments forgotten": history.asked.filter(({ forgotten }) => forgotten).length,
+    };
+    return {
+      seed,
+      agenda,
+      violations,
+      injected,
+      bites,
+      ends,
+      quietMs: quiet.ms,
+      outlivedMs: outlived.ms,
+      last: quiet.last,
+    };
   } finally {
     calledOff.abort();
   }
 }
 
-/** Everybody gets what he pays with, and it must not go with the first reorg. `since`: the block that it is safe in. */
+type Prepared = { payers: PayersOf; since: number; nemesis: Nemesis };
+
+/**
+ * Every buyer gets the money to pay with, and every stranger, where no reorg of the run can take it. `since`: the block
+ * that it is safe in.
+ */
 async function prepare(
-  { evm, solana }: Stage,
-  plans: readonly Plan[],
-  random: Random,
-): Promise<{ payers: PayersOf; since: number; miner: Miner | undefined }> {
+  stage: Stage,
+  { plans, agenda, random }: { plans: readonly Plan[]; agenda: Agenda; random: Random },
+): Promise<Prepared> {
+  const { evm, solana } = stage;
   const payers: PayersOf = {};
-  if (solana) {
-    payers.solana = await makeSolanaPayers(solana, plans);
-    await solana.solana.knobs.jump(finalAfter + 1);
-  }
-  if (evm === undefined) return { payers, since: 0, miner: undefined };
-  payers.evm = await makePayers(evm, plans, random);
-  await evm.client.mine({ blocks: finalityBlocks });
-  const since = Number(await evm.client.getBlockNumber());
-  return { payers, since, miner: await evm.startMiner() };
+  const wishes = evm && serveWishes(evm);
+  if (solana) payers.solana = await makeSolanaPayers(solana, plans);
+  if (evm && wishes) payers.evm = await makeEvmPayers(evm, plans, { random: random.branch("payers"), wishes });
+  const nemesis = await prepareNemesis({ stage, wishes, agenda, random: random.branch("nemesis") });
+  await solana?.solana.knobs.jump(finalAfter + 1);
+  await evm?.client.mine({ blocks: finalityBlocks });
+  const since = evm ? Number(await evm.client.getBlockNumber()) : 0;
+  await evm?.miner.start();
+  return { payers, since, nemesis };
+}
+
+const toText = (_key: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
+
+/** The newest block, or slot, of every chain. */
+async function readHeights({ evm, solana }: Stage): Promise<Record<string, number>> {
+  return {
+    ...(evm ? { [evm.id]: Number(await evm.client.getBlockNumber()) } : {}),
+    ...(solana ? { [solana.id]: await solana.solana.client.connection.getSlot("processed") } : {}),
+  };
 }
 
 /** How often each value stands in a list. */

@@ -27,7 +27,7 @@ type Heard = { at: number; value: unknown };
 type Placed = { slot: number; confirmationStatus?: string } | null;
 
 /** What was heard is kept for so long, milliseconds. */
-const keptMs = 60_000;
+const keptMs = 15_000;
 
 /**
  * Answers as a node does that is some slots behind: with what there was to be heard so long ago (slots, blockhashes,

@@ -5,8 +5,9 @@ import type { Rows } from "./rows.ts";
 type Stored = Rows["transactions"][number];
 
 /** What lanes have paid for was stored before and is called final at what it cost; all else is dead; fees kept to the ceiling. */
-export const findBadRelayers: Check = ({ rows, solana }) => {
-  if (solana === undefined) return [];
+export const findBadRelayers: Check = ({ rows, solana, history }) => {
+  // What was stored and sent in a time whose commits are lost is on the chain only, and its cost is in no books.
+  if (solana === undefined || history.lost.length > 0) return [];
   const { scan, feeCeiling } = solana;
   const stored = new Map(listStored(rows).map((row) => [row.hash, row]));
   const landed = new Map(scan.transactions.map((one) => [one.hash, one]));

@@ -17,6 +17,7 @@ export async function makeSolanaPayers({ id, solana }: SolanaStage, all: readonl
   return {
     chain: id,
     buyerOf,
+    isWorthless: async () => true,
     async disturb(plan) {
       if (!plan.kind.startsWith("spent")) return;
       // The payer sends all its money to somebody else.

@@ -27,6 +27,7 @@ const transferChecked = 12;
 type Instruction = { programIdIndex: number; accounts: number[]; data: string };
 type Holding = { accountIndex: number; mint: string; owner: string };
 type Found = {
+  blockTime: number | null;
   transaction: { message: { accountKeys: string[]; instructions: Instruction[] } };
   meta: {
     err: unknown;
@@ -82,7 +83,7 @@ async function listHistory(ask: Ask, account: string): Promise<string[]> {
   }
 }
 
-function readTransfers(hash: string, { transaction, meta }: Found): ChainTransfer[] {
+function readTransfers(hash: string, { transaction, meta, blockTime }: Found): ChainTransfer[] {
   if (meta.err !== null) return [];
   const { accountKeys, instructions } = transaction.message;
   // A balance stands there for every token account that the transaction has named.
@@ -95,7 +96,8 @@ function readTransfers(hash: string, { transaction, meta }: Found): ChainTransfe
     if (source === undefined || destination === undefined) throw new Error(`${hash} moves tokens of nobody`);
     const amount = Buffer.from(bytes).readBigUInt64LE(1);
     const moved = { token: source.mint, from: source.owner, to: destination.owner, amount };
-    return [{ txHash: hash, logIndex, ...moved, nonce: readMemo(accountKeys, instructions[logIndex + 1]) }];
+    const nonce = readMemo(accountKeys, instructions[logIndex + 1]);
+    return [{ txHash: hash, logIndex, ...moved, nonce, at: blockTime ?? 0 }];
   });
 }
 

@@ -4,6 +4,7 @@ import { tokenAccountOf } from "../../ops/local/spl.ts";
 import { makeSolanaKeys, startTestSolana, type TestSolana } from "../support/solana.ts";
 import { type Endpoint, startEndpoint } from "./endpoint.ts";
 import type { Evidence } from "./invariants.ts";
+import { DUST } from "./money-invariants.ts";
 import { solanaCluster } from "./solana-endpoint.ts";
 import { scanSolana } from "./solana-scan.ts";
 
@@ -17,7 +18,7 @@ export type SolanaStage = {
   endpoints: readonly Endpoint[];
   /** Its entry of the networks document. */
   network: Record<string, unknown>;
-  settlement: { asset: string; destination: string };
+  settlements: { asset: string; destination: string }[];
 };
 
 const slotMs = 150;
@@ -32,10 +33,11 @@ export async function startSolanaStage(): Promise<SolanaStage> {
   const endpoints = await Promise.all([start(), start()]);
   const change = { finality: "finalized", rpcTimeoutMs: 2_000, nonceAccounts: 4 };
   const rpcUrls = endpoints.map(({ url }) => url);
+  const network = describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs, change });
   return {
     ...{ id, solana, keys, endpoints },
-    network: describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs, change }),
-    settlement: { asset, destination: `${id}:${newSolanaKey().address}` },
+    network: { ...network, assets: network.assets.map((one) => ({ ...one, dust: String(DUST) })) },
+    settlements: [{ asset, destination: `${id}:${newSolanaKey().address}` }],
   };
 }
 

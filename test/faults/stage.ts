@@ -11,13 +11,24 @@ import type { Say, Service } from "../../ops/local/service.ts";
 import { type Supervisor, supervise } from "../../ops/local/supervisor.ts";
 import { atEnd } from "../support/at-end.ts";
 import { startPrivatePostgres, startPrivateRedis } from "../support/private-services.ts";
+import { type ReplicatedPostgres, startReplicatedPostgres } from "../support/replica.ts";
+import { execute } from "../support/sql.ts";
+import type { Agenda } from "./agenda.ts";
+import { clockEnv } from "./clocks.ts";
 import { type EvmStage, startEvmStage } from "./evm-stage.ts";
 import type { Family } from "./plan.ts";
+import { screeningListText } from "./process-faults.ts";
+import type { Random } from "./random.ts";
 import { type SolanaStage, startSolanaStage } from "./solana-stage.ts";
+import type { History } from "./told.ts";
+import { receiveWebhooks } from "./webhook-receiver.ts";
 
 /** Everything one run works on, and breaks. */
 export type Stage = {
   postgres: Service;
+  /** Where what the deployment connects to can fail over. */
+  replicated: ReplicatedPostgres | undefined;
+  databaseUrl: string;
   redis: Service;
   evm: EvmStage | undefined;
   solana: SolanaStage | undefined;
@@ -26,9 +37,24 @@ export type Stage = {
   /** Where the apis answer. */
   baseUrls: readonly string[];
   seeded: Seeded;
+  /** The networks document as it was written, and where. */
+  networks: { file: string; document: Record<string, unknown> };
+  screeningList: string;
+  /** Files that set the workers' clocks; none unless the seed has that in store. */
+  clockFiles: readonly string[];
+  /** CAIP-19 of assets that may be taken out of the networks document: their chain has others. */
+  removable: readonly string[];
+  /** Processes that stand still for long. */
+  frozen: Set<number>;
+  /** What callers have been told, and which steps back the database has made. */
+  history: History;
+  /** Processes that ended by themselves: how many did not like what they found at start. */
+  refusedToStart(): number;
 };
 
 const apis = 2;
+/** What is owed is collected for so long where payouts are accumulated. */
+const accumulateMs = 3_000;
 
 /**
  * Brings a private Postgres and Redis up, chains with two endpoints before each, apis and workers. Closed by `endAll`. The
@@ -38,50 +64,98 @@ export async function bringUp(args: {
   dir: string;
   workers: number;
   chains: readonly Family[];
+  agenda: Agenda;
+  random: Random;
   say: Say;
 }): Promise<Stage> {
   const dir = resolve(args.dir);
   await rm(dir, { recursive: true, force: true });
   await mkdir(dir, { recursive: true });
   args.say("starting Postgres, Redis and the chains");
-  const [postgres, redis, evm, solana] = await Promise.all([
-    startPrivatePostgres(),
+  const { agenda } = args;
+  const [replicated, redis, evm, solana] = await Promise.all([
+    agenda.rare === "failover" ? startReplicatedPostgres() : undefined,
     startPrivateRedis(),
-    args.chains.includes("evm") ? startEvmStage() : undefined,
+    args.chains.includes("evm") ? startEvmStage(agenda) : undefined,
     args.chains.includes("solana") ? startSolanaStage() : undefined,
   ]);
-  const networksFile = join(dir, "networks.json");
-  const document = await networksDocument("faults", evm ? [evm.network] : [], solana ? [solana.network] : []);
-  await writeFile(networksFile, JSON.stringify(document));
-  await migrateDatabase(postgres.url);
-  const settlements = [evm, solana].flatMap((chain) => chain?.settlement ?? []);
-  const seeded = await seedAccount(postgres.url, ...settlements);
+  const postgres = replicated?.primary ?? (await startPrivatePostgres());
+  const databaseUrl = replicated?.url ?? postgres.url;
+  const networks = {
+    file: join(dir, "networks.json"),
+    document: await networksDocument("faults", evm ? [evm.network] : [], solana ? [solana.network] : []),
+  };
+  const screeningList = join(dir, "screening.txt");
+  await writeFile(networks.file, JSON.stringify(networks.document));
+  await writeFile(screeningList, screeningListText);
+  await migrateDatabase(databaseUrl);
+  const settlements = [evm, solana].flatMap((chain) => chain?.settlements ?? []);
+  const seeded = await seedAccount(databaseUrl, ...settlements);
+  if (agenda.accumulates) await execute(databaseUrl, `update settlement_destination set gather_ms = ${accumulateMs}`);
 
   args.say(`starting ${apis} apis and ${args.workers} workers`);
   const keys = { ...evm?.keys.env, ...solana?.keys.env };
-  const processes = await describeProcesses({ ...args, dir, postgres, redis, networksFile, keys });
-  const supervisor = await supervise({ processes, onChange: () => undefined, onDeath: () => undefined });
+  const hasClocks = agenda.rare === "clocks";
+  const dataKey = `faults:${randomBytes(32).toString("base64")}`;
+  await receiveWebhooks({ databaseUrl, dataKey, random: args.random.branch("webhooks") });
+  const processes = await describeProcesses({
+    ...args,
+    dir,
+    databaseUrl,
+    redis,
+    networks,
+    screeningList,
+    dataKey,
+    keys,
+    hasClocks,
+  });
+  let refused = 0;
+  const onDeath = (_role: string, how: string) => {
+    if (how === "exit code 1") refused += 1;
+  };
+  const supervisor = await supervise({ processes, onChange: () => undefined, onDeath });
   atEnd(() => supervisor.stop(5_000));
-  const baseUrls = processes.flatMap(({ role, port }) => (role === "api" ? [`http://127.0.0.1:${port}`] : []));
-  return { postgres, redis, evm, solana, supervisor, seeded, baseUrls };
+  return {
+    ...{ postgres, replicated, databaseUrl, redis, evm, solana, supervisor, seeded, networks, screeningList },
+    baseUrls: processes.flatMap(({ role, port }) => (role === "api" ? [`http://127.0.0.1:${port}`] : [])),
+    clockFiles: processes.flatMap(({ env }) => env.CLOCK_FILE ?? []),
+    removable: evm ? [evm.tokens.asset.permit2, evm.tokens.asset.push] : [],
+    frozen: new Set(),
+    history: { told: [], creations: [], asked: [], offContract: [], lost: [] },
+    refusedToStart: () => refused,
+  };
 }
 
 type Parts = {
   dir: string;
   workers: number;
-  postgres: Service;
+  databaseUrl: string;
   redis: Service;
-  networksFile: string;
+  networks: Stage["networks"];
+  screeningList: string;
+  dataKey: string;
   keys: Record<string, string>;
+  hasClocks: boolean;
 };
 
 /** Ports are fixed, so that whoever is started again is found where it was. Only workers get the keys. */
-async function describeProcesses({ dir, workers, postgres, redis, networksFile, keys }: Parts) {
+async function describeProcesses({
+  dir,
+  workers,
+  databaseUrl,
+  redis,
+  networks,
+  screeningList,
+  dataKey,
+  keys,
+  hasClocks,
+}: Parts) {
   const common = {
-    DATABASE_URL: postgres.url,
+    DATABASE_URL: databaseUrl,
     REDIS_URL: redis.url,
-    NETWORKS_FILE: networksFile,
-    DATA_KEYS: `faults:${randomBytes(32).toString("base64")}`,
+    NETWORKS_FILE: networks.file,
+    SCREENING_LIST: screeningList,
+    DATA_KEYS: dataKey,
     ALLOW_PRIVATE_ADDRESSES: "true",
     PUBLIC_URL: "https://pay.example.test",
     RATE_LIMIT_PER_ADDRESS: "0",
@@ -94,7 +168,11 @@ async function describeProcesses({ dir, workers, postgres, redis, networksFile, 
       role,
       port: await freePort(),
       metricsPort: await freePort(),
-      env: { ...common, ...(role === "worker" ? keys : {}) },
+      env: {
+        ...common,
+        ...(role === "worker" ? keys : {}),
+        ...(role === "worker" && hasClocks ? clockEnv(join(dir, `${name}.clock`)) : {}),
+      },
       onLine: (line) => void stream.write(`${line}\n`),
     };
   };

@@ -88,7 +88,7 @@ async function startReplica(primaryUrl: string, streamPort: number): Promise<str
 }
 
 /** A copy of a running server's data, by the backup functions: not every distribution brings pg_basebackup. */
-async function copyData(url: string, to: string): Promise<void> {
+export async function copyData(url: string, to: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

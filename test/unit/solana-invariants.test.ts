@@ -8,8 +8,9 @@ const [treasury = "", lane = "", payer = "", shop = "", mint = "", blockhash = "
   { length: 6 },
   () => newSolanaKey().address,
 );
-const asset = `solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp/token:${mint}`;
-const sol = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp/slip44:501";
+const chain = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
+const asset = `${chain}/token:${mint}`;
+const sol = `${chain}/slip44:501`;
 const inward = { token: mint, payer, receiver: treasury, amount: 5n, nonce: "0x1" };
 const outward = { token: mint, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
 
@@ -35,8 +36,8 @@ function soundRun() {
   const told = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "in" };
   const scan: SolanaScan = {
     transfers: [
-      { txHash: "in", logIndex: 2, token: mint, from: payer, to: treasury, amount: 5n, nonce: "0x1" },
-      { txHash: "out", logIndex: 3, token: mint, from: treasury, to: shop, amount: 5n, nonce: "0x2" },
+      { txHash: "in", logIndex: 2, token: mint, from: payer, to: treasury, amount: 5n, nonce: "0x1", at: 90 },
+      { txHash: "out", logIndex: 3, token: mint, from: treasury, to: shop, amount: 5n, nonce: "0x2", at: 95 },
     ],
     transactions: [
       { hash: "in", lane, fee: 10_000n, spent: 10_000n, failed: false },
@@ -51,7 +52,7 @@ function soundRun() {
     rows: {
       payments: [
         {
-          ...{ id: "pay_1", mode: "live", state: "succeeded", txId: "in", amount: 5n },
+          ...{ id: "pay_1", mode: "live", state: "succeeded", txId: "in", amount: 5n, expiresAt: 100 },
           ...{ optionId: "opt_1", settlementId: "stl_1" },
         },
       ],
@@ -66,7 +67,8 @@ function soundRun() {
         { ...row, nonce: 1, hash: "dead", bytes: bytesOf([outward]), fee: null, state: "expired" },
         { ...row, nonce: 2, hash: "out", bytes: bytesOf([outward]) },
       ],
-      settlements: [{ id: "stl_1", mode: "live", state: "paid", amount: 5n }],
+      settlements: [{ id: "stl_1", mode: "live", state: "paid", amount: 5n, asset, destination: `${chain}:${shop}` }],
+      cursors: [{ chain, finalNumber: 12 }],
       entries: [
         ...[money(1, "treasury", 5n), money(1, "payable:mrch_1", -5n)],
         ...[money(2, "payable:mrch_1", 5n), money(2, "in_transit", -5n)],
@@ -80,14 +82,23 @@ function soundRun() {
         ],
       ],
       balances: [{ merchantId: "mrch_1", asset, amount: 0n }],
+      dust: [],
+      failedBookings: [],
       mixed: [],
     },
     history: {
-      asked: [{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true }],
+      asked: [
+        {
+          ...{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true },
+          ...{ outlives: false, madeAt: 0, forgotten: false, left: true },
+        },
+      ],
       told: [{ ...told, begunAt: 5, endedAt: 9 }],
       creations: [],
       offContract: [],
+      lost: [],
     },
+    heights: { [chain]: 12 },
   } satisfies Evidence as Evidence & { solana: { scan: SolanaScan } };
 }
 
@@ -115,11 +126,13 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   ["no lost money", "money for a payment that has expired", ({ rows }) => (at(rows.payments).state = "expired")],
   ["no lost money", "money without a memo", ({ scan }) => (at(scan.transfers).nonce = null)],
   [
-    "no lost money",
+    "payouts",
     "a payout that was made twice",
     ({ scan }) => scan.transfers.push({ ...at(scan.transfers, 1), txHash: "x" }),
   ],
   ["no lost money", "a payout that nobody asked for", ({ scan }) => (at(scan.transfers, 1).nonce = "0x3")],
+  ["in time", "an expired payment that was paid in time", ({ rows }) => (at(rows.payments).state = "expired")],
+  ["watching", "a watcher that stands still", ({ rows }) => (at(rows.cursors).finalNumber = 11)],
   ["ledger", "a treasury that holds more than is booked", ({ scan }) => (scan.held[mint] = 1n)],
   ["relayers", "bytes that were sent and never stored", ({ scan }) => (at(scan.transactions).hash = "x")],
   [

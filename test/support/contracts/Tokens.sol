@@ -94,6 +94,27 @@ contract ZeroFirstToken {
     }
 }
 
+/// A token whose issuer may take a part of every transfer, and may pause all of them, as USDT's may.
+contract IssuerToken is PermitToken {
+    uint256 public feePoints;
+    bool public paused;
+
+    function setFee(uint256 points) external {
+        feePoints = points;
+    }
+
+    function setPaused(bool on) external {
+        paused = on;
+    }
+
+    function move(address from, address to, uint256 value) internal override {
+        require(!paused, "Pausable: paused");
+        uint256 fee = (value * feePoints) / 10_000;
+        if (fee > 0) super.move(from, address(this), fee);
+        super.move(from, to, value - fee);
+    }
+}
+
 /// Keeps one part in a hundred of every transfer.
 contract FeeToken is PermitToken {
     function move(address from, address to, uint256 value) internal override {

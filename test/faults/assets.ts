@@ -1,0 +1,47 @@
+import { writeFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import { execute } from "../support/sql.ts";
+import type { Fault } from "./nemesis.ts";
+import type { Random } from "./random.ts";
+import type { Stage } from "./stage.ts";
+
+/** How long the fault waits for a moment at which a transfer of the asset is unfinished, milliseconds. */
+const patienceMs = 15_000;
+
+/**
+ * An asset with unfinished transfers vanishes from the networks file, and every worker starts again; after a while the
+ * asset is put back, and workers start again.
+ */
+export function assetFault(stage: Stage, asset: string, random: Random): Fault {
+  const { networks, supervisor, postgres } = stage;
+  const write = (leaveOut?: string) => {
+    const document = {
+      ...networks.document,
+      chains: (networks.document.chains as { assets: { asset: string }[] }[]).map((chain) => ({
+        ...chain,
+        assets: chain.assets.filter((one) => one.asset !== leaveOut),
+      })),
+    };
+    return writeFile(networks.file, JSON.stringify(document));
+  };
+  const restartAll = () => {
+    for (const pid of supervisor.pids("worker")) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // It was gone before we came.
+      }
+    }
+  };
+  const unfinished = `select 1 from transfer where asset = '${asset}' and state not in ('confirmed', 'ended') limit 1`;
+  const run = async () => {
+    const isThere = async () => (await execute(postgres.url, unfinished).catch(() => [])).length > 0;
+    for (const until = Date.now() + patienceMs; Date.now() < until && !(await isThere()); ) await pause(50);
+    await write(asset);
+    restartAll();
+    await pause(random.between(4_000, 6_000));
+    await write();
+    restartAll();
+  };
+  return { name: "an asset is removed from the networks file", run };
+}

@@ -1,0 +1,30 @@
+import type { Check, Evidence } from "./invariants.ts";
+
+/** Confirms that a payment may keep. */
+export const MOST_ATTEMPTS = 40;
+/** Transactions of ours that may carry a payment without moving its money: one, and two more tries. */
+export const MOST_WASTED = 3;
+
+/** Nobody makes us do, or pay for, much more than a payment is worth: attempts and gas without a transfer are bounded. */
+export const findCostlyPayments: Check = (evidence) => {
+  const attempts = Map.groupBy(evidence.rows.attempts, ({ paymentId }) => paymentId);
+  const many = [...attempts].filter(([, all]) => all.length > MOST_ATTEMPTS);
+  return [
+    ...many.map(([paymentId, all]) => `payment ${paymentId} has ${all.length} attempts`),
+    ...listWasted(evidence)
+      .filter(({ hashes }) => hashes.length > MOST_WASTED)
+      .map(({ paymentId, hashes }) => `payment ${paymentId} was carried by ${hashes.length} transactions in vain`),
+  ];
+};
+
+/** By payment: transactions of our lanes that name its authorization and did not move its money. */
+function listWasted({ rows, evm }: Evidence): { paymentId: string; hashes: string[] }[] {
+  if (evm === undefined) return [];
+  const { transactions, transfers } = evm.scan;
+  const moved = new Set(transfers.map(({ txHash, nonce }) => `${txHash} ${nonce}`));
+  const nonces = new Map(rows.options.map(({ nonce, paymentId }) => [nonce, paymentId]));
+  return [...nonces].map(([nonce, paymentId]) => {
+    const named = transactions.filter(({ input }) => input.includes(nonce.slice(2).toLowerCase()));
+    return { paymentId, hashes: named.flatMap(({ hash }) => (moved.has(`${hash} ${nonce}`) ? [] : [hash])) };
+  });
+}

@@ -1,0 +1,107 @@
+import { encodeFunctionData, type Hex, hashTypedData, type PrivateKeyAccount, parseAbi } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { multicallAbi } from "../../ops/local/artifacts.ts";
+import { newKey } from "../../ops/local/networks-document.ts";
+import { fundGas, mintUsdc } from "../../ops/local/usdc.ts";
+import type { EvmBuyer } from "../../ops/local/wallet.ts";
+import { testContract } from "../support/collector.ts";
+import type { EvmStage } from "./evm-stage.ts";
+import { type Kind, type Plan, tokenOf } from "./plan.ts";
+import type { Pushes } from "./pushes.ts";
+
+/** Who pays a payment: the wallet, the key behind it, and the wallet's address where it is a contract. */
+export type EvmPayer = { buyer: EvmBuyer; key: PrivateKeyAccount; contract: Hex | undefined };
+
+const commonBuyers = 24;
+const commonWallets = 4;
+const unitsPerCent = 10_000n;
+/** Kinds whose payers pay once, with just enough. */
+const isAlone = (kind: Kind) => /blocked|spent|burner|hostile/.test(kind) || tokenOf(kind) !== "usdc";
+const tokenAbi = parseAbi(["function mint(address, uint256)", "function approve(address, uint256)"]);
+export const walletAbi = parseAbi(["function execute(address to, bytes data)", "function arm()"]);
+
+export const freshKey = () => privateKeyToAccount(newKey().privateKey);
+
+/** Makes and funds every buyer before anything is broken. Common buyers never run dry; the others have just enough. */
+export async function makeBuyers(
+  stage: EvmStage,
+  plans: readonly Plan[],
+  pushes: Pushes,
+): Promise<(plan: Plan) => EvmPayer> {
+  const { client, contracts } = stage;
+  const common = Array.from({ length: commonBuyers }, freshKey).map(withKey);
+  const wallets: EvmPayer[] = [];
+  for (let count = 0; count < commonWallets; count += 1) wallets.push(await withWallet(stage, "HonestWallet"));
+  const own = new Map<number, { plan: Plan; payer: EvmPayer }>();
+  for (const plan of plans.filter(({ kind }) => isAlone(kind)))
+    own.set(plan.index, { plan, payer: await makeOwn(stage, plan.kind, pushes) });
+
+  const addressOf = ({ buyer }: EvmPayer) => buyer.address;
+  await mintUsdc(client, contracts.token, [...common, ...wallets].map(addressOf), 1_000_000_000_000n);
+  const alone = [...own.values()];
+  for (const { plan, payer } of alone.filter(({ plan }) => tokenOf(plan.kind) === "usdc"))
+    await mintUsdc(client, contracts.token, [payer.buyer.address], BigInt(plan.cents) * unitsPerCent);
+  await mintOthers(stage, alone);
+  await fundGas(
+    client,
+    alone.map(({ payer }) => payer.key.address),
+  );
+  for (const { plan, payer } of alone) if (plan.kind === "hostile") await allowPermit2(stage, payer);
+  return ({ index, kind }) => {
+    const payer =
+      own.get(index)?.payer ?? (kind === "wallet" ? wallets[index % commonWallets] : common[index % commonBuyers]);
+    if (payer === undefined) throw new Error("the payment has no buyer");
+    return payer;
+  };
+}
+
+function withKey(key: PrivateKeyAccount): EvmPayer {
+  return { buyer: key, key, contract: undefined };
+}
+
+async function makeOwn(stage: EvmStage, kind: Kind, pushes: Pushes): Promise<EvmPayer> {
+  if (kind === "burner") return withWallet(stage, "BurningWallet");
+  if (kind === "hostile") return withWallet(stage, "RevertingWallet");
+  const key = freshKey();
+  if (tokenOf(kind) !== "push") return withKey(key);
+  const gap = kind === "stuck push" ? 1 : 0;
+  const { address, signTypedData } = key;
+  return {
+    buyer: { address, signTypedData, sendCall: (call) => pushes.send(key, call, gap) },
+    key,
+    contract: undefined,
+  };
+}
+
+/** A contract that accepts what its owner has signed (ERC-1271). */
+async function withWallet({ client }: EvmStage, contract: string): Promise<EvmPayer> {
+  const key = freshKey();
+  const hash = await client.deployContract({ ...testContract("Hostile", contract), args: [key.address] });
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
+  if (!contractAddress) throw new Error(`${contract} was not deployed`);
+  const signTypedData = (async (data: Parameters<typeof hashTypedData>[0]) =>
+    key.sign({ hash: hashTypedData(data) })) as PrivateKeyAccount["signTypedData"];
+  return { buyer: { address: contractAddress, signTypedData }, key, contract: contractAddress };
+}
+
+/** All that is paid in other tokens than USDC, in one transaction. */
+async function mintOthers({ client, contracts, tokens }: EvmStage, all: readonly { plan: Plan; payer: EvmPayer }[]) {
+  const calls = all
+    .filter(({ plan }) => tokenOf(plan.kind) !== "usdc")
+    .map(({ plan, payer }) => {
+      const args = [payer.buyer.address, BigInt(plan.cents) * unitsPerCent] as const;
+      const callData = encodeFunctionData({ abi: tokenAbi, functionName: "mint", args });
+      return { target: tokens.address[tokenOf(plan.kind)], allowFailure: false, callData };
+    });
+  const data = encodeFunctionData({ abi: multicallAbi, functionName: "aggregate3", args: [calls] });
+  const hash = await client.sendTransaction({ to: contracts.multicall, data });
+  await client.waitForTransactionReceipt({ hash });
+}
+
+/** A contract has no key that the token could ask for a permit: its owner has it approve Permit2. */
+async function allowPermit2({ client, tokens }: EvmStage, { key, contract }: EvmPayer): Promise<void> {
+  const data = encodeFunctionData({ abi: tokenAbi, functionName: "approve", args: [tokens.permit2, 2n ** 255n] });
+  const execute = { abi: walletAbi, functionName: "execute", args: [tokens.address.permit2, data] } as const;
+  const hash = await client.writeContract({ ...execute, address: contract ?? "0x", account: key });
+  await client.waitForTransactionReceipt({ hash });
+}

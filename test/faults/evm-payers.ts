@@ -1,0 +1,92 @@
+import { type Address, encodeFunctionData, type Hex, type PrivateKeyAccount, parseAbi } from "viem";
+import { usdcAbi } from "../../ops/local/artifacts.ts";
+import { fundGas, usdcBalance } from "../../ops/local/usdc.ts";
+import { freshKey, makeBuyers, walletAbi } from "./evm-buyers.ts";
+import type { EvmStage } from "./evm-stage.ts";
+import type { Payers } from "./payers.ts";
+import { type Plan, tokenOf } from "./plan.ts";
+import { keepPushes } from "./pushes.ts";
+import type { Random } from "./random.ts";
+import { encodeRelay } from "./relays.ts";
+import { topFees, type Wishes } from "./wishes.ts";
+
+const listAbi = parseAbi([
+  "function blacklist(address)",
+  "function unBlacklist(address)",
+  "function isBlacklisted(address) view returns (bool)",
+]);
+const strangers = 8;
+
+/** Makes and funds everybody before anything is broken, and those who get in their way. */
+export async function makeEvmPayers(
+  stage: EvmStage,
+  all: readonly Plan[],
+  { random, wishes }: { random: Random; wishes: Wishes },
+): Promise<Payers> {
+  const { client, contracts, tokens } = stage;
+  const { token } = contracts;
+  const others = Array.from({ length: strangers }, freshKey);
+  await fundGas(
+    client,
+    others.map(({ address }) => address),
+  );
+  const payerOf = await makeBuyers(
+    stage,
+    all.filter(({ family }) => family === "evm"),
+    keepPushes(stage),
+  );
+
+  const isBlocked = (who: Address) =>
+    client.readContract({ address: token, abi: listAbi, functionName: "isBlacklisted", args: [who] });
+  /** Puts a payer on the token's block list, or takes it off. */
+  const block = (who: Address, on: boolean) => {
+    const data = encodeFunctionData({ abi: listAbi, functionName: on ? "blacklist" : "unBlacklist", args: [who] });
+    wishes.make(who, { to: token, data, holds: async () => (await isBlocked(who)) === on });
+  };
+  /** Gives a payer that has spent its money the same amount again. */
+  const refill = (who: Address, amount: bigint) => {
+    const data = encodeFunctionData({ abi: usdcAbi, functionName: "mint", args: [who, amount] });
+    wishes.make(who, { to: token, data, holds: async () => (await usdcBalance(client, token, who)) >= amount });
+  };
+  /** The payer sends all its money to another account. */
+  const spend = async (buyer: PrivateKeyAccount) => {
+    const amount = await usdcBalance(client, token, buyer.address);
+    const to = others[0]?.address ?? buyer.address;
+    const data = encodeFunctionData({ abi: usdcAbi, functionName: "transfer", args: [to, amount] });
+    await client.sendTransaction({ account: buyer, to: token, data, ...topFees });
+  };
+  /** A stranger submits what a payer has signed. */
+  const relay = async (call: { to: Hex; data: Hex }) => {
+    // Before ours in the block, or after it.
+    const maxPriorityFeePerGas = random.pick([100_000_000n, 5_000_000_000n]);
+    const gas = 500_000n;
+    await client.sendTransaction({ account: random.pick(others), ...call, ...topFees, gas, maxPriorityFeePerGas });
+  };
+  return {
+    chain: stage.id,
+    buyerOf: (plan) => payerOf(plan).buyer,
+    async isWorthless({ kind }, { results }) {
+      // The token was paused when the buyer's own transaction came into its block.
+      if (!kind.endsWith("push")) return false;
+      const hash = (results[0]?.data[0] ?? "0x") as Hex;
+      const receipt = await client.getTransactionReceipt({ hash }).catch(() => undefined);
+      return receipt?.status === "reverted";
+    },
+    async disturb(plan, signed) {
+      const { key, contract } = payerOf(plan);
+      const target = tokenOf(plan.kind) === "usdc" ? token : tokens.collector;
+      if (plan.kind.endsWith("stranger")) await relay({ to: target, data: encodeRelay(signed) });
+      if (plan.kind.startsWith("blocked")) block(key.address, true);
+      if (plan.kind.startsWith("spent")) await spend(key);
+      if (plan.kind === "hostile" && contract !== undefined) {
+        const data = encodeFunctionData({ abi: walletAbi, functionName: "arm" });
+        await client.sendTransaction({ account: key, to: contract, data, ...topFees });
+      }
+    },
+    relent(plan, { option }) {
+      const { key } = payerOf(plan);
+      if (plan.kind === "blocked") block(key.address, false);
+      if (plan.kind === "spent") refill(key.address, BigInt(option.amount.value));
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { encodeFunctionData, type Hex, maxUint256, parseAbi } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { circleContract } from "../../ops/local/artifacts.ts";
+import { type ChainClient, operator } from "../../ops/local/chain-client.ts";
+import type { ChainKeys } from "../../ops/local/networks-document.ts";
+import type { Contracts } from "../../ops/local/usdc.ts";
+import { deployCollector, deployDisburser, deployTestContract } from "../support/collector.ts";
+import { DUST } from "./money-invariants.ts";
+
+/** What buyers pay with on the EVM chain, by how they pay. */
+export type TokenKind = "usdc" | "permit2" | "push";
+
+/** The tokens of a run, and the contracts around them. Addresses in lower case. */
+export type EvmTokens = {
+  /** Every token of the networks document. */
+  address: Record<TokenKind, Hex>;
+  /** CAIP-19. */
+  asset: Record<TokenKind, string>;
+  permit2: Hex;
+  collector: Hex;
+  disburser: Hex;
+  oracle: Hex;
+  /** In no networks document: its logs are lies. */
+  garbage: Hex;
+  /** Implementations that USDC's proxy may be pointed to; it starts with the first one. */
+  implementations: readonly Hex[];
+  /** Entries of the networks document. */
+  entries: Record<TokenKind, Record<string, unknown>>;
+};
+
+/** Of Circle's proxy. */
+export const proxyAbi = parseAbi([
+  "function admin() view returns (address)",
+  "function implementation() view returns (address)",
+  "function upgradeTo(address)",
+]);
+
+/** Deploys a token for Permit2 and one that buyers push, both with an issuer's switches, and what strangers use. */
+export async function deployTokens(args: {
+  client: ChainClient;
+  id: string;
+  contracts: Contracts;
+  keys: ChainKeys;
+}): Promise<EvmTokens> {
+  const { client, id, contracts, keys } = args;
+  const permit2 = await deployTestContract(client, "Permit2", "Permit2");
+  const treasury = keys.treasury.address.toLowerCase() as Hex;
+  const collector = await deployCollector(client, { permit2, treasury });
+  const address = {
+    usdc: contracts.token.toLowerCase() as Hex,
+    permit2: await deployTestContract(client, "Tokens", "IssuerToken"),
+    push: await deployTestContract(client, "Tokens", "IssuerToken"),
+  };
+  const assetOf = (token: Hex) => `${id}/erc20:${token}`;
+  const asset = { usdc: assetOf(address.usdc), permit2: assetOf(address.permit2), push: assetOf(address.push) };
+  const common = { decimals: 6, peg: "iso4217/USD", dust: String(DUST) };
+  const disburser = await deployDisburser(client, treasury);
+  for (const token of [address.permit2, address.push]) await approve(client, { token, disburser, keys });
+  return {
+    ...{ address, asset, permit2, collector, disburser },
+    oracle: await deployTestContract(client, "Oracle", "Oracle"),
+    garbage: await deployTestContract(client, "Hostile", "GarbageToken"),
+    implementations: [await readImplementation(client, contracts), await deployImplementation(client)],
+    entries: {
+      usdc: {
+        ...common,
+        ...{ asset: asset.usdc, symbol: "USDC", name: "USD Coin", kind: "eip3009" },
+        domain: { name: "USD Coin", version: "2" },
+      },
+      permit2: {
+        ...common,
+        ...{ asset: asset.permit2, symbol: "PRMT", name: "Permit Token", kind: "permit2" },
+        allowance: { by: "permit", domain: { name: "Permit Token", version: "1" } },
+      },
+      push: { ...common, asset: asset.push, symbol: "PUSH", name: "Pushed Token", kind: "push" },
+    },
+  };
+}
+
+function readImplementation(client: ChainClient, { token }: Contracts): Promise<Hex> {
+  return client.readContract({ address: token, abi: proxyAbi, functionName: "implementation" });
+}
+
+/** The treasury lets its Disburser pay out a token, by a transaction of its own. */
+async function approve(
+  client: ChainClient,
+  { token, disburser, keys }: { token: Hex; disburser: Hex; keys: ChainKeys },
+): Promise<void> {
+  const account = privateKeyToAccount(keys.treasury.privateKey);
+  await client.setBalance({ address: account.address, value: 10n ** 18n });
+  const abi = parseAbi(["function approve(address, uint256)"]);
+  const data = encodeFunctionData({ abi, functionName: "approve", args: [disburser, maxUint256] });
+  await client.waitForTransactionReceipt({ hash: await client.sendTransaction({ account, to: token, data }) });
+}
+
+/** Circle's version 2.2 once more, at another address. */
+async function deployImplementation(client: ChainClient): Promise<Hex> {
+  const deploy = async (contract: ReturnType<typeof circleContract>) => {
+    const hash = await client.deployContract({ ...contract, args: [], account: operator });
+    const { contractAddress } = await client.waitForTransactionReceipt({ hash });
+    if (!contractAddress) throw new Error("a deployment left no contract");
+    return contractAddress;
+  };
+  const checker = await deploy(circleContract("util/SignatureChecker.sol/SignatureChecker"));
+  return deploy(circleContract("v2/FiatTokenV2_2.sol/FiatTokenV2_2", { SignatureChecker: checker }));
+}

@@ -1,0 +1,90 @@
+import { unlink, writeFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import { Redis } from "ioredis";
+import type { Service } from "../../ops/local/service.ts";
+import type { Fault } from "./nemesis.ts";
+import type { Random } from "./random.ts";
+import type { Stage } from "./stage.ts";
+
+/** Longer than every lease: 60 seconds and a little. */
+const minuteMs = 62_000;
+
+/** What may happen to processes and to the stores behind them. `alone` keeps them from being restored meanwhile. */
+export function processFaults(
+  stage: Stage,
+  { random, alone }: { random: Random; alone: <T>(work: () => Promise<T>) => Promise<T> },
+): Fault[] {
+  const { redis, postgres } = stage;
+  const flush = async () => {
+    const client = new Redis(redis.url);
+    await client.flushall();
+    client.disconnect();
+  };
+  const freeze = async () => {
+    const pid = kill(stage, random, "worker", "SIGSTOP");
+    // Longer than a lease: whoever wakes up must find out that somebody else has taken over.
+    await pause(random.between(5_500, 7_000));
+    if (pid !== undefined) signalProcess(pid, "SIGCONT");
+  };
+  const restart = async (service: Service, how: NodeJS.Signals) => {
+    await service.kill(how);
+    await pause(random.between(0, 1_500));
+    await service.start();
+  };
+  // An immediate shutdown, or not even that. After a failover there is no primary of ours to restart.
+  const restartPostgres = () =>
+    alone(async () => {
+      if (stage.history.lost.length === 0 || stage.replicated === undefined)
+        await restart(postgres, random.pick(["SIGQUIT", "SIGKILL"]));
+    });
+  const loseList = async () => {
+    const isGone = random.chance(0.5);
+    if (isGone) await unlink(stage.screeningList);
+    else await writeFile(stage.screeningList, "this is no account\n");
+    await pause(random.between(2_500, 4_500));
+    await writeFile(stage.screeningList, screeningListText);
+  };
+  return [
+    { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
+    { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
+    { name: "kill -9 of an api", run: async () => kill(stage, random, "api", "SIGKILL") },
+    { name: "a worker stands still", run: freeze },
+    { name: "FLUSHALL", run: flush },
+    { name: "Redis restarts", run: () => restart(redis, random.pick(["SIGKILL", "SIGTERM"])) },
+    { name: "Postgres restarts", run: restartPostgres },
+    { name: "the screening list is unreadable", run: loseList },
+  ];
+}
+
+/** Nobody of a run is on it. */
+export const screeningListText = "# accounts that are not served\n0x00000000000000000000000000000000deadbeef\n";
+
+/** A worker is frozen for a minute, and wakes up when others have long taken over. */
+export function freezeForAMinute(stage: Stage, random: Random): Fault {
+  const run = async () => {
+    const pid = kill(stage, random, "worker", "SIGSTOP");
+    if (pid !== undefined) stage.frozen.add(pid);
+    await pause(minuteMs);
+    if (pid === undefined) return;
+    stage.frozen.delete(pid);
+    signalProcess(pid, "SIGCONT");
+  };
+  return { name: "a worker is frozen for a minute", run };
+}
+
+/** Signals one process of a role that is not frozen. Undefined when none runs now. */
+export function kill(stage: Stage, random: Random, role: "api" | "worker", signal: NodeJS.Signals): number | undefined {
+  const pids = stage.supervisor.pids(role).filter((pid) => !stage.frozen.has(pid));
+  if (pids.length === 0) return undefined;
+  const pid = random.pick(pids);
+  signalProcess(pid, signal);
+  return pid;
+}
+
+function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It was gone before we came.
+  }
+}

@@ -1,0 +1,47 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { type Hex, keccak256, type PrivateKeyAccount } from "viem";
+import { atEnd } from "../support/at-end.ts";
+import { type EvmStage, finalityBlocks } from "./evm-stage.ts";
+import { topFees } from "./wishes.ts";
+
+/** A buyer's own transaction, sent and sent again as nodes do with what a reorg has taken; the hash stays the same. */
+export type Pushes = {
+  /** `gap` leaves so many nonces out: then the transaction can never be mined. Returns the hash. */
+  send(buyer: PrivateKeyAccount, call: { to: Hex; data: Hex }, gap?: number): Promise<Hex>;
+};
+
+/** Keeps buyers' transactions alive until they are final, or the run is over. */
+export function keepPushes(stage: EvmStage): Pushes {
+  const { client } = stage;
+  const raw = new Map<Hex, { bytes: Hex; minedAt?: bigint }>();
+  const over = new AbortController();
+  const keeping = (async () => {
+    while (!over.signal.aborted) {
+      for (const [hash, push] of raw) {
+        const work = async () => {
+          const receipt = await client.getTransactionReceipt({ hash }).catch(() => undefined);
+          if (receipt === undefined) await client.sendRawTransaction({ serializedTransaction: push.bytes });
+          else if ((await client.getBlockNumber()) - receipt.blockNumber > finalityBlocks) raw.delete(hash);
+        };
+        // The pool has it, or takes it next time.
+        await work().catch(() => undefined);
+      }
+      await pause(stage.blockMs, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  })();
+  atEnd(async () => {
+    over.abort();
+    await keeping;
+  });
+  return {
+    async send(buyer, { to, data }, gap = 0) {
+      const nonce = await client.getTransactionCount({ address: buyer.address, blockTag: "pending" });
+      const chainId = await client.getChainId();
+      const bytes = await buyer.signTransaction({ ...topFees, chainId, to, data, nonce: nonce + gap, type: "eip1559" });
+      const hash = keccak256(bytes);
+      raw.set(hash, { bytes });
+      await client.sendRawTransaction({ serializedTransaction: bytes }).catch(() => undefined);
+      return hash;
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { execFile } from "node:child_process";
+import { chown, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
+import type { Service } from "../../ops/local/service.ts";
+import { atEnd } from "../support/at-end.ts";
+import { copyData, type ReplicatedPostgres } from "../support/replica.ts";
+import { execute } from "../support/sql.ts";
+import type { Fault } from "./nemesis.ts";
+import type { Random } from "./random.ts";
+import type { Lost } from "./told.ts";
+
+const run = promisify(execFile);
+/** How far the replica is behind when the primary dies, milliseconds. */
+const behindMs = 2_000;
+
+/** Notes a step back before anybody can see it; its end is set when the database answers again. */
+export type BeginStep = (from: number) => Lost;
+
+/** The primary dies, and a replica takes its place that lacks the commits of the last two seconds. */
+export function failoverFault(postgres: ReplicatedPostgres, begin: BeginStep): Fault {
+  const failOver = async () => {
+    await postgres.catchUp();
+    const from = performance.now();
+    postgres.freeze();
+    await pause(behindMs);
+    const lost = begin(from);
+    await postgres.failOver();
+    lost.to = performance.now();
+  };
+  return { name: "a failover to a replica that is two seconds behind", run: failOver };
+}
+
+/** The database is put back to what it was some seconds ago, while everybody works. `alone` keeps others from it. */
+export function restoreFault(
+  postgres: Service,
+  args: { random: Random; alone: <T>(work: () => Promise<T>) => Promise<T>; begin: BeginStep },
+): Fault {
+  const { random, alone, begin } = args;
+  const restore = async () => {
+    const from = performance.now();
+    const backup = await alone(async () => {
+      const [row] = await execute(postgres.url, "select current_setting('data_directory') as folder");
+      const folder = String(row?.folder);
+      const copy = `${folder}.backup`;
+      await copyData(postgres.url, copy);
+      // What was written while files were copied is in the log that the end of the backup has closed.
+      await run("cp", ["-a", join(folder, "pg_wal"), copy]);
+      // Postgres does not run as us where we are root.
+      const { uid, gid } = await stat(folder);
+      await chown(join(copy, "backup_label"), uid, gid);
+      return { folder, copy, old: `${folder}.old` };
+    });
+    atEnd(() => rm(backup.old, { recursive: true, force: true }));
+    await pause(random.between(4_000, 8_000));
+    await alone(async () => {
+      await postgres.kill("SIGQUIT");
+      await rename(backup.folder, backup.old);
+      await rename(backup.copy, backup.folder);
+      const lost = begin(from);
+      await postgres.start();
+      lost.to = performance.now();
+    });
+  };
+  return { name: "a restore to some seconds ago", run: restore };
+}

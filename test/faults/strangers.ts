@@ -1,0 +1,92 @@
+import { encodeFunctionData, type Hex, type PrivateKeyAccount, parseAbi } from "viem";
+import { fundGas, mintUsdc } from "../../ops/local/usdc.ts";
+import { freshKey } from "./evm-buyers.ts";
+import type { EvmStage } from "./evm-stage.ts";
+import type { Fault } from "./nemesis.ts";
+import type { Random } from "./random.ts";
+import { topFees } from "./wishes.ts";
+
+const abi = parseAbi([
+  "function mint(address, uint256)",
+  "function transfer(address, uint256)",
+  "function transferFrom(address, address, uint256)",
+  "function collect(address token, address payer, uint256 amount, uint256 nonce, uint256 deadline, bytes signature)",
+  "event Collected(address indexed token, address indexed payer, uint256 indexed nonce, uint256 amount)",
+]);
+const strangers = 4;
+const fortune = 1_000_000_000n;
+/** As many blocks back a stranger looks for what others have signed. */
+const memoryBlocks = 40n;
+
+/** What strangers may do to a treasury on EVM, with transactions of their own. Nobody waits for them. */
+export async function strangerFaults(stage: EvmStage, random: Random): Promise<Fault[]> {
+  const { client, contracts, tokens, keys } = stage;
+  const treasury = keys.treasury.address;
+  const all = Array.from({ length: strangers }, freshKey);
+  const addresses = all.map(({ address }) => address);
+  await fundGas(client, addresses);
+  await mintUsdc(client, contracts.token, addresses, fortune);
+  for (const token of [tokens.address.permit2, tokens.address.push])
+    for (const address of addresses) {
+      const data = encodeFunctionData({ abi, functionName: "mint", args: [address, fortune] });
+      await client.waitForTransactionReceipt({ hash: await client.sendTransaction({ to: token, data }) });
+    }
+  const anyToken = () => random.pick(Object.values(tokens.address));
+  const send = async (to: Hex, data: Hex, account: PrivateKeyAccount = random.pick(all)) => {
+    // One that the chain does not take changes nothing.
+    await client.sendTransaction({ account, to, data, ...topFees }).catch(() => undefined);
+  };
+  const transferFrom = (from: Hex, to: Hex, amount: bigint) =>
+    encodeFunctionData({ abi, functionName: "transferFrom", args: [from, to, amount] });
+  const deposit = (amount: bigint) =>
+    send(anyToken(), encodeFunctionData({ abi, functionName: "transfer", args: [treasury, amount] }));
+  const many = async (count: number, work: () => Promise<unknown>) => {
+    for (let done = 0; done < count; done += 1) await work();
+  };
+  /** A genuine log of our Collector over a token that is none, under a nonce that an honest payment has used. */
+  const collectGarbage = async () => {
+    const account = random.pick(all);
+    const newest = await client.getBlockNumber();
+    const fromBlock = newest > memoryBlocks ? newest - memoryBlocks : 0n;
+    const logs = await client.getLogs({ address: tokens.collector, event: abi[4], fromBlock, strict: true });
+    const seen = logs.length === 0 ? undefined : random.pick(logs).args;
+    const [nonce, amount] = [seen?.nonce ?? BigInt(random.between(1, 1_000_000)), seen?.amount ?? 1_000_000n];
+    const deadline = 4_102_444_800n;
+    const signature = await account.signTypedData({
+      domain: { name: "Permit2", chainId: await client.getChainId(), verifyingContract: tokens.permit2 },
+      types: {
+        PermitTransferFrom: [
+          { name: "permitted", type: "TokenPermissions" },
+          { name: "spender", type: "address" },
+          { name: "nonce", type: "uint256" },
+          { name: "deadline", type: "uint256" },
+        ],
+        TokenPermissions: [
+          { name: "token", type: "address" },
+          { name: "amount", type: "uint256" },
+        ],
+      },
+      primaryType: "PermitTransferFrom",
+      message: { permitted: { token: tokens.garbage, amount }, spender: tokens.collector, nonce, deadline },
+    });
+    const args = [tokens.garbage, account.address, amount, nonce, deadline, signature] as const;
+    await send(tokens.collector, encodeFunctionData({ abi, functionName: "collect", args }), account);
+  };
+  return [
+    {
+      name: "nothing is moved out of the treasury",
+      run: () => many(3, () => send(anyToken(), transferFrom(treasury, random.pick(addresses), 0n))),
+    },
+    {
+      name: "nothing is moved into the treasury",
+      run: () => many(3, () => send(anyToken(), transferFrom(random.pick(addresses), treasury, 0n))),
+    },
+    { name: "dust is deposited", run: () => many(random.between(3, 12), () => deposit(BigInt(random.between(1, 99)))) },
+    { name: "a stranger deposits money", run: () => deposit(BigInt(random.between(1_000_000, 9_000_000))) },
+    { name: "a garbage token is collected", run: collectGarbage },
+    {
+      name: "a garbage token claims a transfer",
+      run: () => send(tokens.garbage, transferFrom(random.pick(addresses), treasury, 2n ** 255n)),
+    },
+  ];
+}

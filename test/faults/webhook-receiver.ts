@@ -1,0 +1,53 @@
+import { createServer, type ServerResponse } from "node:http";
+import { openDb } from "../../db/open.ts";
+import { freePort } from "../../ops/local/ports.ts";
+import { createSealer } from "../../ops/sealer.ts";
+import { setEndpoint } from "../../payments/webhooks.ts";
+import { atEnd } from "../support/at-end.ts";
+import type { Random } from "./random.ts";
+
+/** What no text column takes, and more than anybody wants to store. */
+const hostileBody = Buffer.concat([
+  Buffer.from('{"error":"\u0000\\u0000\\ud800 \u001b[2J\r\n'),
+  Buffer.from([0xff, 0xfe, 0x00, 0xed, 0xa0, 0x80]),
+  Buffer.alloc(100_000, "x"),
+]);
+
+/** The merchant's server: it hears of every move of a payment, and answers as badly as a server can. */
+export async function receiveWebhooks(args: {
+  databaseUrl: string;
+  /** `id:base64` of 32 bytes. */
+  dataKey: string;
+  random: Random;
+}): Promise<void> {
+  const { databaseUrl, dataKey, random } = args;
+  const answer = (response: ServerResponse) => {
+    const drawn = random.between(1, 10);
+    if (drawn <= 6) return response.writeHead(204).end();
+    if (drawn <= 8) return response.writeHead(500, { "content-type": "text/html" }).end(hostileBody);
+    if (drawn === 9)
+      return response.socket?.end("HTTP/1.1 500 \u0000\r\nretry-after: \u0000\u00ff-1\r\nx: \u0007\r\n\r\n");
+    return response.socket?.resetAndDestroy();
+  };
+  const server = createServer((request, response) => {
+    request.resume().once("end", () => answer(response));
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const [id = "", key = ""] = dataKey.split(":", 2);
+  const sealer = createSealer([{ id, key: Buffer.from(key, "base64") }]);
+  const db = openDb(databaseUrl, { max: 1, applicationName: "faults" });
+  try {
+    const { id: accountId } = await db.selectFrom("account").select("id").executeTakeFirstOrThrow();
+    const deps = { db, now: () => new Date(), sealer, findUrlFault: () => undefined };
+    const url = `http://127.0.0.1:${port}/`;
+    await setEndpoint(deps, { accountId, mode: "live", url });
+  } finally {
+    await db.destroy();
+  }
+}
