@@ -101,6 +101,8 @@ function print(
   progress.print(`seed ${seed}: payments ${list(ends)}; ${seconds(tookMs)} in all`);
   progress.print(`  in store: ${describeAgenda(agenda)}`);
   progress.print(`  faults: ${list(countOf(injected.map(({ fault }) => fault)))}`);
+  const slowest = injected.toSorted((a, b) => b.to - b.from - (a.to - a.from)).slice(0, 3);
+  progress.print(`  longest: ${slowest.map(({ fault, from, to }) => `${fault} ${seconds(to - from)}`).join(", ")}`);
   progress.print(`  felt: ${list(bites)}`);
   progress.print(
     `  quiet ${seconds(quietMs)} after the last one; what could not be paid ended ${seconds(outlivedMs)} after its time`,
