@@ -97,13 +97,11 @@ describe("a payout whose commit is lost in a failover of the database, while the
     const lost = await losePayout();
     const { till } = lost;
     const signed = (await till.transactions()).length;
-    for (let round = 0; round < 3; round += 1) {
-      till.clock.advance(2_000);
-      expect(await till.submit()).toBe("idle");
-      await till.watch();
-    }
+    till.clock.advance(2_000);
+    expect(await till.submit()).toBe("idle");
     expect(await isCaughtUp(till.deps, solana.id)).toBe(false);
     expect((await till.transactions()).length).toBe(signed);
+    await till.watch();
     expect(till.lines.filter((line) => line.includes("has stepped back in time"))).toHaveLength(1);
     await expectPaidOnce(lost);
     expect(await isCaughtUp(till.deps, solana.id)).toBe(true);
