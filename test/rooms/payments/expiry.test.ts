@@ -178,6 +178,10 @@ describe("a payment with a way to pay on a chain", () => {
     const till = await makeTill(chain, { change: { maxHeadAgeMs: 60_000 } });
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
     await till.offer(id, await fundBuyer(chain));
+    // A fork goes on from the time of its first block, which is that of the shared chain.
+    const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000) + 1);
+    await chain.client.setNextBlockTimestamp({ timestamp });
+    await mine(chain, 1);
     await till.watch();
     expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
     till.clock.advance(3 * MINUTE);
