@@ -57,7 +57,7 @@ export async function confirmFinal(
 }
 
 /** Who books what has become final. */
-export type FinalBooks = { confirmed: Book; bound: BoundBook; stray: StrayBook; dust: DustBook; gas: GasBook };
+type FinalBooks = { confirmed: Book; bound: BoundBook; stray: StrayBook; dust: DustBook; gas: GasBook };
 
 /** Books everything up to a height that has been read for good, and then notes the height as final. */
 async function bookUpTo(

@@ -22,7 +22,7 @@ export function findUser(header: string | undefined, login: Login): string | und
 }
 
 /** Wrong logins that one address has in a window, and how long the window is, seconds. */
-export const WRONG_LOGINS = 10;
+const WRONG_LOGINS = 10;
 const WINDOW_SECONDS = 60;
 
 /** Counts wrong logins by address. */

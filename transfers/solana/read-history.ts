@@ -31,7 +31,7 @@ const LONGEST_WAIT_MS = 10 * 60_000;
 export const UNREADABLE = 8;
 
 /** Who books what the history shows. */
-export type HistoryBooks = Pick<Books, "bound" | "gas" | "rent">;
+type HistoryBooks = Pick<Books, "bound" | "gas" | "rent">;
 
 type Account = { chain: SolanaChain; token: SolanaToken; held: Held; books: HistoryBooks };
 
