@@ -1,8 +1,7 @@
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
-export type BurnedGas = Selectable<Tables["burned_gas"]>;
 
 /** Writes what included transactions cost that moved no money for a transfer; one that is on record stays as it is. */
 export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["burned_gas"]>[]): Promise<void> {
