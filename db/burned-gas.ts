@@ -2,7 +2,6 @@ import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
-
 /** Writes what included transactions cost that moved no money for a transfer; one that is on record stays as it is. */
 export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["burned_gas"]>[]): Promise<void> {
   if (rows.length === 0) return;
