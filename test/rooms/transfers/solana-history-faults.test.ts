@@ -73,8 +73,8 @@ test("a transaction that no endpoint gives is kept and tried again, the rest is 
     return isCaughtUp(restarted, solana.id);
   };
   expect(await tryAgain()).toBe(false);
-  for (let tries = 2; tries < 8; tries += 1) await tryAgain();
-  expect(await tryAgain()).toBe(true);
+  // A turn need not come to the head of a busy machine's cluster.
+  await waitFor(tryAgain, { within: 20_000 });
   expect(some.lines.join("")).toContain("cannot be read");
   expect((await readSystem(some.deps)).history).toEqual([{ chain: solana.id, unread: 1, unreadable: 1 }]);
   poor.alter(undefined);
