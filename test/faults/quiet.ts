@@ -5,15 +5,18 @@ import { execute } from "../support/sql.ts";
 /** `open` is what was still unfinished when patience ended; `last` is what took longest. */
 export type Quiet = { ms: number; open: string[]; last: string[] };
 
-/** Everything that has not come to its end. Transactions end when one of their nonce is final, or can land no more. */
-const unfinished = `
+/**
+ * Everything that has not come to its end. Transactions end when one of their nonce is final, or can land no more; where
+ * the database has stepped back, the one that is final may be forgotten, and those that are known are replaced by it.
+ */
+const unfinished = (forgets: boolean) => `
   select 'payment ' || id || ' ' || state what, id payment_id from payment where state in ('requires_action', 'processing')
   union all select 'attempt ' || id || ' ' || state, payment_id from attempt where state = 'waiting'
   union all select 'transfer ' || id || ' ' || state || coalesce(': ' || last_trouble, ''), payment_id
     from transfer where state not in ('confirmed', 'ended')
   union all select 'settlement ' || id || ' ' || state, null from settlement where state <> 'paid'
   union all select 'lane ' || lane_id || ' nonce ' || nonce || ' is not final', null
-    from transaction group by lane_id, nonce having not bool_or(state in ('final', 'expired'))`;
+    from transaction group by lane_id, nonce having not bool_or(state in (${forgets ? "'final', 'expired', 'replaced'" : "'final', 'expired'"}))`;
 
 /** Watchers that have not come beyond these heights yet, by chain. */
 const behind = (heights: Record<string, number>) =>
@@ -28,12 +31,13 @@ const behind = (heights: Record<string, number>) =>
 /** Waits until everything has its end and every payout has arrived; payments in `except` may take longer. */
 export async function waitQuiet(
   databaseUrl: string,
-  { except, heights = {}, withinMs }: { except: readonly string[]; heights?: Record<string, number>; withinMs: number },
+  args: { except: readonly string[]; forgets?: boolean; heights?: Record<string, number>; withinMs: number },
 ): Promise<Quiet> {
+  const { except, forgets = false, heights = {}, withinMs } = args;
   const begun = performance.now();
   let last: string[] = [];
   for (;;) {
-    const rows = await execute(databaseUrl, unfinished + behind(heights));
+    const rows = await execute(databaseUrl, unfinished(forgets) + behind(heights));
     const open = rows.filter((row) => !except.includes(String(row.payment_id))).map((row) => String(row.what));
     const ms = performance.now() - begun;
     if (open.length === 0 || ms > withinMs) return { ms, open, last };

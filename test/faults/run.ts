@@ -92,10 +92,11 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     say(`${injected.length} faults are over, ${endedMeanwhile} payments had ended by then; waiting for quiet`);
     if (history.lost.length > 0) await closeForgotten(stage, signal);
     const waiting = history.asked.flatMap(({ paymentId, outlives }) => (outlives || agenda.takesFees ? paymentId : []));
-    const quiet = await waitQuiet(databaseUrl, { except: waiting, heights, withinMs: quietWithinMs });
+    const forgets = history.lost.length > 0;
+    const quiet = await waitQuiet(databaseUrl, { except: waiting, forgets, heights, withinMs: quietWithinMs });
     say(`quiet after ${seconds(quiet.ms)}; the chain's clock passes what payers in trouble have signed`);
     await stage.evm?.miner.advance(await secondsToOutlive(databaseUrl, stage.evm.client));
-    const outlived = await waitQuiet(databaseUrl, { except: [], withinMs: quietWithinMs });
+    const outlived = await waitQuiet(databaseUrl, { except: [], forgets, withinMs: quietWithinMs });
     const deaf = await within(15_000, "telling every wallet its end", load.over).then(
       () => [],
       (error: unknown) => [`answers: ${error}`],

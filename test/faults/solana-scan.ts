@@ -21,6 +21,8 @@ const tokenPrograms = [
   "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
   "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
 ] as const;
+/** The books count an instruction of a transaction in steps of this, for what it calls itself comes between. */
+const perInstruction = 256;
 /** The first byte of TransferChecked; the amount is in the eight bytes behind it. */
 const transferChecked = 12;
 
@@ -88,7 +90,7 @@ function readTransfers(hash: string, { transaction, meta, blockTime }: Found): C
   const { accountKeys, instructions } = transaction.message;
   // A balance stands there for every token account that the transaction has named.
   const holdings = new Map([...meta.preTokenBalances, ...meta.postTokenBalances].map((one) => [one.accountIndex, one]));
-  return instructions.flatMap(({ programIdIndex, accounts, data }, logIndex) => {
+  return instructions.flatMap(({ programIdIndex, accounts, data }, position) => {
     const bytes = base58.decode(data);
     const isTransfer = tokenPrograms.some((program) => program === accountKeys[programIdIndex]);
     if (!isTransfer || bytes[0] !== transferChecked) return [];
@@ -96,8 +98,8 @@ function readTransfers(hash: string, { transaction, meta, blockTime }: Found): C
     if (source === undefined || destination === undefined) throw new Error(`${hash} moves tokens of nobody`);
     const amount = Buffer.from(bytes).readBigUInt64LE(1);
     const moved = { token: source.mint, from: source.owner, to: destination.owner, amount };
-    const nonce = readMemo(accountKeys, instructions[logIndex + 1]);
-    return [{ txHash: hash, logIndex, ...moved, nonce, at: blockTime ?? 0 }];
+    const nonce = readMemo(accountKeys, instructions[position + 1]);
+    return [{ txHash: hash, logIndex: position * perInstruction, ...moved, nonce, at: blockTime ?? 0 }];
   });
 }
 
