@@ -104,12 +104,19 @@ export type HistoryProgress = {
   namedSlot: number | null;
 };
 
-/** The account that is furthest behind decides; null before the first listing. Undefined where no history is read. */
-export async function findHistoryProgress(db: Db, chain: string): Promise<HistoryProgress | undefined> {
+/**
+ * The account that is furthest behind decides, of those that are read; null before the first listing. Undefined where no
+ * history is read.
+ */
+export async function findHistoryProgress(
+  db: Db,
+  { chain, accounts }: { chain: string; accounts: readonly string[] },
+): Promise<HistoryProgress | undefined> {
   const rows = await db
     .selectFrom("account_cursor")
     .select(["listed_at", "read_at", "read_slot", "named_slot"])
     .where("chain", "=", chain)
+    .where("account", "in", accounts)
     .execute();
   if (rows.length === 0) return undefined;
   const least = <T extends number | Date>(all: readonly (T | null)[]): T | null =>

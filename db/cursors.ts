@@ -21,14 +21,15 @@ function toColumns({ reachedHeadAt, chainTime }: Reached) {
 /** Starts reading a chain at a block, the first time it is watched; false when it was watched before. */
 export async function ensureCursor(
   db: Db,
-  args: { chain: string; number: number; hash: string; dueAt: Date },
+  args: { chain: string; number: number; hash: string; dueAt: Date; assets: readonly string[] },
 ): Promise<boolean> {
-  const { chain, number, hash, dueAt } = args;
+  const { chain, number, hash, dueAt, assets } = args;
   const row = {
     chain,
     number,
     hash,
     final_number: number,
+    assets: [...assets],
     due_at: dueAt,
     reached_head_at: null,
     owner: null,
@@ -45,18 +46,21 @@ export async function ensureCursor(
   return inserted !== undefined;
 }
 
-/** Takes the watch over a chain, raising its fence; undefined while another owner's lease lasts. */
+/**
+ * Takes the watch over a chain, raising its fence; undefined while another owner's lease lasts. `assets`: those of which
+ * everything up to the cursor has been read.
+ */
 export async function takeCursor(
   db: Db,
   args: { chain: string; owner: string; leaseMs: number },
-): Promise<Cursor | undefined> {
+): Promise<(Cursor & { assets: string[] }) | undefined> {
   const until = fromNow(args.leaseMs);
   return db
     .updateTable("chain_cursor")
     .set({ owner: args.owner, lease_until: until, due_at: until, fence: sql`fence + 1` })
     .where("chain", "=", args.chain)
     .where(sql<boolean>`(lease_until is null or lease_until <= clock_timestamp())`)
-    .returning(["chain", "number", "hash", "final_number as finalNumber", "fence"])
+    .returning(["chain", "number", "hash", "final_number as finalNumber", "fence", "assets"])
     .executeTakeFirst();
 }
 

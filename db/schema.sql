@@ -113,6 +113,7 @@ create table chain_cursor (
   chain_time timestamp with time zone,
   epoch text,
   epoch_height bigint,
+  assets text[] not null default '{}'::text[],
   PRIMARY KEY (chain)
 );
 
@@ -648,6 +649,16 @@ create table transition (
   from_state text not null,
   to_state text not null,
   PRIMARY KEY (machine, from_state, to_state)
+);
+
+create table unread_asset (
+  chain text not null,
+  asset text not null,
+  number bigint not null,
+  until bigint,
+  since timestamp with time zone not null,
+  FOREIGN KEY (chain) REFERENCES chain_cursor(chain),
+  PRIMARY KEY (chain, asset)
 );
 
 create table webhook_delivery (

@@ -392,6 +392,8 @@ export type Tables = {
     reached_head_at: Date | null;
     /** The chain's own time up to which everything has been read: of the cursor's block, on Solana of a final slot. */
     chain_time: ColumnType<Date | null, Date | null | undefined>;
+    /** The assets of which everything up to the cursor has been read. */
+    assets: Generated<string[]>;
     /** When its books are compared with it again. */
     reconcile_at: Generated<Date>;
     fence: Generated<number>;
@@ -459,6 +461,8 @@ export type Tables = {
     /** When it was found to have stepped back; null in the first epoch. */
     began_at: Date | null;
   };
+  /** Of an asset only final blocks up to `number` have been read; since it is configured again it is read up to `until`. */
+  unread_asset: { chain: string; asset: string; number: number; until: number | null; since: Date };
   chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
   sighting: {
     chain: string;

@@ -7,6 +7,8 @@ import type { PaymentDeps } from "./deps.ts";
  * was before it, milliseconds.
  */
 const BLOCK_SECOND_MS = 1_000;
+/** An asset that the networks file has not had for so long is gone: its payments wait for it no longer, milliseconds. */
+const GONE_MS = 24 * 3_600_000;
 /** Shortest and longest wait until an undecided payment is checked again, milliseconds; the longest is the sweep's own. */
 const CHECK_AGAIN_MS = 250;
 const LONGEST_MS = 60_000;
@@ -20,7 +22,7 @@ export type Expiry = { decided: true } | { decided: false; waitMs: number };
  * Ends a payment whose deadline has passed without payment. A payment that is being paid, or not due yet, stays as it is:
  * the guarded move settles the race with verification. So does one of which it is not known yet whether it was paid in
  * time: while a confirm waits for its verification, and while the watcher of a chain on which the payment has an option
- * has not read past the deadline in the chain's own time.
+ * has not read past the deadline in the chain's own time, or does not read the option's asset at present.
  */
 export async function expirePayment(deps: PaymentDeps, paymentId: string): Promise<Expiry> {
   const at = deps.now();
@@ -30,7 +32,7 @@ export async function expirePayment(deps: PaymentDeps, paymentId: string): Promi
       from: "requires_action",
       to: "expired",
       at,
-      where: sql`expires_at <= ${at} and not (${isUndecided(deps)})`,
+      where: sql`expires_at <= ${at} and not (${isUndecided(deps, at)})`,
       set: { due_at: null },
     }),
   );
@@ -46,7 +48,7 @@ export async function expirePayment(deps: PaymentDeps, paymentId: string): Promi
 }
 
 /** SQL: money or a confirm of before the deadline may still be found. Test mode meets no chain. */
-function isUndecided({ chains }: PaymentDeps) {
+function isUndecided({ chains }: PaymentDeps, at: Date) {
   const open = [...chains.values()];
   const onDemand = open.filter(({ family, network }) => family === "evm" && network.maxHeadAgeMs === null);
   const ids = (some: typeof open) => some.map(({ chain }) => chain);
@@ -55,8 +57,12 @@ function isUndecided({ chains }: PaymentDeps) {
     or (mode = 'live' and exists (
       select from payment_option o left join chain_cursor c on c.chain = o.chain
       where o.payment_id = payment.id and o.chain = any(${ids(open)})
-        and (c.chain_time > payment.expires_at or (o.chain = any(${ids(onDemand)})
-          and c.reached_head_at > payment.expires_at + ${BLOCK_SECOND_MS}::float8 * interval '1 millisecond')) is not true))`;
+        and (
+          (o.asset = any(c.assets) or exists (select from unread_asset u
+            where u.chain = o.chain and u.asset = o.asset and u.since < ${new Date(at.getTime() - GONE_MS)}))
+          and (c.chain_time > payment.expires_at or (o.chain = any(${ids(onDemand)})
+            and c.reached_head_at > payment.expires_at + ${BLOCK_SECOND_MS}::float8 * interval '1 millisecond'))
+        ) is not true))`;
 }
 
 /** The longer a payment has been undecided, the longer until it is checked again. */

@@ -41,7 +41,7 @@ export type Payout = {
  * than the chain: wait for the watcher.
  */
 export async function listCaughtUp(
-  deps: Pick<PaymentDeps, "db" | "now"> & PayoutDeps,
+  deps: Pick<PaymentDeps, "db" | "now" | "chains"> & PayoutDeps,
   chains: readonly string[],
 ): Promise<Map<string, string>> {
   const caughtUp = new Map<string, string>();

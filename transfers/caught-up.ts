@@ -1,4 +1,5 @@
-import { findHistoryProgress } from "../db/account-cursors.ts";
+import type { Chain } from "../chains/open.ts";
+import { findHistoryProgress, type HistoryProgress } from "../db/account-cursors.ts";
 import { findReachedHead } from "../db/cursors.ts";
 import { findUnread, noteRead, noteUnread } from "../db/epoch.ts";
 import type { TransferDeps } from "./deps.ts";
@@ -6,7 +7,7 @@ import type { TransferDeps } from "./deps.ts";
 /** The treasury signs nothing while the watcher is further behind than this, milliseconds. */
 const WATCH_FRESH_MS = 60_000;
 
-type Deps = Pick<TransferDeps, "db" | "now" | "startedAt" | "epoch">;
+type Deps = Pick<TransferDeps, "db" | "now" | "startedAt" | "epoch" | "chains">;
 
 /**
  * True when a chain's watcher stands at the head, has come there since this process began, and has read everything again
@@ -24,11 +25,21 @@ export async function findTreasuryEpoch(deps: Deps, chain: string): Promise<stri
     at != null && at > deps.startedAt && deps.now().getTime() - at.getTime() <= WATCH_FRESH_MS;
   const epoch = await findReadEpoch(deps, chain);
   if (epoch === undefined || !isFresh(await findReachedHead(deps.db, chain))) return undefined;
-  const history = await findHistoryProgress(deps.db, chain);
+  const history = await findHistory(deps, deps.chains.get(chain));
   if (!history) return epoch;
   // What strangers have sent since this process began may wait to be read for as long as they like.
   const isRead = isFresh(history.listedAt) && history.readAt !== null && history.readAt > deps.startedAt;
   return isRead ? epoch : undefined;
+}
+
+/** Returns how far the histories of the treasury's token accounts are known; undefined where no history is read. */
+export async function findHistory(
+  { db }: Pick<TransferDeps, "db">,
+  chain: Chain | undefined,
+): Promise<HistoryProgress | undefined> {
+  if (chain?.family !== "solana") return undefined;
+  const accounts = [...chain.tokens.values()].map(({ treasuryAccount }) => treasuryAccount);
+  return findHistoryProgress(db, { chain: chain.chain, accounts });
 }
 
 /**

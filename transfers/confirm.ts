@@ -139,8 +139,8 @@ async function requireProofs(
   if (gone) throw new ChainFault("rpc_behind", { detail: `a log of block ${gone.blockNumber} was not found again` });
 }
 
-/** Records what the first reading did not have. */
-async function recordMissed(
+/** Records what the first reading of some blocks did not have. */
+export async function recordMissed(
   deps: TransferDeps,
   chain: EvmChain,
   logs: readonly SeenTransfer[],

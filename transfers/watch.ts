@@ -32,6 +32,7 @@ import { recoverLanes } from "./recover.ts";
 import { followReorg } from "./reorg.ts";
 import { beginRetries, endRetries } from "./retries.ts";
 import { runSolanaTurn } from "./solana/turn.ts";
+import { compareAssets, readUnreadAssets } from "./unread-assets.ts";
 
 /** Blocks before the head at which a chain's watch begins the first time. */
 const BEGIN_BEFORE = 32;
@@ -76,7 +77,10 @@ export async function watchChain(
       deps.log.warn({ err: error, chain: chain.chain }, "how far the chain has to be read again is not known yet");
       return undefined;
     });
-    await (chain.family === "evm" ? runTurn(deps, chain, watched, args) : runSolanaTurn(deps, chain, watched, args));
+    const hasUnread = await compareAssets(deps, chain, start);
+    await (chain.family === "evm"
+      ? runTurn(deps, chain, watched, { ...args, hasUnread })
+      : runSolanaTurn(deps, chain, watched, args));
   } finally {
     clearInterval(renewing);
     if (epoch !== undefined && watched.readUpTo !== undefined)
@@ -93,7 +97,7 @@ async function runTurn(
   deps: TransferDeps,
   chain: EvmChain,
   watched: Watched,
-  { signal, books }: { signal: AbortSignal; books: Books },
+  { signal, books, hasUnread }: { signal: AbortSignal; books: Books; hasUnread: boolean },
 ): Promise<void> {
   const readBefore = watched.cursor.number;
   const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
@@ -128,6 +132,7 @@ async function runTurn(
     }
   }
   if (watched.cursor.number === readBefore) await attempt(confirm);
+  if (hasUnread) await attempt(() => readUnreadAssets(deps, chain, { cursor: watched.cursor, bound: books.bound }));
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
   await attempt(() => endFruitless(deps, chain, books.failed));
   await attempt(() => recoverLanes(deps, chain));
@@ -142,7 +147,8 @@ export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<v
   const block = await readBlock(chain.rpc, Math.max(0, head - BEGIN_BEFORE));
   await deps.db.transaction().execute(async (db) => {
     const { number, hash } = block;
-    const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now() });
+    const assets = [...chain.tokens.keys()];
+    const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now(), assets });
     if (fresh) await rememberBlocks(db, chain, { blocks: [block], keepFrom: 0 });
   });
 }

@@ -23,5 +23,6 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   const { maxPriorityFee } = chain.network;
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
   const number = await readHead(chain);
-  await ensureCursor(deps.db, { chain: chain.chain, number, hash: "", dueAt: deps.now() });
+  const assets = [...chain.tokens.keys()];
+  await ensureCursor(deps.db, { chain: chain.chain, number, hash: "", dueAt: deps.now(), assets });
 }

@@ -1,12 +1,13 @@
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { type Final, readFinal, readHead, readSlotTime } from "../../chains/solana/reads.ts";
-import { findHistoryProgress, type HistoryProgress } from "../../db/account-cursors.ts";
+import type { HistoryProgress } from "../../db/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
 import type { FailedBookingRow } from "../../db/failed-bookings.ts";
 import { listUnsettled } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listConfirmable } from "../../db/transfers.ts";
 import type { Books, Watched } from "../books.ts";
+import { findHistory } from "../caught-up.ts";
 import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
 import { isLiveHead } from "../head-age.ts";
@@ -52,7 +53,7 @@ export async function runSolanaTurn(
   const rows = await listUnsettled(deps.db, { chain: chain.chain, included: looks });
   const followed = await readFollowed(deps, chain, rows);
   // Before what it has found is booked, so that a slot is called booked only when everything up to it was.
-  const history = looks ? await findHistoryProgress(deps.db, chain.chain) : undefined;
+  const history = looks ? await findHistory(deps, chain) : undefined;
   const troubles: unknown[] = [];
   // What cannot be done now must not keep the rest from being done.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));

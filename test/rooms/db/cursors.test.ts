@@ -22,7 +22,7 @@ const LEASE_MS = 600_000;
 
 async function makeCursor() {
   const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
-  await ensureCursor(db, { chain, number: 10, hash: "0xa", dueAt: now });
+  await ensureCursor(db, { chain, number: 10, hash: "0xa", dueAt: now, assets: [] });
   const take = (owner: string) => takeCursor(db, { chain, owner, leaseMs: LEASE_MS });
   const mustTake = async (owner = "a"): Promise<Cursor> => {
     const cursor = await take(owner);
@@ -89,7 +89,7 @@ describe("the watch over a chain", () => {
   test("begins where the chain was when it was first watched, and a restart changes nothing", async () => {
     const { chain, mustTake, takeAfter } = await makeCursor();
     expect(await advanceCursor(db, await mustTake(), to(11, "0xb"))).toBe(true);
-    expect(await ensureCursor(db, { chain, number: 99, hash: "0xz", dueAt: now })).toBe(false);
+    expect(await ensureCursor(db, { chain, number: 99, hash: "0xz", dueAt: now, assets: [] })).toBe(false);
     expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, hash: "0xb" });
   });
 });

@@ -1,0 +1,133 @@
+import type { Hex } from "viem";
+import { expect, test } from "vitest";
+import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
+import { ensureAccountCursor } from "../../../db/account-cursors.ts";
+import { newSolanaKey } from "../../../ops/local/solana-client.ts";
+import { createBooks } from "../../../payments/book.ts";
+import { expirePayment } from "../../../payments/expire.ts";
+import { toAuthorization } from "../../../transfers/authorization.ts";
+import { isCaughtUp } from "../../../transfers/caught-up.ts";
+import { startTransfers } from "../../../transfers/start.ts";
+import { watchChain } from "../../../transfers/watch.ts";
+import { relayByStranger, whenMined } from "../../support/carry.ts";
+import { fundBuyer, mine, networksFor, startChain, type TestChain } from "../../support/chain.ts";
+import { createDatabase } from "../../support/database.ts";
+import { makeDeps } from "../../support/deps.ts";
+import { startTestSolana } from "../../support/solana.ts";
+import { makeSolanaTill } from "../../support/solana-till.ts";
+import { makeTill, signOption, type Till } from "../../support/till.ts";
+
+const MINUTE = 60_000;
+
+/** A watcher of the same deployment whose networks file has another asset instead. */
+async function makeWatcherWithout(chain: TestChain, databaseUrl: string, clock: Till["clock"]) {
+  const usdc = (await networksFor(chain)).chains[0]?.assets[0];
+  const assets = [{ ...usdc, asset: `${chain.id}/erc20:0x${"99".repeat(20)}` }];
+  const { deps } = await makeDeps(chain, { databaseUrl, clock, change: { assets } });
+  const watch = async () => {
+    await whenMined(chain);
+    await watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books: createBooks(deps) });
+  };
+  return { deps, watch };
+}
+
+/** A payment of a minute that its buyer has signed; `relay` is what a stranger does with the signature. */
+async function signPayment(chain: TestChain, till: Till) {
+  const id = await till.create(100n, { expiresAt: new Date(till.deps.now().getTime() + MINUTE) });
+  const buyer = await fundBuyer(chain);
+  const [option] = await till.offer(id, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  const [signed] = await signOption(option, buyer);
+  const rows = till.db.selectFrom("payment_option").selectAll().where("payment_id", "=", id);
+  const row = await rows.executeTakeFirstOrThrow();
+  const call = encodeTransfer(toAuthorization(row), signed?.data[0] as Hex);
+  return { id, relay: () => relayByStranger(chain, call) };
+}
+
+/** Both clocks pass the deadline, and the block of it is final. */
+async function passDeadline(chain: TestChain, till: Till): Promise<void> {
+  till.clock.advance(3 * MINUTE);
+  const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000));
+  await chain.client.setNextBlockTimestamp({ timestamp });
+  await mine(chain, 20);
+}
+
+test("money that came while the watcher's networks file lacked its asset is found when the asset is back, and its payment does not expire before", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  await till.watch();
+  const { id, relay } = await signPayment(chain, till);
+  const without = await makeWatcherWithout(chain, till.databaseUrl, till.clock);
+  await without.watch();
+  await relay();
+  await mine(chain, 20);
+  await without.watch();
+  await passDeadline(chain, till);
+  await without.watch();
+  expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+
+  await till.watch();
+  await till.watch();
+  expect((await till.status(id)).state).toBe("succeeded");
+  const unread = till.db.selectFrom("unread_asset").select("asset").where("asset", "=", chain.asset);
+  expect(await unread.execute()).toEqual([]);
+});
+
+test("money that came with an asset before any watcher had it is found", async () => {
+  const chain = await startChain();
+  const databaseUrl = await createDatabase();
+  const clock = (await makeDeps(chain, { databaseUrl })).clock;
+  const without = await makeWatcherWithout(chain, databaseUrl, clock);
+  await startTransfers(without.deps, chain.id);
+  const till = await makeTill(chain, { databaseUrl, clock });
+  const { id, relay } = await signPayment(chain, till);
+  await relay();
+  await mine(chain, 20);
+  await without.watch();
+  expect((await till.status(id)).state).toBe("requires_action");
+  await till.watch();
+  await till.watch();
+  expect((await till.status(id)).state).toBe("succeeded");
+});
+
+test("two watchers of which one lacks the asset lose nothing by turns", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  const without = await makeWatcherWithout(chain, till.databaseUrl, till.clock);
+  const paid: string[] = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    const { id, relay } = await signPayment(chain, till);
+    paid.push(id);
+    await without.watch();
+    await relay();
+    await mine(chain, 3);
+    await without.watch();
+    await mine(chain, 20);
+    await till.watch();
+  }
+  await till.watch();
+  for (const id of paid) expect((await till.status(id)).state).toBe("succeeded");
+});
+
+test("a payment whose asset has been gone for a day expires", async () => {
+  const chain = await startChain();
+  const till = await makeTill(chain);
+  await till.watch();
+  const { id } = await signPayment(chain, till);
+  const without = await makeWatcherWithout(chain, till.databaseUrl, till.clock);
+  await without.watch();
+  await passDeadline(chain, till);
+  await without.watch();
+  expect(await expirePayment(without.deps, id)).toMatchObject({ decided: false });
+  till.clock.advance(24 * 60 * MINUTE);
+  expect(await expirePayment(without.deps, id)).toEqual({ decided: true });
+  expect((await till.status(id)).state).toBe("expired");
+});
+
+test("the history of an asset that has left the networks file holds up no payout on Solana", async () => {
+  const solana = await startTestSolana();
+  const some = await makeSolanaTill(solana);
+  // As a process made it that still had the asset.
+  await ensureAccountCursor(some.db, { chain: solana.id, account: newSolanaKey().address, newest: undefined });
+  await some.watchUntil(() => isCaughtUp(some.deps, solana.id));
+});
