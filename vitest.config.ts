@@ -32,7 +32,11 @@ export default defineConfig({
       project("unit", { testTimeout: 30_000 }),
       project("rooms", real),
       project("e2e", { ...real, testTimeout: 120_000 }),
-      project("browser", { ...real, testTimeout: 120_000 }),
+      project("browser", {
+        ...real,
+        globalSetup: [...real.globalSetup, "test/browser/chromium.ts"],
+        testTimeout: 120_000,
+      }),
     ],
   },
 });

@@ -1,9 +1,6 @@
-import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { atEnd } from "../support/at-end.ts";
-
-/** The headless shell is the same Chromium without windows and profiles: a page of its own costs a third. */
-const places = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+import { findChromium } from "./chromium.ts";
 
 let launched: Promise<Browser> | undefined;
 
@@ -20,15 +17,11 @@ export function openBrowser(): Promise<Browser> {
 
 /** A browser more, for who does something to the browser itself. Throws as `openBrowser` does. */
 export async function launchBrowser(...more: string[]): Promise<Browser> {
-  const { CHROMIUM } = process.env;
-  const found = places.map((name) => `/usr/bin/${name}`).find((path) => existsSync(path));
-  const executablePath = CHROMIUM && existsSync(CHROMIUM) ? CHROMIUM : found;
-  if (!executablePath)
-    throw new Error("no browser was found: install Debian's package chromium, or name another one in CHROMIUM");
+  const { executablePath, env = {} } = await findChromium();
   // Otherwise it keeps other sites from framing this machine by itself, whatever the page itself says of framing.
   const asOnTheInternet = "--disable-features=LocalNetworkAccessChecks";
   const args = ["--no-sandbox", "--disable-dev-shm-usage", asOnTheInternet, ...more];
-  const browser = await chromium.launch({ executablePath, args });
+  const browser = await chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
   atEnd(() => browser.close());
   return browser;
 }
