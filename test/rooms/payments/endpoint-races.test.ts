@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
-import type { Pool } from "../../../db/tables.ts";
+import type { Db } from "../../../db/tables.ts";
 import { createAccount } from "../../../payments/accounts.ts";
 import { deleteEndpoint, findEndpoint, rotateSecret, setEndpoint } from "../../../payments/webhooks.ts";
 import { atEnd } from "../../support/at-end.ts";
@@ -13,7 +13,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const db = openDb(await createDatabase(), { max: 5 });
 atEnd(() => db.destroy());
 const sealer = testSealer();
-const base = { db, sealer, now: () => new Date(), findUrlFault: () => undefined };
+const base = { db: db as Db, sealer, now: () => new Date(), findUrlFault: () => undefined };
 const to = (path: string) => `https://shop.example/${path}`;
 
 async function makeOwner() {
@@ -38,14 +38,14 @@ const isAnyoneBlocked = async () => {
 /** Does `first` in a transaction that commits only when `second` waits for it. */
 async function race<A, B>(first: (own: typeof base) => Promise<A>, second: () => Promise<B>): Promise<[A, B]> {
   const { promise, resolve } = Promise.withResolvers<Promise<B>>();
-  const done = await db.transaction().execute(async (open) => {
-    const result = await first({ ...base, db: open as unknown as Pool });
+  const result = await db.transaction().execute(async (open) => {
+    const ended = await first({ ...base, db: open });
     resolve(second());
     // Not awaited here: it ends only after this commit.
     await waitFor(isAnyoneBlocked, { within: 10_000, what: "the second call to wait for the first" });
-    return result;
+    return ended;
   });
-  return [done, await (await promise)];
+  return [result, await await promise];
 }
 
 test("a secret that is given while its endpoint is moved still signs beside the newest one", async () => {
