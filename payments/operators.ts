@@ -14,6 +14,8 @@ export type AccountView = {
   name: string;
   version: string;
   createdAt: Date;
+  /** Wallets and checkout pages may cancel its payments. */
+  walletsCancel: boolean;
   merchants: number;
   keys: number;
 };
@@ -40,7 +42,7 @@ export type PaymentLine = {
 /** Accounts, the newest first; one when its id is given. */
 export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promise<AccountView[]> {
   const { rows } = await sql<AccountView>`
-    select a.id, a.name, a.api_version as version, a.created_at as "createdAt",
+    select a.id, a.name, a.api_version as version, a.created_at as "createdAt", a.wallets_cancel as "walletsCancel",
       (select count(*)::int from merchant m where m.account_id = a.id and m.deleted_at is null) as merchants,
       (select count(*)::int from api_key k where k.account_id = a.id and k.revoked_at is null) as keys
     from account a ${id === undefined ? sql`` : sql`where a.id = ${id}`} order by a.created_at desc, a.id`.execute(db);

@@ -127,6 +127,10 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
         return { optionId, results: [{ type: "walletRpc", data: [signature] }] };
       }),
     gatewayGetPaymentStatus: () => onGateway("GET", "/status?maxPollMs=0"),
-    gatewayCancelPayment: () => onGateway("POST", "/cancel", {}),
+    gatewayCancelPayment: async () => {
+      const call = await onGateway("POST", "/cancel", {});
+      await api.post(call.path.replace("/cancel", "/options"), wallet, { accounts });
+      return call;
+    },
   };
 }
