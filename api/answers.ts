@@ -1,6 +1,7 @@
 import type { Cancelled } from "../payments/cancel.ts";
 import { collectedFields, collectedSchema } from "../payments/collected-schema.ts";
 import type { PaymentListView } from "../payments/list.ts";
+import type { Requester } from "../payments/requester.ts";
 import type {
   BuildAction,
   Money,
@@ -105,7 +106,11 @@ export function toPaymentInfo(payment: PaymentView, publicUrl: string) {
 }
 
 /** One way to pay. The specification says `optionId`, deployed wallets read `id`. */
-export function toOptionAnswer(option: OptionView, { paymentId, publicUrl }: { paymentId: string; publicUrl: string }) {
+export function toOptionAnswer(
+  option: OptionView,
+  { paymentId, publicUrl, requester }: { paymentId: string; publicUrl: string; requester: Requester },
+) {
+  const collectUrl = toCollectUrl(publicUrl, { paymentId, optionId: option.id, requester });
   return {
     id: option.id,
     optionId: option.id,
@@ -114,13 +119,16 @@ export function toOptionAnswer(option: OptionView, { paymentId, publicUrl }: { p
     etaS: Math.ceil(option.etaSeconds),
     expiresAt: option.expiresAt && toSeconds(option.expiresAt),
     actions: option.actions.map(toActionAnswer),
-    collectData: option.needsData ? toCollectData(toCollectUrl(publicUrl, { paymentId, optionId: option.id })) : null,
+    collectData: option.needsData ? toCollectData(collectUrl) : null,
   };
 }
 
-/** Where the buyer of an option says who he is. */
-export function toCollectUrl(publicUrl: string, { paymentId, optionId }: { paymentId: string; optionId: string }) {
-  return `${publicUrl}/collect/${paymentId}/${optionId}`;
+/** Where the buyer of an option gives their data, for the requester of the option alone. */
+export function toCollectUrl(
+  publicUrl: string,
+  { paymentId, optionId, requester }: { paymentId: string; optionId: string; requester: Requester },
+) {
+  return `${publicUrl}/collect/${paymentId}/${optionId}/${requester.name}`;
 }
 
 /** What has to be known of the buyer; the page at `url` asks for it. */

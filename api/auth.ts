@@ -2,11 +2,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import { type Caller, findCallerByApp, findCallerByKey } from "../payments/accounts.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { done, type Result, refuse } from "../payments/errors.ts";
+import { nameRequester, type Requester } from "../payments/requester.ts";
 
 /** Who an operation is for: wallets, one merchant of an account, named by `Merchant-Id`, or the account itself. */
 export type Access = "gateway" | "merchant" | "account";
 export type Merchant = { accountId: string; merchantId: string };
-export type Authenticated = { caller: Caller; merchant: Merchant | undefined };
+export type Authenticated = { caller: Caller; merchant: Merchant | undefined; requester: Requester };
 export type Credentials = { key: string } | { appId: string };
 
 /** Headers we read; any other may hold what it likes. */
@@ -42,10 +43,20 @@ export async function authenticate(
   const caller = found.value;
   const scope = access === "gateway" ? "gateway" : "merchant";
   if (!caller.scopes.includes(scope)) return refuse("forbidden", `the key has no permission for ${scope} calls`);
-  if (access !== "merchant") return done({ caller, merchant: undefined });
+  const requester = readRequester(headers, credentials.value, caller);
+  if (access !== "merchant") return done({ caller, merchant: undefined, requester });
   const merchantId = readHeader(headers, "merchant-id");
   if (!merchantId) return refuse("missing_merchant_id", "Merchant-Id: the header is missing");
-  return done({ caller, merchant: { accountId: caller.accountId, merchantId } });
+  return done({ caller, merchant: { accountId: caller.accountId, merchantId }, requester });
+}
+
+/** An app id is public: its Client-Id is what one instance has for itself. A key may come with one as well. */
+function readRequester(headers: IncomingHttpHeaders, given: Credentials, { keyId }: Caller): Requester {
+  const clientId = readHeader(headers, "client-id") || undefined;
+  const isOne = clientId !== undefined;
+  return "appId" in given
+    ? nameRequester("app", [given.appId, clientId], { isOne })
+    : nameRequester("key", [keyId ?? undefined, clientId], { isOne });
 }
 
 async function findCaller(deps: Pick<PaymentDeps, "db">, given: Credentials): Promise<Result<Caller>> {

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Caller } from "../payments/accounts.ts";
 import { done, type ErrorCode, type Result, refuse } from "../payments/errors.ts";
+import type { Requester } from "../payments/requester.ts";
 import type { Access, Authenticated, Merchant } from "./auth.ts";
 import type { ApiDeps } from "./deps.ts";
 import { parseInput } from "./parse.ts";
@@ -11,6 +12,7 @@ export type Call<A extends Access, P, Q, B, R = undefined> = {
   caller: Caller;
   /** Whose payments a merchant's call is about; undefined where no `Merchant-Id` is wanted. */
   merchant: A extends "merchant" ? Merchant : undefined;
+  requester: Requester;
   params: P;
   query: Q;
   body: B;

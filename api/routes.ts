@@ -16,6 +16,7 @@ import { createOperations } from "./merchant/create.ts";
 import { listOperations } from "./merchant/lists.ts";
 import { merchantOperations } from "./merchant/merchants.ts";
 import { paymentOperations } from "./merchant/payments.ts";
+import { refundOperations } from "./merchant/refunds.ts";
 import { settlementOperations } from "./merchant/settlements.ts";
 import { statusOperations } from "./merchant/status.ts";
 import type { Operation } from "./operation.ts";
@@ -34,6 +35,7 @@ export const operations: readonly Operation[] = [
   ...createOperations,
   ...statusOperations,
   ...paymentOperations,
+  ...refundOperations,
   ...listOperations,
   ...merchantOperations,
   ...settlementOperations,

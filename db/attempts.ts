@@ -151,8 +151,8 @@ export const findAttempt: (db: Db, id: string) => Promise<AttemptHead | undefine
   },
 );
 
-/** True when a payment's verified attempt was opened by the money itself, and by no confirm. */
-export async function isOpenedByChain(db: Db, paymentId: string): Promise<boolean> {
+/** Returns a payment's verified attempt when the money itself has opened it, and no confirm. */
+export async function findOpenedByChain(db: Db, paymentId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("attempt")
     .select("id")
@@ -160,7 +160,7 @@ export async function isOpenedByChain(db: Db, paymentId: string): Promise<boolea
     .where("state", "=", "verified")
     .where(sql<boolean>`results = '[]'::jsonb`)
     .executeTakeFirst();
-  return row !== undefined;
+  return row?.id;
 }
 
 /** An attempt with everything that judging it needs. */

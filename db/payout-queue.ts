@@ -174,6 +174,11 @@ export async function wakeSettlements(db: Db, args: { merchantId: string; asset:
   await sql`select wake_payouts('settlement', ${args.merchantId}, ${args.asset})`.execute(db);
 }
 
+/** Wakes a merchant's refunds that are drawn on its balance of an asset, whatever blocks them. */
+export async function wakeRefunds(db: Db, args: { merchantId: string; asset: string }): Promise<void> {
+  await sql`select wake_payouts('refund', ${args.merchantId}, ${args.asset})`.execute(db);
+}
+
 /** Wakes what the treasury was short for on a chain. */
 export async function wakeShort(db: Db, chain: string): Promise<void> {
   await sql`

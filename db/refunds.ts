@@ -1,5 +1,5 @@
 import { type Selectable, sql } from "kysely";
-import type { Db, Tables } from "./tables.ts";
+import type { Db, Mode, Tables } from "./tables.ts";
 
 export type RefundRow = Selectable<Tables["refund"]>;
 export type NewRefund = Omit<RefundRow, "due_try" | "paid_at">;
@@ -17,6 +17,24 @@ export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
 /** A refund that must be there, because a transfer names it; locked until the commit. */
 export async function findRefund(db: Db, id: string): Promise<RefundRow> {
   return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
+}
+
+/** Returns a refund of a payment, locked until the commit; with an owner given, only one of that merchant's. */
+export async function findOwnedRefund(
+  db: Db,
+  args: { refundId: string; owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } } },
+): Promise<RefundRow | undefined> {
+  let query = db
+    .selectFrom("refund as r")
+    .innerJoin("payment as p", "p.id", "r.payment_id")
+    .selectAll("r")
+    .where("r.id", "=", args.refundId);
+  if (args.owner)
+    query = query
+      .where("p.mode", "=", args.owner.mode)
+      .where("p.account_id", "=", args.owner.merchant.accountId)
+      .where("p.merchant_id", "=", args.owner.merchant.merchantId);
+  return query.forUpdate("r").executeTakeFirst();
 }
 
 /** Sets what a refund comes to, and what it takes of its merchant's balance where that is in another asset. */

@@ -5,6 +5,7 @@ create table account (
   name text not null,
   created_at timestamp with time zone not null,
   api_version text not null default '2026-02-18'::text,
+  wallets_cancel boolean not null default true,
   PRIMARY KEY (id)
 );
 
@@ -121,13 +122,17 @@ create table collected_data (
   id text not null,
   payment_id text not null,
   account text not null,
+  requester text not null,
+  attempt_id text,
   key_id text not null,
   sealed bytea not null,
   created_at timestamp with time zone not null,
   delete_at timestamp with time zone not null,
+  keep_until timestamp with time zone not null,
+  CHECK ((keep_until >= delete_at)),
+  FOREIGN KEY (attempt_id) REFERENCES attempt(id) ON DELETE CASCADE,
   FOREIGN KEY (payment_id) REFERENCES payment(id),
-  PRIMARY KEY (id),
-  UNIQUE (payment_id, account)
+  PRIMARY KEY (id)
 );
 
 create table collection_policy (
@@ -391,8 +396,11 @@ create table payment (
   direct boolean not null default false,
   owed_asset text,
   owed_amount numeric(78,0),
+  requester text,
+  shared boolean not null default false,
   CHECK (((cancelled_reason IS NULL) OR (state = 'cancelled'::text))),
   CHECK (((failure_code IS NULL) OR (state = 'failed'::text))),
+  CHECK (((requester IS NOT NULL) OR (NOT shared))),
   CHECK (((state <> 'succeeded'::text) OR ((tx_id IS NOT NULL) AND (paid_asset IS NOT NULL) AND (paid_amount IS NOT NULL)))),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   CHECK ((value > (0)::numeric)),
@@ -716,6 +724,7 @@ CREATE INDEX attempt_due_place ON public.attempt USING btree (chain, merchant_id
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
 CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
+CREATE INDEX collected_data_payment ON public.collected_data USING btree (payment_id);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
 CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
 CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
@@ -765,6 +774,8 @@ CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (end
 CREATE INDEX webhook_delivery_pending ON public.webhook_delivery USING btree (at) WHERE (state = 'pending'::text);
 CREATE INDEX webhook_fanout_endpoint ON public.webhook_fanout USING btree (endpoint_id, at, settlement_id);
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
+CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree (attempt_id, requester) WHERE (attempt_id IS NOT NULL);
+CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
 CREATE UNIQUE INDEX settlement_gathering ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'gathering'::text);
 CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'offered'::text, 'accepted'::text, 'included'::text])));
@@ -1049,6 +1060,7 @@ CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON p
 CREATE TRIGGER ledger_entry_day AFTER INSERT ON public.ledger_entry REFERENCING NEW TABLE AS booked FOR EACH STATEMENT EXECUTE FUNCTION add_to_ledger_day();
 CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_group FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_balance FOR EACH ROW WHEN ((new.amount > old.amount)) EXECUTE FUNCTION wake_balance();
+CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_merchant();
 CREATE TRIGGER merchant_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_merchant();
 CREATE TRIGGER payment_birth AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER payment_born_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION owe_webhook();

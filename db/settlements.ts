@@ -106,12 +106,13 @@ export async function listGatherings(
 
 /**
  * Closes settlements that gather: from now on nothing is added to them. Not those of a merchant whose payouts are held,
- * nor those that have not come to their minimum.
+ * nor those that have not come to their minimum, except those of a deleted merchant: no more will come.
  */
 export async function closeGathering(db: Db, ids: readonly string[], at: Date): Promise<void> {
   const where = sql`exists (select from merchant m where m.id = merchant_id and m.payouts_held_at is null)
-    and not exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
-      and d.asset = settlement.asset and d.minimum > settlement.amount)`;
+    and not exists (select from settlement_destination d join merchant m on m.id = d.merchant_id
+      where d.merchant_id = settlement.merchant_id and d.asset = settlement.asset and d.minimum > settlement.amount
+        and m.deleted_at is null)`;
   await moveRows(db, "settlement", { ids, from: "gathering", to: "due", at, where, set: { closed_at: at } });
 }
 

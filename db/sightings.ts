@@ -148,6 +148,20 @@ export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer:
   return new Set(rows.flatMap(({ authorization_nonce: number }) => number ?? []));
 }
 
+/** Returns true when a movement shows this number and no transfer has claimed it: a payout that a restored database forgot. */
+export async function isNumberUnclaimed(db: Db, args: { chain: string; number: string }): Promise<boolean> {
+  const row = await db
+    .selectFrom("sighting")
+    .select("chain")
+    .where("chain", "=", args.chain)
+    .where("authorization_nonce", "=", args.number)
+    .where("transfer_id", "is", null)
+    .where("orphaned", "=", false)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** The movement that has used a payout's number, locked until the commit. Of several, one of the same amount comes first. */
 export async function lockMade(db: Db, payout: Numbered & { amount: bigint }): Promise<SightingRow | undefined> {
   const { rows } = await sql<SightingRow>`

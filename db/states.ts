@@ -65,15 +65,16 @@ export const machines = {
   },
   /**
    * Money sent back. `due`: waits for its merchant's balance. `held`: its receiver is not served. `marked`: no money of
-   * ours is moved (test mode, and what was marked before refunds moved money).
+   * ours is moved (test mode, and what was marked before refunds moved money). `withdrawn`: taken back before it began.
    */
   refund: {
     new: ["due", "marked"],
-    due: ["paying", "held"],
-    held: ["due"],
+    due: ["paying", "held", "withdrawn"],
+    held: ["due", "withdrawn"],
     paying: ["paid"],
     paid: [],
     marked: [],
+    withdrawn: [],
   },
 } as const satisfies Record<string, Record<string, readonly string[]>>;
 

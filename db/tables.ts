@@ -46,7 +46,14 @@ type Due = { due_at: Date | null; due_try: Generated<number> };
 export type Listing = { newest: string; slot: number; at: string; final: number; before: string };
 
 export type Tables = {
-  account: { id: string; name: string; api_version: Generated<string>; created_at: Date };
+  account: {
+    id: string;
+    name: string;
+    api_version: Generated<string>;
+    /** Wallets and checkout pages may cancel its payments. */
+    wallets_cancel: Generated<boolean>;
+    created_at: Date;
+  };
   api_key: {
     id: string;
     account_id: string;
@@ -160,6 +167,9 @@ export type Tables = {
     /** The option of the verified attempt. */
     option_id: string | null;
     cancelled_reason: "cancelled_by_user" | "cancelled_by_merchant" | null;
+    /** The wallet instance or checkout session that requested its options first, and whether another one has. */
+    requester: ColumnType<string | null, string | null | undefined>;
+    shared: Generated<boolean>;
     created_at: Date;
     updated_at: Date;
     expires_at: Date;
@@ -194,15 +204,23 @@ export type Tables = {
     minimum: bigint | null;
     created_at: Date;
   };
-  /** What a buyer said of himself for a payment: sealed, and deleted at `delete_at`. */
+  /**
+   * What a buyer said for a payment: sealed, and deleted at `delete_at`. Posted ahead of a confirm by a requester of
+   * options, or part of an attempt; an attempt whose signature was verified makes it final, and then it is kept longer.
+   */
   collected_data: {
     id: string;
     payment_id: string;
     account: string;
+    /** Who posted it; empty where the attempt's signature says whose it is. */
+    requester: string;
+    attempt_id: string | null;
     key_id: string;
     sealed: Buffer;
     created_at: Date;
     delete_at: Date;
+    /** Until when it is kept once it belongs to a verified attempt. */
+    keep_until: Date;
   };
   /** Where an account hears of its payments; secrets are sealed. */
   webhook_endpoint: {

@@ -13,7 +13,7 @@ import { refundBegunGroup } from "./ledger.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitKnown } from "./payout.ts";
 import { ringRelays } from "./relay.ts";
 
-/** What became of a refund: begun now or before, or why it has to wait. */
+/** What became of a refund: begun now or before (or withdrawn), or why it has to wait. */
 export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
 type Deps = PaymentDeps & PayoutDeps;
 
@@ -78,19 +78,16 @@ class Changed extends Error {
 }
 
 /** State, balance, ledger and transfer in one transaction; or why it has to wait. */
-async function begin(
-  deps: Deps,
-  refund: DueRefund,
-  epoch: string,
-): Promise<NewTransfer | "balance_short" | "watcher_behind"> {
+async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
   const { id, asset, amount, receiver } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
-  const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: keyOf(refund) });
+  const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundKey(refund) });
   try {
     const counted = await deps.db.transaction().execute(async (db) => {
       const at = deps.now();
       const moved = await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set: { due_at: null } });
-      if (moved.length === 0) return undefined;
+      // Another worker has begun it, or it was withdrawn.
+      if (moved.length === 0) return "elsewhere";
       if (refund.merchant_id !== null) {
         const drawn = { ...refund, merchant_id: refund.merchant_id };
         await draw(db, drawn, at);
@@ -102,7 +99,8 @@ async function begin(
       await insertTransfers(db, [transfer], at);
       return deps.epoch.pass(db, epoch);
     });
-    await counted?.();
+    if (counted === "elsewhere") return "begun";
+    await counted();
   } catch (error) {
     if (error instanceof BalanceShort) return "balance_short";
     if (error instanceof SteppedBack) return "watcher_behind";
@@ -117,7 +115,13 @@ async function begin(
  * The words of a refund's natural key: its payment and which of its refunds, or where the money that belonged to nobody
  * stands on chain. Nothing in it is an id that a restored database would give anew.
  */
-function keyOf({ payment_id, number, chain, tx_hash, log_index }: DueRefund): string[] {
+export function refundKey({
+  payment_id,
+  number,
+  chain,
+  tx_hash,
+  log_index,
+}: Pick<DueRefund, "payment_id" | "number" | "chain" | "tx_hash" | "log_index">): string[] {
   return payment_id === null
     ? ["refund", "movement", chain ?? "", tx_hash ?? "", String(log_index)]
     : ["refund", "payment", payment_id, String(number)];

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import type { SeenTransfer } from "../chains/movements.ts";
 import { insertAttempt, lockWaitingOf } from "../db/attempts.ts";
+import { moveToOpened } from "../db/collected.ts";
 import { moveRows } from "../db/moves.ts";
 import type { OptionRow } from "../db/options.ts";
 import type { Db } from "../db/tables.ts";
@@ -127,7 +128,7 @@ async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Pro
 async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
   const waiting = await db
     .selectFrom("attempt")
-    .select("id")
+    .select(["id", "verification"])
     .where("payment_id", "=", option.payment_id)
     .where("option_id", "=", option.id)
     .where("state", "=", "waiting")
@@ -142,4 +143,7 @@ async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
     await insertAttempt(db, { ...row, state: "waiting" });
   }
   await moveRows(db, "attempt", { ids: [id], from: "waiting", to: "verified", at, set: { due_at: null } });
+  // Nobody has asked the payer's code whether this confirm is the payer's, and now nobody will.
+  if (option.needs_data)
+    await moveToOpened(db, { attempt: { id, isProved: waiting?.verification !== "wallet" }, option });
 }

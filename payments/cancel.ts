@@ -1,8 +1,11 @@
+import { sql } from "kysely";
 import { moveRows } from "../db/moves.ts";
 import { findPayment } from "../db/payments.ts";
+import { findCancelObstacle, isCancellable } from "../db/requesters.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import type { PaymentQuery } from "./read.ts";
+import type { Requester } from "./requester.ts";
 
 export type Cancelled = {
   paymentId: string;
@@ -10,28 +13,39 @@ export type Cancelled = {
   cancelledReason: "cancelled_by_user" | "cancelled_by_merchant";
 };
 
+/** Who cancels: an account that has proved itself with a key (undefined without one), else whoever requested the options. */
+export type Canceller = { accountId?: string | undefined; requester: Requester };
+
 /**
  * Ends a payment that still awaits its buyer. Whoever comes first decides between this, a good confirm and the deadline:
  * the move is guarded. Again for one that is cancelled already, with what was said the first time.
- * Refuses with `payment_not_found`, and `invalid_state` once it is being paid or has ended.
+ * The payment's own account may always. Everyone else may only as the one wallet instance or checkout session that has
+ * requested the payment's options, while no attempt waits, and unless the account has disabled it; the guard says so too.
+ * Refuses with `payment_not_found`, and `invalid_state` once it is being paid or has ended, or for who may not.
+ * @param by a merchant's own call when unset: its `query` names the merchant
  */
 export async function cancelPayment(
   deps: PaymentDeps,
   query: PaymentQuery,
   reason: Cancelled["cancelledReason"],
+  by?: Canceller,
 ): Promise<Result<Cancelled>> {
   const asked = { id: query.paymentId, mode: query.mode, merchant: query.merchant };
   const before = await findPayment(deps.db, asked);
   if (!before) return refuse("payment_not_found", "no such payment");
+  const limited = by === undefined || by.accountId === before.account_id ? undefined : by.requester;
   if (before.state === "requires_action") {
     const set = { due_at: null, cancelled_reason: reason };
-    const move = { ids: [before.id], from: "requires_action", to: "cancelled", at: deps.now(), set } as const;
+    const where = limited === undefined ? sql`true` : isCancellable(limited);
+    const move = { ids: [before.id], from: "requires_action", to: "cancelled", at: deps.now(), set, where } as const;
     if ((await moveRows(deps.db, "payment", move)).length > 0) {
       deps.metrics.paymentMoves.inc({ mode: before.mode, from: "requires_action", to: "cancelled" });
       await deps.announce([before.id]);
     }
   }
   const now = (await findPayment(deps.db, asked)) ?? before;
+  if (limited && now.state === "requires_action")
+    return refuse("invalid_state", await findCancelObstacle(deps.db, now, limited));
   if (now.state !== "cancelled" || !now.cancelled_reason) return refuse("invalid_state", `the payment is ${now.state}`);
   return done({ paymentId: now.id, cancelledAt: now.updated_at, cancelledReason: now.cancelled_reason });
 }

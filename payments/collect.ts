@@ -1,5 +1,6 @@
 import { Ajv2020, type ErrorObject } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
+import { type CollectedRow, findPosted, listCollected, putOnAttempt, upsertPosted } from "../db/collected.ts";
 import { findOption, type OptionRow } from "../db/options.ts";
 import { findPayment } from "../db/payments.ts";
 import type { Db, Mode } from "../db/tables.ts";
@@ -7,6 +8,7 @@ import { type CollectedId, collectedSchema, expected } from "./collected-schema.
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
+import type { Requester } from "./requester.ts";
 
 /** What a buyer says of himself, as wallets send it: texts, also for the consent. */
 export type CollectedField = { id: string; value: string };
@@ -44,86 +46,126 @@ function describe(error: ErrorObject | undefined, where: (id: string, what: stri
   return "collectedData.fields: expected pobCountry and pobAddress, or porCountry and porAddress";
 }
 
-/** Keeps what the buyer said of himself for a payment, sealed, until `deleteAt`. What was kept first stays. */
-export async function keepCollected(
-  deps: Pick<PaymentDeps, "sealer" | "now"> & { db: Db },
-  args: { option: OptionRow; fields: readonly CollectedField[]; deleteAt: Date },
-): Promise<void> {
+/** So long after the deadline what nobody's signature has proved is kept, milliseconds. */
+const UNPROVEN_MS = 24 * 60 * 60_000;
+
+type Keep = { requester: Requester; fields: readonly CollectedField[]; keepMs: number };
+
+function toRow(
+  { sealer, now }: Pick<PaymentDeps, "sealer" | "now">,
+  { option, deadline, fields, keepMs }: { option: OptionRow; deadline: Date; fields: unknown; keepMs: number },
+) {
   const id = newId("cdat");
-  const { keyId: key_id, sealed } = deps.sealer.seal(JSON.stringify(args.fields), id);
-  await deps.db
-    .insertInto("collected_data")
-    .values({
-      id,
-      payment_id: args.option.payment_id,
-      account: payerOf(args.option),
-      key_id,
-      sealed,
-      created_at: deps.now(),
-      delete_at: args.deleteAt,
-    })
-    .onConflict((conflict) => conflict.columns(["payment_id", "account"]).doNothing())
-    .execute();
+  const { keyId: key_id, sealed } = sealer.seal(JSON.stringify(fields), id);
+  const at = now();
+  const keep_until = new Date(at.getTime() + keepMs);
+  const unproven = new Date(deadline.getTime() + UNPROVEN_MS);
+  const delete_at = unproven < keep_until ? unproven : keep_until;
+  const account = payerOf(option);
+  return { id, payment_id: option.payment_id, account, key_id, sealed, created_at: at, delete_at, keep_until };
 }
 
-/** True when this payer has said what was asked for this payment. */
-export async function hasCollected(db: Db, option: OptionRow): Promise<boolean> {
-  const row = await db
-    .selectFrom("collected_data")
-    .select("id")
-    .where("payment_id", "=", option.payment_id)
-    .where("account", "=", payerOf(option))
-    .executeTakeFirst();
-  return row !== undefined;
+/** Returns what a confirm brings of its buyer's data, or what its requester has posted before; undefined for neither. */
+export async function findGiven(
+  deps: Pick<PaymentDeps, "db" | "sealer">,
+  option: OptionRow,
+  { requester, collected }: { requester: Requester; collected?: Omit<Keep, "requester"> | undefined },
+): Promise<Keep | undefined> {
+  if (collected) return { ...collected, requester };
+  const posted = await findPosted(deps.db, postedBy(requester, option));
+  if (!posted) return undefined;
+  const keepMs = posted.keep_until.getTime() - posted.created_at.getTime();
+  return { requester, fields: openFields(deps, posted), keepMs };
 }
+
+/**
+ * Makes data part of an attempt: what its signature proves then holds for the data too, and nothing that others post
+ * reaches it. The hash of a push proves nobody, because everyone can read it: there the data of each requester is kept.
+ */
+export async function keepWithAttempt(
+  deps: Pick<PaymentDeps, "sealer" | "now"> & { db: Db },
+  args: { attemptId: string; option: OptionRow; deadline: Date; given: Keep; isProof?: boolean },
+): Promise<void> {
+  const { attemptId, option, deadline, given, isProof = option.kind !== "push" } = args;
+  const row = toRow(deps, { option, deadline, ...given });
+  const requester = isProof ? "" : given.requester.name;
+  await putOnAttempt(deps.db, { ...row, attempt_id: attemptId, requester });
+}
+
+/** True when this requester has posted what was asked for this payer and payment. */
+async function hasPosted(db: Db, requester: Requester, option: OptionRow): Promise<boolean> {
+  return (await findPosted(db, postedBy(requester, option))) !== undefined;
+}
+
+const postedBy = (requester: Requester, option: OptionRow) => ({
+  paymentId: option.payment_id,
+  account: payerOf(option),
+  requester: requester.name,
+});
+
+const openFields = ({ sealer }: Pick<PaymentDeps, "sealer">, { id, key_id: keyId, sealed }: CollectedRow) =>
+  JSON.parse(sealer.open({ keyId, sealed }, id)) as CollectedField[];
 
 /** One spelling of the account that pays. */
 export const payerOf = ({ chain, payer }: Pick<OptionRow, "chain" | "payer">) => `${chain}:${payer}`;
 
+type Asked = { paymentId: string; mode: Mode; optionId: string; requester: Requester };
+
 /**
- * Whether an option's buyer still has to say who he is. Refuses with `payment_not_found` (also for an option that is none
- * of the payment's), and `invalid_state` where nothing is asked any more.
+ * Whether an option's buyer still has to give data to this requester. Refuses with `payment_not_found` (also for an option
+ * that is none of the payment's), and `invalid_state` where nothing is asked any more.
  */
-export async function findAsked(
-  deps: Pick<PaymentDeps, "db">,
-  args: { paymentId: string; mode: Mode; optionId: string },
-): Promise<Result<{ given: boolean }>> {
+export async function findAsked(deps: Pick<PaymentDeps, "db">, args: Asked): Promise<Result<{ given: boolean }>> {
+  const found = await findAsking(deps, args);
+  return found.ok ? done({ given: await hasPosted(deps.db, args.requester, found.value.option) }) : found;
+}
+
+async function findAsking(deps: Pick<PaymentDeps, "db">, args: Omit<Asked, "requester">) {
   const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
   const option = payment && (await findOption(deps.db, { id: args.optionId, paymentId: payment.id }));
   if (!option) return refuse("payment_not_found", "no such payment");
   if (payment.state !== "requires_action") return refuse("invalid_state", `the payment is ${payment.state}`);
   if (!option.needs_data) return refuse("invalid_state", "this option needs no data");
-  return done({ given: await hasCollected(deps.db, option) });
+  return done({ option, deadline: payment.expires_at });
 }
 
 /**
- * Takes the data ahead of the confirm, as a page for buyers does: afterwards confirm needs none for that account.
- * Refuses like findAsked, and with `invalid_params` naming the field.
+ * Takes the data ahead of the confirm, as a page for buyers does: afterwards a confirm of the same requester needs none for
+ * that account. Posted again it replaces what this requester posted before, and never what another one did. It becomes
+ * final with an attempt whose signature is verified. Refuses like findAsked, and with `invalid_params` naming the field.
  */
 export async function storeCollected(
   deps: Pick<PaymentDeps, "db" | "sealer" | "now">,
-  args: { paymentId: string; mode: Mode; optionId: string; fields: readonly CollectedField[]; keepMs: number },
+  args: Asked & { fields: readonly CollectedField[]; keepMs: number },
 ): Promise<Result<object>> {
-  const asked = await findAsked(deps, args);
+  const asked = await findAsking(deps, args);
   if (!asked.ok) return asked;
-  const option = await findOption(deps.db, { id: args.optionId, paymentId: args.paymentId });
-  if (!option) return refuse("payment_not_found", "no such payment");
   const fault = findCollectedFault(args.fields, deps.now());
   if (fault) return refuse("invalid_params", fault);
-  const deleteAt = new Date(deps.now().getTime() + args.keepMs);
-  await keepCollected(deps, { option, fields: args.fields, deleteAt });
+  await upsertPosted(deps.db, { ...toRow(deps, { ...asked.value, ...args }), requester: args.requester.name });
   return done({});
 }
 
-/** What is kept of a payment's buyers, opened: for an operator who has to answer for it. */
+/** Data of a payment's buyer. `proven`: the payer's verified signature came with it. */
+export type CollectedView = { account: string; fields: CollectedField[]; proven: boolean; deleteAt: Date };
+
+/**
+ * Returns what is kept of a payment's buyer, opened: for an operator who has to answer for it. What the verified attempt
+ * proves, alone; else what came with it (a push, which proves nobody); else everything that anyone has posted or sent.
+ */
 export async function readCollected(
   deps: Pick<PaymentDeps, "db" | "sealer">,
   paymentId: string,
-): Promise<{ account: string; fields: CollectedField[]; deleteAt: Date }[]> {
-  const rows = await deps.db.selectFrom("collected_data").selectAll().where("payment_id", "=", paymentId).execute();
-  return rows.map(({ id, account, key_id: keyId, sealed, delete_at: deleteAt }) => ({
-    account,
-    fields: JSON.parse(deps.sealer.open({ keyId, sealed }, id)) as CollectedField[],
-    deleteAt,
+): Promise<CollectedView[]> {
+  const rows = await listCollected(deps.db, paymentId);
+  const verified = rows.filter(({ attempt_state: state }) => state === "verified");
+  const isProven = ({ requester }: CollectedRow) => requester === "";
+  const proven = verified.filter(isProven);
+  const best = proven.length > 0 ? proven : verified.length > 0 ? verified : rows;
+  return best.map((row) => ({
+    account: row.account,
+    fields: openFields(deps, row),
+    proven: proven.includes(row as (typeof proven)[number]),
+    deleteAt: row.delete_at,
   }));
 }

@@ -4,8 +4,8 @@ import {
   findAttempt,
   findAttemptByDigest,
   findLastMove,
+  findOpenedByChain,
   insertKeyAttempt,
-  isOpenedByChain,
   type NewAttempt,
 } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
@@ -14,12 +14,13 @@ import { findPayment, type PaymentRow } from "../db/payments.ts";
 import type { Db, Mode, Verification } from "../db/tables.ts";
 import { checkSignature } from "../transfers/verify.ts";
 import { admitAttempt } from "./admission.ts";
-import { type CollectedField, findCollectedFault, hasCollected, keepCollected } from "./collect.ts";
+import { type CollectedField, findCollectedFault, findGiven, keepWithAttempt } from "./collect.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { lendSignatures } from "./lend.ts";
 import { findClosed } from "./options.ts";
+import type { Requester } from "./requester.ts";
 import { findResultsFault, readResults, type WalletResult } from "./results.ts";
 import { verifyQueueOf } from "./verify-queue.ts";
 
@@ -28,7 +29,9 @@ export type Confirm = {
   mode: Mode;
   optionId: string;
   results: readonly WalletResult[];
-  /** What the buyer says of himself, where the wallet asked for it itself; kept for so long, milliseconds. */
+  /** Whose confirm it is, of those who requested options: what they posted of the buyer's data comes with it. */
+  requester: Requester;
+  /** What the buyer says, where the wallet asked for it itself; kept for so long, milliseconds. */
   collected?: { fields: readonly CollectedField[]; keepMs: number } | undefined;
 };
 
@@ -50,16 +53,27 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     findOption(deps.db, { id: args.optionId, paymentId }),
   ]);
   if (!payment) return refuse("payment_not_found", "no such payment");
-  if (before)
-    return done({ attemptId: payment.state === "requires_action" ? await resume(deps, payment, before) : null });
+  if (before) {
+    const waits = payment.state === "requires_action";
+    if (option && (waits || before.state === "verified")) {
+      const fault = await addData(deps, { attempt: before, option, deadline: payment.expires_at }, args);
+      if (fault) return refuse("invalid_params", fault);
+    }
+    return done({ attemptId: waits ? await resume(deps, payment, before) : null });
+  }
   const closed = findClosed(payment, deps.now());
   if (closed) {
     // The money of this very option has come by itself: its wallet is told how the payment stands.
-    const isPaying = payment.option_id === args.optionId && (await isOpenedByChain(deps.db, payment.id));
-    if (!isPaying) return closed;
+    const opened = payment.option_id === args.optionId ? await findOpenedByChain(deps.db, payment.id) : undefined;
+    if (opened === undefined) return closed;
     const paying = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
-    if (paying && findResultsFault(paying, args.results) === undefined)
+    if (paying && findResultsFault(paying, args.results) === undefined) {
+      // What the payer signed stands on chain by now, so it does not prove whose the data is.
+      const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
+      const fault = await addData(deps, late, args);
+      if (fault) return refuse("invalid_params", fault);
       await lendSignatures(deps, paying, args.results);
+    }
     return done({ attemptId: null });
   }
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
@@ -68,18 +82,22 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   const fault = findResultsFault(option, args.results);
   if (fault) return refuse("invalid_params", fault);
 
-  const incomplete = await findMissingData(deps, option, args.collected);
+  const given = option.needs_data ? await findGiven(deps, option, args) : undefined;
+  const incomplete = option.needs_data ? findDataFault(deps, given) : undefined;
   if (incomplete) return refuse("invalid_params", incomplete);
 
   const now = deps.now();
+  const of = { option, deadline: payment.expires_at };
   const attempt: NewAttempt = {
     ...{ id: newId("att"), payment_id: payment.id, option_id: option.id, digest, results: args.results },
     verification: chooseVerification(deps, option, args.results),
     ...{ created_at: now, due_at: new Date(now.getTime() + RING_AGAIN_MS) },
   };
-  const written = await writeAttempt(deps, attempt, option, args.collected);
+  const keep = given && ((db: Db) => keepWithAttempt({ ...deps, db }, { attemptId: attempt.id, ...of, given }));
+  const written = await writeAttempt(deps, attempt, keep);
   if (written !== true) {
     const twin = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
+    if (twin) await addData(deps, { attempt: twin, ...of }, args);
     if (twin || written === false) return done({ attemptId: twin?.id ?? null });
     const { retryAfterSeconds } = written;
     const message = `too many confirms of this payment wait or were refused; again in ${retryAfterSeconds} s`;
@@ -99,42 +117,51 @@ function chooseVerification(deps: PaymentDeps, option: OptionRow, results: reado
 const KEY_AGAIN = { retryAfterSeconds: 60 };
 
 /**
- * True when the attempt was written, false when the same confirm was before; else when to come again. Nothing is kept of
- * a buyer who was not asked: data nobody needs can only be lost.
+ * True when the attempt was written, false when the same confirm was before; else when to come again.
+ * @param keep keeps the buyer's data with it. Unset for a buyer who was not asked: data nobody needs can only be lost
  */
 async function writeAttempt(
   deps: PaymentDeps,
   attempt: NewAttempt,
-  option: OptionRow,
-  collected: Confirm["collected"],
+  keep: ((db: Db) => Promise<void>) | undefined,
 ): Promise<boolean | { retryAfterSeconds: number }> {
   const write = async (db: Db) => {
     if (attempt.verification === "key") return (await insertKeyAttempt(db, attempt)) || KEY_AGAIN;
     const admitted = await admitAttempt(db, attempt);
     return "written" in admitted ? admitted.written : admitted;
   };
-  const isAsked = option.needs_data && collected;
-  if (!isAsked && attempt.verification === "key") return write(deps.db);
+  if (!keep && attempt.verification === "key") return write(deps.db);
   return deps.db.transaction().execute(async (db) => {
     const written = await write(db);
-    if (isAsked && written === true) {
-      const deleteAt = new Date(deps.now().getTime() + collected.keepMs);
-      await keepCollected({ ...deps, db }, { option, fields: collected.fields, deleteAt });
-    }
+    if (written === true) await keep?.(db);
     return written;
   });
 }
 
-/** What an option lacks of its buyer's data; undefined when it needs none, or has it. */
-async function findMissingData(
-  deps: PaymentDeps,
-  option: OptionRow,
-  collected: Confirm["collected"],
-): Promise<string | undefined> {
-  if (!option.needs_data) return undefined;
-  if (collected) return findCollectedFault(collected.fields, deps.now());
-  if (await hasCollected(deps.db, option)) return undefined;
+/** What an option that needs its buyer's data lacks of it; undefined when it is whole. */
+function findDataFault(deps: PaymentDeps, given: { fields: readonly CollectedField[] } | undefined) {
+  if (given) return findCollectedFault(given.fields, deps.now());
   return "collectedData: this option needs data of the buyer, as its collectData says";
+}
+
+/**
+ * A confirm that is repeated may bring other data than before, or its requester has posted some meanwhile: it replaces what
+ * the attempt has, until that is verified. Returns what is wrong with the data.
+ */
+async function addData(
+  deps: PaymentDeps,
+  of: { attempt: { id: string }; option: OptionRow; deadline: Date; isProof?: boolean },
+  args: Confirm,
+): Promise<string | undefined> {
+  const { attempt, ...rest } = of;
+  const given = of.option.needs_data ? await findGiven(deps, of.option, args) : undefined;
+  if (!given) return undefined;
+  const fault = findDataFault(deps, given);
+  if (fault) return fault;
+  await deps.db
+    .transaction()
+    .execute((db) => keepWithAttempt({ ...deps, db }, { attemptId: attempt.id, ...rest, given }));
+  return undefined;
 }
 
 /** A refused confirm that is repeated is verified anew at once so often; then it has to wait, milliseconds. */

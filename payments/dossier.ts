@@ -51,7 +51,7 @@ export async function readDossier(deps: { db: Db }, paymentId: string): Promise<
   const { rows } = await sql<Dossier["payment"]>`
     select p.id, p.state, p.mode, p.account_id as "accountId", p.merchant_id as "merchantId", p.reference_id as reference,
       p.value || ' ' || p.unit as amount, p.created_at as "createdAt", p.expires_at as "expiresAt", p.tx_id as "txId",
-      (select min(created_at) from refund r where r.payment_id = p.id) as "refundedAt", o.account as payer, o.amount || ' ' || o.asset as "paysWith"
+      (select min(created_at) from refund r where r.payment_id = p.id and r.state <> 'withdrawn') as "refundedAt", o.account as payer, o.amount || ' ' || o.asset as "paysWith"
     from payment p left join payment_option o on o.id = p.option_id
     where p.id = ${paymentId}`.execute(db);
   const [payment] = rows;

@@ -7,8 +7,11 @@ import { type Page, readCursor, toPage } from "./pages.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** Whose merchants: mode is part of every question. */
-export type Owner = { accountId: string; mode: Mode };
+/**
+ * Whose merchants: mode is part of every question. `evenDeleted`: an operator asks, who reaches deleted merchants too,
+ * because they may still be owed money.
+ */
+export type Owner = { accountId: string; mode: Mode; evenDeleted?: true };
 export type MerchantStatus = "active" | "inactive" | "suspended";
 
 /** A merchant as its account sees it (specification, 2.7). `logoId` names our copy of its logo. */
@@ -116,8 +119,9 @@ export async function changeMerchant(
 }
 
 /**
- * Takes a merchant away: it makes no new payments and stands in no list; payments under way go on and are paid out.
- * Again for one that is deleted already.
+ * Takes a merchant away: it makes no new payments and stands in no list. Everything that it is owed, or will be by payments
+ * under way, stays owed and is paid out (below its minimum too); operators still reach it. Again for one that is deleted
+ * already.
  */
 export async function deleteMerchant(
   deps: Deps,
@@ -134,7 +138,7 @@ export async function deleteMerchant(
   return row ? done(row) : noSuchMerchant();
 }
 
-/** True for a merchant of this account and mode that is not deleted. */
+/** True for a merchant of this account and mode that is not deleted, unless the owner says otherwise. */
 export async function isOurs(db: Db, args: Owner & { merchantId: string }): Promise<boolean> {
   const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).executeTakeFirst();
   return row !== undefined;
@@ -150,9 +154,11 @@ export async function lockMerchant(db: Transaction<Tables>, args: Owner & { merc
 }
 
 const isOwned =
-  ({ accountId, mode, merchantId }: Owner & { merchantId: string }) =>
-  (where: ExpressionBuilder<Tables, "merchant">) =>
-    where.and({ id: merchantId, account_id: accountId, mode }).and("deleted_at", "is", null);
+  ({ accountId, mode, merchantId, evenDeleted }: Owner & { merchantId: string }) =>
+  (where: ExpressionBuilder<Tables, "merchant">) => {
+    const owned = where.and({ id: merchantId, account_id: accountId, mode });
+    return evenDeleted ? owned : owned.and("deleted_at", "is", null);
+  };
 
 function toMerchantView(row: Selectable<Tables["merchant"]>): MerchantView {
   const { id, name, email, status, created_at: createdAt, logo_id: logoId } = row;

@@ -14,6 +14,8 @@ export type AccountView = {
   name: string;
   version: string;
   createdAt: Date;
+  /** Wallets and checkout pages may cancel its payments. */
+  walletsCancel: boolean;
   merchants: number;
   keys: number;
 };
@@ -40,7 +42,7 @@ export type PaymentLine = {
 /** Accounts, the newest first; one when its id is given. */
 export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promise<AccountView[]> {
   const { rows } = await sql<AccountView>`
-    select a.id, a.name, a.api_version as version, a.created_at as "createdAt",
+    select a.id, a.name, a.api_version as version, a.created_at as "createdAt", a.wallets_cancel as "walletsCancel",
       (select count(*)::int from merchant m where m.account_id = a.id and m.deleted_at is null) as merchants,
       (select count(*)::int from api_key k where k.account_id = a.id and k.revoked_at is null) as keys
     from account a ${id === undefined ? sql`` : sql`where a.id = ${id}`} order by a.created_at desc, a.id`.execute(db);
@@ -110,18 +112,57 @@ export async function listPaymentLines(
   }));
 }
 
-/** Which merchants an account has, in both modes unless told. */
+/** Whose a merchant is, in either mode, also when it is deleted: operators reach it for as long as there are rows of it. */
 export async function findMerchantOwner(
   { db }: Pick<Deps, "db">,
   merchantId: string,
-): Promise<{ accountId: string; mode: Mode } | undefined> {
+): Promise<{ accountId: string; mode: Mode; evenDeleted: true } | undefined> {
   const row = await db
     .selectFrom("merchant")
     .select(["account_id", "mode"])
     .where("id", "=", merchantId)
     .executeTakeFirst();
-  return row && { accountId: row.account_id, mode: row.mode };
+  return row && { accountId: row.account_id, mode: row.mode, evenDeleted: true };
 }
+
+/** What a merchant is owed and has not been sent yet, minor units of each asset; and since when it is deleted. */
+export type MerchantDebt = { deletedAt: Date | null; owed: { asset: string; amount: bigint }[] };
+export type DeletedMerchant = MerchantDebt & { id: string; name: string };
+
+const owedTo = sql<MerchantDebt["owed"]>`(
+  select coalesce(jsonb_agg(jsonb_build_object('asset', b.asset, 'amount', b.amount::text) order by b.asset), '[]')
+  from merchant_balance b where b.merchant_id = merchant.id and b.amount > 0)`;
+
+/** What a merchant is owed, also a deleted one; undefined when there is no such merchant. */
+export async function readDebt({ db }: Pick<Deps, "db">, merchantId: string): Promise<MerchantDebt | undefined> {
+  const row = await db
+    .selectFrom("merchant")
+    .select(["deleted_at", owedTo.as("owed")])
+    .where("id", "=", merchantId)
+    .executeTakeFirst();
+  return row && { deletedAt: row.deleted_at, owed: toOwed(row.owed) };
+}
+
+/** Deleted merchants of an account and mode with what each is owed, the last one deleted first. */
+export async function listDeletedMerchants(
+  { db }: Pick<Deps, "db">,
+  args: { accountId: string; mode: Mode; limit: number },
+): Promise<DeletedMerchant[]> {
+  const rows = await db
+    .selectFrom("merchant")
+    .select(["id", "name", "deleted_at", owedTo.as("owed")])
+    .where("account_id", "=", args.accountId)
+    .where("mode", "=", args.mode)
+    .where("deleted_at", "is not", null)
+    .orderBy("deleted_at", "desc")
+    .orderBy("id")
+    .limit(args.limit)
+    .execute();
+  return rows.map(({ id, name, deleted_at: deletedAt, owed }) => ({ id, name, deletedAt, owed: toOwed(owed) }));
+}
+
+const toOwed = (owed: readonly { asset: string; amount: bigint | string }[]) =>
+  owed.map(({ asset, amount }) => ({ asset, amount: BigInt(amount) }));
 
 /** Writes down what an operator did, with whoever it was. */
 export async function recordAction(

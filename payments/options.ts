@@ -3,6 +3,7 @@ import { deriveNonce } from "../chains/evm/eip3009.ts";
 import { getChain, getToken, type Token } from "../chains/open.ts";
 import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
+import { noteRequester } from "../db/requesters.ts";
 import type { Mode } from "../db/tables.ts";
 import type { Network } from "../ops/networks.ts";
 import { BARRED } from "../transfers/gas-limits.ts";
@@ -18,6 +19,7 @@ import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "
 import { needsData } from "./policies.ts";
 import { QUOTE_MS, readRates } from "./prices.ts";
 import { toPaymentView } from "./read.ts";
+import type { Requester } from "./requester.ts";
 import { blockhashEnd, earlier } from "./solana-actions.ts";
 import { readTerms, type Terms } from "./terms.ts";
 import type { OptionView, PaymentView, WalletAction } from "./views.ts";
@@ -35,10 +37,11 @@ const NEVER_VALID = 1;
  * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` naming a bad account, and
  * `sanctioned_user` when screening refuses every account that could pay, and `rate_limited` when all of them are barred
  * because payments from them have burned gas.
+ * @param args.requester noted with the payment (`cancelPayment`); unset in tests alone
  */
 export async function listOptions(
   deps: PaymentDeps,
-  args: { paymentId: string; mode: Mode; accounts: readonly string[] },
+  args: { paymentId: string; mode: Mode; accounts: readonly string[]; requester?: Requester },
 ): Promise<Result<{ payment: PaymentView; options: OptionView[] }>> {
   const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
   if (!payment) return refuse("payment_not_found", "no such payment");
@@ -47,7 +50,9 @@ export async function listOptions(
   const bad = args.accounts.findIndex((account) => !isUsableAccount(deps, account));
   if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
 
-  const terms = await readTerms(deps.db, payment);
+  // Before anything is offered: from then on the requester counts among those who may want to pay.
+  if (args.requester) await noteRequester(deps.db, payment, args.requester);
+  const terms = await readTerms(deps.db, payment, args.requester);
   const { settled } = terms;
   const rates = await readRates(deps, payment.unit, listPegs(deps, settled));
   const candidates = listCandidates(deps, payment, args.accounts, { settled, takers: terms.takers, rates });

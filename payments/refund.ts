@@ -31,7 +31,8 @@ export async function refundPayment(
     // One refund of a payment at a time: their sum counts.
     await lockPayments(db, [payment.id]);
     const before = await listRefunds(db, payment.id);
-    const left = (payment.paid_amount ?? 0n) - before.reduce((sum, { amount }) => sum + amount, 0n);
+    const standing = before.filter(({ state }) => state !== "withdrawn");
+    const left = (payment.paid_amount ?? 0n) - standing.reduce((sum, { amount }) => sum + amount, 0n);
     if (left <= 0n) return refuse("already_refunded", "the payment has been refunded before");
     const amount = query.amount ? toPaidAsset(payment, query.amount) : left;
     if (amount === undefined)
@@ -45,6 +46,7 @@ export async function refundPayment(
     const id = newId("rfnd");
     await insertRefund(db, {
       ...{ id, payment_id: payment.id, exception_id: null, merchant_id: payment.merchant_id },
+      // Counted with those that were withdrawn: a number that was given once is never given to another refund.
       ...{ number: before.length + 1, asset: payment.paid_asset ?? "", amount, receiver: option?.payer ?? null },
       ...drawnFor(payment, amount),
       ...{ state: isMoved ? "due" : "marked", created_at: at },

@@ -2,8 +2,9 @@ import { sql } from "kysely";
 import type { Db } from "../db/tables.ts";
 import { type FeePolicy, noFee } from "./fees.ts";
 import type { Policy } from "./policies.ts";
+import type { Requester } from "./requester.ts";
 
-/** What a merchant's options depend on: assets it is paid in, whom it asks for data, who has given it, and its fee. */
+/** What a merchant's options depend on: assets it is paid in, whom it asks for data, of whom its requester has given it, and its fee. */
 export type Terms = {
   settled: ReadonlySet<string>;
   /** Assets in which what came in another one of the same currency is owed. */
@@ -19,6 +20,7 @@ export type Terms = {
 export async function readTerms(
   db: Db,
   payment: { id: string; account_id: string; merchant_id: string },
+  requester?: Requester,
 ): Promise<Terms> {
   const { rows } = await sql<{
     kind: "settled" | "policy" | "collected" | "fee";
@@ -31,7 +33,8 @@ export async function readTerms(
       takes_others as taker
       from settlement_destination where merchant_id = ${payment.merchant_id}
     union all select 'policy', asset, unit, minimum, false from collection_policy where merchant_id = ${payment.merchant_id}
-    union all select 'collected', account, null, null, false from collected_data where payment_id = ${payment.id}
+    union all select 'collected', account, null, null, false from collected_data
+      where payment_id = ${payment.id} and requester = ${requester?.name ?? null} and attempt_id is null
     union all (
       select 'fee', points::text, null, fixed_micros, false from fee_policy
       where account_id = ${payment.account_id} and (merchant_id = ${payment.merchant_id} or merchant_id is null)

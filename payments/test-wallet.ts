@@ -16,14 +16,14 @@ export type TestWalletMove = { optionId: string } & ({ results: readonly WalletR
  */
 export async function signAsTestWallet(
   deps: PaymentDeps,
-  { paymentId, mode }: Pick<Parameters<typeof listOptions>[1], "paymentId" | "mode">,
+  { paymentId, mode, requester }: Omit<Parameters<typeof listOptions>[1], "accounts">,
 ): Promise<Result<TestWalletMove>> {
   if (mode !== "test")
     return refuse("not_sandbox_api_key", "only payments of test mode can be paid with a test wallet");
   const account = accountFor(paymentId);
   const chains = [...deps.chains.values()].filter(({ family }) => family === "evm");
   const accounts = chains.map(({ chain }) => `${chain}:${account.address}`);
-  const listed = await listOptions(deps, { paymentId, mode, accounts });
+  const listed = await listOptions(deps, { paymentId, mode, accounts, ...(requester && { requester }) });
   if (!listed.ok) return listed;
   for (const option of listed.value.options) {
     const toSign = listTypedData(option);

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { type Hex, hexToBytes } from "viem";
 import { lockWaiting, markByCode, type WholeAttempt } from "../db/attempts.ts";
+import { keepVerified } from "../db/collected.ts";
 import { moveRows } from "../db/moves.ts";
 import { lockPayments } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
@@ -153,6 +154,10 @@ async function accept(
     );
     const won = still.filter(({ payment }) => moved.has(payment.id));
     const ids = won.map(({ attempt }) => attempt.id);
+    await keepVerified(
+      db,
+      won.flatMap(({ attempt, option }) => (option.needs_data ? [attempt.id] : [])),
+    );
     await moveRows(db, "attempt", { ids, from: "waiting", to: "verified", at, set: { due_at: null } });
     await succeedInTestMode(
       db,

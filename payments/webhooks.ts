@@ -43,7 +43,8 @@ export async function setEndpoint(
       .forNoKeyUpdate()
       .executeTakeFirst();
     if (!account) return refuse("params_validation", "accountId: there is no such account");
-    const there = await findLiveEndpoint(db, args);
+    // Locked as well: a rotation or a deletion at this moment has to be seen, or the secret it gave would never sign.
+    const there = await findLiveEndpoint(db, args, { lock: true });
     if (there) {
       const secret = await replaceSecret({ ...deps, db }, there);
       await db.updateTable("webhook_endpoint").set({ url: args.url }).where("id", "=", there.id).execute();

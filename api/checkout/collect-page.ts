@@ -17,6 +17,8 @@ export type CollectPage = Wishes & {
   stage: "open" | "given" | "ended";
   view: CheckoutView | undefined;
   optionId: string;
+  /** The name of the requester whose option it is. */
+  by: string;
   publicUrl: string;
   prefill: Partial<Record<CollectedId, string>>;
   /** The buyer came from the checkout page in the same window, and goes back there. */
@@ -44,7 +46,7 @@ export function collectPage(page: CollectPage): Html {
   const base = new URL(publicUrl).pathname.replace(/\/$/, "");
   const data: CollectData = {
     stage,
-    action: view ? `${base}/checkout/${view.paymentId}/collect` : "",
+    action: view ? `${base}/checkout/${view.paymentId}/collect/${page.by}` : "",
     optionId: page.optionId,
     frames: page.frames,
     backUrl: page.back && view ? wayBack(page, view) : null,

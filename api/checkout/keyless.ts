@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import { cancelPayment } from "../../payments/cancel.ts";
 import { type CheckoutView, findCheckout, openCheckout } from "../../payments/checkout.ts";
 import { storeCollected } from "../../payments/collect.ts";
 import { acceptConfirm } from "../../payments/confirm.ts";
 import { done, type Result, refuse } from "../../payments/errors.ts";
 import { listActions, listOptions } from "../../payments/options.ts";
+import { type Requester, requesterName } from "../../payments/requester.ts";
 import { simulatePayment } from "../../payments/simulate.ts";
 import { signAsTestWallet } from "../../payments/test-wallet.ts";
 import { toActionAnswer, toCollectUrl, toOptionAnswer } from "../answers.ts";
@@ -18,8 +20,16 @@ import { addressGroup, paymentGroup } from "../limits.ts";
 import { parseInput } from "../parse.ts";
 import { type Hold, LONGEST_HOLD_MS, pollVerdict, waitForNews } from "../polls.ts";
 import { toNews } from "./news.ts";
+import { openSession } from "./session.ts";
 
-type Call<I> = { payment: CheckoutView; input: I; hold: Hold };
+type Call<I> = {
+  payment: CheckoutView;
+  /** The browser's session: one of those who may have requested options. */
+  requester: Requester;
+  params: Record<string, string>;
+  input: I;
+  hold: Hold;
+};
 type Keyless<S extends z.ZodType> = {
   method: "GET" | "POST";
   /** Behind `/checkout/{payment id}`. */
@@ -60,13 +70,13 @@ const routes = [
     method: "POST",
     path: "/options",
     input: schemaOf(gatewayOptions) as z.ZodType<{ accounts: string[] }>,
-    async run(deps, { payment, input }) {
-      const listed = await listOptions(deps, { ...queryOf(payment), accounts: input.accounts });
+    async run(deps, { payment, requester, input }) {
+      const listed = await listOptions(deps, { ...queryOf(payment), accounts: input.accounts, requester });
       if (!listed.ok) return listed;
       const { paymentId } = payment;
       return done({
         options: listed.value.options.map((option) => {
-          const { collectData, ...rest } = toOptionAnswer(option, { paymentId, publicUrl: deps.publicUrl });
+          const { collectData, ...rest } = toOptionAnswer(option, { paymentId, publicUrl: deps.publicUrl, requester });
           return { ...rest, collectUrl: collectData?.url ?? null };
         }),
       });
@@ -85,33 +95,48 @@ const routes = [
     method: "POST",
     path: "/confirm",
     input: schemaOf(gatewayConfirm) as z.ZodType<Pick<Parameters<typeof acceptConfirm>[1], "optionId" | "results">>,
-    async run(deps, { payment, input, hold }) {
+    async run(deps, { payment, requester, input, hold }) {
       const asked = queryOf(payment);
-      const accept = () => acceptConfirm(deps, { ...asked, optionId: input.optionId, results: input.results });
+      const { optionId, results } = input;
+      const accept = () => acceptConfirm(deps, { ...asked, requester, optionId, results });
       const status = await pollVerdict(deps, asked, accept, { maxPollMs: LONGEST_HOLD_MS, ...hold });
       return status.ok ? tellNews(deps, payment) : status;
     },
   }),
   define({
     method: "POST",
-    path: "/collect",
+    // For the requester that the page's address names, which may be a wallet.
+    path: "/collect/:by",
     input: z.object({ optionId: text(128), fields: z.array(z.object({ id: text(64), value: text(1_024) })).max(32) }),
-    async run(deps, { payment, input }) {
-      return storeCollected(deps, { ...queryOf(payment), ...input, keepMs: deps.collectedDataMs });
+    async run(deps, { payment, params, input }) {
+      const requester = readRequester(params.by);
+      if (!requester) return refuse("payment_not_found", "no such payment");
+      return storeCollected(deps, { ...queryOf(payment), ...input, requester, keepMs: deps.collectedDataMs });
+    },
+  }),
+  define({
+    method: "POST",
+    path: "/cancel",
+    input: z.object({}),
+    async run(deps, { payment, requester }) {
+      const cancelled = await cancelPayment(deps, queryOf(payment), "cancelled_by_user", { requester });
+      return cancelled.ok ? tellNews(deps, payment) : cancelled;
     },
   }),
   define({
     method: "POST",
     path: "/test-wallet",
     input: z.object({}),
-    async run(deps, { payment, hold }) {
-      const asked = queryOf(payment);
+    async run(deps, { payment, requester, hold }) {
+      const asked = { ...queryOf(payment), requester };
       if (payment.mode !== "test") return nothingToDrive();
       const move = await signAsTestWallet(deps, asked);
       if (!move.ok) return move;
       const { optionId } = move.value;
       if ("needsData" in move.value)
-        return done({ collectUrl: toCollectUrl(deps.publicUrl, { paymentId: payment.paymentId, optionId }) });
+        return done({
+          collectUrl: toCollectUrl(deps.publicUrl, { paymentId: payment.paymentId, optionId, requester }),
+        });
       const { results } = move.value;
       const accept = () => acceptConfirm(deps, { ...asked, optionId, results });
       const status = await pollVerdict(deps, asked, accept, { maxPollMs: LONGEST_HOLD_MS, ...hold });
@@ -129,6 +154,11 @@ const routes = [
     },
   }),
 ];
+
+/** The requester that an address of the data page names; undefined for what is no such name. */
+export function readRequester(name: string | undefined): Requester | undefined {
+  return name !== undefined && requesterName.test(name) ? { name, isOne: true } : undefined;
+}
 
 /** As for a payment that is not there: of a live one there is nothing to be driven. */
 const nothingToDrive = () => refuse("payment_not_found", "no such payment");
@@ -178,7 +208,9 @@ export function serveKeyless(app: FastifyInstance, deps: ApiDeps): void {
           },
         };
         const own = { ...deps, log: request.log as ApiDeps["log"] };
-        const answer = await run(own, { payment: payment.value, input: parsed.value, hold });
+        const requester = openSession(request, reply, deps.publicUrl);
+        const { params } = request;
+        const answer = await run(own, { payment: payment.value, requester, params, input: parsed.value, hold });
         return answer.ok ? reply.send(answer.value) : sendRefusal(reply, answer);
       },
     });

@@ -35,7 +35,7 @@ export async function lookAtPages(deps: Deps, { publicUrl, paymentId }: Place): 
   const checkout = paymentId
     ? { path: `/?pid=${paymentId}`, status: 200 }
     : { path: `/?pid=${NO_PAYMENT}`, status: 404 };
-  const collect = { path: `/collect/${NO_PAYMENT}/opt_none`, status: 404 };
+  const collect = { path: `/collect/${NO_PAYMENT}/opt_none/nobody`, status: 404 };
   // One after the other: a name that is not found in time keeps a thread that others wait for.
   return [
     await lookAt(deps, base, { page: "checkout", ...checkout, bare: !paymentId }),

@@ -12,15 +12,18 @@ import { checkoutPage } from "./checkout-page.ts";
 import { collectPage } from "./collect-page.ts";
 import { setPageHeaders } from "./headers.ts";
 import type { Html } from "./html.ts";
-import { findByLink, openByLink, serveKeyless } from "./keyless.ts";
+import { findByLink, openByLink, readRequester, serveKeyless } from "./keyless.ts";
 import { type Language, pickLanguage } from "./languages.ts";
 import { plainPage } from "./layout.ts";
 import { readPrefill } from "./prefill.ts";
 import { one, type Query, readAppUrl, readTheme, withLanguage } from "./query.ts";
 import { serveReports } from "./reports.ts";
 import { sendAsset, sendPage } from "./send.ts";
+import { openSession } from "./session.ts";
 
 type Asked = { request: FastifyRequest; reply: FastifyReply; query: Query; language: Language };
+
+type CollectParams = { id: string; optionId: string; by: string };
 
 const DAY_MS = 24 * 60 * 60_000;
 const collectedIds = Object.keys(collectedSchema.properties) as CollectedId[];
@@ -51,8 +54,8 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   app.get(`/:id(${ID})`, orSaySo, async (request, reply) => {
     return sendCheckout(deps, open(request, reply), (request.params as { id: string }).id);
   });
-  app.get("/collect/:id/:optionId", orSaySo, async (request, reply) => {
-    return sendCollect(deps, open(request, reply), request.params as { id: string; optionId: string });
+  app.get("/collect/:id/:optionId/:by", orSaySo, async (request, reply) => {
+    return sendCollect(deps, open(request, reply), request.params as CollectParams);
   });
   for (const asset of Object.values(assets))
     app.get(`/assets/${asset.file}`, async (request, reply) => sendAsset(request, reply, asset));
@@ -63,6 +66,7 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
 async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = asked;
   if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
+  openSession(request, reply, deps.publicUrl);
   const opened = await openByLink(deps, id);
   if (!opened.ok) return sendPlain(deps, asked, "payment_not_found");
   const page = checkoutPage({
@@ -77,14 +81,10 @@ async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<Fa
   return sendPage(request, reply, page);
 }
 
-async function sendCollect(
-  deps: ApiDeps,
-  asked: Asked,
-  { id, optionId }: { id: string; optionId: string },
-): Promise<FastifyReply> {
+async function sendCollect(deps: ApiDeps, asked: Asked, { id, optionId, by }: CollectParams): Promise<FastifyReply> {
   const { request, reply, query, language } = asked;
   if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
-  const { view, stage } = await findStage(deps, id, optionId);
+  const { view, stage } = await findStage(deps, { id, optionId, by });
   const frames = view ? await listFramesOf(deps, view) : [];
   // A wallet's pop-up has to be told by us, so this page keeps its opener.
   setPageHeaders(reply, deps.publicUrl, { opener: "both", frames });
@@ -92,6 +92,7 @@ async function sendCollect(
     stage,
     view,
     optionId,
+    by,
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
@@ -109,13 +110,13 @@ async function sendCollect(
 /** What the page of an option has to say; without `view` when there is no such option. */
 async function findStage(
   deps: ApiDeps,
-  id: string,
-  optionId: string,
+  { id, optionId, by }: CollectParams,
 ): Promise<{ view: CheckoutView | undefined; stage: "open" | "given" | "ended" }> {
   const found = await findByLink(deps, id);
   const isId = text(128).safeParse(optionId).success;
-  if (!found.ok || !isId) return { view: undefined, stage: "ended" };
-  const asked = await findAsked(deps, { paymentId: id, mode: found.value.mode, optionId });
+  const requester = readRequester(by);
+  if (!found.ok || !isId || !requester) return { view: undefined, stage: "ended" };
+  const asked = await findAsked(deps, { paymentId: id, mode: found.value.mode, optionId, requester });
   if (asked.ok) return { view: found.value, stage: asked.value.given ? "given" : "open" };
   return { view: asked.code === "payment_not_found" ? undefined : found.value, stage: "ended" };
 }

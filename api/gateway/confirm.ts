@@ -36,11 +36,11 @@ export const gatewayConfirm = defineOperation({
     collectedData: optional(collectedData),
     excludeFromRelayer: ignored,
   }),
-  async handle(deps, { caller, params, query, body, hold }) {
+  async handle(deps, { caller, requester, params, query, body, hold }) {
     const asked = { paymentId: params.id, mode: caller.mode };
     const { optionId, results } = body;
     const collected = body.collectedData && { fields: body.collectedData.fields, keepMs: deps.collectedDataMs };
-    const accept = () => acceptConfirm(deps, { ...asked, optionId, results, collected });
+    const accept = () => acceptConfirm(deps, { ...asked, requester, optionId, results, collected });
     const status = await pollVerdict(deps, asked, accept, { maxPollMs: query.maxPollMs, ...hold });
     return status.ok ? done(toStatusAnswer(status.value)) : status;
   },

@@ -25,12 +25,13 @@ export const gatewayOptions = defineOperation({
     /** Sent by some clients, without a meaning that anybody has published. Every call reads balances anew anyway. */
     refresh: ignored,
   }),
-  async handle(deps, { caller, params, query, body }) {
-    const listed = await listOptions(deps, { paymentId: params.id, mode: caller.mode, accounts: body.accounts });
+  async handle(deps, { caller, requester, params, query, body }) {
+    const asked = { paymentId: params.id, mode: caller.mode, accounts: body.accounts };
+    const listed = await listOptions(deps, { ...asked, requester });
     if (!listed.ok) return listed;
     const { payment } = listed.value;
     const options = listed.value.options.map((option) =>
-      toOptionAnswer(option, { ...payment, publicUrl: deps.publicUrl }),
+      toOptionAnswer(option, { ...payment, publicUrl: deps.publicUrl, requester }),
     );
     return done({
       options,

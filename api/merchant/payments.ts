@@ -84,11 +84,11 @@ const refund = defineOperation({
   idempotency: "optional",
   needsKey: ({ body }) => body.amount !== undefined,
   body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
-  answer: z.object({ paymentId: z.string() }),
+  answer: z.object({ paymentId: z.string(), refundId: z.string() }),
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
   async handle(deps, { caller, merchant, body }) {
     const refunded = await refundPayment(deps, { ...body, mode: caller.mode, merchant });
-    return refunded.ok ? done({ paymentId: refunded.value.paymentId }) : refunded;
+    return refunded;
   },
 });
 

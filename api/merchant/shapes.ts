@@ -43,6 +43,30 @@ export const merchantListAnswer = z.object({
 
 export const deletedAnswer = z.object({ id: z.string(), deleted: z.literal(true) });
 
+export const refundListAnswer = z.object({
+  data: z.array(
+    z
+      .object({
+        refundId: z.string(),
+        paymentId: z.string(),
+        amount: amountAnswer,
+        status: z.enum(["waiting", "held", "processing", "paid", "marked", "withdrawn"]).meta({
+          description:
+            "waiting: for the merchant's balance. held: its receiver is not served. marked: no money of ours is moved.",
+        }),
+        createdAt: instant,
+        paidAt: instant.nullable(),
+      })
+      .meta({ id: "Refund" }),
+  ),
+});
+
+export const withdrawnAnswer = z.object({
+  refundId: z.string(),
+  paymentId: z.string(),
+  status: z.literal("withdrawn"),
+});
+
 export const paymentDetail = statusAnswer
   .extend({
     id: z.string(),

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { setWalletsCancel } from "../../db/requesters.ts";
 import type { Mode } from "../../db/tables.ts";
 import { createAccount, createApiKey, createAppId, type Scope } from "../../payments/accounts.ts";
 import { addDestinations } from "../../payments/destinations.ts";
@@ -37,6 +38,22 @@ export function addAccountCommands(program: Command, runs: Runs): void {
       const pinned = need(await pinVersion(tool, { accountId, version }));
       await tool.record("accounts pin", accountId);
       return { value: { accountId, ...pinned } };
+    },
+  );
+  runs(
+    accounts
+      .command("wallet-cancel <account>")
+      .argument("<on or off>", "off: only the merchant cancels", oneOf("on", "off"))
+      .description("let wallets and checkout pages cancel the account's payments, or not; on unless it is set")
+      .addHelpText(
+        "after",
+        "\nOn: the one wallet instance, or checkout session, that has requested a payment's options may cancel it, until\nanother one requests them or a confirm is being verified. The merchant's own key may always.",
+      ),
+    async (tool, [accountId = "", text]) => {
+      await needAccount(tool, accountId);
+      await setWalletsCancel(tool.db, { accountId, allow: text === "on" });
+      await tool.record(`accounts wallet-cancel ${text}`, accountId);
+      return { value: await needAccount(tool, accountId) };
     },
   );
   addKeyCommands(program, runs);

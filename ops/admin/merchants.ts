@@ -13,7 +13,7 @@ import {
   listMerchants,
   type MerchantStatus,
 } from "../../payments/merchants.ts";
-import { findMerchantOwner } from "../../payments/operators.ts";
+import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/operators.ts";
 import {
   gatherPayouts,
   holdPayouts,
@@ -49,9 +49,13 @@ export function addMerchantCommands(program: Command, runs: Runs): void {
       .command("list")
       .description("merchants of an account and mode")
       .requiredOption("--account <id>", "whose merchants")
-      .requiredOption("--mode <mode>", "live or test", mode),
-    async (tool, _args, { account = "", mode }) => {
-      const listed = need(await listMerchants(tool, { accountId: account, mode: mode as Mode, limit: 1_000 }));
+      .requiredOption("--mode <mode>", "live or test", mode)
+      .option("--deleted", "those that were deleted, with what each is still owed")
+      .addHelpText("after", "\nA deleted merchant is still paid what it is owed; every command here reaches it."),
+    async (tool, _args, { account = "", mode, deleted }) => {
+      const asked = { accountId: account, mode: mode as Mode, limit: 1_000 };
+      if (deleted) return { value: await listDeletedMerchants(tool, asked) };
+      const listed = need(await listMerchants(tool, asked));
       return { value: listed.items };
     },
   );
@@ -62,13 +66,18 @@ export function addMerchantCommands(program: Command, runs: Runs): void {
       const merchant = need(await findMerchant(tool, asked));
       const settlements = need(await listDestinations(tool, asked));
       const policies = await listPolicies(tool, id);
-      const lines = Object.entries(merchant).map(([name, value]) => `${name.padEnd(12)}${show(value)}`);
+      const { deletedAt = null, owed = [] } = (await readDebt(tool, id)) ?? {};
+      const lines = Object.entries({ ...merchant, deletedAt }).map(
+        ([name, value]) => `${name.padEnd(12)}${show(value)}`,
+      );
       const paid = settlements.map(({ id, asset, destination }) => `paid in     ${asset} to ${destination} (${id})`);
       const asks = policies.map(
         ({ id, asset, unit, minimum }) =>
           `asks        for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
       );
-      return { value: { ...merchant, settlements, policies }, lines: [...lines, ...paid, ...asks] };
+      const owes = owed.map(({ asset, amount }) => `owed        ${amount} of ${asset}`);
+      const value = { ...merchant, deletedAt, settlements, policies, owed };
+      return { value, lines: [...lines, ...paid, ...owes, ...asks] };
     },
   );
   runs(

@@ -12,6 +12,7 @@ import { addMoneyCommands } from "./money.ts";
 import { addPageCommands } from "./pages.ts";
 import { addPaymentCommands } from "./payments.ts";
 import { addPayoutCommands } from "./payouts.ts";
+import { addRefundCommands } from "./refunds.ts";
 import { RefusedError, runsWith, UsageError } from "./tool.ts";
 import { addWebhookCommands } from "./webhooks.ts";
 
@@ -29,6 +30,7 @@ const groups = [
   addWebhookCommands,
   addPaymentCommands,
   addPayoutCommands,
+  addRefundCommands,
   addMoneyCommands,
   addFailedBookingCommands,
   addCollectorCommands,

@@ -120,5 +120,5 @@ async function makeDataPage(stack: StackFile, shop: Shop): Promise<string> {
   const [option] = await listOptions(shop, id, [`${stack.evm.chain}:${buyer?.address}`]);
   await removePolicy({ db }, policyId);
   await db.destroy();
-  return `/collect/${id}/${option?.id}`;
+  return `/collect/${id}/${option?.id}/${"w".repeat(22)}`;
 }

@@ -99,8 +99,8 @@ test("names of a shop, of an order and of a wallet are shown as they are written
   const id = await makePayment(api, hostile);
   const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
   const { body } = await api.post(`/v1/gateway/payment/${id}/options`, hostile.wallet, { accounts });
-  const [option] = body.options as [{ id: string }];
-  await page.goto(`${api.url}/collect/${id}/${option.id}`);
+  const [option] = body.options as [{ collectData: { url: string } }];
+  await page.goto(option.collectData.url);
   await expectText(evil);
   expect(asked).not.toContain("/x");
   expect(misdeeds).toEqual(none);
@@ -111,7 +111,7 @@ test("a browser is served the headers and the scripts of the release file, and r
   for (const [path, kind] of [
     [`/?pid=${id}`, "checkout"],
     ["/?pid=pay_none", "checkout"],
-    [`/collect/${id}/opt_none`, "collect"],
+    [`/collect/${id}/opt_none/nobody`, "collect"],
   ] as const) {
     const { page } = await openPage(api.url);
     const response = await page.goto(`${api.url}${path}`);

@@ -21,7 +21,7 @@ export async function makeDataLooks({ askWho }: Tills): Promise<Look[]> {
     await page.locator("#send").click();
   };
   const failing = (status: number, code: string) => (page: Page) =>
-    answer(page, "**/collect", { code, message: "" }, status);
+    answer(page, "**/collect/*", { code, message: "" }, status);
   const path = await askWho();
   return [
     { name: "data", caption: "the data page", path },
@@ -49,7 +49,7 @@ export async function makeDataLooks({ askWho }: Tills): Promise<Look[]> {
       name: "data-done",
       caption: "the details are saved",
       path: await prefilled(),
-      before: (page) => answer(page, "**/collect", {}),
+      before: (page) => answer(page, "**/collect/*", {}),
       reach: async (page) => {
         await handIn(page);
         await shown(page, "#done");

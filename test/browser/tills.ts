@@ -21,8 +21,8 @@ export async function openTills(api: Api, iconUrl?: string): Promise<Tills> {
     const { body } = await api.post(`/v1/gateway/payment/${id}/options`, asking.wallet, {
       accounts: [`eip155:31337:0x${"c1".repeat(20)}`],
     });
-    const [option] = body.options as [{ id: string }];
-    return `/collect/${id}/${option.id}`;
+    const [option] = body.options as [{ collectData: { url: string } }];
+    return new URL(option.collectData.url).pathname;
   };
   return { shop: await open("test"), live: await open("live"), askWho };
 }

@@ -27,7 +27,7 @@ import type { TestChain } from "./chain.ts";
 import { type DepsOptions, makeDepsFor } from "./deps.ts";
 import { findSettlementOf } from "./rows.ts";
 import { makeSolanaKeys, type TestSolana } from "./solana.ts";
-import { good } from "./till.ts";
+import { good, tillWallet } from "./till.ts";
 
 /** What a deployment keeps when its processes and its database come and go. */
 type Deployment = { keys: SolanaChainKeys; accountId: string; merchantId: string; destination: string };
@@ -113,7 +113,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     return param?.transaction ?? "";
   };
   const confirm = (paymentId: string, optionId: string, results: WalletResult[]) =>
-    acceptConfirm(deps, { paymentId, mode, optionId, results });
+    acceptConfirm(deps, { paymentId, mode, optionId, results, requester: tillWallet });
   /** Options, transaction and signature: all that a confirm needs. */
   const sign = async (paymentId: string, buyer: SolanaKey) => {
     const [option] = await offer(paymentId, buyer);

@@ -12,6 +12,7 @@ import { createMerchant } from "../../payments/merchants.ts";
 import { listOptions } from "../../payments/options.ts";
 import { findStatus } from "../../payments/read.ts";
 import { createSendBooks } from "../../payments/relay.ts";
+import { nameRequester } from "../../payments/requester.ts";
 import type { WalletResult } from "../../payments/results.ts";
 import { beginSettlements } from "../../payments/settle.ts";
 import { createVerify } from "../../payments/verify-batches.ts";
@@ -23,6 +24,9 @@ import { whenMined } from "./carry.ts";
 import type { TestChain } from "./chain.ts";
 import { type DepsOptions, makeDeps, type TestDeps } from "./deps.ts";
 import { findSettlementOf } from "./rows.ts";
+
+/** The wallet that confirms a till's payments. */
+export const tillWallet = nameRequester("app", ["till", "wallet"], { isOne: true });
 
 /** The value of an answer that must have gone well. */
 export function good<T>(result: Result<T>): T {
@@ -104,7 +108,7 @@ export async function makeTill(
       buyers.map((buyer) => accountOf(buyer)),
     );
   const confirm = (paymentId: string, optionId: string, results: WalletResult[]) =>
-    acceptConfirm(deps, { paymentId, mode, optionId, results });
+    acceptConfirm(deps, { paymentId, mode, optionId, results, requester: tillWallet });
   /** Options, signature and confirm; gives the attempt, which is not judged yet. */
   const attempt = async (paymentId: string, buyer: PrivateKeyAccount, on = chain): Promise<string> => {
     const [option] = await offerTo(paymentId, [accountOf(buyer, on)]);

@@ -1,10 +1,21 @@
 import { expect, test } from "vitest";
+import { setWalletsCancel } from "../../../db/requesters.ts";
+import { createApiKey } from "../../../payments/accounts.ts";
 import { expirePayment } from "../../../payments/expire.ts";
 import { makeMerchant, makePayment, movePayment, startApi } from "./start-api.ts";
 
 const api = await startApi();
 const merchant = await makeMerchant(api);
-const byUser = (id: string) => api.post(`/v1/gateway/payment/${id}/cancel`, merchant.wallet, {});
+const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
+const request = (id: string, wallet: Record<string, string>) =>
+  api.post(`/v1/gateway/payment/${id}/options`, wallet, { accounts });
+const cancelAs = (id: string, caller: Record<string, string>) =>
+  api.post(`/v1/gateway/payment/${id}/cancel`, caller, {});
+/** The buyer's wallet has requested the options before. */
+const byUser = async (id: string) => {
+  await request(id, merchant.wallet);
+  return cancelAs(id, merchant.wallet);
+};
 const byMerchant = (id: string) => api.post(`/v1/payments/${id}/cancel`, merchant.headers, {});
 const status = async (id: string) => (await api.get(`/v1/payments/${id}/status`, merchant.headers)).body;
 
@@ -78,4 +89,117 @@ test("a stranger's payment cannot be cancelled", async () => {
     body: { code: "payment_not_found" },
   });
   expect((await status(id)).status).toBe("requires_action");
+});
+
+const refusedWith = (message: string) => ({ status: 400, body: { code: "invalid_state", message } });
+const onlyTheWallet = refusedWith("only the wallet that has requested this payment's options may cancel it");
+const onlyTheMerchant = refusedWith("others have requested this payment's options: only the merchant may cancel it");
+
+test("an app id that has not requested the payment's options does not cancel it, whoever's it is", async () => {
+  const stranger = await makeMerchant(api);
+  const id = await makePayment(api, merchant);
+  for (const wallet of [
+    { ...stranger.wallet, "client-id": "x" },
+    { ...merchant.wallet, "client-id": "x" },
+  ])
+    expect(await cancelAs(id, wallet)).toMatchObject(onlyTheWallet);
+  await request(id, merchant.wallet);
+  expect(await cancelAs(id, { ...merchant.wallet, "client-id": "x" })).toMatchObject(onlyTheWallet);
+  expect((await status(id)).status).toBe("requires_action");
+  expect(await cancelAs(id, merchant.wallet)).toMatchObject({ status: 200 });
+});
+
+test("a wallet of any account cancels while it is the only one to have requested the options, however often", async () => {
+  const { wallet, accountId } = await makeMerchant(api);
+  const id = await makePayment(api, merchant);
+  for (let time = 0; time < 3; time += 1) await request(id, wallet);
+  expect(await cancelAs(id, wallet)).toMatchObject({ status: 200, body: { cancelledReason: "cancelled_by_user" } });
+  const other = await makePayment(api, merchant);
+  const { key } = await createApiKey(api.deps, { accountId, mode: "test", scopes: ["gateway"] });
+  await request(other, { "api-key": key, "client-id": "phone" });
+  expect(await cancelAs(other, { "api-key": key, "client-id": "phone" })).toMatchObject({ status: 200 });
+});
+
+test("a key without a Client-Id is no single wallet, and cancels only its own account's payments", async () => {
+  const { accountId } = await makeMerchant(api);
+  const { key } = await createApiKey(api.deps, { accountId, mode: "test", scopes: ["gateway"] });
+  const id = await makePayment(api, merchant);
+  await request(id, { "api-key": key });
+  expect(await cancelAs(id, { "api-key": key })).toMatchObject(onlyTheWallet);
+  expect(await cancelAs(id, { "api-key": merchant.key })).toMatchObject({ status: 200 });
+});
+
+test("once another wallet or the checkout page has requested the options, only the merchant cancels", async () => {
+  const stranger = await makeMerchant(api);
+  const another = (id: string) => request(id, { ...stranger.wallet, "client-id": "x" });
+  const page = (id: string) => api.post(`/checkout/${id}/options`, {}, { accounts });
+  for (const second of [another, page]) {
+    const id = await makePayment(api, merchant);
+    await request(id, merchant.wallet);
+    expect(await second(id)).toMatchObject({ status: 200 });
+    await request(id, merchant.wallet);
+    expect(await cancelAs(id, merchant.wallet)).toMatchObject(onlyTheMerchant);
+    expect(await cancelAs(id, { "api-key": merchant.key })).toMatchObject({ status: 200 });
+  }
+});
+
+test("any number of requesters is kept as the first one and whether there was another", async () => {
+  const id = await makePayment(api, merchant);
+  const wallets = Array.from({ length: 12 }, (_one, index) => ({ ...merchant.wallet, "client-id": `phone ${index}` }));
+  await Promise.all(wallets.map((wallet) => request(id, wallet)));
+  const row = await api.db
+    .selectFrom("payment")
+    .select(["requester", "shared"])
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
+  expect(row).toEqual({ requester: expect.stringMatching(/^[A-Za-z0-9_-]{22}$/), shared: true });
+  for (const wallet of wallets) expect(await cancelAs(id, wallet)).toMatchObject({ status: 400 });
+});
+
+test("a wallet does not cancel while a confirm is being verified; the merchant does", async () => {
+  const id = await makePayment(api, merchant);
+  const { body } = await request(id, merchant.wallet);
+  const [option] = body.options as [{ id: string }];
+  await api.db
+    .insertInto("attempt")
+    .values({
+      ...{ id: `att_${id}`, payment_id: id, option_id: option.id, digest: Buffer.alloc(32), results: "[]" },
+      ...{ state: "waiting", refusal: null, created_at: new Date(), due_at: null },
+    })
+    .execute();
+  expect(await cancelAs(id, merchant.wallet)).toMatchObject(refusedWith("a confirm of this payment is being verified"));
+  expect(await byMerchant(id)).toMatchObject({ status: 200 });
+});
+
+test("an account that has disabled it cancels its payments alone", async () => {
+  const own = await makeMerchant(api);
+  expect(await setWalletsCancel(api.db, { accountId: own.accountId, allow: false })).toBe(true);
+  const id = await makePayment(api, own);
+  await request(id, own.wallet);
+  expect(await cancelAs(id, own.wallet)).toMatchObject(refusedWith("only the merchant may cancel this payment"));
+  await setWalletsCancel(api.db, { accountId: own.accountId, allow: true });
+  expect(await cancelAs(id, own.wallet)).toMatchObject({ status: 200 });
+  const another = await makePayment(api, own);
+  await setWalletsCancel(api.db, { accountId: own.accountId, allow: false });
+  expect(await cancelAs(another, { "api-key": own.key })).toMatchObject({ status: 200 });
+});
+
+test("the checkout session that alone has requested the options cancels; another browser does not", async () => {
+  const sessionOf = (answer: { headers: Headers }) => ({
+    cookie: answer.headers.get("set-cookie")?.split(";")[0] ?? "",
+  });
+  const id = await makePayment(api, merchant);
+  const page = await fetch(`${api.url}/?pid=${id}`);
+  expect(page.headers.get("set-cookie")).toMatch(
+    /^pay_session=[A-Za-z0-9_-]{22}; Path=\/; Max-Age=86400; HttpOnly; SameSite=Lax; Secure$/,
+  );
+  const session = sessionOf(page);
+  expect((await fetch(`${api.url}/?pid=${id}`, { headers: session })).headers.get("set-cookie")).toBeNull();
+  const cancel = (headers: Record<string, string>) => api.post(`/checkout/${id}/cancel`, headers, {});
+  expect(await cancel(session)).toMatchObject(onlyTheWallet);
+  await api.post(`/checkout/${id}/options`, session, { accounts });
+  const stranger = sessionOf(await fetch(`${api.url}/?pid=${id}`));
+  expect(await cancel(stranger)).toMatchObject(onlyTheWallet);
+  expect(await cancel({})).toMatchObject(onlyTheWallet);
+  expect(await cancel(session)).toMatchObject({ status: 200, body: { status: "cancelled" } });
 });

@@ -105,7 +105,7 @@ test("the data page of an ended payment leads back to it as the buyer had it, an
   await insertOption(api.db, id, "eip3009");
   await bring(api, id, "expired");
   const back = async (query: string) => {
-    const { text } = await open(`/collect/${id}/opt_${id}?back=1&${query}`);
+    const { text } = await open(`/collect/${id}/opt_${id}/${"w".repeat(22)}?back=1&${query}`);
     return /<a class="button main wide" href="([^"]+)"/.exec(text)?.[1]?.replaceAll("&amp;", "&");
   };
   const link = `${publicUrl}/?pid=${id}`;
@@ -145,17 +145,19 @@ test("an option of another payment is none here, of the same merchant's too; und
   await addPolicy(api.deps, { merchantId: asking.merchantId, asset: null, unit: null, minimum: null });
   const [mine, other] = [await makePayment(api, asking), await makePayment(api, asking)];
   const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
-  const { body } = await api.post(`/checkout/${other}/options`, {}, { accounts });
-  const [{ id: optionId }] = body.options as [{ id: string }];
+  const { body, headers } = await api.post(`/checkout/${other}/options`, {}, { accounts });
+  const session = { cookie: headers.get("set-cookie")?.split(";")[0] ?? "" };
+  const [{ id: optionId, collectUrl }] = body.options as [{ id: string; collectUrl: string }];
+  const collect = `collect/${collectUrl.split("/").at(-1)}`;
   const person = { fullName: "Zoë Quux", dob: "1990-02-28", tosConfirmed: "true" };
   const place = { pobCountry: "SE", pobAddress: "Uppsala 17" };
   const fields = Object.entries({ ...person, ...place }).map(([id, value]) => ({ id, value }));
   const results = [{ type: "walletRpc", data: [`0x${"11".repeat(64)}1b`] }];
   const askAll = async (id: string) => {
     const told = [];
-    for (const [path, more] of Object.entries({ fetch: { data: "" }, collect: { fields }, confirm: { results } })) {
-      const answer = await api.post(`/checkout/${id}/${path}`, {}, { optionId, ...more });
-      told.push([path, answer.status, answer.body.message]);
+    for (const [path, more] of Object.entries({ fetch: { data: "" }, [collect]: { fields }, confirm: { results } })) {
+      const answer = await api.post(`/checkout/${id}/${path}`, session, { optionId, ...more });
+      told.push([path.split("/")[0], answer.status, answer.body.message]);
     }
     return told;
   };
@@ -165,7 +167,7 @@ test("an option of another payment is none here, of the same merchant's too; und
       .select("payment_id")
       .where("payment_id", "in", [mine, other])
       .execute(),
-    collected: await api.db.selectFrom("collected_data").select("payment_id").execute(),
+    collected: await api.db.selectFrom("collected_data").select("payment_id").where("attempt_id", "is", null).execute(),
   });
   expect(await askAll(mine)).toEqual([
     ["fetch", 400, "optionId: is not an option of this payment"],
@@ -281,7 +283,7 @@ test("pages are served with the headers and scripts of the release file; npm run
   const id = await makePayment(api, merchant);
   for (const [path, kind] of [
     [`/?pid=${id}`, "checkout"],
-    [`/collect/${id}/opt_none`, "collect"],
+    [`/collect/${id}/opt_none/nobody`, "collect"],
   ] as const) {
     const { headers, text } = await open(path);
     for (const [name, value] of Object.entries(release.headers[kind]))

@@ -192,7 +192,7 @@ describe("a confirm", () => {
       await api.db.updateTable("payment").set({ expires_at }).where("id", "=", id).execute();
       const [answer, cancelled] = await Promise.all([
         send(confirm),
-        api.post(`/v1/gateway/payment/${id}/cancel`, shop.wallet, {}),
+        api.post(`/v1/payments/${id}/cancel`, shop.headers, {}),
         verifyAttempt(attempt?.id ?? ""),
         expirePayment(api.deps, id),
       ]);

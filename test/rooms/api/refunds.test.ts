@@ -17,7 +17,9 @@ async function makePaid(): Promise<string> {
 test("a paid payment is marked as refunded, once, also when many ask at once", async () => {
   const id = await makePaid();
   const answers = await Promise.all(Array.from({ length: 16 }, () => refund(id)));
-  expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual([{ paymentId: id }]);
+  expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual([
+    { paymentId: id, refundId: expect.stringMatching(/^rfnd_[0-9a-f]{32}$/) },
+  ]);
   const others = answers.filter(({ status }) => status !== 200);
   expect(new Set(others.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
     new Set(["409 already_refunded"]),
@@ -74,4 +76,52 @@ test("a partial refund without a key is refused, and a full one needs none", asy
   });
   expect(await api.db.selectFrom("refund").select("id").where("payment_id", "=", id).execute()).toEqual([]);
   expect(await refund(id)).toMatchObject({ status: 200 });
+});
+
+/** A refund of test mode moves nothing: this one is made to wait as one of live mode does. */
+async function makeWaiting(paymentId: string): Promise<string> {
+  const { refundId } = (await refund(paymentId)).body as { refundId: string };
+  await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+  return refundId;
+}
+const withdraw = (refundId: string, headers = merchant.headers) =>
+  api.post(`/v1/refunds/${refundId}/withdraw`, headers, {});
+const list = (paymentId: string, headers = merchant.headers) => api.get(`/v1/payments/${paymentId}/refunds`, headers);
+
+test("a refund that waits is listed, withdrawn, and its amount can be refunded again", async () => {
+  const id = await makePaid();
+  const refundId = await makeWaiting(id);
+  expect((await list(id)).body).toMatchObject({ data: [{ refundId, paymentId: id, status: "waiting", paidAt: null }] });
+  expect(await refund(id)).toMatchObject({ status: 409, body: { code: "already_refunded" } });
+  const answers = await Promise.all(Array.from({ length: 8 }, () => withdraw(refundId)));
+  for (const answer of answers)
+    expect(answer).toMatchObject({ status: 200, body: { refundId, paymentId: id, status: "withdrawn" } });
+  const moves = await api.db.selectFrom("event").select("to_state").where("subject", "=", refundId).execute();
+  expect(moves.filter(({ to_state: to }) => to === "withdrawn")).toHaveLength(1);
+  expect(await refund(id)).toMatchObject({ status: 200 });
+  expect((await list(id)).body).toMatchObject({ data: [{ status: "withdrawn" }, { status: "marked" }] });
+});
+
+test("a refund that does not wait, or is no refund of this merchant, is not withdrawn", async () => {
+  const id = await makePaid();
+  const { refundId } = (await refund(id)).body as { refundId: string };
+  expect(await withdraw(refundId)).toMatchObject({
+    status: 400,
+    body: { code: "invalid_state", message: "the refund is marked" },
+  });
+  const stranger = await makeMerchant(api);
+  const waiting = await makeWaiting(await makePaid());
+  for (const [one, headers] of [
+    [waiting, stranger.headers],
+    [`rfnd_${"0".repeat(32)}`, merchant.headers],
+    ["rfnd_1", merchant.headers],
+  ] as const)
+    expect(await withdraw(one, headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+  expect(await list(id, stranger.headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+  const { state } = await api.db
+    .selectFrom("refund")
+    .select("state")
+    .where("id", "=", waiting)
+    .executeTakeFirstOrThrow();
+  expect(state).toBe("due");
 });

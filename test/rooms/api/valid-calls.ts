@@ -71,6 +71,18 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
       await movePayment(api, paymentId, "processing", "succeeded");
       return { method: "POST", path: "/v1/refunds", headers, body: { paymentId } };
     },
+    listPaymentRefunds: async () => ({
+      ...(await get("")()),
+      path: `/v1/payments/${await makePayment(api, merchant)}/refunds`,
+    }),
+    withdrawRefund: async () => {
+      const paymentId = await makePayment(api, merchant);
+      await movePayment(api, paymentId, "requires_action", "processing");
+      await movePayment(api, paymentId, "processing", "succeeded");
+      const { refundId } = (await api.post("/v1/refunds", headers, { paymentId })).body as { refundId: string };
+      await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+      return { method: "POST", path: `/v1/refunds/${refundId}/withdraw`, headers, body: {} };
+    },
     listMerchantPayments: get(
       "/v1/merchants/payments?limit=2&status=succeeded&status=expired&sortBy=amount&sortDir=asc",
     ),
@@ -115,6 +127,10 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
         return { optionId, results: [{ type: "walletRpc", data: [signature] }] };
       }),
     gatewayGetPaymentStatus: () => onGateway("GET", "/status?maxPollMs=0"),
-    gatewayCancelPayment: () => onGateway("POST", "/cancel", {}),
+    gatewayCancelPayment: async () => {
+      const call = await onGateway("POST", "/cancel", {});
+      await api.post(call.path.replace("/cancel", "/options"), wallet, { accounts });
+      return call;
+    },
   };
 }

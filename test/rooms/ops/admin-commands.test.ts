@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
-import { findOption } from "../../../db/options.ts";
 import { findCallerByApp, findCallerByKey } from "../../../payments/accounts.ts";
-import { keepCollected } from "../../../payments/collect.ts";
+import { storeCollected } from "../../../payments/collect.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
 import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { testDataKeys } from "../../support/deps.ts";
-import { makeTill } from "../../support/till.ts";
+import { makeTill, tillWallet } from "../../support/till.ts";
 
 const chain = await startChain();
 const till = await makeTill(chain);
@@ -29,6 +28,20 @@ test("an account is made, listed, shown and moved to a newer version", async () 
   });
   expect(await json("accounts", "show", accountId as string)).toMatchObject({ version: "2026-02-19", keys: 0 });
   expect(await admin("accounts", "pin", accountId as string, "--version", "2026-02-18")).toMatchObject({ code: 1 });
+});
+
+test("an account's payments are cancelled by wallets, or by the merchant alone", async () => {
+  const { accountId = "" } = await json("accounts", "new", "--name", "Third");
+  expect(await json("accounts", "show", accountId)).toMatchObject({ walletsCancel: true });
+  expect(await json("accounts", "wallet-cancel", accountId, "off")).toMatchObject({ walletsCancel: false });
+  expect(await json("accounts", "wallet-cancel", accountId, "on")).toMatchObject({ walletsCancel: true });
+  expect(await admin("accounts", "wallet-cancel", accountId, "maybe")).toMatchObject({ code: 2 });
+  expect(await admin("accounts", "wallet-cancel", "acct_0", "off")).toMatchObject({
+    code: 1,
+    stderr: "there is no account acct_0\n",
+  });
+  const actions = await till.db.selectFrom("operator_action").selectAll().where("subject", "=", accountId).execute();
+  expect(actions.map(({ action }) => action)).toContain("accounts wallet-cancel off");
 });
 
 test("a key lets its holder in until it is revoked, and is seen once", async () => {
@@ -194,14 +207,21 @@ test("a retry makes due what is owed, and nothing that is not", async () => {
 test("buyers' data is opened for an operator, and that he did so is written down", async () => {
   const id = await till.create();
   const [offered] = await till.offer(id, await fundBuyer(chain));
-  const option = await findOption(till.db, { id: offered?.id ?? "", paymentId: id });
-  if (!option) throw new Error("no option");
-  await keepCollected(till.deps, {
-    option,
-    fields: [{ id: "fullName", value: "Zoë" }],
-    deleteAt: new Date(Date.now() + 60_000),
-  });
-  expect((await admin("collected-data", "show", id)).stdout).toContain("Zoë");
+  const asked = { paymentId: id, mode: till.mode, optionId: offered?.id ?? "", requester: tillWallet, keepMs: 60_000 };
+  await till.db.updateTable("payment_option").set({ needs_data: true }).where("payment_id", "=", id).execute();
+  const fields = {
+    fullName: "Zoë",
+    dob: "1990-02-28",
+    porCountry: "SE",
+    porAddress: "Uppsala 17",
+    tosConfirmed: "true",
+  };
+  const given = Object.entries(fields).map(([name, value]) => ({ id: name, value }));
+  expect(await storeCollected(till.deps, { ...asked, fields: given })).toMatchObject({ ok: true });
+  const { stdout } = await admin("collected-data", "show", id);
+  expect(stdout).toContain("Zoë");
+  // Nothing has been signed: it is not proved to be the payer's.
+  expect(stdout).toMatch(/proven +false/);
   const actions = await till.db.selectFrom("operator_action").selectAll().where("subject", "=", id).execute();
   expect(actions).toMatchObject([{ who: "night watch", action: "collected-data show" }]);
 });

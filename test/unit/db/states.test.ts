@@ -8,7 +8,7 @@ const rests = {
   transfer: ["confirmed", "ended"],
   transaction: ["final", "replaced", "expired"],
   settlement: ["paid", "netted"],
-  refund: ["paid", "marked"],
+  refund: ["paid", "marked", "withdrawn"],
 };
 
 describe.each(Object.entries(machines) as [keyof typeof machines, Record<string, readonly string[]>][])(

@@ -1,0 +1,133 @@
+import { deriveNonce } from "../chains/evm/eip3009.ts";
+import { findUnread } from "../db/epoch.ts";
+import { inTransaction } from "../db/in-transaction.ts";
+import { moveRows } from "../db/moves.ts";
+import { findPayment } from "../db/payments.ts";
+import { wakeRefunds } from "../db/payout-queue.ts";
+import { findOwnedRefund, listRefunds, type RefundRow } from "../db/refunds.ts";
+import { isNumberUnclaimed } from "../db/sightings.ts";
+import type { RefundState } from "../db/states.ts";
+import type { Db, Mode } from "../db/tables.ts";
+import type { Networks } from "../ops/networks.ts";
+import { refundKey } from "./begin-refunds.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { done, type Result, refuse } from "./errors.ts";
+import { chainOf } from "./payout.ts";
+import { type PaymentQuery, toMoney } from "./read.ts";
+import type { Money } from "./views.ts";
+
+/** Where a refund stands, in the words of the API. `waiting`: for its merchant's balance. `held`: its receiver is not served. */
+export type RefundStatus = "waiting" | "held" | "processing" | "paid" | "marked" | "withdrawn";
+export type RefundView = {
+  refundId: string;
+  paymentId: string;
+  amount: Money;
+  status: RefundStatus;
+  createdAt: Date;
+  paidAt: Date | null;
+};
+
+const statusOf: Record<RefundState, RefundStatus> = {
+  due: "waiting",
+  held: "held",
+  paying: "processing",
+  paid: "paid",
+  marked: "marked",
+  withdrawn: "withdrawn",
+};
+
+/** Lists a payment's refunds, the first one first. Refuses with `payment_not_found`. */
+export async function listPaymentRefunds(
+  deps: Pick<PaymentDeps, "db" | "chains">,
+  query: PaymentQuery,
+): Promise<Result<RefundView[]>> {
+  const payment = await findPayment(deps.db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  const rows = await listRefunds(deps.db, payment.id);
+  return done(
+    rows.map((row) => ({
+      refundId: row.id,
+      paymentId: payment.id,
+      amount: toMoney(deps, `caip19/${row.asset}`, row.amount),
+      status: statusOf[row.state],
+      createdAt: row.created_at,
+      paidAt: row.paid_at,
+    })),
+  );
+}
+
+export type Withdrawn = { refundId: string; paymentId: string };
+
+/**
+ * Takes back a refund that has not begun: it sends nothing, its amount can be refunded again, and the payouts that waited
+ * behind it go on. The guarded move decides the race with `beginRefunds`. Repeatable. A number that was given once is never
+ * given to another refund, so a withdrawn refund that a restored database shows as waiting, and whose money was sent,
+ * would be sent once more by the next one: it is refused until the chain has been read again, and when the chain shows it.
+ * Refuses with `payment_not_found` when there is no such refund of a payment, and `invalid_state` once it has begun.
+ * @param owner only a refund of this merchant's; of every merchant when unset (operators)
+ */
+export async function withdrawRefund(
+  deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment"> },
+  args: { refundId: string; owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } } },
+): Promise<Result<Withdrawn>> {
+  return inTransaction(deps.db, async (db) => {
+    const refund = await findOwnedRefund(db, args);
+    if (!refund?.payment_id) return refuse("payment_not_found", "no such refund");
+    const withdrawn = done({ refundId: refund.id, paymentId: refund.payment_id });
+    if (refund.state === "withdrawn") return withdrawn;
+    if (refund.state !== "due" && refund.state !== "held")
+      return refuse("invalid_state", `the refund is ${statusOf[refund.state]}`);
+    const made = await findMade(deps, db, refund);
+    if (made) return refuse("invalid_state", made);
+    // The row is locked, so it is still in that state.
+    const at = deps.now();
+    const set = { due_at: null };
+    if (refund.state === "due")
+      await moveRows(db, "refund", { ids: [refund.id], from: "due", to: "withdrawn", at, set });
+    else await moveRows(db, "refund", { ids: [refund.id], from: "held", to: "withdrawn", at, set });
+    // Its queue may be blocked by it alone. (A trigger wakes the settlements that waited behind it.)
+    await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
+    return withdrawn;
+  });
+}
+
+/** Says why a refund may have been sent by a database that was there before; undefined when it was not. */
+async function findMade(
+  { networks }: { networks: Pick<Networks, "deployment"> },
+  db: Db,
+  refund: RefundRow,
+): Promise<string | undefined> {
+  const chain = chainOf(refund.asset);
+  if (await findUnread(db, chain)) return "the chain is read again after a restore: try again later";
+  const number = deriveNonce(
+    networks.deployment,
+    refundKey({ ...refund, chain: null, tx_hash: null, log_index: null }),
+  );
+  return (await isNumberUnclaimed(db, { chain, number })) ? "the chain shows that the refund was sent" : undefined;
+}
+
+/** A refund as operators see it. */
+export type RefundLine = {
+  id: string;
+  paymentId: string | null;
+  merchantId: string | null;
+  state: RefundState;
+  asset: string;
+  amount: bigint;
+  receiver: string | null;
+  createdAt: Date;
+};
+
+/** Lists refunds that have not begun, of every merchant or of one, the oldest first. */
+export async function listWaitingRefunds(
+  { db }: { db: Db },
+  args: { merchantId?: string | undefined; limit: number },
+): Promise<RefundLine[]> {
+  let query = db.selectFrom("refund").selectAll().where("state", "in", ["due", "held"]);
+  if (args.merchantId !== undefined) query = query.where("merchant_id", "=", args.merchantId);
+  const rows = await query.orderBy("created_at").orderBy("id").limit(args.limit).execute();
+  return rows.map((row) => ({
+    ...{ id: row.id, paymentId: row.payment_id, merchantId: row.merchant_id, state: row.state },
+    ...{ asset: row.asset, amount: row.amount, receiver: row.receiver, createdAt: row.created_at },
+  }));
+}

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { refundPayment } from "../../../payments/refund.ts";
+import { adminIn } from "../../support/admin.ts";
+import { fundBuyer, networksFileFor, startChain } from "../../support/chain.ts";
+import { good, makeTill } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+const networksFile = await networksFileFor(chain);
+const environment = { DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" };
+const admin = adminIn({ ...environment, NETWORKS_FILE: networksFile });
+
+test("an operator lists refunds that have not begun and withdraws one, which is written down", async () => {
+  const paymentId = await till.pay(await fundBuyer(chain));
+  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
+  const listed = await admin("refunds", "list", "--merchant", till.merchantId, "--json");
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ id: refundId, paymentId, state: "due", amount: "1000000" }]);
+  for (let time = 0; time < 2; time += 1)
+    expect(await admin("refunds", "withdraw", refundId)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(refundId),
+    });
+  expect(await admin("refunds", "list")).toMatchObject({ code: 0, stdout: "none\n" });
+  const actions = await till.db.selectFrom("operator_action").selectAll().where("subject", "=", refundId).execute();
+  expect(actions[0]).toMatchObject({ who: "night watch", action: "refunds withdraw" });
+});
+
+test("a refund that has begun, or is none, is refused in one sentence with 1", async () => {
+  const paymentId = await till.pay(await fundBuyer(chain));
+  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
+  expect(await till.refund(refundId)).toEqual(["begun"]);
+  expect(await admin("refunds", "withdraw", refundId)).toMatchObject({
+    code: 1,
+    stderr: "the refund is processing\n",
+  });
+  expect(await admin("refunds", "withdraw", "rfnd_0")).toMatchObject({ code: 1, stderr: "no such refund\n" });
+  const without = adminIn(environment);
+  expect(await without("refunds", "withdraw", refundId)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("NETWORKS_FILE"),
+  });
+  expect((await admin("refunds", "withdraw", "--help")).stdout).toContain("Refused once the refund has begun");
+});

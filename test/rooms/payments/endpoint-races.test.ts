@@ -1,0 +1,71 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
+import type { Db } from "../../../db/tables.ts";
+import { createAccount } from "../../../payments/accounts.ts";
+import { deleteEndpoint, findEndpoint, rotateSecret, setEndpoint } from "../../../payments/webhooks.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { createDatabase } from "../../support/database.ts";
+import { testSealer } from "../../support/deps.ts";
+import { good } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const db = openDb(await createDatabase(), { max: 5 });
+atEnd(() => db.destroy());
+const sealer = testSealer();
+const base = { db: db as Db, sealer, now: () => new Date(), findUrlFault: () => undefined };
+const to = (path: string) => `https://shop.example/${path}`;
+
+async function makeOwner() {
+  const { id: accountId } = await createAccount(base, { name: "Shop" });
+  return { accountId, mode: "live" as const };
+}
+
+/** The secrets that sign for an endpoint now, the newest first. */
+async function signingSecrets(id: string): Promise<string[]> {
+  const row = await db.selectFrom("webhook_endpoint").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  const open = (keyId: string | null, sealed: Buffer | null) =>
+    keyId !== null && sealed !== null ? [sealer.open({ keyId, sealed }, id)] : [];
+  return [...open(row.key_id, row.secret), ...open(row.previous_key_id, row.previous_secret)];
+}
+
+const isAnyoneBlocked = async () => {
+  const { rows } = await sql`select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+  return rows.length > 0;
+};
+
+/** Does `first` in a transaction that commits only when `second` waits for it. */
+async function race<A, B>(first: (own: typeof base) => Promise<A>, second: () => Promise<B>): Promise<[A, B]> {
+  const { promise, resolve } = Promise.withResolvers<Promise<B>>();
+  const result = await db.transaction().execute(async (open) => {
+    const ended = await first({ ...base, db: open });
+    resolve(second());
+    // Not awaited here: it ends only after this commit.
+    await waitFor(isAnyoneBlocked, { within: 10_000, what: "the second call to wait for the first" });
+    return ended;
+  });
+  return [result, await await promise];
+}
+
+test("a secret that is given while its endpoint is moved still signs beside the newest one", async () => {
+  const owner = await makeOwner();
+  const { id } = good(await setEndpoint(base, { ...owner, url: to("a") }));
+  const [rotated, moved] = await race(
+    (own) => rotateSecret(own, owner),
+    () => setEndpoint(base, { ...owner, url: to("b") }),
+  );
+  expect(await signingSecrets(id)).toEqual([good(moved).secret, good(rotated).secret]);
+});
+
+test("an endpoint that is registered while the one before is taken away is a new one, and not the deleted", async () => {
+  const owner = await makeOwner();
+  const before = good(await setEndpoint(base, { ...owner, url: to("a") }));
+  const [, registered] = await race(
+    (own) => deleteEndpoint(own, owner),
+    () => setEndpoint(base, { ...owner, url: to("b") }),
+  );
+  const { id } = good(registered);
+  expect(id).not.toBe(before.id);
+  expect(good(await findEndpoint(base, owner))).toMatchObject({ id, url: to("b") });
+});

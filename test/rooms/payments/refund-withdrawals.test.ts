@@ -1,0 +1,159 @@
+import { sql } from "kysely";
+import { describe, expect, test } from "vitest";
+import { refundPayment } from "../../../payments/refund.ts";
+import { listPaymentRefunds, listWaitingRefunds, withdrawRefund } from "../../../payments/withdraw-refunds.ts";
+import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+const UNIT = 1_000_000n;
+
+const ask = async (of: Till, paymentId: string, cents?: bigint) => {
+  const amount = cents === undefined ? undefined : { unit: "iso4217/USD", value: cents };
+  return good(await refundPayment(of.deps, { paymentId, mode: of.mode, amount })).refundId;
+};
+const withdraw = (of: Till, refundId: string) => withdrawRefund(of.deps, { refundId });
+const stateOf = async (of: Till, id: string) =>
+  (await of.db.selectFrom("refund").select("state").where("id", "=", id).executeTakeFirstOrThrow()).state;
+const movesOf = async (of: Till, id: string) =>
+  (await of.db.selectFrom("event").select("to_state").where("subject", "=", id).orderBy("id").execute()).map(
+    ({ to_state: to }) => to,
+  );
+async function settle(of: Till, paymentId: string) {
+  const outcome = await of.settle((await of.settlementOf(paymentId)).id);
+  await of.relay();
+  await of.watch();
+  return outcome;
+}
+
+describe("a refund that waits", () => {
+  test("is withdrawn: nothing is sent, its amount can be refunded again, and the payouts behind it go on", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const [buyer, next] = await fundBuyers(chain, 2);
+    if (!buyer || !next) throw new Error("no buyers");
+    const paid = await own.pay(buyer, 300n);
+    await settle(own, paid);
+    const refundId = await ask(own, paid);
+    expect(await own.refund(refundId)).toEqual(["balance_short"]);
+    const small = await own.pay(next, 100n);
+    expect(await settle(own, small)).toEqual(["refund_waits"]);
+    expect(await listWaitingRefunds(own.deps, { merchantId: own.merchantId, limit: 10 })).toMatchObject([
+      { id: refundId, paymentId: paid, state: "due", amount: 3n * UNIT },
+    ]);
+    const block = { blocked_by: "refund_waits", blocked_at: new Date(), due_at: new Date(Date.now() + 600_000) };
+    await own.db.updateTable("payout_queue").set(block).where("merchant_id", "=", own.merchantId).execute();
+
+    expect(await withdraw(own, refundId)).toMatchObject({ ok: true, value: { refundId, paymentId: paid } });
+    expect(await withdraw(own, refundId)).toMatchObject({ ok: true });
+    expect(await movesOf(own, refundId)).toEqual(["due", "withdrawn"]);
+    expect(await listWaitingRefunds(own.deps, { merchantId: own.merchantId, limit: 10 })).toEqual([]);
+    const queues = await own.db
+      .selectFrom("payout_queue")
+      .select(["kind", "blocked_by"])
+      .where("merchant_id", "=", own.merchantId)
+      .orderBy("kind")
+      .execute();
+    expect(queues).toEqual([
+      { kind: "refund", blocked_by: null },
+      { kind: "settlement", blocked_by: null },
+    ]);
+    expect(await own.refund(refundId)).toEqual(["begun"]);
+    expect(await settle(own, small)).toEqual(["begun"]);
+    expect(await usdcBalance(chain, own.destination)).toBe(4n * UNIT);
+    expect(await usdcBalance(chain, buyer.address)).toBe(997n * UNIT);
+
+    const again = await ask(own, paid, 100n);
+    const numbers = await own.db
+      .selectFrom("refund")
+      .select("number")
+      .where("payment_id", "=", paid)
+      .orderBy("number")
+      .execute();
+    expect(numbers).toEqual([{ number: 1 }, { number: 2 }]);
+    const listed = good(await listPaymentRefunds(own.deps, { paymentId: paid, mode: "live" }));
+    expect(listed).toMatchObject([
+      { refundId, status: "withdrawn", amount: { value: 3n * UNIT } },
+      { refundId: again, status: "waiting", amount: { value: UNIT } },
+    ]);
+  });
+
+  test("is withdrawn also when it is held because its receiver is not served", async () => {
+    const paymentId = await till.pay(await fundBuyer(chain));
+    const refundId = await ask(till, paymentId);
+    await till.db.updateTable("refund").set({ state: "held", due_at: null }).where("id", "=", refundId).execute();
+    expect(await withdraw(till, refundId)).toMatchObject({ ok: true });
+    expect(await stateOf(till, refundId)).toBe("withdrawn");
+  });
+
+  test("races its own beginning: either it is sent and stays, or it is withdrawn and nothing is sent", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    await other.watch();
+    const buyers = await fundBuyers(chain, 8);
+    const refunds: { refundId: string; buyer: (typeof buyers)[number] }[] = [];
+    for (const buyer of buyers) refunds.push({ refundId: await ask(own, await own.pay(buyer)), buyer });
+    const withdrawn = await Promise.all(
+      refunds.map(async ({ refundId }, index) => {
+        const both = [() => other.refund(refundId), () => withdraw(own, refundId)];
+        // Half of them begin first.
+        const [begin, take] = index % 2 === 0 ? both : both.toReversed();
+        const ends = await Promise.all([begin?.(), take?.()]);
+        return ends.some((end) => typeof end === "object" && "ok" in end && end.ok);
+      }),
+    );
+    await own.relay();
+    await own.watch();
+    for (const [index, { refundId, buyer }] of refunds.entries()) {
+      const transfers = await own.db.selectFrom("transfer").select("id").where("refund_id", "=", refundId).execute();
+      const back = withdrawn[index] ? 999n * UNIT : 1_000n * UNIT;
+      expect([await stateOf(own, refundId), transfers.length, await usdcBalance(chain, buyer.address)]).toEqual(
+        withdrawn[index] ? ["withdrawn", 0, back] : ["paid", 1, back],
+      );
+    }
+    const { rows } = await sql<{ owed: bigint; laid: bigint }>`
+      select b.amount as owed, coalesce((select sum(amount) from settlement s
+        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as laid
+      from merchant_balance b where b.merchant_id = ${own.merchantId}`.execute(own.db);
+    for (const { owed, laid } of rows) expect(laid).toBe(owed);
+  });
+
+  test("is not withdrawn once it has begun, nor when there is none of that name", async () => {
+    const paymentId = await till.pay(await fundBuyer(chain));
+    const refundId = await ask(till, paymentId);
+    await till.refund(refundId);
+    expect(await withdraw(till, refundId)).toMatchObject({
+      code: "invalid_state",
+      message: "the refund is processing",
+    });
+    expect(await withdraw(till, "rfnd_0")).toMatchObject({ code: "payment_not_found" });
+  });
+
+  test("is not withdrawn while a restored database is compared with the chain, nor when the chain shows that it was sent", async () => {
+    const own = await makeTill(chain);
+    const paymentId = await own.pay(await fundBuyer(chain));
+    const refundId = await ask(own, paymentId);
+    await own.refund(refundId);
+    await own.relay();
+    await own.watch();
+    // As a database from before the refund began shows it.
+    const transfer = await own.db
+      .selectFrom("transfer")
+      .selectAll()
+      .where("refund_id", "=", refundId)
+      .executeTakeFirstOrThrow();
+    await sql`update sighting set transfer_id = null where transfer_id = ${transfer.id}`.execute(own.db);
+    await own.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+    await own.db.updateTable("chain_cursor").set({ epoch_height: 1_000_000 }).where("chain", "=", chain.id).execute();
+    expect(await withdraw(own, refundId)).toMatchObject({
+      code: "invalid_state",
+      message: "the chain is read again after a restore: try again later",
+    });
+    await own.db.updateTable("chain_cursor").set({ epoch_height: null }).where("chain", "=", chain.id).execute();
+    expect(await withdraw(own, refundId)).toMatchObject({
+      code: "invalid_state",
+      message: "the chain shows that the refund was sent",
+    });
+    expect(await stateOf(own, refundId)).toBe("due");
+  });
+});

@@ -1,0 +1,89 @@
+import type { Hex } from "viem";
+import { expect, test } from "vitest";
+import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
+import { cleanUp } from "../../../payments/clean.ts";
+import { type CollectedField, readCollected } from "../../../payments/collect.ts";
+import { acceptConfirm } from "../../../payments/confirm.ts";
+import { addPolicy } from "../../../payments/policies.ts";
+import { nameRequester } from "../../../payments/requester.ts";
+import type { WalletResult } from "../../../payments/results.ts";
+import { toAuthorization } from "../../../transfers/authorization.ts";
+import { relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, startChain } from "../../support/chain.ts";
+import { makeTill, signOption } from "../../support/till.ts";
+
+const chain = await startChain();
+const till = await makeTill(chain);
+await addPolicy(till.deps, { merchantId: till.merchantId, asset: null, unit: null, minimum: null });
+
+const person = (fullName: string): CollectedField[] =>
+  Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(
+    ([id, value]) => ({ id, value }),
+  );
+const [truth, forged] = [person("Zoë Quux"), person("Mallory")];
+
+/** A payment that its buyer has signed, whose authorization a stranger can relay. */
+async function sign() {
+  const buyer = await fundBuyer(chain);
+  const paymentId = await till.create();
+  const [option] = await till.offer(paymentId, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  const results = await signOption(option, buyer, chain);
+  const row = await till.db
+    .selectFrom("payment_option")
+    .selectAll()
+    .where("id", "=", option.id)
+    .executeTakeFirstOrThrow();
+  const confirm = (name: string, fields: CollectedField[], given: readonly WalletResult[] = results) =>
+    acceptConfirm(till.deps, {
+      ...{ paymentId, mode: till.mode, optionId: option.id, results: given },
+      requester: nameRequester("app", ["app", name], { isOne: true }),
+      collected: { fields, keepMs: 90 * 86_400_000 },
+    });
+  const relay = () => relayByStranger(chain, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
+  const kept = async () =>
+    (await readCollected(till.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
+  return { paymentId, confirm, relay, kept };
+}
+
+test("the data of a confirm that was refused because a stranger had relayed it belongs to the payment that the money opens", async () => {
+  const { paymentId, confirm, relay, kept } = await sign();
+  await till.watch();
+  await relay();
+  const accepted = await confirm("buyer", truth);
+  await till.verify((accepted.ok && accepted.value.attemptId) || "");
+  await till.watch();
+  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  expect(await kept()).toEqual([{ fields: truth, proven: true }]);
+  await cleanUp({ ...till.deps, now: () => new Date(Date.now() + 3 * 86_400_000) });
+  expect(await kept()).toEqual([{ fields: truth, proven: true }]);
+});
+
+test("data of a confirm that comes after a stranger has relayed the authorization is kept, and marked", async () => {
+  const { paymentId, confirm, relay, kept } = await sign();
+  await relay();
+  await till.watch();
+  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  expect(await confirm("stranger", forged)).toMatchObject({ ok: true });
+  expect(await confirm("buyer", truth)).toMatchObject({ ok: true });
+  expect(await kept()).toEqual([
+    { fields: forged, proven: false },
+    { fields: truth, proven: false },
+  ]);
+});
+
+test("forged data of a confirm that nobody could verify is not proved by money that comes by itself", async () => {
+  const { paymentId, confirm, relay, kept } = await sign();
+  const garbage: WalletResult[] = [{ type: "walletRpc", data: [`0x${"11".repeat(65)}`] }];
+  expect(await confirm("stranger", forged, garbage)).toMatchObject({ ok: true });
+  await relay();
+  await till.watch();
+  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  expect(await kept()).toEqual([{ fields: forged, proven: false }]);
+  const both = await sign();
+  await both.confirm("stranger", forged, garbage);
+  await both.confirm("buyer", truth);
+  await both.relay();
+  await till.watch();
+  expect(await both.kept()).toEqual([{ fields: truth, proven: true }]);
+});
