@@ -2,7 +2,7 @@ import { findPaymentOfAnyMode, type PaymentWithMerchant } from "../db/payments.t
 import type { EvmNetwork } from "../ops/networks.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
-import { toTokenAmount } from "./money.ts";
+import { findPayable, isOffered } from "./payable.ts";
 import { toPaymentView } from "./read.ts";
 import { readTerms } from "./terms.ts";
 import type { PaymentView } from "./views.ts";
@@ -37,7 +37,7 @@ export type Way = {
   forWallets: EvmNetwork["forWallets"];
 };
 
-type Deps = Pick<PaymentDeps, "db" | "chains" | "now">;
+type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log">;
 
 /**
  * A payment for whoever has its link: 128 random bits that only merchant and buyer know stand for a key, and decide the
@@ -110,12 +110,14 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
   return url.href;
 }
 
-async function listWays({ db, chains }: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
-  const { settled } = await readTerms(db, payment);
-  return [...chains.values()].flatMap(({ chain, network, tokens }) => {
-    const forWallets = "forWallets" in network ? network.forWallets : undefined;
-    return [...tokens.values()]
-      .filter((token) => settled.has(token.asset) && toTokenAmount(payment, token) !== undefined)
-      .map(({ symbol }) => ({ chain, network: network.name, symbol, forWallets }));
-  });
+/** By the same rule as the options of a wallet, whatever its accounts hold. */
+async function listWays(deps: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
+  if (payment.state !== "requires_action") return [];
+  const payable = await findPayable(deps, payment, await readTerms(deps.db, payment));
+  return payable
+    .filter(({ token }) => isOffered(payment.mode, token))
+    .map(({ chain: { chain, network }, token: { symbol } }) => {
+      const forWallets = "forWallets" in network ? network.forWallets : undefined;
+      return { chain, network: network.name, symbol, forWallets };
+    });
 }
