@@ -59,7 +59,9 @@ export async function openCheckout(
   const row = await findPaymentOfAnyMode(deps.db, paymentId);
   if (!row) return refuse("payment_not_found", "no such payment");
   const [view, ways] = await Promise.all([toCheckoutView(deps, row), listWays(deps, row)]);
-  return done({ view, ways });
+  // Who reads that nothing can pay it any more may have paid it before.
+  const isStuck = row.state === "requires_action" && row.mode === "live" && ways.length === 0;
+  return done({ view: isStuck && (await hasPush(deps, row)) ? { ...view, money: "unclear" } : view, ways });
 }
 
 async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<CheckoutView> {
@@ -88,18 +90,22 @@ export async function findAnyPayment({ db }: Pick<Deps, "db">): Promise<string |
   return (await db.selectFrom("payment").select("id").limit(1).executeTakeFirst())?.id;
 }
 
-async function findMoney({ db }: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
+async function findMoney(deps: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
   if (row.state === "succeeded") return "moved";
   if (row.state === "processing") return "underway";
   if (row.state === "requires_action" || row.mode === "test") return "none";
-  // What a buyer signed for us cannot move once a payment has ended; what he sends himself can.
+  return (await hasPush(deps, row)) ? "unclear" : "none";
+}
+
+/** What a buyer signed for us cannot move once a payment has ended; what the buyer's own wallet sends can. */
+async function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean> {
   const push = await db
     .selectFrom("payment_option")
     .select("id")
     .where("payment_id", "=", row.id)
     .where("kind", "=", "push")
     .executeTakeFirst();
-  return push ? "unclear" : "none";
+  return push !== undefined;
 }
 
 /** Never a success for one that failed, and a query that the merchant's URL has already survives. */

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { type CheckoutView, findCheckout, openCheckout } from "../../payments/checkout.ts";
 import { storeCollected } from "../../payments/collect.ts";
-import { acceptConfirm } from "../../payments/confirm.ts";
+import { acceptConfirm, isReverted } from "../../payments/confirm.ts";
 import { done, type Result, refuse } from "../../payments/errors.ts";
 import { listActions, listOptions } from "../../payments/options.ts";
 import { simulatePayment } from "../../payments/simulate.ts";
@@ -64,7 +64,10 @@ const routes = [
       const listed = await listOptions(deps, { ...queryOf(payment), accounts: input.accounts });
       if (!listed.ok) return listed;
       const { paymentId } = payment;
+      // A wallet that holds too little is something else than a payment that nothing can pay any more.
+      const opened = listed.value.options.length === 0 ? await openCheckout(deps, paymentId) : undefined;
       return done({
+        ...(opened?.ok && opened.value.ways.length === 0 && { unpayable: opened.value.view.money }),
         options: listed.value.options.map((option) => {
           const { collectData, ...rest } = toOptionAnswer(option, { paymentId, publicUrl: deps.publicUrl });
           return { ...rest, collectUrl: collectData?.url ?? null };
@@ -89,7 +92,10 @@ const routes = [
       const asked = queryOf(payment);
       const accept = () => acceptConfirm(deps, { ...asked, optionId: input.optionId, results: input.results });
       const status = await pollVerdict(deps, asked, accept, { maxPollMs: LONGEST_HOLD_MS, ...hold });
-      return status.ok ? tellNews(deps, payment) : status;
+      if (status.ok) return tellNews(deps, payment);
+      if (!isReverted(status)) return status;
+      const news = await tellNews(deps, payment);
+      return news.ok ? done({ ...news.value, reverted: true }) : news;
     },
   }),
   define({

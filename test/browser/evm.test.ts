@@ -289,7 +289,7 @@ test("a shop that has to know who pays: the form in between, and back to the pay
   const { merchantId } = fleet.shop.caller;
   const policy = { merchantId, asset: null, unit: null, minimum: null };
   const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
-  const wishes = "&lang=en&theme=dark&returnUrl=myapp%3A%2F%2Fdone";
+  const wishes = "&lang=en&theme=dark&returnUrl=metamask%3A%2F%2Fdone";
   const { page, link, misdeeds } = await open([{ name: "Beta", account: beta }], wishes);
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();

@@ -190,3 +190,13 @@ test.concurrent("an app whose web view this is hears of the end once, over which
     expect({ channel, heard: heard.map((text) => JSON.parse(text as string)) }).toEqual({ channel, heard: [message] });
   }
 });
+
+test.concurrent("a link with an app in it shows no way back to that app in a plain browser", async () => {
+  const id = await pay({ checkout: undefined });
+  const { page } = await openPage(api.url);
+  await page.goto(linkOf(id, "&returnUrl=mywallet%3A%2F%2Fdone"));
+  await bring(api, id, "succeeded");
+  await page.getByText("You can close this page.").waitFor();
+  expect(await page.locator("#app").count()).toBe(1);
+  expect(await page.locator("#app").isVisible()).toBe(false);
+});

@@ -21,24 +21,26 @@ const path = `/v1/merchants/${shop.caller.merchantId}/settlements/crypto`;
 await ask(shop, "POST", path, { settlements }, { "idempotency-key": randomUUID() });
 
 /** A page on a new payment, whose buyer has one kind of token, and gas. */
-async function open(asset: string, plan: Partial<WalletPlan> = {}) {
+async function open(asset: string, more: Partial<WalletPlan> = {}) {
   const account = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, asset, account.address);
   await chain.client.setBalance({ address: account.address, value: 10n ** 18n });
   const amount = { unit: "iso4217/USD", value: "100" };
   const { id } = (await ask(shop, "POST", "/v1/payments", { amount })) as { id: string };
   const opened = await openPage(fleet.baseUrl);
-  const calls = await installWallets(opened.context, chain, [{ name: "Beta", account, ...plan }]);
+  const plan: WalletPlan = { name: "Beta", account, ...more };
+  const calls = await installWallets(opened.context, chain, [plan]);
   await opened.page.goto(`${fleet.baseUrl}/?pid=${id}`);
   const choose = async () => {
     await opened.page.getByRole("button", { name: "Beta" }).click();
     await opened.page.getByRole("button", { name: "1.00 " }).click();
   };
-  const acts = () => calls.map(({ method }) => method).filter((method) => /sign|send/i.test(method));
-  return { ...opened, id, choose, acts };
+  const acts = () => calls.map(({ method }) => method).filter((method) => /sign|send|switch/i.test(method));
+  return { ...opened, id, choose, acts, plan };
 }
 
 const [sign, send] = ["eth_signTypedData_v4", "eth_sendTransaction"] as const;
+const turn = "wallet_switchEthereumChain";
 
 test.each([
   ["a permit and a signature", assets.permit, [sign, sign]],
@@ -116,4 +118,24 @@ test("declined is declined also where the buyer's own transaction is the payment
   await page.getByRole("alert").filter({ hasText: en.declined }).waitFor();
   await choose();
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+});
+
+test("a wallet whose owner turns to another network between two steps is asked to come back before the next one", async () => {
+  const { page, choose, acts } = await open(assets.zeroFirst, { after: { [send]: ({ turnTo }) => turnTo(1) } });
+  await choose();
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  expect(acts()).toEqual([send, turn, sign]);
+});
+
+test("a wallet whose owner turns to another account before it sends is asked for nothing, and the buyer is told", async () => {
+  const { page, choose, acts, plan } = await open(assets.push, {
+    after: { eth_chainId: () => Object.assign(plan, { account: privateKeyToAccount(newKey().privateKey) }) },
+  });
+  await choose();
+  await page
+    .getByRole("alert")
+    .filter({ hasText: en.wrongAccount.replace("{wallet}", "Beta") })
+    .waitFor();
+  expect(acts()).toEqual([]);
+  expect(await page.getByRole("button", { name: "Beta" }).isVisible()).toBe(true);
 });

@@ -210,7 +210,12 @@ test("each currency has its own sum, exact, and a buyer who comes again is one c
     const id = await makePayment(api, merchant, dollars ? { amount } : {});
     // As if an asset of that currency had been there then.
     const { unit, value } = amount;
-    if (!dollars) await api.db.updateTable("payment").set({ unit, value: BigInt(value) }).where("id", "=", id).execute();
+    if (!dollars)
+      await api.db
+        .updateTable("payment")
+        .set({ unit, value: BigInt(value) })
+        .where("id", "=", id)
+        .execute();
     if (dollars) {
       const accounts = [`eip155:31337:0x${payer.repeat(20)}`];
       const { body } = await api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts });
