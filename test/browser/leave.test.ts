@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { waitFor } from "../support/wait-for.ts";
 import { openPage } from "./browser.ts";
 import { bring, openShop, shopUrls } from "./shop.ts";
 
@@ -185,7 +186,7 @@ test.concurrent("an app whose web view this is hears of the end once, over which
     await bring(api, id, state);
     const back = page.getByRole("link", { name: "Back to the app" });
     await back.waitFor();
-    await expect.poll(() => heard.length).toBeGreaterThan(0);
+    await waitFor(() => heard.length > 0, { within: 5_000 });
     expect(await back.getAttribute("href")).toBe("mywallet://done");
     expect({ channel, heard: heard.map((text) => JSON.parse(text as string)) }).toEqual({ channel, heard: [message] });
   }

@@ -37,6 +37,7 @@ export function offer(
 
 /** What is going on; the buttons are the buyer's ways out of it. */
 export function doing(text: string, ...buttons: HTMLElement[]): void {
+  byId("pay").classList.add("used");
   show(problem, undefined);
   show(step, text);
   choices.replaceChildren(...buttons);
