@@ -125,7 +125,7 @@ function paySection(page: Page): Html {
     <div id="here" class="here">${openInWallets(page)}
     <div id="in-page" class="script"><h2>${t.walletHere}</h2>
     <div id="pay"><p id="searching" class="soft step">${t.searching}</p><ul id="wallets" class="stack wallets" hidden></ul>
-    <p id="step" class="step" hidden></p><div id="choices" class="stack" hidden></div><p id="problem" class="bad strong" role="alert" hidden></p></div></div></div>
+    <p id="step" class="step" hidden></p><p id="problem" class="bad strong" role="alert" hidden></p><div id="choices" class="stack" hidden></div></div></div></div>
     <div class="code offer"><h2>${forEach(t.walletApp, t.otherDevice)}</h2><p>${forEach(t.scan, t.scanOther)}</p>
     ${qrCode(link, t.qrName)}</div>
     <div class="copying offer"><label for="link">${t.linkLabel}</label><p id="link-hint" class="hint">${t.linkHint}</p>
@@ -185,7 +185,7 @@ function unpayableSection(page: Page): Html {
   return html`<section id="unpayable" aria-labelledby="unpayable-title"${hiddenUnless(sectionOf(page) === "unpayable")}>
     ${endMark("failed")}<h1 id="unpayable-title" tabindex="-1">${t.unpayableTitle}</h1>${money}
     <p${when}>${page.say(t.unpayableText)}</p>
-    <a class="button wide" href="${addressOf(page, {})}">${t.checkAgain}</a>
+    <div class="stack"><a class="button wide" href="${addressOf(page, {})}">${t.checkAgain}</a></div>
   </section>`;
 }
 
