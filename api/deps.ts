@@ -16,4 +16,6 @@ export type ApiDeps = PaymentDeps & {
   publicUrl: string;
   /** The operator's terms of service and privacy policy: https URLs. */
   legal: { termsUrl: string | undefined; privacyUrl: string | undefined };
+  /** Schemes of apps that the checkout page may lead back to. */
+  appSchemes: ReadonlySet<string>;
 };

@@ -95,7 +95,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const rules = { limits, collectedDataMs, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, "");
   const legal = { termsUrl: config.TERMS_URL, privacyUrl: config.PRIVACY_URL };
-  const app = buildServer({ ...domain, waiters, ...rules, publicUrl, legal });
+  const app = buildServer({ ...domain, waiters, ...rules, publicUrl, legal, appSchemes: config.APP_SCHEMES });
   const drain = async () => {
     waiters.drain();
     await pause(LAST_REQUESTS_MS);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { appSchemes } from "./app-schemes.ts";
 import type { DataKey } from "./sealer.ts";
 
 /** A comma list, blanks dropped. */
@@ -66,6 +67,8 @@ const Api = z.object({
   /** Shown beside the consent that buyers give, and under the checkout page. */
   TERMS_URL: page,
   PRIVACY_URL: page,
+  /** Apps that the checkout page may lead back to, where one has opened it in its web view. */
+  APP_SCHEMES: appSchemes,
   /** How long what buyers had to say of themselves is kept, encrypted. */
   COLLECTED_DATA_DAYS: z.coerce.number().min(0).max(3_650).default(30),
   /** Requests a minute from one address and with one key; 0 for no limit. */

@@ -2,7 +2,7 @@ import { findPaymentOfAnyMode, type PaymentWithMerchant } from "../db/payments.t
 import type { EvmNetwork } from "../ops/networks.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
-import { toTokenAmount } from "./money.ts";
+import { findPayable, isOffered } from "./payable.ts";
 import { toPaymentView } from "./read.ts";
 import { readTerms } from "./terms.ts";
 import type { PaymentView } from "./views.ts";
@@ -37,7 +37,7 @@ export type Way = {
   forWallets: EvmNetwork["forWallets"];
 };
 
-type Deps = Pick<PaymentDeps, "db" | "chains" | "now">;
+type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log">;
 
 /**
  * A payment for whoever has its link: 128 random bits that only merchant and buyer know stand for a key, and decide the
@@ -59,7 +59,9 @@ export async function openCheckout(
   const row = await findPaymentOfAnyMode(deps.db, paymentId);
   if (!row) return refuse("payment_not_found", "no such payment");
   const [view, ways] = await Promise.all([toCheckoutView(deps, row), listWays(deps, row)]);
-  return done({ view, ways });
+  // Who reads that nothing can pay it any more may have paid it before.
+  const isStuck = row.state === "requires_action" && row.mode === "live" && ways.length === 0;
+  return done({ view: isStuck && (await hasPush(deps, row)) ? { ...view, money: "unclear" } : view, ways });
 }
 
 async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<CheckoutView> {
@@ -88,18 +90,22 @@ export async function findAnyPayment({ db }: Pick<Deps, "db">): Promise<string |
   return (await db.selectFrom("payment").select("id").limit(1).executeTakeFirst())?.id;
 }
 
-async function findMoney({ db }: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
+async function findMoney(deps: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
   if (row.state === "succeeded") return "moved";
   if (row.state === "processing") return "underway";
   if (row.state === "requires_action" || row.mode === "test") return "none";
-  // What a buyer signed for us cannot move once a payment has ended; what he sends himself can.
+  return (await hasPush(deps, row)) ? "unclear" : "none";
+}
+
+/** What a buyer signed for us cannot move once a payment has ended; what the buyer's own wallet sends can. */
+async function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean> {
   const push = await db
     .selectFrom("payment_option")
     .select("id")
     .where("payment_id", "=", row.id)
     .where("kind", "=", "push")
     .executeTakeFirst();
-  return push ? "unclear" : "none";
+  return push !== undefined;
 }
 
 /** Never a success for one that failed, and a query that the merchant's URL has already survives. */
@@ -110,12 +116,14 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
   return url.href;
 }
 
-async function listWays({ db, chains }: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
-  const { settled } = await readTerms(db, payment);
-  return [...chains.values()].flatMap(({ chain, network, tokens }) => {
-    const forWallets = "forWallets" in network ? network.forWallets : undefined;
-    return [...tokens.values()]
-      .filter((token) => settled.has(token.asset) && toTokenAmount(payment, token) !== undefined)
-      .map(({ symbol }) => ({ chain, network: network.name, symbol, forWallets }));
-  });
+/** By the same rule as the options of a wallet, whatever its accounts hold. */
+async function listWays(deps: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
+  if (payment.state !== "requires_action") return [];
+  const payable = await findPayable(deps, payment, await readTerms(deps.db, payment));
+  return payable
+    .filter(({ token }) => isOffered(payment.mode, token))
+    .map(({ chain: { chain, network }, token: { symbol } }) => {
+      const forWallets = "forWallets" in network ? network.forWallets : undefined;
+      return { chain, network: network.name, symbol, forWallets };
+    });
 }

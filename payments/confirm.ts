@@ -12,11 +12,12 @@ import { moveRows } from "../db/moves.ts";
 import { findOption, type OptionRow } from "../db/options.ts";
 import { findPayment, type PaymentRow } from "../db/payments.ts";
 import type { Db, Mode, Verification } from "../db/tables.ts";
+import { REVERTED } from "../transfers/push.ts";
 import { checkSignature } from "../transfers/verify.ts";
 import { admitAttempt } from "./admission.ts";
 import { type CollectedField, findCollectedFault, findGiven, keepWithAttempt } from "./collect.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
-import { done, type Result, refuse } from "./errors.ts";
+import { done, type Refusal, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { lendSignatures } from "./lend.ts";
 import { findClosed } from "./options.ts";
@@ -202,4 +203,9 @@ export async function findVerdict(
   if (!attempt) throw new Error(`attempt ${attemptId} is not there`);
   if (attempt.state === "refused") return { refused: attempt.refusal ?? "the authorization was refused" };
   return attempt.state;
+}
+
+/** True for the refusal of a confirm whose transaction is in a block and has moved nothing: its buyer may pay again. */
+export function isReverted(refusal: Refusal): boolean {
+  return refusal.message === REVERTED;
 }

@@ -1,4 +1,4 @@
-import { encodeFunctionData, getAddress, type Hex } from "viem";
+import { encodeFunctionData, getAddress, type Hex, numberToHex } from "viem";
 import { parseAccountId } from "../chains/caip.ts";
 import { tokenAbi } from "../chains/evm/abi.ts";
 import { permitTransferJson } from "../chains/evm/collector.ts";
@@ -16,7 +16,9 @@ export function listEvmActions(chain: EvmChain, row: OptionRow): WalletAction[] 
     return { chain: row.chain, method: "eth_signTypedData_v4", params: [account, json] };
   };
   const send = (data: Hex): WalletAction => {
-    const call = { from: getAddress(row.payer), to: getAddress(row.token), data, value: "0x0" };
+    // A wallet that has gone to another network meanwhile refuses it, instead of sending it there.
+    const chainId = numberToHex(chain.chainId);
+    const call = { chainId, from: getAddress(row.payer), to: getAddress(row.token), data, value: "0x0" };
     return { chain: row.chain, method: "eth_sendTransaction", params: [call] };
   };
   switch (row.kind) {

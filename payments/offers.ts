@@ -12,6 +12,7 @@ import { screenAccounts } from "../transfers/screening.ts";
 import { chooseAllowance } from "./allowances.ts";
 import type { Candidate } from "./candidates.ts";
 import type { PaymentDeps } from "./deps.ts";
+import { isOffered } from "./payable.ts";
 
 /** What an account can really pay, with what it still has to allow for it. */
 export type Offer = Candidate & { allowance: Allowance | null };
@@ -50,7 +51,7 @@ export async function dropBarred(deps: PaymentDeps, candidates: readonly Candida
 /** In test mode no balance is asked, and nothing is offered that a wallet would send. */
 export function listTestOffers(candidates: readonly Candidate[]): Offer[] {
   return candidates
-    .filter(({ token }) => token.kind !== "push")
+    .filter(({ token }) => isOffered("test", token))
     .map((candidate) => ({ ...candidate, allowance: null }));
 }
 

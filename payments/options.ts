@@ -1,6 +1,6 @@
 import { parseAccountId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
-import { getChain, getToken, type Token } from "../chains/open.ts";
+import { getChain, getToken } from "../chains/open.ts";
 import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import { noteRequester } from "../db/requesters.ts";
@@ -16,8 +16,9 @@ import { noFee, reckonFee } from "./fees.ts";
 import { newId } from "./ids.ts";
 import { tokenMoney } from "./money.ts";
 import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
+import { findPayable } from "./payable.ts";
 import { needsData } from "./policies.ts";
-import { QUOTE_MS, readRates } from "./prices.ts";
+import { QUOTE_MS } from "./prices.ts";
 import { toPaymentView } from "./read.ts";
 import type { Requester } from "./requester.ts";
 import { blockhashEnd, earlier } from "./solana-actions.ts";
@@ -53,9 +54,7 @@ export async function listOptions(
   // Before anything is offered: from then on the requester counts among those who may want to pay.
   if (args.requester) await noteRequester(deps.db, payment, args.requester);
   const terms = await readTerms(deps.db, payment, args.requester);
-  const { settled } = terms;
-  const rates = await readRates(deps, payment.unit, listPegs(deps, settled));
-  const candidates = listCandidates(deps, payment, args.accounts, { settled, takers: terms.takers, rates });
+  const candidates = listCandidates(deps, await findPayable(deps, payment, terms), args.accounts);
   const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);
@@ -144,12 +143,6 @@ function scaleDown(value: bigint, from: number, to: number): bigint {
   if (to >= from) return value * 10n ** BigInt(to - from);
   const scaled = value / 10n ** BigInt(from - to);
   return scaled > 0n ? scaled : 1n;
-}
-
-/** The currencies that the assets of a merchant stand for. */
-function listPegs({ chains }: PaymentDeps, settled: ReadonlySet<string>): string[] {
-  const tokens = [...chains.values()].flatMap((chain): Token[] => [...chain.tokens.values()]);
-  return tokens.filter(({ asset }) => settled.has(asset)).map(({ peg }) => peg);
 }
 
 function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string>): OptionView {

@@ -3,8 +3,9 @@ import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import { machines, type PaymentState } from "../db/states.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { type Result, refuse } from "./errors.ts";
-import { toTokenAmount } from "./money.ts";
+import { findPayable } from "./payable.ts";
 import { findStatus, type PaymentQuery } from "./read.ts";
+import { readTerms } from "./terms.ts";
 import type { PaymentStatus } from "./views.ts";
 
 export type SimulatedState = Exclude<PaymentState, "requires_action">;
@@ -42,19 +43,10 @@ function findPath(from: PaymentState, to: SimulatedState): PaymentState[] | unde
 
 type Paid = { asset: string; amount: bigint };
 
-/** What the payment would have been paid with: the first asset that the merchant is paid in and that fits its unit. */
+/** What the payment would have been paid with: the first asset that pays it. */
 async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promise<Paid | undefined> {
-  const settled = await deps.db
-    .selectFrom("settlement_destination")
-    .select("asset")
-    .where("merchant_id", "=", payment.merchant_id)
-    .execute();
-  const tokens = [...deps.chains.values()].flatMap((chain) => [...chain.tokens.values()]);
-  for (const token of tokens.filter(({ asset }) => settled.some((row) => row.asset === asset))) {
-    const amount = toTokenAmount(payment, token);
-    if (amount !== undefined) return { asset: token.asset, amount: amount.value };
-  }
-  return undefined;
+  const [first] = await findPayable(deps, payment, await readTerms(deps.db, payment));
+  return first && { asset: first.token.asset, amount: first.amount };
 }
 
 function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Paid | undefined): Setting {

@@ -5,6 +5,9 @@ import { throwFault } from "../chains/evm/rpc-errors.ts";
 import { readReceipt } from "../chains/evm/send.ts";
 import type { Signed, Verdict } from "./verdict.ts";
 
+/** Why a push is refused that is in a block and has failed there: it has moved nothing. */
+export const REVERTED = "the transaction failed";
+
 /**
  * Verifies a transaction that a wallet says to have sent. The hash is only a hint: the transaction has to be from the
  * payer, to the token, with exactly the call data that was asked for, and in a block without having failed. One that
@@ -22,5 +25,5 @@ export async function judgePush(chain: EvmChain, signed: Signed): Promise<Verdic
     return { ok: false, reason: "the transaction is not the payment that was asked for" };
   const receipt = found.blockHash ? await readReceipt(chain.rpc, found.hash) : undefined;
   if (!receipt) return { ok: false, later: "pending", reason: "the transaction is in no block" };
-  return receipt.reverted ? { ok: false, reason: "the transaction failed" } : { ok: true, smartWallet: false };
+  return receipt.reverted ? { ok: false, reason: REVERTED } : { ok: true, smartWallet: false };
 }

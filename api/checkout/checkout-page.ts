@@ -50,7 +50,7 @@ export function checkoutPage(asked: CheckoutPage): Html {
     language,
     base,
     theme: asked.theme,
-    title: `${titles(words)[view.state]} – ${words.shop}`,
+    title: `${titles(words)[sectionOf(asked)]} – ${words.shop}`,
     inLanguage: (tag) => addressOf(page, { lang: tag }),
     legal: asked.legal,
     head: refreshing(page) ? html`<noscript><meta http-equiv="refresh" content="10"></noscript>` : undefined,
@@ -60,6 +60,7 @@ export function checkoutPage(asked: CheckoutPage): Html {
       <main class="card">
       ${shopLine(page)}
       ${paySection(page)}
+      ${unpayableSection(page)}
       ${processingSection(page)}
       ${endSection(page, "succeeded", words.t.succeededTitle, words.t.succeededText)}
       ${endSection(page, "failed", words.t.failedTitle, words.t.failedText)}
@@ -81,7 +82,12 @@ function listWords(ways: readonly Way[], { tag, texts }: Language): string {
   return new Intl.ListFormat(tag, { type: "disjunction" }).format([...new Set(items)]);
 }
 
+/** The part of the page that is shown: that of the state, but for a payment that waits and that nothing can pay. */
+const sectionOf = ({ view, ways }: Pick<CheckoutPage, "view" | "ways">) =>
+  view.state === "requires_action" && ways.length === 0 ? "unpayable" : view.state;
+
 const titles = ({ t, amount }: Words) => ({
+  unpayable: t.unpayableTitle,
   requires_action: fill(t.payTitle, { amount }),
   processing: t.processingTitle,
   succeeded: t.succeededTitle,
@@ -98,27 +104,28 @@ function addressOf(page: Page, more: Record<string, string>): string {
 const refreshing = ({ refresh, view }: Page): boolean => refresh && !view.isFinal;
 const hiddenUnless = (shown: boolean): Html => (shown ? html`` : html` hidden`);
 
-function shopLine({ view, publicUrl, words }: Page): Html {
+function shopLine(page: Page): Html {
+  const { view, publicUrl, words } = page;
   const { logoId } = view.merchant;
   const logo =
     logoId && html`<img src="${new URL(toLogoUrl(publicUrl, logoId)).pathname}" alt="" width="48" height="48">`;
-  const isAsking = view.state === "requires_action";
+  const isAsking = sectionOf(page) === "requires_action";
   return html`<div class="shop">${logo}<p><bdi>${words.shop}</bdi></p><p id="sum"${hiddenUnless(!isAsking)}><bdi>${words.amount}</bdi></p></div>`;
 }
 
 function paySection(page: Page): Html {
   const { view, words, say, link } = page;
   const { t } = words;
-  return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(view.state === "requires_action")}>
+  return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(sectionOf(page) === "requires_action")}>
     <h1 id="pay-title" tabindex="-1">${say(t.payTo)}</h1>
     <p class="offer">${say(t.payableWith)}</p>
-    <p>${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span>` })}</p>
+    <p class="offer">${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span>` })}</p>
     ${withoutScript(page)}
     <div class="ways">
     <div id="here" class="here">${openInWallets(page)}
     <div id="in-page" class="script"><h2>${t.walletHere}</h2>
     <div id="pay"><p id="searching" class="soft step">${t.searching}</p><ul id="wallets" class="stack wallets" hidden></ul>
-    <p id="step" class="step" hidden></p><div id="choices" class="stack" hidden></div><p id="problem" class="bad strong" role="alert" hidden></p></div></div></div>
+    <p id="step" class="step" hidden></p><p id="problem" class="bad strong" role="alert" hidden></p><div id="choices" class="stack" hidden></div></div></div></div>
     <div class="code offer"><h2>${forEach(t.walletApp, t.otherDevice)}</h2><p>${forEach(t.scan, t.scanOther)}</p>
     ${qrCode(link, t.qrName)}</div>
     <div class="copying offer"><label for="link">${t.linkLabel}</label><p id="link-hint" class="hint">${t.linkHint}</p>
@@ -166,22 +173,38 @@ function processingSection(page: Page): Html {
   return html`<section id="processing" aria-labelledby="processing-title"${hiddenUnless(view.state === "processing")}>
     ${waitMark}<h1 id="processing-title" tabindex="-1">${t.processingTitle}</h1>
     <p>${t.processingText}</p>
-    <p id="may-close"${hiddenUnless(isLong)}>${say(t.mayClose)}</p>
+    <p id="may-close"${isLong ? "" : html` class="later"`}>${say(t.mayClose)}</p>
     ${withoutScript(page)}
   </section>`;
 }
 
+/** A payment that still waits, and that nothing can pay any more: its merchant's destination is gone, or a price. */
+function unpayableSection(page: Page): Html {
+  const { t } = page.words;
+  const { money, when } = moneyLines(page);
+  return html`<section id="unpayable" aria-labelledby="unpayable-title"${hiddenUnless(sectionOf(page) === "unpayable")}>
+    ${endMark("failed")}<h1 id="unpayable-title" tabindex="-1">${t.unpayableTitle}</h1>${money}
+    <p${when}>${page.say(t.unpayableText)}</p>
+    <div class="stack"><a class="button wide" href="${addressOf(page, {})}">${t.checkAgain}</a></div>
+  </section>`;
+}
+
+/** Whether money moved comes first: it is what a buyer is afraid of. `when` is for words of paying again. */
+function moneyLines({ view, words, say }: Page): { money: Html; when: Html } {
+  const [none, unclear] = [view.money !== "unclear", view.money === "unclear"].map(hiddenUnless);
+  return {
+    money: html`<p class="strong" data-money="none"${none}>${words.t.moneyNone}</p>
+    <p class="strong" data-money="unclear"${unclear}>${say(words.t.moneyUnclear)}</p>`,
+    when: html` data-money="none"${none}`,
+  };
+}
+
 type End = "succeeded" | "failed" | "expired" | "cancelled";
 
-function endSection({ view, words, say }: Page, state: End, title: string, text: string): Html {
-  const { t } = words;
-  // Whether money moved comes first: it is what a buyer is afraid of.
-  const money =
-    state !== "succeeded" &&
-    html`<p class="strong" data-money="none"${hiddenUnless(view.money !== "unclear")}>${t.moneyNone}</p>
-    <p class="strong" data-money="unclear"${hiddenUnless(view.money === "unclear")}>${say(t.moneyUnclear)}</p>`;
+function endSection(page: Page, state: End, title: string, text: string): Html {
+  const { view, say } = page;
   // Who may have paid is not sent to pay again.
-  const when = state !== "succeeded" && html` data-money="none"${hiddenUnless(view.money !== "unclear")}`;
+  const { money, when } = state === "succeeded" ? {} : moneyLines(page);
   return html`<section id="${state}" aria-labelledby="${state}-title"${hiddenUnless(view.state === state)}>
     ${endMark(state)}<h1 id="${state}-title" tabindex="-1">${title}</h1>${money}
     <p${when}>${say(text)}</p>
@@ -194,7 +217,8 @@ function wayBack({ view, words, say, appUrl }: Page): Html {
   const back = view.returnUrl
     ? html`<a id="back" class="button main wide" href="${view.returnUrl}" rel="noreferrer"><span>${say(t.backToShop)}</span></a>`
     : html`<a id="back" class="button main wide" hidden><span>${say(t.backToShop)}</span></a>`;
-  const app = appUrl && html`<a class="button wide" href="${appUrl}">${t.backToApp}</a>`;
+  // The script shows it in an app's web view alone: anybody can put an app into a link.
+  const app = appUrl && html`<a id="app" class="button wide" href="${appUrl}" hidden>${t.backToApp}</a>`;
   return html`
     ${view.returns && html`<label id="auto-label" class="check script"${hiddenUnless(!view.isFinal)}><input type="checkbox" id="auto" checked> <span>${say(t.goBackAuto)}</span></label>`}
     <div id="end" class="stack"${hiddenUnless(view.isFinal)}>

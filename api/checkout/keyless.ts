@@ -3,7 +3,7 @@ import { z } from "zod";
 import { cancelPayment } from "../../payments/cancel.ts";
 import { type CheckoutView, findCheckout, openCheckout } from "../../payments/checkout.ts";
 import { storeCollected } from "../../payments/collect.ts";
-import { acceptConfirm } from "../../payments/confirm.ts";
+import { acceptConfirm, isReverted } from "../../payments/confirm.ts";
 import { done, type Result, refuse } from "../../payments/errors.ts";
 import { listActions, listOptions } from "../../payments/options.ts";
 import { type Requester, requesterName } from "../../payments/requester.ts";
@@ -74,7 +74,10 @@ const routes = [
       const listed = await listOptions(deps, { ...queryOf(payment), accounts: input.accounts, requester });
       if (!listed.ok) return listed;
       const { paymentId } = payment;
+      // A wallet that holds too little is something else than a payment that nothing can pay any more.
+      const opened = listed.value.options.length === 0 ? await openCheckout(deps, paymentId) : undefined;
       return done({
+        ...(opened?.ok && opened.value.ways.length === 0 && { unpayable: opened.value.view.money }),
         options: listed.value.options.map((option) => {
           const { collectData, ...rest } = toOptionAnswer(option, { paymentId, publicUrl: deps.publicUrl, requester });
           return { ...rest, collectUrl: collectData?.url ?? null };
@@ -100,7 +103,10 @@ const routes = [
       const { optionId, results } = input;
       const accept = () => acceptConfirm(deps, { ...asked, requester, optionId, results });
       const status = await pollVerdict(deps, asked, accept, { maxPollMs: LONGEST_HOLD_MS, ...hold });
-      return status.ok ? tellNews(deps, payment) : status;
+      if (status.ok) return tellNews(deps, payment);
+      if (!isReverted(status)) return status;
+      const news = await tellNews(deps, payment);
+      return news.ok ? done({ ...news.value, reverted: true }) : news;
     },
   }),
   define({

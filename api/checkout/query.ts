@@ -8,13 +8,9 @@ export type Query = Record<string, string | string[] | undefined>;
 export type Wishes = {
   language: Language;
   theme: Theme;
-  /** Where an app wants its buyer back: a scheme of its own, never the web. */
+  /** Where an app wants its buyer back: an app that the operator allows, never the web. */
   appUrl: string | undefined;
 };
-
-/** Schemes that an app can have for its own; whatever a browser gives a meaning of its own to is none. */
-const notAnApp =
-  /^(https?|javascript|data|blob|file|about|vbscript|intent|tel|sms|filesystem|view-source|ws|wss|ftp|mailto):/i;
 
 /** The first of a name that is given more than once. */
 export const one = (given: Query[string]): string | undefined => (typeof given === "string" ? given : given?.[0]);
@@ -24,11 +20,17 @@ export function readTheme(query: Query): Theme {
   return wanted === "light" || wanted === "dark" ? wanted : undefined;
 }
 
-/** The scheme of an app that has opened the page in its web view; it becomes a link, and is never followed by itself. */
-export function readAppUrl(query: Query): string | undefined {
-  const url = one(query.returnUrl);
-  if (url === undefined || url.length > 1_024) return undefined;
-  return /^[a-z][a-z0-9+.-]*:[!-~]*$/i.test(url) && !notAnApp.test(url) ? url : undefined;
+/**
+ * Where an app that has opened the page in its web view wants its buyer back: an app that the operator allows, by scheme,
+ * host and path alone. A query or a fragment could ask the app for anything, so both are dropped. It becomes a link, and is
+ * never followed by itself.
+ */
+export function readAppUrl(query: Query, schemes: ReadonlySet<string>): string | undefined {
+  const url = one(query.returnUrl) ?? "";
+  if (url.length > 1_024) return undefined;
+  const [, scheme = "", place] =
+    /^([a-z][a-z0-9+.-]*):\/\/([a-z0-9.-]*(?:\/[a-z0-9._~%/-]*)?)(?:[?#]|$)/i.exec(url) ?? [];
+  return schemes.has(scheme.toLowerCase()) ? `${scheme.toLowerCase()}://${place}` : undefined;
 }
 
 /** The wishes as they stand in an address of ours. */

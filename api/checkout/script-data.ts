@@ -42,6 +42,7 @@ export const scriptTexts = [
   "declined",
   "answerOpen",
   "wrongNetwork",
+  "wrongAccount",
   "noOption",
   "notServed",
   "walletFailed",
@@ -50,6 +51,8 @@ export const scriptTexts = [
   "notReached",
   "sentUnclear",
   "alreadyPaying",
+  "nothingSent",
+  "checkAgain",
   "processingTitle",
   "processingText",
   "mayClose",
@@ -85,7 +88,7 @@ export type CheckoutData = News & {
   patienceMs: number;
   /** What stands in the texts' places. */
   values: Record<string, string>;
-  titles: Record<Status, string>;
+  titles: Record<Status | "unpayable", string>;
   /** CAIP-2 and name of each network that can pay. */
   networks: [string, string][];
   /** By CAIP-2: how a wallet that does not know a network adds it, where the operator has said so. */

@@ -75,7 +75,7 @@ async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<Fa
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
     refresh: one(query.refresh) === "1",
-    appUrl: readAppUrl(query),
+    appUrl: readAppUrl(query, deps.appSchemes),
     legal: deps.legal,
   });
   return sendPage(request, reply, page);
@@ -97,7 +97,7 @@ async function sendCollect(deps: ApiDeps, asked: Asked, { id, optionId, by }: Co
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
     prefill: readPrefill(one(query.prefill), collectedIds),
-    appUrl: readAppUrl(query),
+    appUrl: readAppUrl(query, deps.appSchemes),
     back: one(query.back) === "1",
     frames,
     legal: deps.legal,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isStorable } from "../../ops/clean-text.ts";
-import { createPayment } from "../../payments/create.ts";
+import { checkPayment, writePayment } from "../../payments/create.ts";
 import { done } from "../../payments/errors.ts";
 import { toCreatedAnswer } from "../answers.ts";
 import { amount, optional, referenceId, unixSeconds } from "../fields.ts";
@@ -35,9 +35,11 @@ const define = (path: Operation["path"], name: string) =>
     answer: createdAnswer,
     refusals: ["merchant_not_found", "forbidden"],
     body,
-    async handle(deps, { caller, merchant, body }) {
-      const made = await createPayment(deps, { caller, merchantId: merchant.merchantId, ...body });
-      return made.ok ? done(toCreatedAnswer(made.value, deps.publicUrl)) : made;
+    prepare: (deps, { caller, merchant, body }) =>
+      checkPayment(deps, { caller, merchantId: merchant.merchantId, ...body }),
+    async handle(deps, { caller, merchant, body, prepared }) {
+      const made = await writePayment(deps, { caller, merchantId: merchant.merchantId, ...body }, prepared);
+      return done(toCreatedAnswer(made, deps.publicUrl));
     },
   });
 

@@ -6,7 +6,7 @@ import { startStack } from "../../ops/local/stack.ts";
 import { findRunningStack } from "../../ops/local/stack-file.ts";
 import { benchHttp } from "./http.ts";
 import { benchLedger } from "./ledger.ts";
-import { benchPages } from "./pages.ts";
+import { benchPages, picturePages } from "./pages.ts";
 import { benchPayments } from "./pay.ts";
 import { benchPolls } from "./polls.ts";
 import { benchSolana } from "./solana.ts";
@@ -23,7 +23,7 @@ Uses the stack that runs (npm start), or brings up one of its own.
   --http            creating payments and asking for status instead, beside a bare fastify route
   --polls           waiting long polls instead, woken while payments change, beside a few that wait
   --pages           the buyer's pages instead, in a real browser: bytes, paint, blocking, shift, interactions, axe
-  --pictures DIR    where --pages puts a picture of every page and state, in light and dark
+  --pictures DIR    puts a picture of every page and state there, in light and dark; alone, or with --pages
   --ledger          a ledger of ten million entries instead: what balances and bookings cost, with their plans
   --entries N       entries of --ledger (default 10000000)
   --waiters N       long polls that wait (default 5000)
@@ -95,7 +95,8 @@ try {
   if (values.http) await benchHttp(stack, args);
   if (values.polls) await benchPolls(stack, args);
   if (values.pages) await benchPages(stack, { pictures: values.pictures, say: progress.say });
-  const pays = !values.http && !values.polls && !values.pages;
+  else if (values.pictures) await picturePages(stack, { pictures: values.pictures, say: progress.say });
+  const pays = !values.http && !values.polls && !values.pages && !values.pictures;
   if (pays && values.chain === "solana") await benchSolana(stack, args);
   else if (pays) await benchPayments(stack, { ...args, blockTime: settings.ANVIL_BLOCK_TIME, networksFile });
 } catch (error) {

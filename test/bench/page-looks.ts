@@ -13,7 +13,8 @@ import { shrinkPng } from "./small-png.ts";
 const computer = { viewport: { width: 1_024, height: 768 } };
 
 /**
- * Looks at everything there is, in light and dark: gives how much axe finds wrong in all. With `pictures` each becomes a
+ * Looks at everything there is, in light and dark, states as they come while a page is open: gives how much axe finds
+ * wrong in all. With `pictures` each becomes a
  * PNG in that directory, `<look>-<theme>.png`, as a phone shows it; what is a computer's alone as that shows it.
  */
 export async function lookAt(
@@ -27,7 +28,7 @@ export async function lookAt(
     for (const on of ["phone", "computer"] as const) {
       const { page, context } = await openPage(origin, { ...(on === "phone" ? phone : computer), colorScheme });
       for (const look of looks.filter(({ on: only = "phone" }) => only === on)) {
-        await openLook(page, origin, look, look.lang ?? "en");
+        await openLook(page, origin, look, look.lang ?? "en", { live: true });
         const found = await findViolations(page);
         violations += found.length;
         say(`${look.name}, ${colorScheme}: ${found.join("; ") || "axe 0"}`);

@@ -24,13 +24,7 @@ type Row = { what: string; value: number; bar: number; unit?: string; digits?: n
  * something is over the bar.
  */
 export async function benchPages(stack: StackFile, { pictures, say }: Args): Promise<void> {
-  const tills: Tills = {
-    shop: { baseUrl: stack.baseUrl, caller: stack.test },
-    live: { baseUrl: stack.baseUrl, caller: stack.live },
-    askWho: () => makeDataPage(stack, { baseUrl: stack.baseUrl, caller: stack.test }),
-  };
-  // Buyers have the whole browser; the tests are content with its headless shell.
-  process.env.CHROMIUM ??= "/usr/bin/chromium";
+  const tills = openStackTills(stack);
   const rows: Row[] = [];
   try {
     // Payments live for five minutes: each part has its own.
@@ -53,6 +47,23 @@ export async function benchPages(stack: StackFile, { pictures, say }: Args): Pro
   printTable(rows.map(writeRow));
   const over = rows.filter(({ value, bar }) => value > bar).map(({ what }) => what);
   if (over.length > 0) throw new Error(`over the bar: ${over.join(", ")}`);
+}
+
+/** Takes the pictures alone, without measuring anything but what axe finds wrong. */
+export async function picturePages(stack: StackFile, args: { pictures: string; say: Say }): Promise<void> {
+  try {
+    const violations = await lookAt(stack.baseUrl, await makeLooks(openStackTills(stack)), args);
+    if (violations > 0) throw new Error(`axe finds ${violations} violations`);
+  } finally {
+    await endAll();
+  }
+}
+
+function openStackTills(stack: StackFile): Tills {
+  // Buyers have the whole browser; the tests are content with its headless shell.
+  process.env.CHROMIUM ??= "/usr/bin/chromium";
+  const shop = { baseUrl: stack.baseUrl, caller: stack.test };
+  return { shop, live: { ...shop, caller: stack.live }, askWho: () => makeDataPage(stack, shop) };
 }
 
 const findIn =

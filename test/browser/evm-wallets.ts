@@ -19,6 +19,8 @@ export type WalletPlan = {
   fails?: string[];
   /** It answers no sooner than this, by method. */
   waits?: Record<string, Promise<unknown>>;
+  /** Its owner does something in it as soon as it has done this, by method: turns to another network or account. */
+  after?: Record<string, (wallet: { turnTo: (chainId: number) => void }) => void>;
   /** Announces itself so much later, milliseconds. */
   lateMs?: number;
   icon?: string;
@@ -53,12 +55,14 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
     if (method === "wallet_switchEthereumChain" && plan.lacks) return { error: unknownChain[plan.lacks] };
     await plan.waits?.[method];
     const result = await perform(plan, method, params);
+    plan.after?.[method]?.({ turnTo: (chainId) => on.set(name, chainId) });
     return plan.fails?.includes(method) ? { error: { code: -32_603, message: "Request timed out" } } : { result };
   });
   async function perform(plan: WalletPlan, method: string, params: unknown[]): Promise<unknown> {
     const { name, account } = plan;
     switch (method) {
       case "eth_requestAccounts":
+      case "eth_accounts":
         return [account.address];
       case "eth_chainId":
         return `0x${(on.get(name) ?? local).toString(16)}`;
@@ -79,7 +83,11 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
         return account.signTypedData({ ...rest, types: own });
       }
       case "eth_sendTransaction": {
-        const { to, data, value } = params[0] as { to: `0x${string}`; data: `0x${string}`; value: string };
+        const { to, data, value, chainId } = params[0] as Record<"to" | "data" | "chainId", `0x${string}`> & {
+          value: string;
+        };
+        // As wallets do: what is for another network than theirs is refused.
+        if (Number(chainId) !== on.get(name)) throw new Error("the transaction is for another network");
         return chain.client.sendTransaction({ account, to, data, value: BigInt(value), chain: null });
       }
       default:

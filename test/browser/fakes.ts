@@ -22,7 +22,8 @@ const announce = `(known) => {
 
 /** A wallet with one account that comes into an open page, as late ones do. What it is not told to do it declines. */
 export async function announceWallet(page: Page, deeds: Deeds = {}): Promise<void> {
-  const all = { eth_requestAccounts: { value: [`0x${"c1".repeat(20)}`] }, eth_chainId: { value: "0x7a69" }, ...deeds };
+  const accounts = { value: [`0x${"c1".repeat(20)}`] };
+  const all = { eth_requestAccounts: accounts, eth_accounts: accounts, eth_chainId: { value: "0x7a69" }, ...deeds };
   await page.evaluate(`(${announce})(${JSON.stringify(all)})`);
   await page.getByRole("button", { name: "Orange Wallet" }).waitFor();
 }

@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { waitFor } from "../support/wait-for.ts";
 import { openPage } from "./browser.ts";
 import { bring, openShop, shopUrls } from "./shop.ts";
 
@@ -185,8 +186,18 @@ test.concurrent("an app whose web view this is hears of the end once, over which
     await bring(api, id, state);
     const back = page.getByRole("link", { name: "Back to the app" });
     await back.waitFor();
-    await expect.poll(() => heard.length).toBeGreaterThan(0);
+    await waitFor(() => heard.length > 0, { within: 5_000 });
     expect(await back.getAttribute("href")).toBe("mywallet://done");
     expect({ channel, heard: heard.map((text) => JSON.parse(text as string)) }).toEqual({ channel, heard: [message] });
   }
+});
+
+test.concurrent("a link with an app in it shows no way back to that app in a plain browser", async () => {
+  const id = await pay({ checkout: undefined });
+  const { page } = await openPage(api.url);
+  await page.goto(linkOf(id, "&returnUrl=mywallet%3A%2F%2Fdone"));
+  await bring(api, id, "succeeded");
+  await page.getByText("You can close this page.").waitFor();
+  expect(await page.locator("#app").count()).toBe(1);
+  expect(await page.locator("#app").isVisible()).toBe(false);
 });

@@ -14,6 +14,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
   const path = await makePath(tills, [], { checkout: shopUrls });
   const said = (page: Page) => shown(page, "#problem");
   const step = (page: Page) => shown(page, "#step");
+  const underway = (page: Page) => shown(page, ".underway #step");
   /** The way is chosen, and the wallet does this; the page comes to say so. */
   const paying =
     (deeds: Deeds, until = step) =>
@@ -123,22 +124,32 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       name: "already-paying",
       caption: "another tab is paying already",
       before: (page) => answer(page, "**/confirm", { code: "invalid_state", message: "" }, 409),
-      reach: paying(signed, said),
+      reach: paying(signed, underway),
     },
     {
       name: "wallet-unclear",
       caption: "the wallet tells of an error, and may have sent the money all the same",
       before: sent,
-      reach: paying({ [SEND]: { code: -32_603 } }, said),
+      reach: paying({ [SEND]: { code: -32_603 } }, (page) => shown(page, ".underway #problem")),
     },
     {
       name: "sent-unclear",
-      caption: "sent, but nobody could be told",
+      caption: "sent, but the payment was not accepted",
       before: async (page) => {
         await sent(page);
         await answer(page, "**/confirm", { code: "invalid_params", message: "" }, 400);
       },
-      reach: paying(hash),
+      reach: paying(hash, underway),
+    },
+    {
+      name: "unpayable",
+      caption: "nothing can pay it any more",
+      before: (page) => answer(page, "**/options", { options: [], unpayable: "none" }),
+      reach: async (page) => {
+        await announceWallet(page);
+        await page.getByRole("button", { name: "Orange Wallet" }).click();
+        await shown(page, "#unpayable");
+      },
     },
   ];
   return looks.map((look) => ({ ...look, path }));

@@ -4,19 +4,29 @@ import { pickLanguage } from "../../api/checkout/languages.ts";
 import { plainPage } from "../../api/checkout/layout.ts";
 import { answer, ended } from "./fakes.ts";
 import { holdCountdown } from "./hold.ts";
-import { type Look, makePath, makePayment, shopUrls, shown, type Tills } from "./look.ts";
+import { goLive, type Look, makePath, makePayment, shopUrls, shown, type Tills } from "./look.ts";
 import { makeDataLooks } from "./look-data.ts";
 import { makeSteps } from "./look-pay.ts";
 
-/** Opens a look in a page that may have shown others before. */
-export async function openLook(page: Page, origin: string, look: Look, lang: string): Promise<void> {
+/** Opens a look in a page that may have shown others before; with `live` its state is come to while the page is open. */
+export async function openLook(
+  page: Page,
+  origin: string,
+  look: Look,
+  lang: string,
+  { live = false }: { live?: boolean } = {},
+): Promise<void> {
   await page.unrouteAll({ behavior: "ignoreErrors" });
+  // What another look has sent is no concern of this one. A page that is still empty keeps nothing.
+  await page.evaluate("localStorage.clear()").catch(() => undefined);
   // The shop is not there: who leaves for it stays.
   await page.route(`${new URL(shopUrls.successUrl).origin}/**`, (route) => route.fulfill({ status: 204 }));
   await look.before?.(page);
-  const url = new URL(look.path, origin);
+  const { path, change } = (live && (await look.live?.())) || { path: look.path, change: undefined };
+  const url = new URL(path, origin);
   url.searchParams.set("lang", lang);
   await page.goto(url.href);
+  await change?.(page);
   await look.reach?.(page);
 }
 
@@ -32,7 +42,10 @@ async function makeStates(tills: Tills): Promise<Look[]> {
     before: (page) => answer(page, "**/status?*", ended(status, "unclear")),
     reach: (page) => shown(page, `#${status}`),
   });
-  const returning = await makePath(tills, ["processing", "succeeded"], { checkout: shopUrls });
+  const paid = ["processing", "succeeded"];
+  const returning = await makePath(tills, paid, { checkout: shopUrls });
+  const liveReturning = goLive(tills, paid, { checkout: shopUrls });
+  const come = async (...way: string[]) => ({ path: await at(...way), live: goLive(tills, way) });
   return [
     {
       name: "requires_action",
@@ -46,7 +59,7 @@ async function makeStates(tills: Tills): Promise<Look[]> {
       path: `/?pid=${await makePayment(tills.live)}`,
       on: "computer",
     },
-    { name: "processing", caption: "being paid", path: await at("processing") },
+    { name: "processing", caption: "being paid", ...(await come("processing")) },
     {
       name: "processing-long",
       caption: "being paid for more than half a minute: the page may be closed",
@@ -59,11 +72,12 @@ async function makeStates(tills: Tills): Promise<Look[]> {
         }),
       reach: (page) => shown(page, "#may-close"),
     },
-    { name: "succeeded", caption: "paid", path: await at("processing", "succeeded") },
+    { name: "succeeded", caption: "paid", ...(await come("processing", "succeeded")) },
     {
       name: "leaving",
       caption: "paid: the countdown before the shop",
       path: returning,
+      live: liveReturning,
       before: holdCountdown,
       reach: (page) => shown(page, "#stay"),
     },
@@ -71,24 +85,25 @@ async function makeStates(tills: Tills): Promise<Look[]> {
       name: "stayed",
       caption: "paid: the countdown was stopped",
       path: returning,
+      live: liveReturning,
       before: holdCountdown,
       reach: (page) => page.locator("#stay").click(),
     },
-    { name: "failed", caption: "failed", path: await at("processing", "failed") },
+    { name: "failed", caption: "failed", ...(await come("processing", "failed")) },
     {
       name: "failed-unclear",
       caption: "failed, and the buyer may have sent money himself",
       path: await at(),
       ...unclear("failed"),
     },
-    { name: "expired", caption: "the time is up", path: await at("expired") },
+    { name: "expired", caption: "the time is up", ...(await come("expired")) },
     {
       name: "expired-unclear",
       caption: "the time is up, and the buyer may have sent money himself",
       path: await at(),
       ...unclear("expired"),
     },
-    { name: "cancelled", caption: "cancelled", path: await at("cancelled") },
+    { name: "cancelled", caption: "cancelled", ...(await come("cancelled")) },
     {
       name: "test-console",
       caption: "the console of a test payment",

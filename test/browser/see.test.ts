@@ -3,10 +3,12 @@ import { expect, test } from "vitest";
 import { languages } from "../../api/checkout/languages.ts";
 import { findViolations } from "./axe.ts";
 import { none, openPage } from "./browser.ts";
+import type { Look } from "./look.ts";
 import { makeLooks, openLook } from "./looks.ts";
 import { findFaults } from "./markup.ts";
 import { legal, openShop } from "./shop.ts";
 import { openTills } from "./tills.ts";
+import { listWays } from "./ways.ts";
 
 const { api } = await openShop({ legal });
 const looks = await makeLooks(await openTills(api));
@@ -85,6 +87,31 @@ test.concurrent.each(["en", "ar"] as const)(
     expect(misdeeds).toEqual(none);
   },
 );
+
+test("no look in which the buyer is told not to pay again has a way to pay beside it, on a computer and on a phone", async () => {
+  const own = await makeLooks(await openTills(api));
+  const findTold = async (some: readonly Look[], options: object) => {
+    const told: Look[] = [];
+    const { page } = await openPage(api.url, options);
+    for (const look of some) {
+      await openLook(page, api.url, look, "en");
+      if (!/do not pay again/i.test(await page.locator("main").innerText())) continue;
+      told.push(look);
+      const focused = await page.evaluate(() => document.activeElement?.tagName);
+      expect({ look: look.name, ways: await listWays(page), focused }).toMatchObject({ ways: [] });
+      expect({ look: look.name, focused }).not.toMatchObject({ focused: "BUTTON" });
+    }
+    return told;
+  };
+  const told = await findTold(
+    own.filter(({ name }) => name !== "searching"),
+    {},
+  );
+  const names = told.map(({ name }) => name);
+  for (const name of ["processing", "failed-unclear", "already-paying", "wallet-unclear", "sent-unclear"])
+    expect(names).toContain(name);
+  expect((await findTold(told, { hasTouch: true, isMobile: true })).map(({ name }) => name)).toEqual(names);
+});
 
 test.each(languages.map(({ tag }) => tag))(
   "%s fits 320 px, also with text of twice the size and wide spacing",

@@ -1,44 +1,15 @@
-import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { en } from "../../api/checkout/texts/en.ts";
 import { newKey } from "../../ops/local/networks-document.ts";
-import { ask } from "../../ops/local/wallet.ts";
-import { startFleet } from "../support/fleet.ts";
-import { mintTestToken, startKinds } from "../support/kinds.ts";
-import { askAnew, none, openPage } from "./browser.ts";
-import { installWallets, type WalletPlan } from "./evm-wallets.ts";
+import { askAnew, none } from "./browser.ts";
+import { openKindsShop } from "./kinds-shop.ts";
+import { listWays } from "./ways.ts";
 
-const kinds = await startKinds();
-const { chain, assets } = kinds;
-const fleet = await startFleet({ chain, change: kinds.change, workers: 1, ownUrl: true });
-const { shop } = fleet;
-const settlements = [assets.permit, assets.zeroFirst, assets.push].map((asset) => ({
-  asset,
-  destination: `${chain.id}:${fleet.destination}`,
-}));
-const path = `/v1/merchants/${shop.caller.merchantId}/settlements/crypto`;
-await ask(shop, "POST", path, { settlements }, { "idempotency-key": randomUUID() });
-
-/** A page on a new payment, whose buyer has one kind of token, and gas. */
-async function open(asset: string, plan: Partial<WalletPlan> = {}) {
-  const account = privateKeyToAccount(newKey().privateKey);
-  await mintTestToken(chain, asset, account.address);
-  await chain.client.setBalance({ address: account.address, value: 10n ** 18n });
-  const amount = { unit: "iso4217/USD", value: "100" };
-  const { id } = (await ask(shop, "POST", "/v1/payments", { amount })) as { id: string };
-  const opened = await openPage(fleet.baseUrl);
-  const calls = await installWallets(opened.context, chain, [{ name: "Beta", account, ...plan }]);
-  await opened.page.goto(`${fleet.baseUrl}/?pid=${id}`);
-  const choose = async () => {
-    await opened.page.getByRole("button", { name: "Beta" }).click();
-    await opened.page.getByRole("button", { name: "1.00 " }).click();
-  };
-  const acts = () => calls.map(({ method }) => method).filter((method) => /sign|send/i.test(method));
-  return { ...opened, id, choose, acts };
-}
+const { assets, open } = await openKindsShop();
 
 const [sign, send] = ["eth_signTypedData_v4", "eth_sendTransaction"] as const;
+const turn = "wallet_switchEthereumChain";
 
 test.each([
   ["a permit and a signature", assets.permit, [sign, sign]],
@@ -72,9 +43,8 @@ test("sent, and nobody could be told: the page says not to pay again, and finds 
   await choose();
   await page.locator("#step").filter({ hasText: "Your payment was sent" }).waitFor();
   expect(await page.getByText("Nothing was charged. You can try again").count()).toBe(0);
-  expect(await page.getByRole("button", { name: "Beta" }).isVisible()).toBe(false);
-  for (const other of [page.getByText("Nothing has been charged yet."), page.locator(".qr"), page.locator("#link")])
-    expect(await other.isVisible()).toBe(false);
+  expect(await page.getByText("Nothing has been charged yet.").isVisible()).toBe(false);
+  expect(await listWays(page)).toEqual([]);
   await page.unroute("**/status?*");
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
 });
@@ -88,9 +58,8 @@ test("sent, and in no block for long: the page says not to pay again, offers no 
   await askAnew(page);
   await choose();
   await page.locator("#step").filter({ hasText: en.sentUnclear }).waitFor();
-  expect(await page.getByRole("button", { name: "Beta" }).isVisible()).toBe(false);
-  for (const other of [page.getByText("Nothing has been charged yet."), page.locator(".qr"), page.locator("#link")])
-    expect(await other.isVisible()).toBe(false);
+  expect(await page.getByText("Nothing has been charged yet.").isVisible()).toBe(false);
+  expect(await listWays(page)).toEqual([]);
   await page.unroute("**/confirm");
   await page.unroute("**/status?*");
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
@@ -106,6 +75,7 @@ test("a wallet that tells of an error may have sent all the same: the page does 
   expect(await page.getByText(id, { exact: true }).isVisible()).toBe(true);
   for (const other of ["Nothing was charged", "Nothing has been charged yet."])
     expect(await page.getByText(other).isVisible()).toBe(false);
+  expect(await listWays(page)).toEqual([]);
   await page.unroute("**/status?*");
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
 });
@@ -116,4 +86,24 @@ test("declined is declined also where the buyer's own transaction is the payment
   await page.getByRole("alert").filter({ hasText: en.declined }).waitFor();
   await choose();
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+});
+
+test("a wallet whose owner turns to another network between two steps is asked to come back before the next one", async () => {
+  const { page, choose, acts } = await open(assets.zeroFirst, { after: { [send]: ({ turnTo }) => turnTo(1) } });
+  await choose();
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  expect(acts()).toEqual([send, turn, sign]);
+});
+
+test("a wallet whose owner turns to another account before it sends is asked for nothing, and the buyer is told", async () => {
+  const { page, choose, acts, plan } = await open(assets.push, {
+    after: { eth_chainId: () => Object.assign(plan, { account: privateKeyToAccount(newKey().privateKey) }) },
+  });
+  await choose();
+  await page
+    .getByRole("alert")
+    .filter({ hasText: en.wrongAccount.replace("{wallet}", "Beta") })
+    .waitFor();
+  expect(acts()).toEqual([]);
+  expect(await page.getByRole("button", { name: "Beta" }).isVisible()).toBe(true);
 });

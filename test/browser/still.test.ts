@@ -1,6 +1,8 @@
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { expect, test } from "vitest";
+import { en } from "../../api/checkout/texts/en.ts";
 import { openPage } from "./browser.ts";
+import { announceWallet } from "./fakes.ts";
 import { bring, openShop } from "./shop.ts";
 import { states } from "./states.ts";
 
@@ -15,22 +17,99 @@ const observe = `window.moved = 0;
 const settled = (page: Page) =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
-test.each([
+const screens = [
   ["a phone", { width: 390, height: 844 }],
   ["a small phone", { width: 320, height: 640 }],
   ["a computer", { width: 1_280, height: 800 }],
-])("a change of state moves nothing that stays on the screen of %s", async (_screen, viewport) => {
+] as const;
+
+/** Where everything stands that is on the screen, and what is scrolled away above it. */
+const findPlaces = (page: Page) =>
+  page.evaluate(() => {
+    // Without the mark that turns while the network is waited for.
+    const all = [...document.querySelectorAll("main, main *:not(svg, svg *), footer")];
+    const places = all
+      .filter((one) => one.checkVisibility())
+      .map((one) => {
+        const { top, height } = one.getBoundingClientRect();
+        return `${one.tagName} ${one.id}: ${Math.round(top)}, ${Math.round(height)}`;
+      });
+    return { scrolled: scrollY, places };
+  });
+
+test.each(screens)(
+  "a new state closes up on %s: all stands where it stands when the page is opened in it",
+  async (_screen, viewport) => {
+    const { page } = await openPage(api.url, { viewport });
+    for (const state of states.filter((one) => one !== "requires_action")) {
+      const id = await pay({ checkout: undefined });
+      await page.goto(linkOf(id));
+      await page.locator("#searching").filter({ hasText: "No wallet was found" }).waitFor();
+      await page.locator("footer").scrollIntoViewIfNeeded();
+      await bring(api, id, state);
+      await page.locator(`#${state}`).waitFor();
+      await settled(page);
+      const live = await findPlaces(page);
+      await page.reload();
+      await page.locator(`#${state}`).waitFor();
+      await settled(page);
+      expect({ state, ...live }).toEqual({ state, ...(await findPlaces(page)) });
+      expect(await page.locator("#facts").evaluate((one) => one.getBoundingClientRect().top < innerHeight)).toBe(true);
+    }
+  },
+);
+
+test.each(screens)("nothing moves within a state on %s, but for what the buyer does", async (_screen, viewport) => {
   const { page } = await openPage(api.url, { viewport });
   await page.addInitScript(observe);
-  for (const state of states.filter((one) => one !== "requires_action")) {
-    const id = await pay({ checkout: undefined });
-    await page.goto(linkOf(id));
-    await page.locator("#searching").filter({ hasText: "No wallet was found" }).waitFor();
+  /** Longer than a browser takes a movement for the buyer's own doing. */
+  const later = () => page.waitForTimeout(700);
+  const expectStill = async (what: string) => {
+    await later();
     await settled(page);
-    const before = (await page.evaluate("moved")) as number;
-    await bring(api, id, state);
-    await page.locator(`#${state}`).waitFor();
-    await settled(page);
-    expect({ state, moved: ((await page.evaluate("moved")) as number) - before }).toEqual({ state, moved: 0 });
-  }
+    expect({ what, moved: await page.evaluate("moved") }).toEqual({ what, moved: 0 });
+  };
+  const hold = async (path: string, answer: (route: Route) => Promise<unknown>) => {
+    const held = Promise.withResolvers<void>();
+    await page.route(path, async (route) => {
+      await held.promise;
+      await answer(route);
+    });
+    return held.resolve;
+  };
+  const fail = (route: Route) =>
+    route.fulfill({ status: 400, contentType: "application/json", body: '{"code":"invalid_params","message":""}' });
+
+  await page.goto(linkOf(await pay({ checkout: undefined })));
+  await page.locator("#searching").filter({ hasText: "No wallet was found" }).waitFor();
+  await expectStill("no wallet is found");
+  await announceWallet(page, { eth_signTypedData_v4: { value: `0x${"11".repeat(65)}` } });
+  await expectStill("a wallet announces itself");
+  await page.getByRole("button", { name: "Copy" }).click();
+  await page.getByRole("button", { name: "Copy", exact: true }).waitFor();
+  await expectStill("the link was copied");
+  const list = await hold("**/options", (route) => route.continue());
+  await page.getByRole("button", { name: "Orange Wallet" }).click();
+  await later();
+  list();
+  await page.locator("#choices .main").first().waitFor();
+  await expectStill("the ways to pay come");
+  const refuse = await hold("**/confirm", fail);
+  await page.locator("#choices .main").first().click();
+  await page.locator("#step").filter({ hasText: en.handingIn }).waitFor();
+  await later();
+  refuse();
+  await page.getByRole("alert").filter({ hasText: en.refused }).waitFor();
+  await expectStill("the confirm is refused");
+
+  const slow = await pay({ checkout: undefined });
+  await page.route("**/?pid=*", async (route) => {
+    const response = await route.fetch();
+    const body = (await response.text()).replace(/"sinceMs":\d+/, '"sinceMs":28500');
+    await route.fulfill({ response, body });
+  });
+  await bring(api, slow, "processing");
+  await page.goto(linkOf(slow));
+  await page.locator("#may-close:not(.later)").waitFor();
+  await expectStill("the network takes its time");
 });

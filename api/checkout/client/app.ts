@@ -1,8 +1,19 @@
 type Channel = { postMessage: (message: string) => void };
 type AppWindow = Window & {
   ReactNativeWebView?: Channel;
-  webkit?: { messageHandlers?: { ReactNativeWebView?: Channel } };
+  AndroidWallet?: object;
+  webkit?: { messageHandlers?: { ReactNativeWebView?: Channel; payDataCollectionComplete?: object } };
 };
+
+/** Shows the way back to the app, where an app's bridge says that this is its web view. */
+export function offerApp(): void {
+  const link = document.getElementById("app");
+  const { ReactNativeWebView, AndroidWallet, webkit } = window as AppWindow;
+  const handlers = webkit?.messageHandlers;
+  const bridge =
+    ReactNativeWebView ?? AndroidWallet ?? handlers?.ReactNativeWebView ?? handlers?.payDataCollectionComplete;
+  if (link) link.hidden = !bridge;
+}
 
 let told = false;
 

@@ -1,4 +1,5 @@
 import { announce, byId } from "./page.ts";
+import { isUnderway } from "./panel.ts";
 import { words } from "./told.ts";
 
 /** Told to screen readers, and only these: a clock that talks every second drowns everything else. */
@@ -21,8 +22,8 @@ export function startClock(over: () => void) {
     const left = Math.max(0, end - performance.now());
     byId("time").textContent = write(left);
     const due = warnings.filter(({ ms }) => left <= ms && ms < told).pop();
-    // Nobody is warned of what was so from the beginning.
-    if (due && told !== Number.POSITIVE_INFINITY) announce(words(due.text));
+    // Nobody is warned of what was so from the beginning, nor told to hurry while a payment is under way.
+    if (due && told !== Number.POSITIVE_INFINITY && !isUnderway()) announce(words(due.text));
     told = Math.min(told, due?.ms ?? 240_000_000);
     if (left > 0) return;
     clearInterval(timer);

@@ -9,6 +9,8 @@ export function offerCopy(): void {
     copy.textContent = told;
     announce(told);
     setTimeout(() => {
+      // As wide as it is now: what is beside it stays where it is.
+      copy.style.minWidth = `${copy.offsetWidth}px`;
       copy.textContent = text;
     }, 3_000);
   };

@@ -90,6 +90,10 @@ function toWallet(
       // Who cancels the change after the addition tells of no error.
       if (!(await isOn(chain))) throw new WrongNetwork(chain);
     },
+    async holds(account) {
+      const address = account.split(":")[2]?.toLowerCase();
+      return ((await ask("eth_accounts")) as string[]).some((one) => one.toLowerCase() === address);
+    },
     perform: async ({ method, params }) => String(await ask(method, params)),
     async settle(hash) {
       const until = performance.now() + RECEIPT_WITHIN_MS;

@@ -33,7 +33,8 @@ export function leaveFor(url: string): void {
     removeEventListener("keydown", onKey);
     removeEventListener("pagehide", stop);
     back.removeEventListener("click", go);
-    stay.hidden = true;
+    // It leaves its place empty: what stands below does not come under the finger that wants it.
+    stay.classList.add("later");
   };
   const remain = (): void => {
     const hadFocus = document.activeElement === stay;

@@ -37,6 +37,7 @@ export function offer(
 
 /** What is going on; the buttons are the buyer's ways out of it. */
 export function doing(text: string, ...buttons: HTMLElement[]): void {
+  byId("pay").classList.add("used");
   show(problem, undefined);
   show(step, text);
   choices.replaceChildren(...buttons);
@@ -50,14 +51,23 @@ export function asking(text: string, ...buttons: HTMLElement[]): void {
   announce(text);
 }
 
-/** The money is on its way, and there is nothing to do. */
-export function follow(text: string): void {
-  asking(text);
+/** The money may be on its way: the buyer sees neither that nothing was charged yet, nor any way to pay. */
+export function follow(text: string, ...buttons: HTMLElement[]): void {
+  asking(text, ...buttons);
   hideOffers();
 }
 
-/** Who may have paid sees neither that nothing was charged yet, nor other ways to pay. */
-export const hideOffers = (): void => byId("requires_action").classList.add("underway");
+/** The same, where nobody knows whether it is. */
+export function warn(text: string, ...buttons: HTMLElement[]): void {
+  doing("", ...buttons);
+  show(step, undefined);
+  show(problem, text);
+  hideOffers();
+}
+
+const offers = byId("requires_action").classList;
+const hideOffers = (): void => offers.add("underway");
+export const isUnderway = (): boolean => offers.contains("underway");
 
 /** Something to choose from; the first takes the focus. */
 export function choose(text: string, ...buttons: HTMLElement[]): void {
@@ -65,8 +75,9 @@ export function choose(text: string, ...buttons: HTMLElement[]): void {
   buttons[0]?.focus();
 }
 
-/** Back to the wallets, with what went wrong, if anything; no button stays dead. */
+/** Back to the ways to pay, with what went wrong, if anything; no button stays dead. */
 export function giveBack(text: string | undefined): void {
+  offers.remove("underway");
   show(step, undefined);
   choices.hidden = true;
   show(problem, text);

@@ -1,15 +1,18 @@
 import type { News, ScriptText } from "../script-data.ts";
 import { findEvmWallets } from "./evm.ts";
+import { handIn, isPassing, Reverted } from "./hand-in.ts";
 import { button, byId, Refused } from "./page.ts";
 import * as panel from "./panel.ts";
+import { findSent, forgetSent, keepSent, onOtherTab, type Result, type Sent } from "./sent.ts";
 import { findSolanaWallets } from "./solana.ts";
-import { apply, onChange } from "./state.ts";
+import { apply, onChange, showUnpayable, showWays, status } from "./state.ts";
 import { ask, data, words } from "./told.ts";
-import { type Action, type Wallet, type WalletRpc, WrongNetwork } from "./wallets.ts";
+import { type Action, type Wallet, type WalletRpc, WrongAccount, WrongNetwork } from "./wallets.ts";
 
 type Amount = { value: string; display: { assetSymbol: string; decimals: number; networkName?: string } };
 type Option = { id: string; account: string; amount: Amount; actions: Action[]; collectUrl: string | null };
-type Result = { type: "walletRpc"; data: [string] };
+/** `unpayable` when no wallet at all could pay: what became of the buyer's money then. */
+type Listed = { options: Option[]; unpayable?: News["money"] };
 
 const DECLINED = 4001;
 const ANOTHER_OPEN = -32002;
@@ -32,7 +35,9 @@ export function startPaying(): void {
     if (wallets.delete(key)) offerAll();
   };
   onChange(({ status }) => {
-    if (status !== "requires_action") attempt += 1;
+    if (status === "requires_action") return;
+    attempt += 1;
+    forgetSent();
   });
   const ours = (family: string): string[] =>
     data.networks.map(([chain]) => chain).filter((id) => id.startsWith(family));
@@ -40,6 +45,54 @@ export function startPaying(): void {
   if (evm.length > 0) findEvmWallets(evm, data.additions, { add, remove });
   if (solana.length > 0) findSolanaWallets(solana, add);
   panel.beginSearch();
+  onOtherTab(resume);
+  resume();
+}
+
+/** Goes on with what was sent before this page was opened, or in another tab; with nothing sent, the buyer may pay. */
+function resume(): void {
+  if (status() !== "requires_action") forgetSent();
+  const sent = findSent();
+  if (!sent) {
+    if (panel.isUnderway()) giveBack(undefined);
+    return;
+  }
+  attempt += 1;
+  const mine = attempt;
+  showWays();
+  if (sent.results) {
+    panel.follow(words("sentUnclear"));
+    void track(sent as Required<Sent>, () => mine === attempt);
+  } else warn();
+}
+
+/** Hands in what the buyer has sent, and follows it: it may wait for its block for minutes. */
+async function track(sent: Required<Sent>, isMine: () => boolean): Promise<void> {
+  const onOpen = () => panel.follow(words("sentUnclear"));
+  try {
+    apply(await handIn({ optionId: sent.optionId, results: sent.results }, { isMine, onOpen }));
+  } catch (error) {
+    if (!isMine()) return;
+    if (error instanceof Reverted) return retry(words("refused"));
+    // Refused, it may come into a block all the same. Only the buyer can see that the wallet has dropped it.
+    panel.follow(words("sentUnclear"), ...(isPassing(error) ? [] : [nothingSent()]));
+  }
+}
+
+/** The wallet may have sent the money, and nobody knows its transaction. */
+function warn(): void {
+  byId<HTMLDetailsElement>("facts").open = true;
+  panel.warn(words("moneyUnclear"), nothingSent());
+}
+
+const nothingSent = () => button(words("nothingSent"), () => retry(undefined));
+
+/** Nothing is under way: the buyer may pay again. */
+function retry(text: string | undefined): void {
+  forgetSent();
+  // Where there was nothing to pay with, there may be now.
+  if (data.networks.length === 0) location.reload();
+  else giveBack(text);
 }
 
 /** A wallet for both families of networks comes twice, under one name: then its networks are named too. */
@@ -59,8 +112,9 @@ async function pay(wallet: Wallet): Promise<void> {
     const accounts = await wallet.connect();
     if (!isMine()) return;
     panel.doing(words("loading"), otherWallet());
-    const { options } = await ask<{ options: Option[] }>("/options", { json: { accounts } });
+    const { options, unpayable } = await ask<Listed>("/options", { json: { accounts } });
     if (!isMine()) return;
+    if (unpayable) return showUnpayable(unpayable);
     if (options.length === 0) return giveBack(words("noOption"));
     const buttons = options.map((option) => {
       const { networkName: network = networkName(chainOf(option.account)) } = option.amount.display;
@@ -69,51 +123,57 @@ async function pay(wallet: Wallet): Promise<void> {
     });
     panel.choose(words("choose"), ...buttons, otherWallet());
   } catch (error) {
-    if (isMine()) giveBack(explain(error, wallet, data.networks[0]?.[0] ?? "", "nothing"));
+    if (isMine()) complain(error, wallet, data.networks[0]?.[0] ?? "", "nothing");
   }
 }
 
-/** What a buyer who is interrupted may have given away: nothing yet, perhaps his money, his money, or his signature. */
-type Given = "nothing" | "perhaps" | "money" | "signature";
+/** What a buyer who is interrupted may have given away: nothing yet, perhaps the money, or a signature. */
+type Given = "nothing" | "perhaps" | "signature";
 
 /** Executes what an option asks for, step by step, and hands the results in. */
 async function payWith(wallet: Wallet, option: Option, isMine: () => boolean): Promise<void> {
   if (option.collectUrl !== null) return askForData(option.collectUrl);
   const chain = chainOf(option.account);
+  const { id: optionId } = option;
   const results: Result[] = [];
   let given: Given = "nothing";
   try {
     panel.doing(words("loading"), otherWallet());
     const change = words("switching", { wallet: wallet.name, network: networkName(chain) });
-    await wallet.turnTo(chain, () => isMine() && panel.asking(change, otherWallet()));
-    const actions = isMine() ? await resolve(option) : [];
+    const actions = await resolve(option);
     for (const [index, { data: action }] of actions.entries()) {
+      // Its owner may have turned to another network or account since the last step.
+      await wallet.turnTo(chain, () => isMine() && panel.asking(change, otherWallet()));
+      if (!(await wallet.holds(option.account))) throw new WrongAccount();
       // What has become of the payment meanwhile is shown already; nothing is signed or handed in on top of it.
       if (!isMine()) return;
       const place = { step: index + 1, steps: actions.length, wallet: wallet.name };
       const isSent = action.method === "eth_sendTransaction";
       // The last one that is sent is the payment itself; those before only allow it.
       const pays = isSent && index === actions.length - 1;
-      if (pays) given = "perhaps";
+      if (pays) {
+        given = "perhaps";
+        keepSent({ optionId });
+      }
       // Beside a payment that may be under way another wallet would pay a second time.
       panel.asking(words(actions.length === 1 ? "approve" : "approveStep", place), ...(pays ? [] : [otherWallet()]));
       const result = await wallet.perform(action, option.account);
       results.push({ type: "walletRpc", data: [result] });
-      if (pays) given = "money";
-      if (!isSent || pays) continue;
+      if (pays) {
+        keepSent({ optionId, results });
+        panel.doing(words("handingIn"));
+        return await track({ optionId, results }, isMine);
+      }
+      if (!isSent) continue;
       panel.doing(words("waitingStep", place));
       await wallet.settle(result);
     }
-    if (!isMine() && given === "nothing") return;
-    if (given === "nothing") given = "signature";
-    panel.doing(words("handingIn"));
-    // What the buyer has sent may wait for its block for minutes, and the payment is payable meanwhile.
-    const onOpen = () => given === "money" && panel.follow(words("sentUnclear"));
-    apply(await handIn({ optionId: option.id, results }, { isMine, onOpen }));
-  } catch (error) {
     if (!isMine()) return;
-    if (given === "money") panel.follow(words("sentUnclear"));
-    else giveBack(explain(error, wallet, chain, given));
+    given = "signature";
+    panel.doing(words("handingIn"));
+    apply(await handIn({ optionId, results }, { isMine }));
+  } catch (error) {
+    if (isMine()) complain(error, wallet, chain, given);
   }
 }
 
@@ -141,50 +201,36 @@ async function resolve({ id, actions }: Option): Promise<WalletRpc[]> {
   return lists.flat();
 }
 
-/**
- * The same confirm again is the same confirm: a lost answer costs a second, and never a second payment. It is held until
- * the confirm is verified; asked again when that takes longer, for as long as the payment waits for this attempt.
- */
-async function handIn(
-  confirm: { optionId: string; results: Result[] },
-  { isMine, onOpen }: { isMine: () => boolean; onOpen: () => void },
-): Promise<News> {
-  for (let failures = 0, open = false; ; ) {
-    try {
-      const news = await ask<News>("/confirm", { json: confirm });
-      if (news.status !== "requires_action" || !isMine()) return news;
-      if (!open) onOpen();
-      open = true;
-    } catch (error) {
-      failures += 1;
-      if (!isPassing(error) || failures === 30) throw error;
+/** Says what went wrong. Where the buyer is told not to pay again, no way to pay is left beside it. */
+function complain(error: unknown, wallet: Wallet, chain: string, given: Given): void {
+  const { code } = (error ?? {}) as { code?: number };
+  if (given === "perhaps") {
+    // A wallet that fails may have sent it all the same.
+    if (code !== DECLINED && code !== ANOTHER_OPEN) {
+      warn();
+      return;
     }
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    forgetSent();
   }
+  const name = explain(error, given);
+  const text = words(name, { wallet: wallet.name, network: networkName(chain) });
+  const again = () => button(words("checkAgain"), () => location.reload());
+  if (name === "troubleText" || name === "alreadyPaying") panel.follow(text, again());
+  else giveBack(text);
 }
 
-/** Nobody has said no: a network or a server that is away, or busy. */
-const isPassing = (error: unknown): boolean =>
-  !(error instanceof Refused) || error.status === 429 || error.status >= 500;
-
-/** What went wrong, in words that say what became of the money: that nothing was charged only where that is certain. */
-function explain(error: unknown, wallet: Wallet, chain: string, given: Given): string {
-  const at = { wallet: wallet.name, network: networkName(chain) };
-  if (given === "signature" && isPassing(error)) return words("troubleText");
-  if (error instanceof Refused) return words(isPassing(error) ? "notReached" : (refusals[error.code] ?? "refused"));
-  if (error instanceof WrongNetwork) return words("wrongNetwork", at);
+/** What went wrong: that nothing was charged is said only where that is certain. */
+function explain(error: unknown, given: Given): ScriptText {
+  if (given === "signature" && isPassing(error)) return "troubleText";
+  if (error instanceof Refused) return isPassing(error) ? "notReached" : (refusals[error.code] ?? "refused");
+  if (error instanceof WrongNetwork) return "wrongNetwork";
+  if (error instanceof WrongAccount) return "wrongAccount";
   const { code, message } = (error ?? {}) as { code?: number; message?: string };
-  if (code === DECLINED) return words("declined", at);
-  if (code === ANOTHER_OPEN) return words("answerOpen", at);
-  // A wallet that fails may have sent it all the same.
-  if (given === "perhaps") {
-    panel.hideOffers();
-    byId<HTMLDetailsElement>("facts").open = true;
-    return words("moneyUnclear");
-  }
-  if (code !== undefined) return words("walletFailed", at);
-  if (/reject|declin|denied|cancel/i.test(String(message))) return words("declined", at);
-  return words(error instanceof TypeError ? "notReached" : "walletFailed", at);
+  if (code === DECLINED) return "declined";
+  if (code === ANOTHER_OPEN) return "answerOpen";
+  if (code !== undefined) return "walletFailed";
+  if (/reject|declin|denied|cancel/i.test(String(message))) return "declined";
+  return error instanceof TypeError ? "notReached" : "walletFailed";
 }
 
 const refusals: Readonly<Record<string, ScriptText>> = {

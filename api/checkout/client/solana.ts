@@ -1,5 +1,5 @@
 import { getWallets } from "@wallet-standard/app";
-import { safeIcon, safeName, type Wallet } from "./wallets.ts";
+import { safeIcon, safeName, type Wallet, WrongAccount } from "./wallets.ts";
 
 type Standard = ReturnType<ReturnType<typeof getWallets>["get"]>[number];
 type WalletAccount = Standard["accounts"][number];
@@ -41,6 +41,8 @@ let count = 0;
 function toWallet(wallet: Standard, chains: readonly string[]): Wallet {
   const { connect } = wallet.features["standard:connect"] as Connect;
   const { signTransaction } = wallet.features["solana:signTransaction"] as Sign;
+  const find = (account: string): WalletAccount | undefined =>
+    wallet.accounts.find(({ address }) => account.endsWith(`:${address}`));
   count += 1;
   return {
     key: `solana:${count}`,
@@ -54,10 +56,11 @@ function toWallet(wallet: Standard, chains: readonly string[]): Wallet {
     },
     // An account knows its cluster: there is nothing to turn.
     turnTo: async () => undefined,
+    holds: async (account) => find(account) !== undefined,
     async perform({ chain_id: chain, method, params }, payer) {
       if (method !== "solana_signTransaction") throw new Error(`a page does not ask for ${method}`);
-      const account = wallet.accounts.find(({ address }) => payer === `${chain}:${address}`);
-      if (!account) throw new Error("the account is not connected any more");
+      const account = find(payer);
+      if (!account) throw new WrongAccount();
       const [{ transaction }] = params as [{ transaction: string }];
       const [signed] = await signTransaction({
         account,

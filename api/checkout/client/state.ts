@@ -1,11 +1,20 @@
 import type { News, ScriptText, Status } from "../script-data.ts";
-import { tellApp } from "./app.ts";
+import { offerApp, tellApp } from "./app.ts";
 import { startClock } from "./clock.ts";
 import { leaveFor, willLeave } from "./leave.ts";
 import { announce, byId } from "./page.ts";
 import { data, words } from "./told.ts";
 
-const sections: readonly Status[] = ["requires_action", "processing", "succeeded", "failed", "expired", "cancelled"];
+const sections = [
+  "requires_action",
+  "unpayable",
+  "processing",
+  "succeeded",
+  "failed",
+  "expired",
+  "cancelled",
+] as const satisfies (Status | "unpayable")[];
+type Section = (typeof sections)[number];
 const said: Record<Exclude<Status, "requires_action">, ScriptText[]> = {
   processing: ["processingTitle", "processingText"],
   succeeded: ["succeededTitle"],
@@ -26,6 +35,7 @@ export const onChange = (listener: (news: News) => void): void => void listeners
 /** Shows what is true at the first sight; the server has written it, so nothing moves. */
 export function begin(over: () => void): void {
   clock = startClock(over);
+  offerApp();
   const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
   if (data.status === "requires_action") clock.set(data.leftMs, navigation?.responseStart ?? 0);
   if (data.status === "processing") calmDown(data.patienceMs - data.sinceMs);
@@ -43,34 +53,38 @@ export function apply(news: News): void {
   if (news.status === before) return;
 
   if (news.status !== "requires_action") clock.stop();
-  // Who has to look for the payment's number finds it where the text is over.
-  if (news.money === "unclear") write(news);
-  else inPlace(() => write(news));
+  write(news);
   tellNews(news);
   for (const listener of listeners) listener(news);
 }
 
+/** A state has the page to itself: what another one has held open closes. */
 function write(news: News): void {
-  for (const section of sections) byId(section).hidden = section !== news.status;
-  // What is to be paid stands in the title of the first section.
-  byId("sum").hidden = news.status === "requires_action";
-  for (const line of document.querySelectorAll<HTMLElement>("[data-money]"))
-    line.hidden = (line.dataset.money === "unclear") !== (news.money === "unclear");
-  if (news.money === "unclear") byId<HTMLDetailsElement>("facts").open = true;
-  document.title = `${data.titles[news.status]} – ${data.values.shop}`;
+  showSection(news.status, news.money);
   if (news.status === "processing") calmDown(data.patienceMs);
   if (news.isFinal) finish(news);
 }
 
-let room = 0;
-/** Changes what stands above the details; they and all below them stay where they are, with room above when there is less. */
-function inPlace(change: () => void): void {
-  const facts = byId("facts");
-  const before = facts.offsetTop;
-  change();
-  room = Math.max(0, room + before - facts.offsetTop);
-  facts.style.marginTop = room > 0 ? `${room}px` : "";
+function showSection(shown: Section, money: News["money"]): void {
+  for (const section of sections) byId(section).hidden = section !== shown;
+  // What is to be paid stands in the title of the first section.
+  byId("sum").hidden = shown === "requires_action";
+  for (const line of document.querySelectorAll<HTMLElement>("[data-money]"))
+    line.hidden = (line.dataset.money === "unclear") !== (money === "unclear");
+  // Who has to look for the payment's number finds it.
+  if (money === "unclear") byId<HTMLDetailsElement>("facts").open = true;
+  document.title = `${data.titles[shown]} – ${data.values.shop}`;
 }
+
+/** A payment that waits and that nothing can pay any more; `money` is what may have become of the buyer's. */
+export function showUnpayable(money: News["money"]): void {
+  showSection("unpayable", money);
+  announce([data.titles.unpayable, words(money === "unclear" ? "moneyUnclear" : "moneyNone")].join(" "));
+  focusOn("unpayable");
+}
+
+/** The ways to pay, also of a payment that cannot be paid any more: what was sent for it before is followed there. */
+export const showWays = (): void => showSection("requires_action", shown.money);
 
 /** The result takes the focus, so that keyboards and screen readers are where the news is. */
 function tellNews({ status, money, returnUrl }: News): void {
@@ -80,7 +94,11 @@ function tellNews({ status, money, returnUrl }: News): void {
   // Who cannot see the countdown has to know of it too, while Escape still helps.
   const leaving = returnUrl !== null && willLeave() ? [words("leaving", { seconds: 3 })] : [];
   announce([...lines.map((line) => words(line as ScriptText)), ...leaving].join(" "));
-  byId(`${status}-title`).focus({ preventScroll: true });
+  focusOn(status);
+}
+
+function focusOn(section: Exclude<Section, "requires_action">): void {
+  byId(`${section}-title`).focus({ preventScroll: true });
   scrollTo({ top: 0 });
 }
 
@@ -96,13 +114,7 @@ function finish(news: News): void {
   if (news.returnUrl) leaveFor(news.returnUrl);
 }
 
-/** A slow network is no reason to stay, nor to pay again. */
+/** A slow network is no reason to stay, nor to pay again. There is room for the words, so that nothing moves. */
 function calmDown(afterMs: number): void {
-  setTimeout(
-    () =>
-      inPlace(() => {
-        byId("may-close").hidden = false;
-      }),
-    Math.max(0, afterMs),
-  );
+  setTimeout(() => byId("may-close").classList.remove("later"), Math.max(0, afterMs));
 }

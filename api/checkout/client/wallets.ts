@@ -15,6 +15,8 @@ export type Wallet = {
    * it says.
    */
   turnTo: (chain: string, tell: () => void) => Promise<void>;
+  /** Says whether an account (CAIP-10) is still one that it would act with. */
+  holds: (account: string) => Promise<boolean>;
   /** Executes an action with an account (CAIP-10); gives its result as the service takes it. */
   perform: (action: WalletRpc["data"], account: string) => Promise<string>;
   /** Waits until something that was sent is in a block, because the next action needs it. */
@@ -22,6 +24,7 @@ export type Wallet = {
 };
 
 export class WrongNetwork extends Error {}
+export class WrongAccount extends Error {}
 
 /** Pictures that a browser shows without running anything in them. */
 export const safeIcon = (icon: unknown): string | undefined =>

@@ -55,6 +55,8 @@ export const de: Texts = {
     "In {wallet} ist noch eine Frage offen. Beantworten Sie sie dort und versuchen Sie es noch einmal. Es wurde nichts abgebucht.",
   wrongNetwork:
     "{wallet} hat nicht zu {network} gewechselt. Wechseln Sie dort und versuchen Sie es noch einmal. Es wurde nichts abgebucht.",
+  wrongAccount:
+    "{wallet} verwendet das gewählte Konto nicht mehr. Wählen Sie Ihre Wallet noch einmal. Es wurde nichts abgebucht.",
   noOption:
     "Diese Wallet enthält zu wenig von dem, was dieser Shop nimmt ({ways}). Es wurde nichts abgebucht. Sie können eine andere Wallet versuchen.",
   notServed: "Dieses Konto kann hier nicht verwendet werden. Es wurde nichts abgebucht.",
@@ -66,10 +68,14 @@ export const de: Texts = {
   sentUnclear:
     "Ihre Zahlung wurde gesendet und wird gesucht. Bezahlen Sie nicht noch einmal: Sobald sie da ist, sehen Sie es hier.",
   alreadyPaying: "Diese Zahlung läuft bereits. Bezahlen Sie nicht noch einmal.",
+  nothingSent: "Meine Wallet hat nichts gesendet",
   processingTitle: "Ihre Zahlung ist unterwegs",
   processingText:
     "Wir warten auf die Bestätigung des Netzwerks. Sie müssen nichts tun. Bezahlen Sie nicht noch einmal.",
   mayClose: "Das kann einige Minuten dauern. Sie können diese Seite schließen: {shop} wird benachrichtigt.",
+  unpayableTitle: "Diese Zahlung ist gerade nicht möglich",
+  unpayableText:
+    "{shop} kann sie im Moment nicht annehmen. Sehen Sie in einer Minute noch einmal nach, oder gehen Sie zurück zu {shop} und bezahlen Sie anders.",
   succeededTitle: "Bezahlt",
   succeededText: "Das Geld ist angekommen und {shop} wurde benachrichtigt. Vielen Dank.",
   failedTitle: "Die Zahlung ist fehlgeschlagen",

@@ -52,6 +52,7 @@ export const en = {
   declined: "You declined in your wallet. Nothing was charged. You can try again.",
   answerOpen: "{wallet} still has a question open. Answer it there, then try again. Nothing was charged.",
   wrongNetwork: "{wallet} has not changed to {network}. Change it there, then try again. Nothing was charged.",
+  wrongAccount: "{wallet} no longer uses the account that you chose. Choose your wallet again. Nothing was charged.",
   noOption:
     "This wallet holds too little of what this shop takes ({ways}). Nothing was charged. You can try another wallet.",
   notServed: "This account cannot be used here. Nothing was charged.",
@@ -61,10 +62,14 @@ export const en = {
   notReached: "We could not be reached. Nothing was charged. You can try again.",
   sentUnclear: "Your payment was sent and is being looked for. Do not pay again: this page tells you when it is there.",
   alreadyPaying: "This payment is already being paid. Do not pay again.",
+  nothingSent: "My wallet has sent nothing",
 
   processingTitle: "Your payment is on its way",
   processingText: "We are waiting for the network to confirm it. You need not do anything. Do not pay again.",
   mayClose: "This can take a few minutes. You may close this page: {shop} will be told.",
+  unpayableTitle: "This payment cannot be paid right now",
+  unpayableText:
+    "{shop} cannot take it at the moment. Check again in a minute, or go back to {shop} to pay in another way.",
   succeededTitle: "Paid",
   succeededText: "The money has arrived and {shop} has been told. Thank you.",
   failedTitle: "The payment failed",

@@ -51,6 +51,7 @@ export const es: Texts = {
   answerOpen:
     "{wallet} tiene todavía una pregunta abierta. Respóndala allí e inténtelo de nuevo. No se ha cobrado nada.",
   wrongNetwork: "{wallet} no ha cambiado a {network}. Cambie allí e inténtelo de nuevo. No se ha cobrado nada.",
+  wrongAccount: "{wallet} ya no usa la cuenta que eligió. Elija su billetera de nuevo. No se ha cobrado nada.",
   noOption:
     "Esta billetera no tiene suficiente de lo que acepta esta tienda ({ways}). No se ha cobrado nada. Puede probar con otra billetera.",
   notServed: "Esta cuenta no se puede usar aquí. No se ha cobrado nada.",
@@ -61,9 +62,13 @@ export const es: Texts = {
   notReached: "No se ha podido conectar con nosotros. No se ha cobrado nada. Puede intentarlo de nuevo.",
   sentUnclear: "Su pago se ha enviado y lo estamos buscando. No pague otra vez: esta página le avisará cuando llegue.",
   alreadyPaying: "Este pago ya está en curso. No pague otra vez.",
+  nothingSent: "Mi billetera no ha enviado nada",
   processingTitle: "Su pago está en camino",
   processingText: "Esperamos la confirmación de la red. No tiene que hacer nada. No pague otra vez.",
   mayClose: "Puede tardar unos minutos. Puede cerrar esta página: se avisará a {shop}.",
+  unpayableTitle: "Este pago no se puede hacer ahora",
+  unpayableText:
+    "{shop} no puede aceptarlo en este momento. Compruebe de nuevo en un minuto o vuelva a {shop} para pagar de otra forma.",
   succeededTitle: "Pagado",
   succeededText: "El dinero ha llegado y se ha avisado a {shop}. Gracias.",
   failedTitle: "El pago ha fallado",

@@ -54,6 +54,8 @@ export const fr: Texts = {
   answerOpen: "{wallet} attend encore une réponse. Répondez dans le portefeuille, puis réessayez. Rien n’a été débité.",
   wrongNetwork:
     "{wallet} n’est pas passé sur {network}. Changez de réseau dans le portefeuille, puis réessayez. Rien n’a été débité.",
+  wrongAccount:
+    "{wallet} n’utilise plus le compte choisi. Choisissez de nouveau votre portefeuille. Rien n’a été débité.",
   noOption:
     "Ce portefeuille ne contient pas assez de ce que cette boutique accepte ({ways}). Rien n’a été débité. Vous pouvez essayer un autre portefeuille.",
   notServed: "Ce compte ne peut pas être utilisé ici. Rien n’a été débité.",
@@ -65,9 +67,13 @@ export const fr: Texts = {
   sentUnclear:
     "Votre paiement est parti et nous le cherchons. Ne payez pas une seconde fois\u00a0: cette page vous préviendra à son arrivée.",
   alreadyPaying: "Ce paiement est déjà en cours. Ne payez pas une seconde fois.",
+  nothingSent: "Mon portefeuille n’a rien envoyé",
   processingTitle: "Votre paiement est en cours",
   processingText: "Nous attendons la confirmation du réseau. Vous n’avez rien à faire. Ne payez pas une seconde fois.",
   mayClose: "Cela peut prendre quelques minutes. Vous pouvez fermer cette page\u00a0: nous préviendrons {shop}.",
+  unpayableTitle: "Ce paiement n’est pas possible pour le moment",
+  unpayableText:
+    "{shop} ne peut pas l’accepter actuellement. Vérifiez de nouveau dans une minute, ou retournez chez {shop} pour payer autrement.",
   succeededTitle: "Payé",
   succeededText: "L’argent est arrivé et nous avons prévenu {shop}. Merci.",
   failedTitle: "Le paiement a échoué",

@@ -51,6 +51,8 @@ export const it: Texts = {
   declined: "Hai rifiutato nel wallet. Non è stato addebitato nulla. Puoi riprovare.",
   answerOpen: "{wallet} ha ancora una domanda aperta. Rispondi lì, poi riprova. Non è stato addebitato nulla.",
   wrongNetwork: "{wallet} non è passato a {network}. Cambia rete lì, poi riprova. Non è stato addebitato nulla.",
+  wrongAccount:
+    "{wallet} non usa più l’account che hai scelto. Scegli di nuovo il tuo wallet. Non è stato addebitato nulla.",
   noOption:
     "Questo wallet contiene troppo poco di ciò che il negozio accetta ({ways}). Non è stato addebitato nulla. Puoi provare un altro wallet.",
   notServed: "Questo account non si può usare qui. Non è stato addebitato nulla.",
@@ -62,9 +64,13 @@ export const it: Texts = {
   sentUnclear:
     "Il pagamento è stato inviato e lo stiamo cercando. Non pagare di nuovo: questa pagina ti dirà quando arriva.",
   alreadyPaying: "Questo pagamento è già in corso. Non pagare di nuovo.",
+  nothingSent: "Il mio wallet non ha inviato nulla",
   processingTitle: "Il tuo pagamento è in corso",
   processingText: "Aspettiamo la conferma della rete. Non devi fare nulla. Non pagare di nuovo.",
   mayClose: "Possono volerci alcuni minuti. Puoi chiudere questa pagina: avviseremo {shop}.",
+  unpayableTitle: "Questo pagamento non è possibile in questo momento",
+  unpayableText:
+    "{shop} non può accettarlo adesso. Controlla di nuovo tra un minuto, oppure torna da {shop} per pagare in un altro modo.",
   succeededTitle: "Pagato",
   succeededText: "Il denaro è arrivato e abbiamo avvisato {shop}. Grazie.",
   failedTitle: "Il pagamento non è riuscito",

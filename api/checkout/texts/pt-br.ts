@@ -50,6 +50,7 @@ export const ptBr: Texts = {
   declined: "Você recusou na carteira. Nada foi cobrado. Você pode tentar de novo.",
   answerOpen: "{wallet} ainda tem uma pergunta aberta. Responda lá e tente de novo. Nada foi cobrado.",
   wrongNetwork: "{wallet} não mudou para {network}. Mude lá e tente de novo. Nada foi cobrado.",
+  wrongAccount: "{wallet} não usa mais a conta que você escolheu. Escolha sua carteira de novo. Nada foi cobrado.",
   noOption:
     "Esta carteira não tem o suficiente do que esta loja aceita ({ways}). Nada foi cobrado. Você pode tentar outra carteira.",
   notServed: "Esta conta não pode ser usada aqui. Nada foi cobrado.",
@@ -60,9 +61,13 @@ export const ptBr: Texts = {
   sentUnclear:
     "Seu pagamento foi enviado e está sendo procurado. Não pague de novo: esta página avisa quando ele chegar.",
   alreadyPaying: "Este pagamento já está em andamento. Não pague de novo.",
+  nothingSent: "Minha carteira não enviou nada",
   processingTitle: "Seu pagamento está a caminho",
   processingText: "Estamos esperando a confirmação da rede. Você não precisa fazer nada. Não pague de novo.",
   mayClose: "Isso pode levar alguns minutos. Você pode fechar esta página: avisaremos {shop}.",
+  unpayableTitle: "Este pagamento não pode ser feito agora",
+  unpayableText:
+    "{shop} não pode aceitá-lo no momento. Verifique de novo em um minuto ou volte para {shop} e pague de outra forma.",
   succeededTitle: "Pago",
   succeededText: "O dinheiro chegou e avisamos {shop}. Obrigado.",
   failedTitle: "O pagamento falhou",

@@ -50,6 +50,7 @@ export const tr: Texts = {
   declined: "Cüzdanınızda reddettiniz. Sizden para alınmadı. Yeniden deneyebilirsiniz.",
   answerOpen: "{wallet} içinde yanıt bekleyen bir soru var. Orada yanıtlayıp yeniden deneyin. Sizden para alınmadı.",
   wrongNetwork: "{wallet}, {network} ağına geçmedi. Orada değiştirip yeniden deneyin. Sizden para alınmadı.",
+  wrongAccount: "{wallet} artık seçtiğiniz hesabı kullanmıyor. Cüzdanınızı yeniden seçin. Sizden para alınmadı.",
   noOption:
     "Bu cüzdanda mağazanın kabul ettiklerinden ({ways}) yeterince yok. Sizden para alınmadı. Başka bir cüzdan deneyebilirsiniz.",
   notServed: "Bu hesap burada kullanılamaz. Sizden para alınmadı.",
@@ -59,9 +60,13 @@ export const tr: Texts = {
   notReached: "Bize ulaşılamadı. Sizden para alınmadı. Yeniden deneyebilirsiniz.",
   sentUnclear: "Ödemeniz gönderildi ve aranıyor. Yeniden ödemeyin: ulaştığında bu sayfa size haber verir.",
   alreadyPaying: "Bu ödeme zaten yapılıyor. Yeniden ödemeyin.",
+  nothingSent: "Cüzdanım hiçbir şey göndermedi",
   processingTitle: "Ödemeniz yolda",
   processingText: "Ağın onaylamasını bekliyoruz. Bir şey yapmanız gerekmiyor. Yeniden ödemeyin.",
   mayClose: "Birkaç dakika sürebilir. Bu sayfayı kapatabilirsiniz: {shop} bilgilendirilecek.",
+  unpayableTitle: "Bu ödeme şu anda yapılamıyor",
+  unpayableText:
+    "{shop} bunu şu anda kabul edemiyor. Bir dakika sonra yeniden bakın ya da başka bir yolla ödemek için {shop} sayfasına dönün.",
   succeededTitle: "Ödendi",
   succeededText: "Para ulaştı ve {shop} bilgilendirildi. Teşekkürler.",
   failedTitle: "Ödeme başarısız oldu",

@@ -86,18 +86,39 @@ test("with one bad address of the two nobody is sent anywhere", async () => {
   expect((await open(`/?pid=${id}`)).text).toContain("You can close this page.");
 });
 
-test("only an app's own scheme becomes a way back to an app", async () => {
+test("only an app that the operator allows becomes a way back, by scheme, host and path, and hidden from a plain browser", async () => {
   const id = await makePayment(api, merchant);
-  const back = async (url: string) => (await open(`/?pid=${id}&returnUrl=${encodeURIComponent(url)}`)).text;
-  expect(await back("mywallet://done?x=1")).toContain(`href="mywallet://done?x=1"`);
+  const back = async (url: string) => {
+    const { text } = await open(`/?pid=${id}&returnUrl=${encodeURIComponent(url)}`);
+    const [, href, hidden] = /<a id="app" class="button wide" href="([^"]*)"( hidden)?>/.exec(text) ?? [];
+    return { href, isHidden: hidden !== undefined, isNamed: text.includes("Back to the app") };
+  };
+  for (const [url, href] of [
+    ["mywallet://done", "mywallet://done"],
+    ["mywallet://", "mywallet://"],
+    ["MyWallet://Pay.Done/a/b%20c?to=0x1&amount=5#now", "mywallet://Pay.Done/a/b%20c"],
+    ["myapp:///done", "myapp:///done"],
+  ] as const)
+    expect(await back(url)).toEqual({ href, isHidden: true, isNamed: true });
   for (const url of [
     "https://evil.test",
     "javascript:alert(1)",
-    "JAVASCRIPT:alert(1)",
+    "JAVASCRIPT://%0aalert(1)",
     "data:text/html,x",
     "//evil.test",
+    "x-safari-https://evil.test",
+    "microsoft-edge:https://evil.test",
+    "ethereum:0x1@1?value=1e18",
+    "solana:abc?amount=1",
+    "ms-appinstaller:?source=https://evil.test",
+    "metamask://dapp",
+    "mywallet:done",
+    "mywallet://name@done",
+    "mywallet://done:80",
+    'mywallet://"><script>',
+    " mywallet://done",
   ])
-    expect(await back(url)).not.toContain("Back to the app");
+    expect({ url, ...(await back(url)) }).toEqual({ url, href: undefined, isHidden: false, isNamed: false });
 });
 
 test("the data page of an ended payment leads back to it as the buyer had it, and to no app that is none", async () => {

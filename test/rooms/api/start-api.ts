@@ -133,6 +133,7 @@ export async function startApi(options: StartOptions = {}) {
     trustedProxies: options.trustedProxies ?? [],
     inContext,
     legal: options.legal ?? { termsUrl: undefined, privacyUrl: undefined },
+    appSchemes: new Set(["mywallet", "myapp"]),
     publicUrl: options.publicUrl ?? (options.ownUrl ? `http://127.0.0.1:${port}` : publicUrl),
   });
   await app.listen({ host: "127.0.0.1", port });

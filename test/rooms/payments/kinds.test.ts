@@ -138,6 +138,15 @@ describe("a token with EIP-2612, through Permit2,", () => {
   });
 });
 
+test.each([
+  ["a payment that the buyer's wallet sends", assets.push],
+  ["an approval", assets.zeroFirst],
+])("%s names its network, so that a wallet on another one refuses it", async (_what, asset) => {
+  const [action] = walletActions(await offerOne(await till.create(), await makeBuyer(asset, ether)));
+  const chainId = `0x${(await client.getChainId()).toString(16)}`;
+  expect(action).toMatchObject({ chain: chain.id, method: send, params: [{ chainId, value: "0x0" }] });
+});
+
 describe("a token like USDT, through Permit2,", () => {
   test("is approved by a transaction and paid by a signature", async () => {
     const buyer = await makeBuyer(assets.zeroFirst, ether);

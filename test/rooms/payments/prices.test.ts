@@ -78,8 +78,9 @@ describe("a payment in another currency than its asset's", () => {
     ["is asked of nobody", async () => usePrices([{ ...source, feed: `0x${"99".repeat(20)}` }])],
     ["is not in the networks file", async () => usePrices([])],
   ])("cannot be paid when the price %s: no option is better than a wrong one", async (_how, spoil) => {
+    const paymentId = await euros(1_000n);
     await spoil();
-    expect(await till.offer(await euros(1_000n), await fundBuyer(chain))).toEqual([]);
+    expect(await till.offer(paymentId, await fundBuyer(chain))).toEqual([]);
     usePrices([source]);
     await tell("describe", "EUR / USD");
     await tell("set", 100_000_000n, now());

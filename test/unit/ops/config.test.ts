@@ -25,3 +25,26 @@ test("terms and privacy policy may be anywhere with https, or nowhere", () => {
   expect(TERMS_URL).toBe("https://operator.example.test/terms");
   expect(readApiConfig({ ...env, TERMS_URL: "" }).TERMS_URL).toBeUndefined();
 });
+
+test("the checkout page may lead back to known wallets, or to the apps that the operator names instead", () => {
+  expect(readApiConfig(env).APP_SCHEMES.has("metamask")).toBe(true);
+  const { APP_SCHEMES } = readApiConfig({ ...env, APP_SCHEMES: "MyWallet, other-wallet" });
+  expect([...APP_SCHEMES]).toEqual(["mywallet", "other-wallet"]);
+});
+
+test.each([
+  "https",
+  "javascript",
+  "mywallet,ethereum",
+  "solana",
+  "x-safari-https",
+  "microsoft-edge",
+  "ms-appinstaller",
+  "my wallet",
+  "a://",
+])(
+  "the scheme list %s is refused at start: a system, a browser or a payment standard acts on it, or it is none",
+  (schemes) => {
+    expect(() => readApiConfig({ ...env, APP_SCHEMES: schemes })).toThrow("APP_SCHEMES: expected schemes of apps");
+  },
+);

@@ -1,0 +1,43 @@
+import { randomUUID } from "node:crypto";
+import { privateKeyToAccount } from "viem/accounts";
+import { newKey } from "../../ops/local/networks-document.ts";
+import { ask } from "../../ops/local/wallet.ts";
+import { startFleet } from "../support/fleet.ts";
+import { mintTestToken, startKinds } from "../support/kinds.ts";
+import { openPage } from "./browser.ts";
+import { installWallets, type WalletPlan } from "./evm-wallets.ts";
+
+/** A fleet whose shop is paid in tokens that buyers approve, permit or send, and pages of buyers who hold one of them. */
+export async function openKindsShop() {
+  const kinds = await startKinds();
+  const { chain, assets } = kinds;
+  const fleet = await startFleet({ chain, change: kinds.change, workers: 1, ownUrl: true });
+  const { shop } = fleet;
+  const settlements = [assets.permit, assets.zeroFirst, assets.push].map((asset) => ({
+    asset,
+    destination: `${chain.id}:${fleet.destination}`,
+  }));
+  const path = `/v1/merchants/${shop.caller.merchantId}/settlements/crypto`;
+  await ask(shop, "POST", path, { settlements }, { "idempotency-key": randomUUID() });
+
+  /** A page on a new payment, whose buyer has one kind of token, and gas. */
+  async function open(asset: string, more: Partial<WalletPlan> = {}) {
+    const account = privateKeyToAccount(newKey().privateKey);
+    await mintTestToken(chain, asset, account.address);
+    await chain.client.setBalance({ address: account.address, value: 10n ** 18n });
+    const amount = { unit: "iso4217/USD", value: "100" };
+    const { id } = (await ask(shop, "POST", "/v1/payments", { amount })) as { id: string };
+    const opened = await openPage(fleet.baseUrl);
+    const plan: WalletPlan = { name: "Beta", account, ...more };
+    const calls = await installWallets(opened.context, chain, [plan]);
+    const link = `${fleet.baseUrl}/?pid=${id}`;
+    await opened.page.goto(link);
+    const choose = async () => {
+      await opened.page.getByRole("button", { name: "Beta" }).click();
+      await opened.page.getByRole("button", { name: "1.00 " }).click();
+    };
+    const acts = () => calls.map(({ method }) => method).filter((method) => /sign|send|switch/i.test(method));
+    return { ...opened, id, link, choose, acts, plan, account };
+  }
+  return { chain, assets, fleet, open };
+}

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { en } from "../../api/checkout/texts/en.ts";
+import { addDestinations } from "../../payments/destinations.ts";
+import { asset, destination, makeMerchant, makePayment } from "../rooms/api/start-api.ts";
+import { insertOption } from "../support/rows.ts";
+import { findViolations } from "./axe.ts";
+import { none, openPage } from "./browser.ts";
+import { announceWallet } from "./fakes.ts";
+import { bring, openShop } from "./shop.ts";
+import { listWays } from "./ways.ts";
+
+const { api, linkOf } = await openShop();
+
+/** A payment of a shop of its own, whose destination can be taken away and given back. */
+async function make(mode: "test" | "live" = "test") {
+  const merchant = await makeMerchant(api, { mode });
+  const id = await makePayment(api, merchant);
+  const { accountId, merchantId } = merchant;
+  const lose = () => api.db.deleteFrom("settlement_destination").where("merchant_id", "=", merchantId).execute();
+  const settlements = [{ asset, destination }];
+  const restore = () => addDestinations(api.deps, { accountId, mode, merchantId, settlements });
+  return { id, lose, restore, ...(await openPage(api.url)) };
+}
+const title = { name: en.unpayableTitle, level: 1 } as const;
+
+test("a payment that nothing can pay any more says so with no way to pay, and is payable again when something can", async () => {
+  const { id, lose, restore, page, misdeeds } = await make();
+  await lose();
+  await page.goto(linkOf(id));
+  await page.getByRole("heading", title).waitFor();
+  expect(await page.title()).toBe(`${en.unpayableTitle} – Shop`);
+  expect(await page.getByText(en.moneyNone).first().isVisible()).toBe(true);
+  await page.locator("#console summary").waitFor();
+  expect(await listWays(page)).toEqual([]);
+  expect(await findViolations(page)).toEqual([]);
+  await restore();
+  await page.getByRole("link", { name: en.checkAgain }).click();
+  await page.getByRole("heading", { name: "Pay $5.00 to Shop" }).waitFor();
+  expect(misdeeds).toEqual(none);
+});
+
+test("a payment that becomes unpayable while its page is open says so when a wallet is chosen, and is followed to its end", async () => {
+  const { id, lose, page, misdeeds } = await make();
+  await page.goto(linkOf(id));
+  await announceWallet(page);
+  await lose();
+  await page.getByRole("button", { name: "Orange Wallet" }).click();
+  await page.getByRole("heading", title).waitFor();
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe("unpayable-title");
+  expect(await page.getByText("This wallet holds too little").count()).toBe(0);
+  expect(await listWays(page)).toEqual([]);
+  await bring(api, id, "expired");
+  await page.getByRole("heading", { name: en.expiredTitle, level: 1 }).waitFor();
+  expect(await page.getByRole("heading", title).isVisible()).toBe(false);
+  expect(misdeeds).toEqual(none);
+});
+
+test("a payment that may have been sent before it became unpayable does not send its buyer to pay elsewhere", async () => {
+  const { id, lose, page } = await make("live");
+  await insertOption(api.db, id, "push");
+  await lose();
+  await page.goto(linkOf(id));
+  await page.getByRole("heading", title).waitFor();
+  await page.locator("[data-money]:visible").filter({ hasText: "do not pay again: ask Shop" }).waitFor();
+  expect(await page.getByText("to pay in another way").first().isVisible()).toBe(false);
+  expect(await page.locator("dd").getByText(id, { exact: true }).isVisible()).toBe(true);
+});
