@@ -6,7 +6,10 @@ import type { PaymentDeps } from "./deps.ts";
 import { toTokenAmount } from "./money.ts";
 import type { Rates } from "./prices.ts";
 
-/** An account that might pay with a token, and how much of it, minor units; `rate` is the price where it is at one. */
+/**
+ * An account that might pay with a token, and how much of it, minor units; `rate` is the price where it is at one, and
+ * `quotedUntil` when that ends, where it was quoted before.
+ */
 export type Candidate = {
   account: string;
   payer: string;
@@ -14,6 +17,7 @@ export type Candidate = {
   token: Token;
   amount: bigint;
   rate: string | null;
+  quotedUntil: Date | null;
   /** The asset that the merchant is owed in, where it is another one. */
   owed: Token | null;
 };
@@ -51,7 +55,8 @@ export function listCandidates(
       const owed = settled.has(token.asset) ? null : others.get(token.peg);
       const amount = owed === undefined ? undefined : toTokenAmount(payment, token, rates);
       if (amount === undefined || amount.value >= tooMuch[chain.family]) return [];
-      return [{ account, payer, chain, token, amount: amount.value, rate: amount.rate, owed: owed ?? null }];
+      const { value, rate } = amount;
+      return [{ account, payer, chain, token, amount: value, rate, quotedUntil: null, owed: owed ?? null }];
     });
   });
 }
