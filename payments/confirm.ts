@@ -20,7 +20,7 @@ import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { lendSignatures } from "./lend.ts";
 import { findClosed } from "./options.ts";
-import { findQuoteEnd } from "./quotes.ts";
+import { findQuoteEnd, movesTheSame } from "./quotes.ts";
 import { findResultsFault, readResults, type WalletResult } from "./results.ts";
 import { verifyQueueOf } from "./verify-queue.ts";
 
@@ -58,16 +58,18 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   const closed = findClosed(payment, deps.now());
   if (closed) {
     // The money of this very option has come by itself: its wallet is told how the payment stands.
-    const isPaying = payment.option_id === args.optionId && (await isOpenedByChain(deps.db, payment.id));
-    if (!isPaying) return closed;
-    const paying = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
-    if (paying && findResultsFault(paying, args.results) === undefined)
-      await lendSignatures(deps, paying, args.results);
+    const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
+    if (!option || !paying || !movesTheSame(option, paying) || !(await isOpenedByChain(deps.db, paymentId)))
+      return closed;
+    if (findResultsFault(option, args.results) === undefined) await lendSignatures(deps, option, args.results);
     return done({ attemptId: null });
   }
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
   const ended = findQuoteEnd(deps, option);
-  if (ended) return ended;
+  if (ended) {
+    if (option.kind === "push") logLatePush(deps, option, args.results);
+    return ended;
+  }
   if (option.blockhash_until && option.blockhash_until <= deps.now())
     return refuse("quote_expired", "the option's blockhash has expired; fetch its actions again");
   const fault = findResultsFault(option, args.results);
@@ -92,6 +94,14 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   }
   await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] } }]);
   return done({ attemptId: attempt.id });
+}
+
+/** The money of a push is on its way all the same: this says where to look for it. */
+function logLatePush(deps: PaymentDeps, option: CurrentOption, results: readonly WalletResult[]): void {
+  if (findResultsFault(option, results) !== undefined) return;
+  const { payment_id: payment, id, receiver } = option;
+  const facts = { payment, option: id, receiver, tx: readResults(results).proof };
+  deps.log.warn(facts, "a wallet has sent a transaction for an option that has ended");
 }
 
 /** Who can say whether a confirm is the payer's. A signature that is no good one of a key may be a contract wallet's. */

@@ -17,6 +17,11 @@ export function isSameQuote(before: OptionRow, quote: NewOption): boolean {
   return terms.every((term) => isDeepStrictEqual(before[term], quote[term]));
 }
 
+/** Pure: true when two quotes are signed alike, so that one movement may be either's. */
+export function movesTheSame(one: OptionRow, other: OptionRow): boolean {
+  return (["asset", "payer", "receiver", "amount", "valid_before"] as const).every((term) => one[term] === other[term]);
+}
+
 /** Pure: the candidate at the price at which it was quoted before, while that holds. */
 export function keepPrice(candidate: Candidate, before: OptionRow | undefined, now: Date): Candidate {
   if (candidate.rate === null || !before?.quoted_until || before.quoted_until <= now) return candidate;
