@@ -1,5 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
-import { listOptionsById, type OptionRow } from "./options.ts";
+import { type CurrentOption, listOptionsById } from "./options.ts";
 import { listPayments, type PaymentRow } from "./payments.ts";
 import type { Db, Tables, Verification } from "./tables.ts";
 import { statementTogether } from "./together.ts";
@@ -164,7 +164,7 @@ export async function findOpenedByChain(db: Db, paymentId: string): Promise<stri
 }
 
 /** An attempt with everything that judging it needs. */
-export type WholeAttempt = { attempt: AttemptRow; option: OptionRow; payment: PaymentRow };
+export type WholeAttempt = { attempt: AttemptRow; option: CurrentOption; payment: PaymentRow };
 
 /** Attempts that wait for a verdict, whole; in no particular order. */
 export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promise<WholeAttempt[]> {

@@ -22,7 +22,7 @@ export type ExceptionRow = {
   /** The payment that the movement names, by its transfer or by its natural key. */
   paymentId: string | null;
   paymentState: PaymentState | null;
-  /** What the named payment was to be paid with. */
+  /** What a quote of the named payment asked for: of the same payer and the same amount, where there is one. */
   asked: bigint | null;
   /** A transfer of ours that the movement names: made, and then forgotten by a database that was restored. */
   transferId: string | null;
@@ -54,7 +54,8 @@ export async function listOpenExceptions(
     ) t on true
     left join lateral (
       select po.payment_id, po.amount from payment_option po
-      where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce order by po.id limit 1
+      where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce
+      order by po.payer = s.payer desc, po.amount = s.amount desc, po.created_at desc, po.id limit 1
     ) o on true
     left join payment p on p.id = coalesce(t.payment_id, o.payment_id)
     where g.kind in ('stray', 'exception', 'overpaid', 'dust')

@@ -1,4 +1,5 @@
 import { type SelectQueryBuilder, sql } from "kysely";
+import { deducted } from "./deductions.ts";
 import type { PaymentState } from "./states.ts";
 import type { Db, Mode, Tables } from "./tables.ts";
 
@@ -50,6 +51,7 @@ export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, l
       "s.state as settlement_state",
       "s.paid_at as settled_at",
       settlementHash.as("settlement_tx_hash"),
+      deducted.as("deducted"),
     ])
     .orderBy(column, dir)
     .orderBy("p.id", dir)

@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { deducted } from "./deductions.ts";
 import type { Db, Mode, Tables } from "./tables.ts";
 import { statementTogether } from "./together.ts";
 
@@ -42,13 +43,17 @@ const readWithMerchant = statementTogether(async (db: Db, ids: readonly string[]
   return ids.map((id) => byId.get(id));
 });
 
-/** The transaction that has paid a settlement out; undefined until it is confirmed. */
-export async function findPayout(db: Db, settlementId: string): Promise<{ txHash: string } | undefined> {
-  const { rows } = await sql<{ txHash: string }>`
-    select g.tx_hash as "txHash" from transfer t
-    join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
-    where t.settlement_id = ${settlementId} and t.purpose = 'settlement' and g.tx_hash is not null
-    union all select tx_hash from settlement where id = ${settlementId} and tx_hash is not null`.execute(db);
+/**
+ * The transaction that has paid a payment's settlement out, and how much less than what the merchant was owed for the
+ * payment it brought, because of refunds before it; undefined until it is confirmed.
+ */
+export async function findPayout(db: Db, paymentId: string): Promise<{ txHash: string; deducted: bigint } | undefined> {
+  const { rows } = await sql<{ txHash: string; deducted: bigint }>`
+    select coalesce(s.tx_hash, g.tx_hash) as "txHash", ${deducted} as deducted from payment p
+    join settlement s on s.id = p.settlement_id
+    left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
+    left join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
+    where p.id = ${paymentId} and coalesce(s.tx_hash, g.tx_hash) is not null`.execute(db);
   return rows[0];
 }
 

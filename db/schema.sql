@@ -66,8 +66,8 @@ create table attempt (
   merchant_id text not null,
   verification text not null default 'key'::text,
   CHECK ((verification = ANY (ARRAY['key'::text, 'wallet'::text, 'push'::text]))),
-  FOREIGN KEY (option_id) REFERENCES payment_option(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
+  FOREIGN KEY (payment_id, option_id) REFERENCES payment_option(payment_id, id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, digest)
 );
@@ -405,8 +405,8 @@ create table payment (
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   CHECK ((value > (0)::numeric)),
   FOREIGN KEY (account_id) REFERENCES account(id),
+  FOREIGN KEY (id, option_id) REFERENCES payment_option(payment_id, id),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
-  FOREIGN KEY (option_id) REFERENCES payment_option(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id)
 );
@@ -423,7 +423,7 @@ create table payment_option (
   amount numeric(78,0) not null,
   authorization_nonce text not null,
   valid_before bigint not null,
-  expires_at timestamp with time zone,
+  blockhash_until timestamp with time zone,
   created_at timestamp with time zone not null,
   needs_data boolean not null default false,
   kind text not null default 'eip3009'::text,
@@ -436,16 +436,19 @@ create table payment_option (
   quoted_until timestamp with time zone,
   owed_asset text,
   owed_amount numeric(78,0),
+  number integer not null default 1,
   CHECK (((fee >= (0)::numeric) AND ((fee = (0)::numeric) OR (fee < amount)))),
   CHECK (((fee_fixed >= (0)::numeric) AND (fee_fixed <= fee))),
   CHECK (((owed_asset IS NULL) = (owed_amount IS NULL))),
   CHECK (((rate IS NULL) = (quoted_until IS NULL))),
   CHECK ((amount > (0)::numeric)),
   CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'push'::text, 'spl'::text]))),
+  CHECK ((number > 0)),
   CHECK ((owed_amount > (0)::numeric)),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
-  UNIQUE (payment_id, payer, asset)
+  UNIQUE (payment_id, id),
+  UNIQUE (payment_id, payer, asset, number)
 );
 
 create table payout_marker (
@@ -535,6 +538,18 @@ create table settlement (
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id),
   UNIQUE (merchant_id, asset, number)
+);
+
+create table settlement_deduction (
+  refund_id text not null,
+  settlement_id text not null,
+  payment_id text not null,
+  amount numeric(78,0) not null,
+  CHECK ((amount > (0)::numeric)),
+  FOREIGN KEY (payment_id) REFERENCES payment(id),
+  FOREIGN KEY (refund_id) REFERENCES refund(id),
+  FOREIGN KEY (settlement_id) REFERENCES settlement(id),
+  PRIMARY KEY (refund_id, settlement_id, payment_id)
 );
 
 create table settlement_destination (
@@ -744,6 +759,7 @@ CREATE INDEX payment_due_merchant ON public.payment USING btree (merchant_id, du
 CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id DESC);
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
+CREATE INDEX payment_option_renewal ON public.payment_option USING btree (created_at) WHERE (number > 1);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id, id) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX payout_marker_made_at ON public.payout_marker USING btree (chain, made_at);
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
@@ -751,6 +767,7 @@ CREATE INDEX payout_queue_due ON public.payout_queue USING btree (kind, chain, d
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_try, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'gathering'::text])));
+CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_try, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_unbegun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'gathering'::text]));
@@ -832,6 +849,18 @@ AS $function$
     exception when insufficient_privilege or undefined_function or feature_not_supported then null;
     end;
     return concat_ws('/', system, timeline, epoch_table);
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.keep_quote()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if to_jsonb(new) - 'blockhash_until' is distinct from to_jsonb(old) - 'blockhash_until' then
+      raise exception 'a quote never changes: %', old.id;
+    end if;
+    return new;
   end $function$
 ;
 
@@ -1065,6 +1094,7 @@ CREATE TRIGGER merchant_wakes AFTER UPDATE OF payouts_held_at ON public.merchant
 CREATE TRIGGER payment_birth AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER payment_born_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION owe_webhook();
 CREATE TRIGGER payment_moved_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION owe_webhook();
+CREATE TRIGGER payment_option_quote BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION keep_quote();
 CREATE TRIGGER refund_birth AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_birth();
 CREATE TRIGGER refund_due_again AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();

@@ -259,9 +259,15 @@ export type Tables = {
   };
   /** Payments of a paid settlement whose endpoint is still owed their event: those with an id above `after_payment`. */
   webhook_fanout: { settlement_id: string; endpoint_id: string; at: Date; after_payment: Generated<string> };
+  /**
+   * A quote: one way to pay a payment, as it was shown to a buyer. A row never changes (a trigger sees to it), but for
+   * `blockhash_until`; a quote that is renewed is a new row with an id of its own.
+   */
   payment_option: {
     id: string;
     payment_id: string;
+    /** Counts the quotes of one payment, payer and asset. */
+    number: Generated<number>;
     account: string;
     chain: string;
     asset: string;
@@ -281,7 +287,7 @@ export type Tables = {
     fee_points: Generated<number>;
     /** `receiver` is the merchant's destination, and not our treasury. */
     direct: Generated<boolean>;
-    /** What a price feed said, where the amount is at a price, and until when that holds. */
+    /** What a price feed said, where the amount is at a price, and until when the quote holds; null for the payment's life. */
     rate: string | null;
     quoted_until: Date | null;
     /** What the merchant is owed for it, less the fee, where that is another asset. */
@@ -290,8 +296,8 @@ export type Tables = {
     kind: Generated<OptionKind>;
     /** What the buyer still has to allow before the transfer can be made; null when nothing. */
     allowance: ColumnType<Allowance | null, string | null | undefined>;
-    /** When its quote ends; on Solana, when the blockhash that was handed out last is about to. */
-    expires_at: Date | null;
+    /** Solana: when the blockhash is about to end that was handed out last. Not part of the quote. */
+    blockhash_until: ColumnType<Date | null, Date | null | undefined>;
     created_at: Date;
   };
   attempt: {
@@ -546,6 +552,8 @@ export type Tables = {
     tx_hash: string | null;
     paid_at: Date | null;
   } & Due;
+  /** What a refund has taken of a payment's part of a settlement before that began, minor units of its asset. */
+  settlement_deduction: { refund_id: string; settlement_id: string; payment_id: string; amount: bigint };
   /**
    * Payouts of one kind that wait for the same balance, on the chain where the money moves; written by triggers when rows
    * fall due. `blocked_by` is the obstacle that keeps all of them waiting, `due_at` then when it is checked again.

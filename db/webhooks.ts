@@ -1,4 +1,5 @@
 import { type Selectable, sql, type Transaction } from "kysely";
+import { deducted } from "./deductions.ts";
 import type { Db, Mode, Tables } from "./tables.ts";
 
 export type EndpointRow = Selectable<Tables["webhook_endpoint"]>;
@@ -118,7 +119,7 @@ export async function listDueEvents(
       ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
       coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
       coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as "feeFixed", coalesce(o.fee_points, 0) as "feePoints",
-      coalesce(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", coalesce(p.owed_amount, p.paid_amount - p.fee) as "settledAmount",
+      coalesce(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as "settledAmount",
       o.owed_asset as "owedAsset", o.owed_amount as "owedAmount"
     from (
       select * from webhook_delivery

@@ -1,4 +1,5 @@
 import { getChain } from "../chains/open.ts";
+import { insertDeductions } from "../db/deductions.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { type DueRefund, listDueRefunds } from "../db/refunds.ts";
@@ -129,7 +130,8 @@ export function refundKey({
 
 /**
  * Takes a refund out of what its merchant is owed: first from the settlement of its own payment, then from the oldest
- * ones that have not begun, which are lessened or netted. What is owed and what they come to stay the same.
+ * ones that have not begun, which are lessened or netted. What is owed and what they come to stay the same, and so much
+ * less is reported to arrive for their payments.
  */
 async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Date): Promise<void> {
   const { merchant_id: merchantId, settlement_id: own } = refund;
@@ -142,7 +144,12 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
   if (sumOf(locked) < amount && sumOf(chosen) >= amount) throw new Changed();
   if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
   let left = amount;
-  for (const settlement of locked) left -= await take(db, settlement, left, at);
+  for (const settlement of locked) {
+    const taken = await take(db, settlement, left, at);
+    const of = { refundId: refund.id, settlementId: settlement.id, paymentId: refund.payment_id };
+    if (taken > 0n) await insertDeductions(db, { ...of, amount: taken });
+    left -= taken;
+  }
   // Money that came at this very moment has a settlement that is not locked here: the next try finds it.
   if (left > 0n) throw new BalanceShort();
 }

@@ -4,12 +4,13 @@ import type { SeenTransfer } from "../chains/movements.ts";
 import { insertAttempt, lockWaitingOf } from "../db/attempts.ts";
 import { moveToOpened } from "../db/collected.ts";
 import { moveRows } from "../db/moves.ts";
-import type { OptionRow } from "../db/options.ts";
+import { type OptionRow, selectCurrent } from "../db/options.ts";
 import type { Db } from "../db/tables.ts";
 import { insertTransfers } from "../db/transfers.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { readSignatures, type Signatures } from "./lend.ts";
+import { findPaidQuotes, type LockedQuote } from "./paid-quotes.ts";
 import { toTransfer } from "./transfer.ts";
 
 /** An option has no more confirms with a good signature of its payer's key (db/attempts.ts). */
@@ -17,11 +18,11 @@ const ATTEMPTS_READ = 10;
 
 /**
  * Money that was bound to a payment which still waits for its buyer opens its own attempt: a stranger has relayed what
- * the buyer signed, or the buyer's wallet has pushed and then not confirmed. The payment is being paid from now on. In
- * the transaction that records the movements; the payments' rows stay locked in it, so that a confirm at the same moment
- * comes before or after, and never between.
- * What counts is that the money moved before the deadline by the chain's own time, however late it is read, or that its
- * confirm was accepted before the deadline. Money that moved later becomes an exception.
+ * the buyer signed, or the buyer's wallet has pushed and then not confirmed. The payment is being paid from now on, by the
+ * quote that the money fits. In the transaction that records the movements; the payments' rows stay locked in it, so that a
+ * confirm at the same moment comes before or after, and never between.
+ * What counts is that the money moved in time by the chain's own time, however late it is read, or that its confirm was
+ * accepted in time. Money that moved later becomes an exception.
  */
 export async function openBound(
   deps: PaymentDeps,
@@ -30,17 +31,15 @@ export async function openBound(
   bound: readonly SeenTransfer[],
 ): Promise<() => void> {
   const locked = await lockOptions(db, chain, bound);
-  const options: OptionRow[] = [];
-  for (const option of locked)
-    for (const seen of bound) if (isFor(seen, option) && (await isInTime(db, seen, option))) options.push(option);
+  const quotes = await findPaidQuotes(deps, db, { bound, quotes: locked });
   // All attempts at once and in one order, before any of them is touched: others take several as well.
   await lockWaitingOf(
     db,
-    options.map(({ payment_id }) => payment_id),
+    quotes.map(({ payment_id }) => payment_id),
   );
   const at = deps.now();
   const opened: OptionRow[] = [];
-  for (const option of new Map(options.map((one) => [one.payment_id, one])).values()) {
+  for (const option of quotes) {
     const set = { due_at: null, option_id: option.id };
     const ids = [option.payment_id];
     const moved = await moveRows(db, "payment", { ids, from: "requires_action", to: "processing", at, set });
@@ -62,48 +61,17 @@ export async function openBound(
   };
 }
 
-/** Options that movements name, with their payments locked. */
-async function lockOptions(
-  db: Db,
-  chain: string,
-  bound: readonly SeenTransfer[],
-): Promise<(OptionRow & { deadline: Date })[]> {
+/** Quotes that movements name, with their payments locked. */
+async function lockOptions(db: Db, chain: string, bound: readonly SeenTransfer[]): Promise<LockedQuote[]> {
   const nonces = bound.flatMap((seen) => seen.authorizationNonce ?? []);
-  return db
-    .selectFrom("payment_option as o")
-    .innerJoin("payment as p", "p.id", "o.payment_id")
-    .selectAll("o")
-    .select("p.expires_at as deadline")
+  return selectCurrent(db)
+    .select(["p.expires_at as deadline", "p.merchant_id"])
     .where("o.chain", "=", chain)
     .where(sql<boolean>`o.authorization_nonce = any(${nonces})`)
     .where("p.mode", "=", "live")
     .orderBy("p.id")
     .forUpdate("p")
     .execute();
-}
-
-/** Money whose time a reading does not tell counts as in time. */
-async function isInTime(db: Db, seen: SeenTransfer, option: OptionRow & { deadline: Date }): Promise<boolean> {
-  if (seen.at === undefined || seen.at <= option.deadline) return true;
-  const confirmed = await db
-    .selectFrom("attempt")
-    .select("id")
-    .where("payment_id", "=", option.payment_id)
-    .where("option_id", "=", option.id)
-    .where("state", "=", "waiting")
-    .where("created_at", "<=", option.deadline)
-    .executeTakeFirst();
-  return confirmed !== undefined;
-}
-
-function isFor(seen: SeenTransfer, option: OptionRow): boolean {
-  return (
-    seen.authorizationNonce === option.authorization_nonce &&
-    seen.token === option.token &&
-    seen.payer === option.payer &&
-    seen.receiver === option.receiver &&
-    seen.amount === option.amount
-  );
 }
 
 /** A confirm that waits, or was refused because its authorization is used, lets us make the transfer again after a reorg. */

@@ -4,8 +4,8 @@ import { isAddress } from "../chains/solana/keys.ts";
 import type { PaymentDeps } from "./deps.ts";
 import type { Payable } from "./payable.ts";
 
-/** An account that might pay with an asset. */
-export type Candidate = Payable & { account: string; payer: string };
+/** An account that might pay with an asset; `quotedUntil` is when its price ends, where it was quoted before. */
+export type Candidate = Payable & { account: string; payer: string; quotedUntil: Date | null };
 
 /** What an address looks like is known of our own chains only; on any other it is the wallet's business. */
 export function isUsableAccount({ chains }: Pick<PaymentDeps, "chains">, text: string): boolean {
@@ -31,7 +31,7 @@ export function listCandidates(
     // Our own money cannot pay us, and the same account in another spelling is the same account.
     if (isOwn(chain, payer) || seen.has(`${chain.chain} ${payer}`)) return [];
     seen.add(`${chain.chain} ${payer}`);
-    return payable.filter((way) => way.chain === chain).map((way) => ({ ...way, account, payer }));
+    return payable.filter((way) => way.chain === chain).map((way) => ({ ...way, account, payer, quotedUntil: null }));
   });
 }
 

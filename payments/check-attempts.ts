@@ -1,21 +1,28 @@
 import type { WholeAttempt } from "../db/attempts.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 import type { Verifier } from "../transfers/verify.ts";
+import type { PaymentDeps } from "./deps.ts";
+import { goesElsewhere, WITHDRAWN } from "./quotes.ts";
 import { readResults } from "./results.ts";
 
 /**
  * Asks the verifier about attempts that are verified in one way; those of test mode are checked by their signature alone, because nothing of test
- * mode ever meets a chain. Throws what the chain throws when it cannot be asked.
+ * mode ever meets a chain. Refuses those whose money would go where it is not to go any more. Throws what the chain throws
+ * when it cannot be asked.
  */
 export async function checkAttempts(
-  { verifier }: { verifier: Verifier },
+  deps: Pick<PaymentDeps, "chains"> & { verifier: Verifier },
   group: readonly WholeAttempt[],
 ): Promise<Map<WholeAttempt, Verdict>> {
+  const { verifier } = deps;
   // Of one payer's attempts the earlier ones have its balance first.
   const waiting = group.toSorted((a, b) => a.attempt.created_at.getTime() - b.attempt.created_at.getTime());
   const by = waiting[0]?.attempt.verification === "wallet" ? "wallet" : "key";
   const signed = (whole: WholeAttempt) => ({ ...whole.option, ...readResults(whole.attempt.results) });
-  const live = waiting.filter(({ payment }) => payment.state === "requires_action" && payment.mode === "live");
+  const open = waiting.filter(
+    ({ payment, option }) => payment.state === "requires_action" && !goesElsewhere(deps, option),
+  );
+  const live = open.filter(({ payment }) => payment.mode === "live");
   const verdicts = await verifier.verify(live.map(signed), by);
   const checked = new Map(
     live.map((whole, index): [WholeAttempt, Verdict] => [
@@ -26,12 +33,8 @@ export async function checkAttempts(
   for (const whole of waiting) {
     if (checked.has(whole)) continue;
     const { state } = whole.payment;
-    checked.set(
-      whole,
-      state === "requires_action"
-        ? verifier.checkSignature(signed(whole))
-        : { ok: false, reason: `the payment is ${state}` },
-    );
+    const reason = state === "requires_action" ? WITHDRAWN : `the payment is ${state}`;
+    checked.set(whole, open.includes(whole) ? verifier.checkSignature(signed(whole)) : { ok: false, reason });
   }
   return checked;
 }

@@ -9,7 +9,7 @@ import {
   type NewAttempt,
 } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
-import { findOption, type OptionRow } from "../db/options.ts";
+import { type CurrentOption, findOption, type OptionRow } from "../db/options.ts";
 import { findPayment, type PaymentRow } from "../db/payments.ts";
 import type { Db, Mode, Verification } from "../db/tables.ts";
 import { REVERTED } from "../transfers/push.ts";
@@ -21,6 +21,7 @@ import { done, type Refusal, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { lendSignatures } from "./lend.ts";
 import { findClosed } from "./options.ts";
+import { findQuoteEnd, movesTheSame } from "./quotes.ts";
 import type { Requester } from "./requester.ts";
 import { findResultsFault, readResults, type WalletResult } from "./results.ts";
 import { verifyQueueOf } from "./verify-queue.ts";
@@ -40,7 +41,7 @@ export type Confirm = {
  * Takes a confirm: cheap checks, then the attempt is written and its verification rung. Gives the attempt to wait for,
  * or null when there is nothing to wait for and the present status is the answer: the same confirm again, in any state.
  * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, and `invalid_state` for a second, different
- * confirm once a payment is being paid, and `rate_limited` while too many wait or were refused; a good signature of the
+ * confirm once a payment is being paid, `quote_expired`, and `rate_limited` while too many wait or were refused; a good signature of the
  * payer's key is not kept out by those of others. Nothing that is refused here changes the payment.
  */
 export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
@@ -60,26 +61,32 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
       const fault = await addData(deps, { attempt: before, option, deadline: payment.expires_at }, args);
       if (fault) return refuse("invalid_params", fault);
     }
-    return done({ attemptId: waits ? await resume(deps, payment, before) : null });
+    return waits ? resume(deps, payment, { attempt: before, option }) : done({ attemptId: null });
   }
   const closed = findClosed(payment, deps.now());
   if (closed) {
     // The money of this very option has come by itself: its wallet is told how the payment stands.
-    const opened = payment.option_id === args.optionId ? await findOpenedByChain(deps.db, payment.id) : undefined;
+    const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
+    if (!option || !paying || !movesTheSame(option, paying)) return closed;
+    const opened = await findOpenedByChain(deps.db, paymentId);
     if (opened === undefined) return closed;
-    const paying = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
-    if (paying && findResultsFault(paying, args.results) === undefined) {
+    if (findResultsFault(option, args.results) === undefined) {
       // What the payer signed stands on chain by now, so it does not prove whose the data is.
       const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
       const fault = await addData(deps, late, args);
       if (fault) return refuse("invalid_params", fault);
-      await lendSignatures(deps, paying, args.results);
+      await lendSignatures(deps, option, args.results);
     }
     return done({ attemptId: null });
   }
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
-  if (option.expires_at && option.expires_at <= deps.now())
-    return refuse("quote_expired", "the option's quote has expired");
+  const ended = findQuoteEnd(deps, option);
+  if (ended) {
+    if (option.kind === "push") logLatePush(deps, option, args.results);
+    return ended;
+  }
+  if (option.blockhash_until && option.blockhash_until <= deps.now())
+    return refuse("quote_expired", "the option's blockhash has expired; fetch its actions again");
   const fault = findResultsFault(option, args.results);
   if (fault) return refuse("invalid_params", fault);
 
@@ -106,6 +113,14 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   }
   await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] } }]);
   return done({ attemptId: attempt.id });
+}
+
+/** The money of a push is on its way all the same: this says where to look for it. */
+function logLatePush(deps: PaymentDeps, option: CurrentOption, results: readonly WalletResult[]): void {
+  if (findResultsFault(option, results) !== undefined) return;
+  const { payment_id: payment, id, receiver } = option;
+  const facts = { payment, option: id, receiver, tx: readResults(results).proof };
+  deps.log.warn(facts, "a wallet has sent a transaction for an option that has ended");
 }
 
 /** Who can say whether a confirm is the payer's. A signature that is no good one of a key may be a contract wallet's. */
@@ -171,14 +186,22 @@ const RESUMED_AFTER_MS = 10_000;
 
 /**
  * The same confirm again while the payment waits: a refused one is verified anew, the buyer may have topped up since. Not
- * after the deadline: the row's time would make it one that came before.
+ * after the deadline: the row's time would make it one that came before. Nor after its quote has ended: the buyer would
+ * choose when its price is good.
  */
-async function resume(deps: PaymentDeps, payment: PaymentRow, attempt: AttemptHead): Promise<string> {
+async function resume(
+  deps: PaymentDeps,
+  payment: PaymentRow,
+  { attempt, option }: { attempt: AttemptHead; option: CurrentOption | undefined },
+): Promise<Result<{ attemptId: string }>> {
   const now = deps.now();
-  if (attempt.state !== "refused" || payment.expires_at <= now) return attempt.id;
+  const waiting = done({ attemptId: attempt.id });
+  if (attempt.state !== "refused" || payment.expires_at <= now) return waiting;
+  const ended = option && findQuoteEnd(deps, option);
+  if (ended) return ended;
   if (attempt.due_try >= RESUMED_AT_ONCE) {
     const refusedAt = await findLastMove(deps.db, attempt.id);
-    if (refusedAt && now.getTime() - refusedAt.getTime() < RESUMED_AFTER_MS) return attempt.id;
+    if (refusedAt && now.getTime() - refusedAt.getTime() < RESUMED_AFTER_MS) return waiting;
   }
   const again = attempt.due_try + 1;
   const moved = await deps.db.transaction().execute((db) =>
@@ -191,7 +214,7 @@ async function resume(deps: PaymentDeps, payment: PaymentRow, attempt: AttemptHe
     }),
   );
   if (moved.length > 0) await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, again }]);
-  return attempt.id;
+  return waiting;
 }
 
 /** What verification has said of an attempt so far. */

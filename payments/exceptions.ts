@@ -13,7 +13,7 @@ import { owe } from "./owe.ts";
 import { chainOf } from "./payout.ts";
 
 /**
- * What happened, as far as it is known. `late`: the payment it names had ended. `double`: it had succeeded by other
+ * What happened, as far as it is known. `late`: the payment it names, or the quote, had ended. `double`: it had succeeded by other
  * money. `wrong_amount`: it names a payment that asked for another amount. `unknown`: it names none. `forgotten`: a
  * payout that a restored database does not know to be made; it is adopted by itself. `overpaid`: what such a payout moved
  * beyond what the rows owe. `left`: it went out of the treasury, and not by us. `dust`: all unmatched deposits of a day that

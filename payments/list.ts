@@ -9,7 +9,7 @@ import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { currencyDecimals } from "./money.ts";
 import { type Page, readCursor, toPage } from "./pages.ts";
-import { toMoney, toPaymentView } from "./read.ts";
+import { findOwed, toMoney, toPaymentView } from "./read.ts";
 import type { Money, PaymentView } from "./views.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "chains">;
@@ -109,7 +109,7 @@ function toListView(deps: Deps, row: ListedPayment): PaymentListView {
   const paid = row.option_asset !== null && row.option_amount !== null;
   const moneyOf = (value: bigint) => (paid ? toMoney(deps, `caip19/${row.option_asset}`, value) : null);
   const amount = row.option_amount ?? 0n;
-  const owed = row.owed_asset && row.owed_amount ? toMoney(deps, `caip19/${row.owed_asset}`, row.owed_amount) : null;
+  const owed = findOwed(row);
   const [total, fixed] = [moneyOf(row.option_fee), moneyOf(row.option_fee_fixed)];
   const settled = row.settlement_state === "paid";
   return {
@@ -122,7 +122,11 @@ function toListView(deps: Deps, row: ListedPayment): PaymentListView {
     settlement:
       row.settlement_id === null
         ? null
-        : { settled, amount: owed ?? moneyOf(amount - row.option_fee), txHash: row.settlement_tx_hash },
+        : {
+            settled,
+            amount: owed ? toMoney(deps, `caip19/${owed.asset}`, owed.amount - row.deducted) : null,
+            txHash: row.settlement_tx_hash,
+          },
     settledAt: row.settled_at,
   };
 }

@@ -1,14 +1,14 @@
 import { parseAccountId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
 import { getChain, getToken } from "../chains/open.ts";
-import { findOption, type OptionRow, upsertOptions } from "../db/options.ts";
+import { findOption, insertOptions, listNewestOptions, type NewOption, type OptionRow } from "../db/options.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
 import { noteRequester } from "../db/requesters.ts";
 import type { Mode } from "../db/tables.ts";
 import type { Network } from "../ops/networks.ts";
 import { BARRED } from "../transfers/gas-limits.ts";
 import { buildDataOf, listWalletActions, offeredActions } from "./actions.ts";
-import { isUsableAccount, listCandidates } from "./candidates.ts";
+import { type Candidate, isUsableAccount, listCandidates } from "./candidates.ts";
 import { payerOf } from "./collect.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Refusal, type Result, refuse } from "./errors.ts";
@@ -19,6 +19,7 @@ import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "
 import { findPayable } from "./payable.ts";
 import { needsData } from "./policies.ts";
 import { QUOTE_MS } from "./prices.ts";
+import { findQuoteEnd, isSameQuote, keepPrice } from "./quotes.ts";
 import { toPaymentView } from "./read.ts";
 import type { Requester } from "./requester.ts";
 import { blockhashEnd, earlier } from "./solana-actions.ts";
@@ -55,28 +56,46 @@ export async function listOptions(
   if (args.requester) await noteRequester(deps.db, payment, args.requester);
   const terms = await readTerms(deps.db, payment, args.requester);
   const candidates = listCandidates(deps, await findPayable(deps, payment, terms), args.accounts);
-  const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
+  const newest = new Map((await listNewest(deps, payment, candidates)).map((row) => [keyOf(row), row]));
+  const priced = candidates.map((one) => keepPrice(one, newest.get(keyOfOffer(one)), deps.now()));
+  const served = payment.mode === "test" ? priced : await keepServed(deps, priced);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);
   if (allowed.length === 0 && served.length > 0)
     return { ...refuse("rate_limited", BARRED), retryAfterSeconds: BARRED_AGAIN_S };
   const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
-  const rows = await upsertOptions(
-    deps.db,
-    affordable.map((candidate) => toRow(deps, payment, candidate, terms)),
-  );
-  // The rows come back in any order; the wallet's own order of accounts is the buyer's preference.
-  const byKey = new Map(rows.map((row) => [`${row.payer} ${row.asset}`, row]));
-  const options = affordable.flatMap(({ payer, token }) => byKey.get(`${payer} ${token.asset}`) ?? []);
+  const rows = new Map<string, OptionRow>();
+  const fresh: NewOption[] = [];
+  for (const offer of affordable) {
+    const before = newest.get(keyOfOffer(offer));
+    const row = toRow(deps, payment, offer, { terms, number: (before?.number ?? 0) + 1 });
+    if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
+    else fresh.push(row);
+  }
+  for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
+  // In the wallet's own order of accounts, which is the buyer's preference, and in its spelling.
+  const options = affordable.flatMap((offer) => {
+    const row = rows.get(keyOfOffer(offer));
+    return row ? [{ ...row, account: offer.account }] : [];
+  });
   return done({
     payment: toPaymentView(deps, payment),
     options: options.map((row) => toView(deps, row, terms.collected)),
   });
 }
 
+function listNewest({ db }: PaymentDeps, { id: paymentId }: PaymentWithMerchant, candidates: readonly Candidate[]) {
+  const payers = [...new Set(candidates.map(({ payer }) => payer))];
+  return payers.length === 0 ? [] : listNewestOptions(db, { paymentId, payers });
+}
+
+const keyOf = ({ payer, asset }: Pick<OptionRow, "payer" | "asset">) => `${payer} ${asset}`;
+const keyOfOffer = ({ payer, token }: Candidate) => `${payer} ${token.asset}`;
+
 /**
  * The whole list of wallet actions of an option; on Solana with a fresh blockhash, and the option is good for as long as
- * that. `data` is what a build action of the option carries, or empty.
+ * that. `data` is what a build action of the option carries, or empty. Refuses like listOptions, and with `quote_expired`
+ * when the option's quote has ended or was withdrawn.
  */
 export async function listActions(
   deps: PaymentDeps,
@@ -90,6 +109,8 @@ export async function listActions(
   if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
   if (args.data !== "" && args.data !== buildDataOf(option))
     return refuse("invalid_params", "data: is not a build action of this option");
+  const ended = findQuoteEnd(deps, option);
+  if (ended) return ended;
   return done({ actions: await listWalletActions(deps, { option, mode: args.mode }) });
 }
 
@@ -104,17 +125,18 @@ export function findClosed(payment: PaymentWithMerchant, now: Date): Refusal | u
 function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
-  { account, payer, chain, token, amount, rate, owed, allowance }: Offer,
-  { policies, fee: policy, direct: places }: Terms,
-) {
+  { account, payer, chain, token, amount, rate, quotedUntil: held, owed, allowance }: Offer,
+  { terms: { policies, fee: policy, direct: places }, number }: { terms: Terms; number: number },
+): NewOption {
   // Only what a buyer signs for anybody to submit may go elsewhere than to us; and of that we can take nothing.
   const direct = token.kind === "eip3009" ? parseAccountId(places.get(token.asset) ?? "") : undefined;
   const fee = reckonFee(direct ? noFee : policy, amount, token.decimals);
-  const quotedUntil = rate === null ? null : new Date(deps.now().getTime() + QUOTE_MS);
+  const quotedUntil = rate === null ? null : (held ?? new Date(deps.now().getTime() + QUOTE_MS));
   const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
   return {
     id: newId("opt"),
     payment_id: payment.id,
+    number,
     account,
     chain: chain.chain,
     asset: token.asset,
@@ -128,12 +150,11 @@ function toRow(
     owed_amount: owed && scaleDown(amount - fee.total, token.decimals, owed.decimals),
     ...{ fee: fee.total, fee_fixed: fee.fixed, fee_points: fee.points },
     kind: token.kind,
-    allowance: allowance && JSON.stringify(allowance),
+    allowance,
     // Without the option: one payer can never pay one payment twice on one token.
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
     valid_before: payment.mode === "test" ? NEVER_VALID : chain.family === "solana" ? 0 : Math.ceil(lastCarried / 1000),
-    expires_at: earlier(chain.family === "solana" ? blockhashEnd(chain, deps.now()) : null, quotedUntil),
     created_at: deps.now(),
   };
 }
@@ -153,7 +174,7 @@ function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string
     account: row.account,
     amount: tokenMoney(row.amount, token, chain.network),
     etaSeconds: Math.max(1, Math.ceil(finalityMs(chain.network) / 1000)),
-    expiresAt: row.expires_at,
+    expiresAt: earlier(chain.family === "solana" ? blockhashEnd(chain, deps.now()) : null, row.quoted_until),
     needsData: row.needs_data && !collected.has(payerOf(row)),
     actions: offeredActions(deps, row),
   };

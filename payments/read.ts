@@ -25,16 +25,20 @@ export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<R
 export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise<Result<PaymentDetail>> {
   const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
   if (!row) return refuse("payment_not_found", "no such payment");
-  const payout = row.settlement_id === null ? undefined : await findPayout(deps.db, row.settlement_id);
-  const paid = payout && row.paid_asset !== null && row.paid_amount !== null;
-  const amount =
-    row.owed_asset !== null && row.owed_amount !== null
-      ? toMoney(deps, `caip19/${row.owed_asset}`, row.owed_amount)
-      : paid
-        ? toMoney(deps, `caip19/${row.paid_asset}`, (row.paid_amount as bigint) - row.fee)
-        : undefined;
-  const settlement = payout && amount ? { txId: payout.txHash, amount } : null;
+  const payout = row.settlement_id === null ? undefined : await findPayout(deps.db, row.id);
+  const owed = findOwed(row);
+  const settlement =
+    payout && owed
+      ? { txId: payout.txHash, amount: toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
+      : null;
   return done({ ...toPaymentView(deps, row), checkout: row.checkout, settlement });
+}
+
+/** What a payment that has succeeded comes to for its merchant; undefined before. */
+export function findOwed(row: PaymentRow): { asset: string; amount: bigint } | undefined {
+  if (row.owed_asset !== null && row.owed_amount !== null) return { asset: row.owed_asset, amount: row.owed_amount };
+  if (row.paid_asset === null || row.paid_amount === null) return undefined;
+  return { asset: row.paid_asset, amount: row.paid_amount - row.fee };
 }
 
 /** Where a payment stands; refuses like findPaymentView. */

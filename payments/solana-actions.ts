@@ -6,7 +6,7 @@ import { chooseLane } from "../chains/solana/lanes.ts";
 import { getSolanaToken, type SolanaChain } from "../chains/solana/open.ts";
 import { buildPayment } from "../chains/solana/payment.ts";
 import { recentBlockhash } from "../chains/solana/recent.ts";
-import { extendOption, type OptionRow } from "../db/options.ts";
+import { noteBlockhash, type OptionRow } from "../db/options.ts";
 import type { Mode } from "../db/tables.ts";
 import { PAYMENT_UNITS, toSplTransfer } from "../transfers/solana/authorization.ts";
 import type { PaymentDeps } from "./deps.ts";
@@ -40,8 +40,7 @@ export async function buildSolanaAction(
   const unitPrice = isLive ? await chooseUnitPrice(chain, PAYMENT_UNITS, now.getTime()) : 0n;
   const transfer = toSplTransfer(getSolanaToken(chain, option.asset), option, feePayer);
   const bytes = buildPayment(transfer, { units: PAYMENT_UNITS, unitPrice }, blockhash);
-  const expiresAt = earlier(blockhashEnd(chain, now), option.quoted_until);
-  if (expiresAt) await extendOption(deps.db, { id: option.id, expiresAt });
+  await noteBlockhash(deps.db, { id: option.id, until: blockhashEnd(chain, now) });
   const transaction = Buffer.from(bytes).toString("base64");
   return { chain: option.chain, method: "solana_signTransaction", params: [{ transaction }] };
 }

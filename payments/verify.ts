@@ -114,7 +114,7 @@ function keepOnePerPayment(good: readonly WholeAttempt[]): WholeAttempt[] {
 
 /**
  * The guarded move that decides who pays: confirmed before the deadline (however long verification took), while the
- * payment waits, one attempt only. Gives the accepted attempts, each with its transfer (null in test mode), which are
+ * payment waits and the merchant is still paid where the quote says, one attempt only. Gives the accepted attempts, each with its transfer (null in test mode), which are
  * written in the same transaction. `raced` takes those whose payers' other payments were accepted since they were verified.
  */
 async function accept(
@@ -146,7 +146,8 @@ async function accept(
     const attemptIds = still.map(({ attempt }) => attempt.id);
     const inTime = {
       where: sql`exists (select from attempt a
-        where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)`,
+        where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)
+        and ${isStillDestination(still)}`,
       set,
     };
     const moved = new Set(
@@ -171,6 +172,17 @@ async function accept(
     const transferOf = new Map(transfers.map((transfer) => [transfer.payment_id, transfer.id]));
     return new Map(won.map(({ attempt, payment }) => [attempt.id, transferOf.get(payment.id) ?? null]));
   });
+}
+
+/** SQL: of payments whose buyers pay the merchant directly, the destination has not been changed at this moment. */
+function isStillDestination(attempts: readonly WholeAttempt[]) {
+  const direct = attempts.filter(({ option }) => option.direct);
+  const column = (of: (whole: WholeAttempt) => string | null) => direct.map(of);
+  return sql`not exists (
+    select from unnest(${column(({ payment }) => payment.id)}::text[], ${column(({ option }) => option.asset)}::text[],
+      ${column(({ option }) => option.registered)}::text[]) as f (id, asset, destination)
+    where f.id = payment.id and not exists (select from settlement_destination d
+      where d.merchant_id = payment.merchant_id and d.asset = f.asset and d.destination = f.destination))`;
 }
 
 function makeTransfer(deps: Deps, { attempt, option }: WholeAttempt, verdict: Verdict | undefined) {

@@ -15,7 +15,7 @@ export const gatewayFetch = defineOperation({
   access: "gateway",
   success: 200,
   answer: actionsAnswer,
-  refusals: ["payment_not_found", "payment_expired", "invalid_state"],
+  refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
   params: z.object({ id: paymentId }),
   body: z.object({ optionId: text(128).min(1, "expected an option's id"), data: text(32_768) }),
   async handle(deps, { caller, params, body }) {

@@ -75,7 +75,7 @@ test("where the buyer may have sent money that has not come, the first word is n
     .values({
       ...{ id: "opt_push", payment_id: id, kind: "push", account: "eip155:31337:0x1", chain: "eip155:31337" },
       ...{ asset: "a", token: "t", payer: "p", receiver: "r", amount: 1n, authorization_nonce: "n", valid_before: 1 },
-      ...{ created_at: new Date(), expires_at: null },
+      created_at: new Date(),
     })
     .execute();
   for (const seen of ["told to an open page", "written into a new one"]) {

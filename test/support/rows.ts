@@ -175,7 +175,6 @@ export async function insertOption(db: Db, paymentId: string, kind: "eip3009" | 
       authorization_nonce: "n",
       valid_before: 1,
       created_at: new Date(),
-      expires_at: null,
     })
     .execute();
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { insertAttempt } from "../../../db/attempts.ts";
 import { moveRows } from "../../../db/moves.ts";
-import { upsertOptions } from "../../../db/options.ts";
+import { insertOptions } from "../../../db/options.ts";
 import { claimSighting, insertSightings, orphanSightings } from "../../../db/sightings.ts";
 import type { TransferRow } from "../../../db/transfers.ts";
 import { newId } from "../../../payments/ids.ts";
@@ -35,10 +35,15 @@ async function makeOption(paymentId: string, payer = hex(20)) {
     amount: 5n,
     authorization_nonce: hex(32),
     valid_before: 1,
-    expires_at: null,
+    number: 1,
+    direct: false,
+    kind: "eip3009" as const,
+    allowance: null,
+    ...{ rate: null, quoted_until: null, needs_data: false },
+    ...{ fee: 0n, fee_fixed: 0n, fee_points: 0, owed_asset: null, owed_amount: null },
     created_at: at,
   };
-  return upsertOptions(db, [row]).then(([option]) => option?.id ?? "");
+  return insertOptions(db, [row]).then(([option]) => option?.id ?? "");
 }
 
 const attempt = (paymentId: string, optionId: string, digest = randomBytes(32)) => ({

@@ -76,7 +76,9 @@ test("a confirm waits for its verification from its acceptance on; a push that w
   await insertOption(db, "pay_1", "push");
   await execute(url, attempt("0a", "opt_pay_1"));
   expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 0 });
-  await execute(url, "update payment_option set kind = 'eip3009'");
+  await execute(url, "delete from attempt", "delete from payment_option");
+  await insertOption(db, "pay_1", "eip3009");
+  await execute(url, attempt("0a", "opt_pay_1"));
   expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 60 });
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createVerify } from "../../../payments/verify-batches.ts";
-import { fundBuyer, fundBuyers, startChain } from "../../support/chain.ts";
+import { fundBuyer, fundBuyers, sendUsdc, startChain } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { confirmAsWallet, deployPriceBurner } from "../../support/gas-burners.ts";
 import { good, makeTill, signOption } from "../../support/till.ts";
@@ -82,12 +82,8 @@ test("garbage whose payer has sent its money away is refused without asking its 
     const [request] = params as { maxFeePerGas?: string }[];
     if (method === "eth_call" && request?.maxFeePerGas !== undefined) asked.push(request);
   });
+  await sendUsdc(chain, buyer, chain.contracts.multicall, 1n);
   await chain.client.setCode({ address: buyer.address, bytecode: REFUSES });
-  await till.db
-    .updateTable("payment_option")
-    .set({ amount: 1_000_001n })
-    .where("id", "=", option?.id ?? "")
-    .execute();
   await till.verify(confirmed.ok ? (confirmed.value.attemptId ?? "") : "");
   expect(asked).toEqual([]);
   const [row] = await till.db.selectFrom("attempt").selectAll().where("payment_id", "=", id).execute();

@@ -1,0 +1,142 @@
+import { type PrivateKeyAccount, parseEther } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { describe, expect, test } from "vitest";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { cleanUp } from "../../../payments/clean.ts";
+import { listExceptions } from "../../../payments/exceptions.ts";
+import { setFee } from "../../../payments/fees.ts";
+import { fundBuyer } from "../../support/chain.ts";
+import { mintTestToken } from "../../support/kinds.ts";
+import { askEuros, PAST_QUOTE_MS, startQuotes } from "../../support/quotes.ts";
+import { execute } from "../../support/sql.ts";
+import { good, signOption, type Till } from "../../support/till.ts";
+
+const { chain, assets, setPrice, makeMerchant } = await startQuotes();
+const UNIT = 1_000_000n;
+const HOUR_MS = 3_600_000;
+
+async function makePusher(): Promise<PrivateKeyAccount> {
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, assets.push, buyer.address);
+  await chain.client.setBalance({ address: buyer.address, value: parseEther("1") });
+  return buyer;
+}
+async function offerOne(till: Till, paymentId: string, buyer: { address: string }) {
+  const [option] = await till.offer(paymentId, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  return option;
+}
+const takeFee = ({ deps, accountId }: Till, points: number) =>
+  setFee(deps, { accountId, merchantId: null, points, fixedMicros: 0n });
+const idsOf = async (till: Till, paymentId: string) => {
+  const rows = await till.db.selectFrom("payment_option").select("id").where("payment_id", "=", paymentId).execute();
+  return rows.map(({ id }) => id);
+};
+
+describe("a quote", () => {
+  test("is one row, however often and in whatever spelling it is asked for while it holds", async () => {
+    const till = await makeMerchant([assets.usdc]);
+    await setPrice(120n);
+    const { address } = await fundBuyer(chain);
+    for (const paymentId of [await till.create(100n), await askEuros(till)]) {
+      await Promise.all(Array.from({ length: 8 }, () => till.offer(paymentId, { address })));
+      for (const spelling of [address, address.toLowerCase(), address]) {
+        const option = await offerOne(till, paymentId, { address: spelling });
+        expect(option.account).toBe(till.accountOf({ address: spelling }));
+      }
+      expect(await idsOf(till, paymentId)).toHaveLength(1);
+    }
+  });
+
+  test("never changes, whoever tries", async () => {
+    const till = await makeMerchant([assets.usdc]);
+    const { id } = await offerOne(till, await till.create(100n), await fundBuyer(chain));
+    for (const change of ["amount = 5", "receiver = 'r'", "fee = 1", "quoted_until = now(), rate = 'r'"])
+      await expect(execute(till.databaseUrl, `update payment_option set ${change} where id = '${id}'`)).rejects.toThrow(
+        "a quote never changes",
+      );
+  });
+
+  test("that was signed decides the fee, though another one is shown since", async () => {
+    const till = await makeMerchant([assets.usdc]);
+    await takeFee(till, 500);
+    const buyer = await fundBuyer(chain);
+    const paymentId = await till.create(1_000n);
+    const first = await offerOne(till, paymentId, buyer);
+    await takeFee(till, 1_000);
+    const second = await offerOne(till, paymentId, buyer);
+    expect(second.id).not.toBe(first.id);
+    const { attemptId } = good(await till.confirm(paymentId, first.id, await signOption(first, buyer)));
+    await till.verify(attemptId ?? "");
+    await till.relay();
+    await till.watch();
+    expect((await till.settlementOf(paymentId)).amount).toBe(9_500_000n);
+  });
+
+  test("that asks for the same money as another one counts when it was confirmed, else when it is the newer", async () => {
+    const till = await makeMerchant([assets.push]);
+    const run = async (confirms: boolean) => {
+      await takeFee(till, 500);
+      const buyer = await makePusher();
+      const paymentId = await till.create(1_000n);
+      const first = await offerOne(till, paymentId, buyer);
+      await takeFee(till, 1_000);
+      await offerOne(till, paymentId, buyer);
+      const results = await signOption(first, buyer, chain);
+      if (confirms) good(await till.confirm(paymentId, first.id, results));
+      await till.watch();
+      // A late confirm of either is told that the payment is being paid.
+      expect(await till.confirm(paymentId, first.id, results)).toEqual({ ok: true, value: { attemptId: null } });
+      return (await till.settlementOf(paymentId)).amount;
+    };
+    expect(await run(true)).toBe(9_500_000n);
+    expect(await run(false)).toBe(9_000_000n);
+  });
+
+  test("at a price pays for nothing that moves long after its end: such money is a late exception", async () => {
+    const till = await makeMerchant([assets.push]);
+    await setPrice(120n);
+    const buyer = await makePusher();
+    const paymentId = await askEuros(till, { expiresAt: new Date(till.deps.now().getTime() + 2 * HOUR_MS) });
+    const option = await offerOne(till, paymentId, buyer);
+    till.clock.advance(PAST_QUOTE_MS + 10 * 60_000);
+    await chain.client.increaseTime({ seconds: 13 * 60 });
+    await setPrice(150n);
+    await offerOne(till, paymentId, buyer);
+    await signOption(option, buyer, chain);
+    await till.watch();
+    expect((await till.status(paymentId)).state).toBe("requires_action");
+    const exception = (await listExceptions(till.deps, 10)).at(-1);
+    expect(exception).toMatchObject({ what: "late", paymentId, amount: 12n * UNIT });
+  });
+});
+
+test("the cleaning deletes renewed quotes a day after their end, but for signed ones, the newest, and what is not read yet", async () => {
+  const till = await makeMerchant([assets.usdc]);
+  const buyer = await fundBuyer(chain);
+  const paymentId = await askEuros(till, { expiresAt: new Date(till.deps.now().getTime() + HOUR_MS) });
+  const ids: string[] = [];
+  let attemptId = "";
+  for (const cents of [120n, 121n, 122n, 123n]) {
+    if (ids.length > 0) till.clock.advance(PAST_QUOTE_MS);
+    await setPrice(cents);
+    const option = await offerOne(till, paymentId, buyer);
+    ids.push(option.id);
+    if (ids.length !== 2) continue;
+    const confirmed = good(await till.confirm(paymentId, option.id, await signOption(option, buyer)));
+    attemptId = confirmed.attemptId ?? "";
+  }
+  await till.verify(attemptId);
+  const [, signed, , newest] = ids;
+  expect((await idsOf(till, paymentId)).toSorted()).toEqual(ids.toSorted());
+  await till.watch();
+  const readUpTo = (at: Date) => till.db.updateTable("chain_cursor").set({ chain_time: at }).execute();
+  await readUpTo(new Date(till.deps.now().getTime() - HOUR_MS));
+  till.clock.advance(23 * HOUR_MS);
+  expect(await cleanUp(till.deps)).toMatchObject({ quotes: 0 });
+  till.clock.advance(2 * HOUR_MS);
+  expect(await cleanUp(till.deps)).toMatchObject({ quotes: 0 });
+  await readUpTo(till.deps.now());
+  expect(await cleanUp(till.deps)).toMatchObject({ quotes: 2 });
+  expect((await idsOf(till, paymentId)).toSorted()).toEqual([signed, newest].toSorted());
+});

@@ -1,0 +1,60 @@
+import type { Hex } from "viem";
+import { listDestinations } from "../../payments/destinations.ts";
+import { payDirectly, takeOthers } from "../../payments/payout-policies.ts";
+import type { NetworksOptions } from "./chain.ts";
+import { deployTestContract, testContract } from "./collector.ts";
+import { startKinds } from "./kinds.ts";
+import { good, makeTill, type Till } from "./till.ts";
+
+/** Longer than a quote at a price holds, milliseconds. */
+export const PAST_QUOTE_MS = 121_000;
+
+/** Tokens of every kind, `zeroFirst` with 18 decimals here, and the price of a euro, which tests set. */
+export async function startQuotes() {
+  const kinds = await startKinds();
+  const { chain, assets } = kinds;
+  const feed = await deployTestContract(chain.client, "Feed", "Feed");
+  const { abi } = testContract("Feed", "Feed");
+  const prices = [{ base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 86_400 }];
+  const entries = (kinds.change.assets as { asset: string }[]).map((entry) =>
+    entry.asset === assets.zeroFirst ? { ...entry, decimals: 18 } : entry,
+  );
+  const change = { ...kinds.change, assets: entries };
+  return {
+    ...{ chain, assets, change },
+    /** Sets what a euro costs, hundredths of a dollar. */
+    async setPrice(cents: bigint): Promise<void> {
+      const args = [cents * 1_000_000n, BigInt(Math.floor(Date.now() / 1_000))];
+      const hash = await chain.client.writeContract({ address: feed as Hex, abi, functionName: "set", args });
+      await chain.client.waitForTransactionReceipt({ hash });
+    },
+    /** A merchant who is paid in these assets, on a database of its own. */
+    async makeMerchant(settled: readonly string[], options: NetworksOptions & Parameters<typeof makeTill>[1] = {}) {
+      const till = await makeTill(chain, { ...options, change: { ...change, ...options.change }, assets: settled });
+      Object.assign(till.deps, { networks: { ...till.deps.networks, prices } });
+      return till;
+    },
+  };
+}
+
+/** A payment of ten euros. */
+export const askEuros = (till: Till, more: Parameters<Till["create"]>[1] = {}): Promise<string> =>
+  till.create(1n, { amount: { unit: "iso4217/EUR", value: 1_000n }, ...more });
+
+const ownerOf = ({ accountId, merchantId, mode }: Till) => ({ accountId, merchantId, mode });
+
+/** The merchant's registered destination of an asset. */
+export async function destinationOf(till: Till, asset: string) {
+  const owner = ownerOf(till);
+  const found = good(await listDestinations(till.deps, owner)).find((one) => one.asset === asset);
+  if (!found) throw new Error(`${asset} has no destination`);
+  return { ...owner, id: found.id };
+}
+
+/** Takes payments in other assets for an asset's destination, or not. */
+export const setTakesOthers = async (till: Till, asset: string, take: boolean) =>
+  good(await takeOthers(till.deps, { ...(await destinationOf(till, asset)), take }));
+
+/** Lets buyers pay an asset's destination themselves, or not. */
+export const setDirect = async (till: Till, asset: string, direct: boolean) =>
+  good(await payDirectly(till.deps, { ...(await destinationOf(till, asset)), direct }));
