@@ -34,7 +34,11 @@ export type Endpoints = {
 };
 
 /** Opens the endpoints of a network; nothing is asked of them yet. */
-export function openEndpoints(network: EvmNetwork, metrics: Metrics, now: () => number = Date.now): Endpoints {
+export function openEndpoints(
+  network: EvmNetwork,
+  metrics: Metrics,
+  now: () => number = () => performance.now(),
+): Endpoints {
   const endpoints: Endpoint[] = network.rpc.map(({ name, url }) => ({
     name,
     request: http(url, { retryCount: 0, timeout: network.rpcTimeoutMs })({}).request as Rpc,
