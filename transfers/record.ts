@@ -3,6 +3,7 @@ import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import { insertBurnedGas } from "../db/burned-gas.ts";
 import { keepBookable } from "../db/failed-bookings.ts";
+import { skipUsedNonces } from "../db/lanes.ts";
 import { moveRows } from "../db/moves.ts";
 import { workInSavepoints } from "../db/savepoint.ts";
 import { insertSightings, listClaimed, nameSighting } from "../db/sightings.ts";
@@ -55,6 +56,9 @@ export async function recordBlocks(
         db,
         some.map(({ row, receipt }) => ({ ...row, ...receipt })),
       );
+      // Old bytes of a lane that was led back: it stands at or below their nonce.
+      for (const { row } of some.filter(({ row }) => row.state === "replaced"))
+        await skipUsedNonces(db, { laneId: row.lane_id, nextNonce: row.nonce + 1 });
       return some;
     },
     fail: ({ row }, error) =>
