@@ -9,6 +9,7 @@ export const faults = {
   rpc_unreachable: { transient: true, message: "no RPC endpoint of the chain answered" },
   rpc_answer: { transient: true, message: "an RPC endpoint answered with an error" },
   rpc_behind: { transient: true, message: "the RPC endpoint does not know the block yet" },
+  endpoints_disagree: { transient: true, message: "two RPC endpoints say different things about a final block" },
   wrong_chain: { transient: false, message: "an RPC endpoint serves another chain" },
   wrong_contract: { transient: false, message: "a contract on the chain is not what the networks file says" },
   wrong_key: { transient: false, message: "a private key does not belong to the address in the networks file" },

@@ -14,6 +14,11 @@ export type SeenTransfer = {
   receiver: string;
   amount: bigint;
   authorizationNonce: string | null;
+  /**
+   * The nonces of all authorizations that the payer has used on this token in the same transaction, where the logs do not
+   * say which of them this movement is; `authorizationNonce` is then the most likely one, or null.
+   */
+  usedNonces?: readonly string[];
   /** The chain's own time of it, whole seconds; undefined where the reading does not say. */
   at?: Date | undefined;
 };

@@ -95,6 +95,30 @@ export async function skipUsedNonces(db: Db, args: { laneId: string; nextNonce: 
     .execute();
 }
 
+/**
+ * Leads a lane back to a lower nonce that the chain expects of it. False, and nothing changed, when somebody holds the lane,
+ * when it has moved since, or when a transaction of ours holds the nonce or a higher one.
+ */
+export async function lowerNextNonce(db: Db, args: { laneId: string; from: number; to: number }): Promise<boolean> {
+  const result = await db
+    .updateTable("lane")
+    .set({ next_nonce: args.to })
+    .where("id", "=", args.laneId)
+    .where("next_nonce", "=", args.from)
+    .where(sql<boolean>`(lease_until is null or lease_until <= clock_timestamp())`)
+    .where(sql<boolean>`not exists (
+      select from transaction t where t.lane_id = lane.id and t.nonce >= ${args.to}
+        and t.state in ('signed', 'offered', 'accepted', 'included', 'final'))`)
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
+}
+
+/** The nonce a lane uses next. */
+export async function findNextNonce(db: Db, laneId: string): Promise<number | undefined> {
+  const row = await db.selectFrom("lane").select("next_nonce").where("id", "=", laneId).executeTakeFirst();
+  return row?.next_nonce;
+}
+
 /** The address of a lane, from its id (CAIP-10). */
 export function addressOfLane(laneId: string): `0x${string}` {
   return laneId.slice(laneId.lastIndexOf(":") + 1) as `0x${string}`;

@@ -14,7 +14,9 @@ DATABASE_URL says which database.`;
 const command = process.argv[2] ?? "migrate";
 try {
   if (command === "migrate") {
-    const ran = await migrateDatabase(readMigrateConfig(process.env).DATABASE_URL);
+    const ran = await migrateDatabase(readMigrateConfig(process.env).DATABASE_URL, (name) =>
+      console.error(`${name} waits for a long transaction to end, and is tried again`),
+    );
     console.log(ran.length === 0 ? "the schema is up to date" : `migrated: ${ran.join(", ")}`);
   } else if (command === "schema") {
     process.stdout.write(await dumpSchema(readMigrateConfig(process.env).DATABASE_URL));

@@ -748,6 +748,7 @@ CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, acco
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
+CREATE INDEX ledger_entry_lost ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['stray'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);

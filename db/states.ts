@@ -38,7 +38,7 @@ export const machines = {
   /**
    * Signed bytes of a lane. `signed`: stored, perhaps sent. `offered`: sent, no answer that it was taken. `accepted`:
    * an endpoint took it. `included`: in a block. `final`: in a block that finality says cannot go; should it go all
-   * the same, the bytes are offered again. `replaced`: another one with the same nonce is final. `expired`: what it was
+   * the same, the bytes are offered again. `replaced`: another one with the same nonce is final, or its lane was led back below its nonce. `expired`: what it was
    * built on has died (a blockhash, a durable nonce), and no endpoint has ever seen it.
    */
   transaction: {
@@ -48,7 +48,7 @@ export const machines = {
     accepted: ["offered", "included", "replaced", "expired"],
     included: ["accepted", "final"],
     final: ["accepted"],
-    replaced: ["accepted"],
+    replaced: ["accepted", "included"],
     expired: [],
   },
   /**

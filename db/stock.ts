@@ -4,16 +4,33 @@ import type { Db } from "./tables.ts";
 /**
  * What the treasury has of an asset beyond what it owes in it, minor units; negative when it is short of it. Payouts of
  * money that came in another asset, and that have not begun, are not counted as owed: they are what this pays for.
+ * An open exception that is owed counts in full: what has left the treasury without us (`lost`) pays nobody's debt, nor
+ * does a correction by hand, which counts only as far as all of them together say that more is owed.
  * Whoever asks is the only one for that asset until the end of the transaction.
  */
 export async function readStock(db: Db, asset: string): Promise<bigint> {
   await sql`select pg_advisory_xact_lock(hashtext(${`stock ${asset}`}))`.execute(db);
   const { rows } = await sql<{ stock: bigint }>`
-    select coalesce((select sum(amount) from ledger_day where account = 'treasury' and asset = ${asset}), 0)
-      + least(0, coalesce((select sum(amount) from ledger_day where account = 'in_transit' and asset = ${asset}), 0))
-      + least(0, coalesce((select sum(amount) from ledger_day where account = 'exceptions' and asset = ${asset}), 0))
+    with booked as (
+      select coalesce(sum(amount) filter (where account = 'treasury'), 0) as treasury,
+        coalesce(sum(amount) filter (where account = 'in_transit'), 0) as in_transit,
+        coalesce(sum(amount) filter (where account = 'exceptions'), 0) as exceptions
+      from ledger_day where account in ('treasury', 'in_transit', 'exceptions') and asset = ${asset}
+    ), lost as (
+      select coalesce(sum(e.amount), 0) as amount
+      from ledger_entry e join ledger_group g on g.id = e.group_id
+      where e.account = 'exceptions' and e.asset = ${asset} and e.amount > 0 and g.kind in ('stray', 'overpaid')
+        and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
+    ), corrected as (
+      select coalesce(sum(e.amount), 0) as amount
+      from ledger_entry e join ledger_group g on g.id = e.group_id
+      where e.account = 'exceptions' and e.asset = ${asset} and g.kind = 'correction'
+    )
+    select booked.treasury + least(0, booked.in_transit)
+      + booked.exceptions - lost.amount - greatest(0, corrected.amount)
       - coalesce((select sum(amount) from merchant_balance where asset = ${asset}), 0)
       + coalesce((select sum(amount) from settlement
-          where asset = ${asset} and converted and state in ('due', 'gathering')), 0) as stock`.execute(db);
+          where asset = ${asset} and converted and state in ('due', 'gathering')), 0) as stock
+    from booked, lost, corrected`.execute(db);
   return rows[0]?.stock ?? 0n;
 }

@@ -29,6 +29,9 @@ export async function noteOffer(
     .execute();
 }
 
+/** SQL: bytes that may be found in a block, those too whose lane was led back below their nonce (transfers/lane-nonce.ts). */
+const mayLand = ["signed", "offered", "accepted", "replaced"] as const satisfies TransactionState[];
+
 /** Our transactions among a block's hashes that we do not yet know to be there. */
 export async function listByHashes(
   db: Db,
@@ -40,7 +43,7 @@ export async function listByHashes(
     .selectAll()
     .where("chain", "=", args.chain)
     .where(sql<boolean>`hash = any(${args.hashes})`)
-    .where("state", "in", ["signed", "offered", "accepted"])
+    .where("state", "in", mayLand)
     .execute();
 }
 
@@ -86,18 +89,58 @@ export async function listUnincluded(db: Db, args: { chain: string; limit: numbe
     .execute();
 }
 
-/** Nonces of a lane that are taken and in no block yet, and how many of them no endpoint has said to have. */
-export async function countUnincluded(db: Db, laneId: string): Promise<{ taken: number; unanswered: number }> {
+/**
+ * Nonces of a lane that are taken and in no block yet, how many of them no endpoint has said to have, and what they may
+ * cost at most, wei.
+ */
+export async function countUnincluded(
+  db: Db,
+  laneId: string,
+): Promise<{ taken: number; unanswered: number; cost: bigint }> {
   return db
-    .selectFrom("transaction")
+    .selectFrom((of) =>
+      of
+        .selectFrom("transaction")
+        .select([
+          sql<number>`count(*) filter (where state = 'offered')`.as("unanswered"),
+          sql<bigint>`max(gas_limit * max_fee_per_gas)`.as("cost"),
+        ])
+        .where("lane_id", "=", laneId)
+        .where("state", "in", ["signed", "offered", "accepted"])
+        .where(nowhereIncluded)
+        .groupBy("nonce")
+        .as("nonces"),
+    )
     .select([
-      sql<number>`count(distinct nonce)::int`.as("taken"),
-      sql<number>`count(*) filter (where state = 'offered')::int`.as("unanswered"),
+      sql<number>`count(*)::int`.as("taken"),
+      sql<number>`coalesce(sum(unanswered), 0)::int`.as("unanswered"),
+      sql<bigint>`coalesce(sum(cost), 0)`.as("cost"),
     ])
-    .where("lane_id", "=", laneId)
-    .where("state", "in", ["signed", "offered", "accepted"])
-    .where(nowhereIncluded)
     .executeTakeFirstOrThrow();
+}
+
+/** The number of the next set of bytes under a nonce: 0, unless the lane was led back below it. */
+export async function nextReplacement(db: Db, key: { lane_id: string; nonce: number }): Promise<number> {
+  const row = await db
+    .selectFrom("transaction")
+    .select(sql<number>`coalesce(max(replacement) + 1, 0)::int`.as("next"))
+    .where("lane_id", "=", key.lane_id)
+    .where("nonce", "=", key.nonce)
+    .executeTakeFirstOrThrow();
+  return row.next;
+}
+
+/** The highest nonce of a lane that a transaction of ours has used up in a block; undefined when there is none. */
+export async function findHighestLanded(db: Db, laneId: string): Promise<number | undefined> {
+  const row = await db
+    .selectFrom("transaction")
+    .select("nonce")
+    .where("lane_id", "=", laneId)
+    .where("state", "in", ["included", "final"])
+    .orderBy("nonce", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.nonce;
 }
 
 /** What a receipt says of a transaction. */
@@ -125,7 +168,7 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
       ${column("reverted")}::boolean[]
     ) as f (lane_id, nonce, replacement, block_number, block_hash, gas_used, gas_price, fee, reverted)
     where t.lane_id = f.lane_id and t.nonce = f.nonce and t.replacement = f.replacement
-      and t.state in ('signed', 'offered', 'accepted')`.execute(db);
+      and t.state = any(${mayLand})`.execute(db);
 }
 
 /**

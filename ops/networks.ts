@@ -15,15 +15,21 @@ const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwo
   return z.NEVER;
 });
 
+const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address");
 const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
 /** A price feed of Chainlink on one of the EVM chains: one unit of `base` in units of `quote`. */
 const priceFeed = z.strictObject({
   base: currency,
   quote: currency,
   chain: z.string(),
-  feed: z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address"),
+  feed: evmAddress,
   /** An older answer is not used. Take the feed's heartbeat and a little more. */
   maxAgeSeconds: z.number().int().min(1),
+  /**
+   * Chainlink's L2 sequencer uptime feed of the chain: name it on every rollup that has one. While the sequencer is down,
+   * and for some time after it is up again, prices are older than they look, and are not used.
+   */
+  sequencer: z.strictObject({ feed: evmAddress, graceSeconds: z.number().int().min(0).default(3_600) }).optional(),
 });
 
 const Networks = z.strictObject({

@@ -21,7 +21,8 @@ export function openScreeningList(
 
   const look = () => {
     const now = deps.now().getTime();
-    if (now - lookedAt < LOOK_EVERY_MS) return;
+    // A clock that was set back must not keep an old list in use.
+    if (now >= lookedAt && now - lookedAt < LOOK_EVERY_MS) return;
     lookedAt = now;
     try {
       const { mtimeMs, size } = statSync(file);

@@ -45,7 +45,8 @@ const joins = (base: string, quote: string, one: string, other: string) =>
   (base === one && quote === other) || (base === other && quote === one);
 
 async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Rate | undefined> {
-  const found = await readFeed(getEvmChain(deps.chains, source.chain), source.feed as Hex);
+  const sequencer = source.sequencer?.feed as Hex | undefined;
+  const found = await readFeed(getEvmChain(deps.chains, source.chain), source.feed as Hex, sequencer);
   const fault = findFeedFault(source, found, deps.now());
   if (fault) {
     deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `a price is not used: ${fault}`);
@@ -61,17 +62,33 @@ async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Ra
 
 /** Pure: why a feed's answer must not be used; undefined when it may. */
 export function findFeedFault(
-  { base, quote, maxAgeSeconds }: Pick<PriceFeed, "base" | "quote" | "maxAgeSeconds">,
-  { answer, decimals, updatedAt, description }: FeedAnswer,
+  source: Pick<PriceFeed, "base" | "quote" | "maxAgeSeconds" | "sequencer">,
+  { answer, decimals, updatedAt, description, sequencer }: FeedAnswer,
   now: Date,
 ): string | undefined {
+  const { base, quote, maxAgeSeconds } = source;
   const expected = `${codeOf(base)} / ${codeOf(quote)}`;
   if (description !== expected) return `the feed calls itself "${description}" and not "${expected}"`;
   if (decimals > 36) return `the feed has ${decimals} decimals`;
   if (answer <= 0n) return `the feed says ${answer}`;
   const age = now.getTime() - updatedAt.getTime();
   if (age > maxAgeSeconds * 1_000) return `it is ${Math.round(age / 1_000)} seconds old`;
-  return age < -AHEAD_MS ? "it is of a time to come" : undefined;
+  if (age < -AHEAD_MS) return "it is of a time to come";
+  return source.sequencer && findSequencerFault(source.sequencer, sequencer, now);
+}
+
+/**
+ * After an outage the prices of the time before it are still the newest for a while, so that nothing is used until the
+ * feeds have had time to be told (docs.chain.link, "L2 Sequencer Uptime Feeds").
+ */
+function findSequencerFault(
+  { graceSeconds }: NonNullable<PriceFeed["sequencer"]>,
+  answer: FeedAnswer["sequencer"],
+  now: Date,
+): string | undefined {
+  if (!answer?.isUp) return "the sequencer of its chain is down";
+  const seconds = Math.floor((now.getTime() - answer.since.getTime()) / 1_000);
+  return seconds <= graceSeconds ? `the sequencer of its chain is up for ${seconds} seconds only` : undefined;
 }
 
 const codeOf = (currency: string) => currency.slice("iso4217/".length);

@@ -22,7 +22,7 @@ export async function isCaughtUp(deps: Deps, chain: string): Promise<boolean> {
 /** Returns the epoch in which the treasury may sign on a chain now, for `epoch.pass`; undefined when it must not. */
 export async function findTreasuryEpoch(deps: Deps, chain: string): Promise<string | undefined> {
   const isFresh = (at: Date | null | undefined) =>
-    at != null && at > deps.startedAt && deps.now().getTime() - at.getTime() <= WATCH_FRESH_MS;
+    at != null && at > deps.startedAt && Math.abs(deps.now().getTime() - at.getTime()) <= WATCH_FRESH_MS;
   const epoch = await findReadEpoch(deps, chain);
   if (epoch === undefined || !isFresh(await findReachedHead(deps.db, chain))) return undefined;
   const history = await findHistory(deps, deps.chains.get(chain));

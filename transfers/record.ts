@@ -3,6 +3,7 @@ import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import { insertBurnedGas } from "../db/burned-gas.ts";
 import { keepBookable } from "../db/failed-bookings.ts";
+import { skipUsedNonces } from "../db/lanes.ts";
 import { moveRows } from "../db/moves.ts";
 import { workInSavepoints } from "../db/savepoint.ts";
 import { insertSightings, listClaimed, nameSighting } from "../db/sightings.ts";
@@ -12,6 +13,7 @@ import { listByAuthorizations, listCarried, type TransferRow, uncarryTransfers }
 import { cleanText } from "../ops/clean-text.ts";
 import type { TransferDeps } from "./deps.ts";
 import { storeFailure } from "./failed-bookings.ts";
+import { isProof, settleNonces } from "./proof.ts";
 import { isOurs, type Reading } from "./reading.ts";
 
 /**
@@ -54,6 +56,9 @@ export async function recordBlocks(
         db,
         some.map(({ row, receipt }) => ({ ...row, ...receipt })),
       );
+      // Old bytes of a lane that was led back: it stands at or below their nonce.
+      for (const { row } of some.filter(({ row }) => row.state === "replaced"))
+        await skipUsedNonces(db, { laneId: row.lane_id, nextNonce: row.nonce + 1 });
       return some;
     },
     fail: ({ row }, error) =>
@@ -158,10 +163,13 @@ async function matchTransfers(
   seen: readonly SeenTransfer[],
   bound: BoundBook,
 ): Promise<{ known: TransferRow[]; opened: () => void }> {
-  const keyed = seen.filter((log) => log.authorizationNonce !== null);
-  const list = () =>
-    listByAuthorizations(db, { chain: chain.chain, nonces: keyed.flatMap((log) => log.authorizationNonce ?? []) });
+  const nonces = seen.flatMap(({ authorizationNonce, usedNonces = [] }) =>
+    [...usedNonces, authorizationNonce ?? []].flat(),
+  );
+  const list = () => listByAuthorizations(db, { chain: chain.chain, nonces });
   const known = await list();
+  settleNonces(seen, known);
+  const keyed = seen.filter((log) => log.authorizationNonce !== null);
   // Not those to the treasury alone: a merchant may be paid directly.
   const fresh = keyed.filter((log) => !known.some((row) => row.authorization_nonce === log.authorizationNonce));
   if (fresh.length === 0) return { known, opened: () => undefined };
@@ -212,20 +220,6 @@ function claim(chain: Watching, seen: readonly SeenTransfer[], claimable: readon
     if (transfer) open.delete(transfer);
     return transfer || isOurs(chain, log) ? [{ log, transfer }] : [];
   });
-}
-
-/** True when a log shows exactly this transfer: same token, payer, authorization nonce, receiver and amount. */
-export function isProof(
-  log: SeenTransfer,
-  transfer: Pick<TransferRow, "token" | "payer" | "receiver" | "amount" | "authorization_nonce">,
-): boolean {
-  return (
-    log.authorizationNonce === transfer.authorization_nonce &&
-    log.token === transfer.token &&
-    log.payer === transfer.payer &&
-    log.receiver === transfer.receiver &&
-    log.amount === transfer.amount
-  );
 }
 
 function toRow(deps: TransferDeps, chain: Watching, log: SeenTransfer, transfer: TransferRow | undefined) {

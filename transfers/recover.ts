@@ -16,6 +16,7 @@ import { listCarried, uncarryTransfers } from "../db/transfers.ts";
 import { attemptAll } from "./attempt-all.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseReplacementFees } from "./fees.ts";
+import { leadBack } from "./lane-nonce.ts";
 import { noteAnswer } from "./relay.ts";
 
 /**
@@ -57,7 +58,9 @@ async function recoverLane(
   const [lowest] = waiting;
   const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MOST);
   if (!lowest || due.length === 0) return;
-  if (await freeUsedNonces(deps, chain, addressOfLane(lowest.lane_id), due)) return;
+  const used = await readNextNonce(chain.rpc, addressOfLane(lowest.lane_id));
+  if (await freeUsedNonces(deps, chain, used, due)) return;
+  if (used < lowest.nonce && (await leadBack(deps, chain, waiting))) return;
   for (const row of due) {
     const isStuck = isPricedOut(row, baseFee) || (row === lowest && isIgnored(deps, chain, row));
     const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
@@ -79,12 +82,12 @@ function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee
 async function freeUsedNonces(
   deps: TransferDeps,
   chain: EvmChain,
-  address: Hex,
+  used: number,
   due: readonly TransactionRow[],
 ): Promise<boolean> {
-  const used = await readNextNonce(chain.rpc, address);
   const passed = due.filter((row) => row.nonce < used);
   for (const row of passed) {
+    const address = addressOfLane(row.lane_id);
     const twins = await listByNonce(deps.db, row);
     const receipts = await Promise.all(twins.map((twin) => readReceipt(chain.rpc, twin.hash as Hex)));
     // Ours, and the watcher is about to read its block.

@@ -1,21 +1,18 @@
 import { type Hex, hexToBytes, keccak256 } from "viem";
 import type { EvmChain } from "../chains/evm/open.ts";
-import { type Offer, offerBytes, readNextNonce } from "../chains/evm/send.ts";
+import { type Offer, offerBytes } from "../chains/evm/send.ts";
 import type { Signer } from "../chains/evm/signers/signer.ts";
 import { getEvmChain } from "../chains/open.ts";
 import { findBaseFee } from "../db/cursors.ts";
-import {
-  addressOfLane,
-  freeLane,
-  type LaneLease,
-  releaseLane,
-  ringLanes,
-  skipUsedNonces,
-  takeLane,
-  useNonce,
-} from "../db/lanes.ts";
+import { freeLane, type LaneLease, releaseLane, ringLanes, takeLane, useNonce } from "../db/lanes.ts";
 import type { Kind } from "../db/tables.ts";
-import { countUnincluded, insertTransaction, noteOffer, type TransactionKey } from "../db/transactions.ts";
+import {
+  countUnincluded,
+  insertTransaction,
+  nextReplacement,
+  noteOffer,
+  type TransactionKey,
+} from "../db/transactions.ts";
 import { carryTransfers, claimReady, type TransferRow } from "../db/transfers.ts";
 import { listCalls } from "./authorization.ts";
 import { buildPayload, pickBatch } from "./batch.ts";
@@ -24,6 +21,8 @@ import type { TransferDeps } from "./deps.ts";
 import { dropFailing, holdFailed, type RowMember } from "./dry-run.ts";
 import { chooseFees } from "./fees.ts";
 import { MOST_INCLUSIONS, readGasRules } from "./gas-limits.ts";
+import { canPay, forgetFunds } from "./lane-funds.ts";
+import { skipUsed } from "./lane-nonce.ts";
 import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
 import { gasOf } from "./transfer-gas.ts";
 
@@ -150,9 +149,15 @@ async function carryBatch(
   if (good.length === 0) return "sent";
 
   const payload = buildPayload(chain.multicall, good);
+  const cost = payload.gas * fees.maxFeePerGas;
+  if (!(await canPay(deps, chain, lease, { cost, inFlight: flying.cost }))) return "blocked";
   const nonce = lease.nextNonce;
   const bytes = await signer.signTransaction({ type: "eip1559", chainId: chain.chainId, nonce, ...payload, ...fees });
-  const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };
+  const key: TransactionKey = {
+    lane_id: lease.id,
+    nonce,
+    replacement: await nextReplacement(deps.db, { lane_id: lease.id, nonce }),
+  };
   if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good.map(({ row }) => row) })))
     return "blocked";
   lease.nextNonce = nonce + 1;
@@ -252,11 +257,11 @@ export async function noteAnswer(
     { chain: chain.chain, lane: key.lane_id, nonce: key.nonce, outcome: offer.outcome, reason: offer.reason },
     "an offer was not accepted",
   );
+  if (offer.outcome === "no_gas_money") forgetFunds(chain, key.lane_id);
   if (offer.outcome !== "nonce_too_low") return;
   // Either these bytes (or a twin of theirs) are in a block already, or somebody else uses the key. The watcher finds
   // out which; here it only matters that no further nonce is wasted.
-  const nextNonce = await readNextNonce(chain.rpc, addressOfLane(key.lane_id));
-  await skipUsedNonces(deps.db, { laneId: key.lane_id, nextNonce });
+  await skipUsed(deps, chain, key);
 }
 
 /** As many transfers as could share one transaction: a lane claims no more than it can carry next. */

@@ -11,8 +11,8 @@ import { readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { TransferRow } from "../db/transfers.ts";
+import { isProof, settleNonces } from "./proof.ts";
 import { markTags } from "./reading.ts";
-import { isProof } from "./record.ts";
 
 type Authorized = Pick<TransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
 
@@ -97,6 +97,7 @@ async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Pro
   if (!receipt) throw new ChainFault("rpc_behind", { detail: `receipt of ${hash}` });
   const movements = pairLogs(receipt.logs, chain);
   await markTags(chain, movements);
+  settleNonces(movements, [transfer]);
   return movements.find((log) => isProof(log, transfer));
 }
 

@@ -36,7 +36,7 @@ export const multicallAbi = parseAbi([
 ]);
 
 export const TRANSFER_TOPIC = toEventSelector("Transfer(address,address,uint256)");
-/** EIP-3009; emitted by the token directly before the Transfer it allows. */
+/** EIP-3009; emitted by the token beside the Transfer it allows, usually directly before it. */
 export const AUTHORIZATION_USED_TOPIC = toEventSelector("AuthorizationUsed(address,bytes32)");
 
 /** EIP-3009, "TypeHash". */

@@ -12,19 +12,38 @@ const abi = parseAbi([
 ]);
 const names = ["latestRoundData", "decimals", "description"] as const;
 
-/** What a price feed says: `answer` with so many decimals, as of a time, and what it calls itself ("EUR / USD"). */
-export type FeedAnswer = { answer: bigint; decimals: number; updatedAt: Date; description: string };
+/**
+ * What a price feed says: `answer` with so many decimals, as of a time, and what it calls itself ("EUR / USD"). `sequencer`
+ * is what the chain's uptime feed says, where that was asked.
+ */
+export type FeedAnswer = {
+  answer: bigint;
+  decimals: number;
+  updatedAt: Date;
+  description: string;
+  sequencer?: SequencerAnswer;
+};
+/** Whether a rollup's sequencer is up, and since when. The time is 1970 where the feed has not been told yet. */
+export type SequencerAnswer = { isUp: boolean; since: Date };
 
 /** Longest name of a feed that is kept, code points. */
 const LONGEST_DESCRIPTION = 100;
 
-/** Asks a price feed; one eth_call. Throws ChainFault `wrong_contract` for a contract that is none. */
-export async function readFeed(chain: EvmChain, feed: Hex): Promise<FeedAnswer> {
+/**
+ * Asks a price feed, and the sequencer uptime feed where one is given; one eth_call. Throws ChainFault `wrong_contract` for
+ * a contract that is none.
+ */
+export async function readFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Promise<FeedAnswer> {
   const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
-  const [round, decimals, description] = await simulateCalls(chain.rpc, chain, calls);
+  const uptime = { target: sequencer ?? feed, data: encodeFunctionData({ abi, functionName: "latestRoundData" }) };
+  const [round, decimals, description, up] = await simulateCalls(chain.rpc, chain, [
+    ...calls,
+    ...(sequencer ? [uptime] : []),
+  ]);
   try {
-    const data = decodeFunctionResult({ abi, functionName: "latestRoundData", data: dataOf(round) });
+    const data = readRound(round);
     return {
+      ...(sequencer ? { sequencer: toSequencerAnswer(readRound(up)) } : {}),
       answer: data[1],
       decimals: decodeFunctionResult({ abi, functionName: "decimals", data: dataOf(decimals) }),
       updatedAt: new Date(Number(data[3]) * 1_000),
@@ -36,6 +55,17 @@ export async function readFeed(chain: EvmChain, feed: Hex): Promise<FeedAnswer> 
   } catch (cause) {
     throw new ChainFault("wrong_contract", { cause, detail: `${feed} does not answer as a price feed does` });
   }
+}
+
+type Round = readonly [bigint, bigint, bigint, bigint, bigint];
+
+function readRound(outcome: CallOutcome | undefined): Round {
+  return decodeFunctionResult({ abi, functionName: "latestRoundData", data: dataOf(outcome) });
+}
+
+/** 0 is up and 1 is down; a round that has not started says nothing. */
+function toSequencerAnswer([, answer, startedAt]: Round): SequencerAnswer {
+  return { isUp: answer === 0n && startedAt > 0n, since: new Date(Number(startedAt) * 1_000) };
 }
 
 function dataOf(outcome: CallOutcome | undefined): Hex {

@@ -1,7 +1,8 @@
 import { type Hex, hexToBigInt, hexToNumber, type RpcLog, type RpcTransaction } from "viem";
 import { ChainFault } from "../faults.ts";
 import type { SeenTransfer } from "../movements.ts";
-import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
+import { TRANSFER_TOPIC } from "./abi.ts";
+import { markAuthorized } from "./authorized.ts";
 import { COLLECTED_TOPIC } from "./collector.ts";
 import { DISBURSED_TOPIC } from "./disburser.ts";
 import { readPush } from "./push.ts";
@@ -12,8 +13,8 @@ import { throwFault } from "./rpc-errors.ts";
 export type Contracts = { collector: Hex; disburser: Hex; treasury: Hex };
 
 /**
- * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log that stands
- * directly before it on the same token and names the same payer. Permit2: our Collector's Collected log after it in the
+ * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log of the same token,
+ * payer and transaction (see markAuthorized). Permit2: our Collector's Collected log after it in the
  * same transaction, over the same token, payer and amount. Payouts through our Disburser: its Disbursed log, likewise.
  * Nothing else proves a transfer.
  * A transfer of zero is no movement: anybody may make one in anybody's name (`transferFrom` needs no allowance for it).
@@ -21,8 +22,8 @@ export type Contracts = { collector: Hex; disburser: Hex; treasury: Hex };
  */
 export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasury }: Contracts): SeenTransfer[] {
   const seen: SeenTransfer[] = [];
-  const keyOf = (blockHash: Hex, index: number) => `${blockHash} ${index}`;
-  const byIndex = new Map(logs.map((log) => [keyOf(log.blockHash ?? "0x", hexToNumber(log.logIndex ?? "0x0")), log]));
+  const placeOf = ({ blockHash, logIndex }: RpcLog) => `${blockHash} ${logIndex && hexToNumber(logIndex)}`;
+  const byIndex = new Map(logs.map((log) => [placeOf(log), log]));
   for (const log of byIndex.values()) {
     const [topic, from, to] = log.topics;
     if (!log.blockHash || !log.blockNumber || !log.transactionHash || !log.logIndex || log.removed) continue;
@@ -30,26 +31,19 @@ export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasu
     if (topic !== TRANSFER_TOPIC || !from || !to || log.topics.length !== 3 || log.data.length !== 66) continue;
     const amount = hexToBigInt(log.data);
     if (amount === 0n) continue;
-    const logIndex = hexToNumber(log.logIndex);
-    const before = byIndex.get(keyOf(log.blockHash, logIndex - 1));
-    const allowed =
-      before?.topics[0] === AUTHORIZATION_USED_TOPIC &&
-      !before.removed &&
-      before.address === log.address &&
-      before.transactionHash === log.transactionHash &&
-      before.topics[1] === from;
     seen.push({
       blockHash: log.blockHash,
       blockNumber: hexToNumber(log.blockNumber),
       txHash: log.transactionHash,
-      logIndex,
+      logIndex: hexToNumber(log.logIndex),
       token: log.address.toLowerCase() as Hex,
       payer: `0x${from.slice(-40)}`,
       receiver: `0x${to.slice(-40)}`,
       amount,
-      authorizationNonce: allowed ? (before.topics[2] ?? null) : null,
+      authorizationNonce: null,
     });
   }
+  markAuthorized(seen, [...byIndex.values()]);
   const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
   const byTransaction = Map.groupBy(seen, ({ txHash }) => txHash);
   for (const log of collected) if (!log.removed) markCollected(byTransaction.get(log.transactionHash ?? "") ?? [], log);

@@ -5,7 +5,7 @@ import { parseAssetId } from "../caip.ts";
 import { collectorAddress } from "./collector.ts";
 import { disburserAddress } from "./disburser.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
-import { openEndpoints, type Rpc } from "./rpc.ts";
+import { type Endpoints, openEndpoints, type Rpc } from "./rpc.ts";
 
 /**
  * A token as we use it: its networks file entry and its address in lower case; where signatures are made under a domain
@@ -20,6 +20,8 @@ export type EvmChain = {
   chainId: number;
   network: EvmNetwork;
   rpc: Rpc;
+  readWithOne: Endpoints["readWithOne"];
+  endpoints: Endpoints["endpoints"];
   /** Makes sure that every endpoint serves this chain. Throws ChainFault `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
   multicall: Hex;
@@ -38,13 +40,13 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
   const treasury = network.treasury.address.toLowerCase() as Hex;
   const permit2 = network.permit2.toLowerCase() as Hex;
-  const { rpc, check } = openEndpoints(network, metrics);
+  const { rpc, readWithOne, endpoints, check } = openEndpoints(network, metrics);
   return {
     family: "evm",
     chain: network.chain,
     chainId,
     network,
-    ...{ rpc, checkEndpoints: check },
+    ...{ rpc, readWithOne, endpoints, checkEndpoints: check },
     multicall: network.multicall.toLowerCase() as Hex,
     permit2,
     collector: collectorAddress({ permit2, treasury }),

@@ -1,4 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
+import { isFresh } from "../fresh.ts";
 import type { SolanaChain } from "./open.ts";
 
 /** Lamports per signature; a constant of the protocol. */
@@ -15,7 +16,7 @@ const cache = new WeakMap<SolanaChain, { at: number; price: bigint }>();
  */
 export async function chooseUnitPrice(chain: SolanaChain, units: number, now: number): Promise<bigint> {
   const known = cache.get(chain);
-  const fresh = known && now - known.at < FRESH_MS ? known.price : await readPrice(chain, now);
+  const fresh = known && isFresh(known.at, now, FRESH_MS) ? known.price : await readPrice(chain, now);
   const cap = (chain.network.maxPriorityFee * 1_000_000n) / BigInt(units);
   return fresh < cap ? fresh : cap;
 }

@@ -1,3 +1,4 @@
+import { isFresh } from "../fresh.ts";
 import type { SolanaChain } from "./open.ts";
 import { readAccounts } from "./reads.ts";
 
@@ -23,7 +24,7 @@ export async function chooseLane(
 
 async function listFunded(chain: SolanaChain, now: number): Promise<string[]> {
   const known = cache.get(chain);
-  if (known && now - known.at < FRESH_MS) return known.funded;
+  if (known && isFresh(known.at, now, FRESH_MS)) return known.funded;
   const balances = await readAccounts(chain, chain.lanes);
   const funded = chain.lanes.filter((_lane, index) => (balances[index]?.lamports ?? 0n) >= LEAST_LAMPORTS);
   cache.set(chain, { at: now, funded });

@@ -1,3 +1,4 @@
+import { isFresh } from "../fresh.ts";
 import type { SolanaChain } from "./open.ts";
 import { type Blockhash, readBlockhash } from "./reads.ts";
 
@@ -9,7 +10,7 @@ const cache = new WeakMap<SolanaChain, { at: number; asked: Promise<Blockhash> }
 /** A blockhash of a second ago at most, however many want one. Throws ChainFault. */
 export function recentBlockhash(chain: SolanaChain, now: number): Promise<Blockhash> {
   const known = cache.get(chain);
-  if (known && now - known.at < FRESH_MS && now >= known.at) return known.asked;
+  if (known && isFresh(known.at, now, FRESH_MS)) return known.asked;
   const asked = readBlockhash(chain);
   const entry = { at: now, asked };
   cache.set(chain, entry);

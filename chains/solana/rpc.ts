@@ -33,7 +33,6 @@ export type SolanaRpc = {
 export function openEndpoints(
   network: SolanaNetwork,
   metrics: Metrics,
-  now: () => number = Date.now,
 ): { rpc: SolanaRpc; check: () => Promise<void> } {
   const endpoints: Endpoint[] = network.rpc.map(({ name, url }) => ({
     name,
@@ -74,7 +73,9 @@ export function openEndpoints(
   };
 
   const askAll = async <T>(method: string, question: Question<T>): Promise<T> => {
-    const inOrder = endpoints.toSorted((a, b) => Number(a.setAsideUntil > now()) - Number(b.setAsideUntil > now()));
+    const inOrder = endpoints.toSorted(
+      (a, b) => Number(a.setAsideUntil > performance.now()) - Number(b.setAsideUntil > performance.now()),
+    );
     let silence: unknown;
     let stranger: ChainFault | undefined;
     for (const endpoint of inOrder) {
@@ -84,7 +85,7 @@ export function openEndpoints(
         if (!(error instanceof ChainFault) || error.code === "rpc_answer") throw error;
         if (error.code === "wrong_chain") stranger = error;
         else silence = error;
-        endpoint.setAsideUntil = now() + SET_ASIDE_MS;
+        endpoint.setAsideUntil = performance.now() + SET_ASIDE_MS;
       }
     }
     if (stranger) throw stranger;

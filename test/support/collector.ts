@@ -4,7 +4,7 @@ import { disburserAddress, encodeDisburserDeployment } from "../../chains/evm/di
 import { type Compiled, compile } from "../../contracts/compile.ts";
 import type { ChainClient } from "../../ops/local/chain-client.ts";
 
-type TestFile = "Permit2" | "Tokens" | "Wallets" | "RefusingWallet" | "Hostile" | "Oracle" | "Feed";
+type TestFile = "Permit2" | "Tokens" | "Wallets" | "RefusingWallet" | "Hostile" | "Oracle" | "Feed" | "Authorized";
 
 const compiled = new Map<string, Record<string, Compiled>>();
 

@@ -19,7 +19,7 @@ import { createSendBooks } from "../../../payments/relay.ts";
 import { readStatements } from "../../../payments/statement.ts";
 import { submitReady } from "../../../transfers/solana/submit.ts";
 import { watchChain } from "../../../transfers/watch.ts";
-import { fundBuyer, sendUsdc, usdcBalance } from "../../support/chain.ts";
+import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../support/chain.ts";
 import { mintTestToken, startKinds, testTokenBalance } from "../../support/kinds.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../support/solana.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
@@ -151,18 +151,19 @@ test("a refund goes back in the asset it came in, drawn on what the merchant is 
 });
 
 test("a payment on Solana is owed in the merchant's asset on EVM, and paid out of the stock there", async () => {
+  const evm = await startChain();
   const solana = await startTestSolana();
   const keys = newSolanaKeys();
   await fundSol(
     solana.client,
     keys.lanes.map(({ address }) => address),
   );
-  const across = await makeTill(chain, { solana: { chain: solana, keys }, assets: [assets.usdc] });
+  const across = await makeTill(evm, { solana: { chain: solana, keys }, assets: [evm.asset] });
   const { deps: here, mode } = across;
   const own = { accountId: across.accountId, merchantId: across.merchantId, mode };
   const [place] = good(await listDestinations(here, own));
   good(await takeOthers(here, { ...own, id: place?.id ?? "", take: true }));
-  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 12n * UNIT);
+  await sendUsdc(evm, await fundBuyer(evm), evm.keys.treasury.address, 12n * UNIT);
   await across.watch();
   const stocked = (await listExceptions(here, 50)).find(({ amount }) => amount === 12n * UNIT);
   good(await bookException(here, { id: stocked?.id ?? 0, as: "capital", note: "stock" }));
@@ -188,11 +189,11 @@ test("a payment on Solana is owed in the merchant's asset on EVM, and paid out o
   );
   expect(await tokenBalance(solana, keys.treasury.address)).toBe(10n * UNIT);
   expect(await across.settlementOf(paymentId)).toMatchObject({
-    asset: assets.usdc,
+    asset: evm.asset,
     amount: 10n * UNIT,
     converted: true,
   });
   expect(await settle(across, paymentId)).toEqual(["begun"]);
   expect((await across.settlementOf(paymentId)).state).toBe("paid");
-  expect(await usdcBalance(chain, across.destination)).toBe(10n * UNIT);
+  expect(await usdcBalance(evm, across.destination)).toBe(10n * UNIT);
 });

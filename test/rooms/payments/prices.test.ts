@@ -87,6 +87,38 @@ describe("a payment in another currency than its asset's", () => {
     expect(await till.offer(await euros(1_000n), await fundBuyer(chain))).toHaveLength(1);
   });
 
+  describe("on a rollup", async () => {
+    const sequencer = await deployTestContract(chain.client, "Feed", "Sequencer");
+    const graceSeconds = 3_600;
+    const tellUptime = async (answer: bigint, startedAt: bigint) => {
+      const { abi } = testContract("Feed", "Sequencer");
+      const args = [answer, startedAt];
+      const hash = await chain.client.writeContract({ address: sequencer, abi, functionName: "set", args });
+      await chain.client.waitForTransactionReceipt({ hash });
+    };
+    const countOptions = async () => (await till.offer(await euros(1_000n), await fundBuyer(chain))).length;
+
+    test.each<[string, bigint, () => bigint, number]>([
+      ["has been up for longer than the grace period", 0n, () => now() - 3_700n, 1],
+      ["came up a moment ago", 0n, () => now() - 3_000n, 0],
+      ["is down", 1n, () => now() - 100_000n, 0],
+      ["has never said anything", 0n, () => 0n, 0],
+    ])("whose sequencer %s, a fresh price makes so many options", async (_how, answer, startedAt, options) => {
+      await tell("set", 100_000_000n, now());
+      usePrices([{ ...source, sequencer: { feed: sequencer, graceSeconds } }]);
+      await tellUptime(answer, startedAt());
+      expect(await countOptions()).toBe(options);
+      usePrices([source]);
+    });
+
+    test("whose uptime feed is no contract, nothing is offered", async () => {
+      await tell("set", 100_000_000n, now());
+      usePrices([{ ...source, sequencer: { feed: `0x${"99".repeat(20)}`, graceSeconds } }]);
+      expect(await countOptions()).toBe(0);
+      usePrices([source]);
+    });
+  });
+
   test("in the asset's own currency needs no price, and its option lives as long as the payment", async () => {
     usePrices([{ ...source, feed: `0x${"99".repeat(20)}` }]);
     const [option] = await till.offer(await till.create(100n), await fundBuyer(chain));

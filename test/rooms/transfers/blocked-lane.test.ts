@@ -9,7 +9,7 @@ const lanesInOrder = (chain: TestChain) =>
     .map(({ address }) => address)
     .toSorted((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
 
-test("a lane without gas money leaves the work to the other one, and what it was given goes once it has some", async () => {
+test("a lane without gas money leaves the work to the other one, and takes some again once it has some", async () => {
   const chain = await startChain({ lanes: 3 });
   const carrier = await makeCarrier(chain);
   const [broke = "0x", rich = "0x"] = lanesInOrder(chain);
@@ -17,7 +17,7 @@ test("a lane without gas money leaves the work to the other one, and what it was
   const first = await carrier.sign(await fundBuyer(chain));
   await carrier.relay();
   expect(await carrier.transactions()).toMatchObject([
-    { lane_id: `${chain.id}:${broke.toLowerCase()}`, state: "offered" },
+    { lane_id: `${chain.id}:${rich.toLowerCase()}`, state: "accepted" },
   ]);
 
   const ids: string[] = [];
@@ -26,16 +26,33 @@ test("a lane without gas money leaves the work to the other one, and what it was
     await carrier.relay();
     await carrier.watch();
   }
-  expect(await carrier.statesOf([first.id, ...ids])).toEqual(["carried", "confirmed", "confirmed", "confirmed"]);
+  expect(await carrier.statesOf([first.id, ...ids])).toEqual(["confirmed", "confirmed", "confirmed", "confirmed"]);
   const sent = (await carrier.transactions()).filter((row) => row.state === "final");
   expect(new Set(sent.map((row) => row.lane_id))).toEqual(new Set([`${chain.id}:${rich.toLowerCase()}`]));
 
   await chain.client.setBalance({ address: broke, value: 10n ** 18n });
-  carrier.clock.advance(10_000);
+  await chain.client.setBalance({ address: rich, value: 0n });
+  const last = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
   await carrier.watch();
+  expect(await carrier.statesOf([last.id])).toEqual(["confirmed"]);
+  const lanes = (await carrier.transactions()).map((row) => row.lane_id);
+  expect(lanes.filter((lane) => lane === `${chain.id}:${broke.toLowerCase()}`)).toHaveLength(1);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(5);
+});
+
+test("while no lane has gas money a transfer waits for the first that has some, and holds no nonce", async () => {
+  const chain = await startChain({ lanes: 3 });
+  const carrier = await makeCarrier(chain);
+  for (const address of lanesInOrder(chain)) await chain.client.setBalance({ address, value: 0n });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  expect(await carrier.transactions()).toEqual([]);
+  expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
+  await chain.client.setBalance({ address: lanesInOrder(chain)[1] ?? "0x", value: 10n ** 18n });
+  await carrier.relay();
   await carrier.watch();
-  expect(await carrier.statesOf([first.id])).toEqual(["confirmed"]);
-  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(4);
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
 test("a lane with no nonce left to use leaves the work to the other one in the same run", async () => {

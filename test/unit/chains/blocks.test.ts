@@ -34,6 +34,8 @@ const used = (index: number, more: Partial<RpcLog> = {}, by = payer) =>
 const moved = (index: number, more: Partial<RpcLog> = {}, from = payer) =>
   log(index, [TRANSFER_TOPIC, pad(from), pad(receiver)], { data: amountData(5n), ...more });
 
+const second: Hex = `0x${"0d".repeat(32)}`;
+
 const disburser: Hex = `0x${"d1".repeat(20)}`;
 const treasury: Hex = `0x${"7e".repeat(20)}`;
 const collector: Hex = `0x${"c0".repeat(20)}`;
@@ -56,7 +58,6 @@ test("a Transfer directly after its AuthorizationUsed is an authorized movement,
 });
 
 test("a batch gives each movement its own nonce, in whatever order the node lists the logs", () => {
-  const second: Hex = `0x${"0d".repeat(32)}`;
   const logs = [moved(6, {}, stranger), used(3), log(5, [AUTHORIZATION_USED_TOPIC, pad(stranger), second]), moved(4)];
   expect(pairLogs(logs).map((seen) => [seen.logIndex, seen.authorizationNonce])).toEqual([
     [6, second],
@@ -66,8 +67,6 @@ test("a batch gives each movement its own nonce, in whatever order the node list
 
 test.each<[string, RpcLog[]]>([
   ["stands alone", [moved(4)]],
-  ["has a log of something else in between", [used(2), moved(4)]],
-  ["comes before its authorization", [moved(3), used(4)]],
   ["is another token's", [used(3, { address: otherToken }), moved(4)]],
   ["is another payer's", [used(3, {}, stranger), moved(4)]],
   ["is in another transaction", [used(3, { transactionHash: `0x${"d2".repeat(32)}` }), moved(4)]],
@@ -78,8 +77,33 @@ test.each<[string, RpcLog[]]>([
   for (const movement of seen) expect(movement.authorizationNonce).toBeNull();
 });
 
-test("one authorization vouches for one Transfer, not for the next one as well", () => {
-  expect(pairLogs([used(3), moved(4), moved(5)]).map((seen) => seen.authorizationNonce)).toEqual([nonce, null]);
+test.each<[string, RpcLog[]]>([
+  ["has a log of something else in between", [used(2), moved(4)]],
+  ["comes before its authorization", [moved(3), used(4)]],
+  ["comes before it, with something in between", [moved(2), used(4)]],
+  ["has a transfer of zero in between", [used(2), moved(3, { data: amountData(0n) }), moved(4)]],
+])("the only Transfer of a payer that %s has the nonce of the only authorization", (_how, logs) => {
+  expect(pairLogs(logs).map((seen) => [seen.authorizationNonce, seen.usedNonces])).toEqual([[nonce, undefined]]);
+});
+
+const usedSecond = (index: number) => log(index, [AUTHORIZATION_USED_TOPIC, pad(payer), second]);
+test.each<[string, RpcLog[]]>([
+  ["before it", [used(1), moved(2), usedSecond(3), moved(4)]],
+  ["after it", [moved(1), used(2), moved(3), usedSecond(4)]],
+  ["before it, with something in between", [used(1), moved(3), usedSecond(4), moved(6)]],
+])("two transfers of one payer in one transaction have a nonce each, where the token tells of it %s", (_how, logs) => {
+  const seen = pairLogs(logs).toSorted((a, b) => a.logIndex - b.logIndex);
+  expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, second]);
+});
+
+test("one authorization vouches for one Transfer, not for the next one as well, and both name it", () => {
+  const seen = pairLogs([used(3), moved(4), moved(5)]);
+  expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, null]);
+  expect(seen.map((one) => one.usedNonces)).toEqual([[nonce], [nonce]]);
+});
+
+test("an authorization after the last of several transfers vouches for the one before it", () => {
+  expect(pairLogs([moved(1), moved(3), used(4)]).map((seen) => seen.authorizationNonce)).toEqual([null, nonce]);
 });
 
 test.each<[string, RpcLog]>([
@@ -104,13 +128,6 @@ test("addresses come out in lower case, however a node writes the token", () => 
 
 test("an authorization whose log was removed vouches for nothing", () => {
   expect(pairLogs([used(3, { removed: true }), moved(4)])[0]?.authorizationNonce).toBeNull();
-});
-
-test("a transfer of zero between an authorization and its transfer takes the proof away, as any other log does", () => {
-  const zero = moved(4, { data: amountData(0n) });
-  expect(pairLogs([used(3), zero, moved(5)]).map((seen) => [seen.logIndex, seen.authorizationNonce])).toEqual([
-    [5, null],
-  ]);
 });
 
 test("a log that an endpoint lists twice is one movement", () => {

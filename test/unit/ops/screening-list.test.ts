@@ -17,9 +17,9 @@ async function openList(text?: string) {
   let ms = 1_000_000;
   const note = (facts: object, message: string) => void said.push(`${message} ${JSON.stringify(facts)}`);
   const list = openScreeningList(file, { log: { info: note, error: note } as never, now: () => new Date(ms) });
-  const write = async (next: string) => {
+  const write = async (next: string, laterMs = 10_000) => {
     await writeFile(file, next);
-    ms += 10_000;
+    ms += laterMs;
   };
   return { list, write, said };
 }
@@ -45,6 +45,13 @@ test("that changes counts within seconds", async () => {
   const { list, write } = await openList("");
   expect([...list("eip155:1", [one])]).toEqual([]);
   await write(`${one}\n`);
+  expect([...list("eip155:1", [one])]).toEqual([one]);
+});
+
+test("that changes counts within seconds, also on a clock that was set back by an hour", async () => {
+  const { list, write } = await openList("");
+  expect([...list("eip155:1", [one])]).toEqual([]);
+  await write(`${one}\n`, -3_600_000);
   expect([...list("eip155:1", [one])]).toEqual([one]);
 });
 

@@ -14,3 +14,13 @@ test("a price is used up to its age, and not when anything about it is off", () 
   expect(findFeedFault(source, { ...good, description: "USD / EUR" }, now)).toMatch(/calls itself/);
   expect(findFeedFault(source, { ...good, decimals: 77 }, now)).toMatch(/77 decimals/);
 });
+
+test("a rollup's price is used once the sequencer has been up for longer than its grace, and not a second before", () => {
+  const onRollup = { ...source, sequencer: { feed: "0x01", graceSeconds: 60 } };
+  const upFor = (seconds: number) => ({ isUp: true, since: new Date(now.getTime() - seconds * 1_000) });
+  expect(findFeedFault(onRollup, { ...good, sequencer: upFor(61) }, now)).toBeUndefined();
+  expect(findFeedFault(onRollup, { ...good, sequencer: upFor(60) }, now)).toMatch(/60 seconds only/);
+  expect(findFeedFault(onRollup, { ...good, sequencer: upFor(-5) }, now)).toMatch(/only/);
+  expect(findFeedFault(onRollup, { ...good, sequencer: { ...upFor(1_000), isUp: false } }, now)).toMatch(/is down/);
+  expect(findFeedFault(onRollup, good, now)).toMatch(/is down/);
+});

@@ -1,0 +1,72 @@
+import { beforeEach, expect, test } from "vitest";
+import { type Group, insertGroups } from "../../../db/ledger.ts";
+import { readStock } from "../../../db/stock.ts";
+import { openTestDb } from "../../support/open-db.ts";
+
+const ASSET = "eip155:1/erc20:0x01";
+const at = new Date("2026-03-01T12:00:00Z");
+let db: Awaited<ReturnType<typeof openTestDb>>["db"];
+beforeEach(async () => {
+  ({ db } = await openTestDb(2));
+});
+
+const stock = () => db.transaction().execute((trx) => readStock(trx, ASSET));
+
+/** A booking between two accounts, whose natural key is its kind and subject. */
+async function book(kind: string, subject: string, debit: string, credit: string, amount: bigint): Promise<string> {
+  const entries = [
+    { account: debit, asset: ASSET, amount },
+    { account: credit, asset: ASSET, amount: -amount },
+  ];
+  const group: Group = { kind, subject, entries };
+  await db.transaction().execute((trx) => insertGroups(trx, [group], at));
+  const { id } = await db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", kind)
+    .where("subject", "=", subject)
+    .executeTakeFirstOrThrow();
+  return String(id);
+}
+
+const came = (subject: string, amount: bigint) => book("stray", subject, "treasury", "exceptions", amount);
+const left = (subject: string, amount: bigint) => book("stray", subject, "exceptions", "treasury", amount);
+
+test("a stranger's deposit is owed in full, although as much has left the treasury", async () => {
+  await came("a", 5n);
+  expect(await stock()).toBe(0n);
+  await left("b", 5n);
+  expect(await stock(), "the treasury is empty, and five are owed").toBe(-5n);
+});
+
+test("an overpaid payout does not lessen what is owed to strangers", async () => {
+  await came("a", 5n);
+  await book("overpaid", "transfer", "exceptions", "treasury", 3n);
+  expect(await stock()).toBe(-3n);
+});
+
+test("a closed exception counts no more, whether it was owed or lost", async () => {
+  const stranger = await came("a", 5n);
+  const loss = await left("b", 2n);
+  await book("exception_resolved", stranger, "exceptions", "operator_capital", 5n);
+  await book("exception_resolved", loss, "losses", "exceptions", 2n);
+  expect(await stock(), "five came in as capital, and two of them are lost").toBe(3n);
+});
+
+test("a closed exception that was reversed leaves the sum as it was before it", async () => {
+  const loss = await left("b", 2n);
+  await book("exception_resolved", loss, "losses", "exceptions", 2n);
+  await book("exception_reversed", loss, "treasury", "losses", 2n);
+  await came("a", 5n);
+  expect(await stock()).toBe(0n);
+});
+
+test("corrections by hand cancel each other, and never what is owed to strangers", async () => {
+  await came("a", 5n);
+  await book("correction", "ticket 1", "exceptions", "treasury", 4n);
+  expect(await stock()).toBe(-4n);
+  await book("correction", "ticket 2", "treasury", "exceptions", 4n);
+  expect(await stock()).toBe(0n);
+  await book("correction", "ticket 3", "treasury", "exceptions", 6n);
+  expect(await stock()).toBe(0n);
+});

@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { isCaughtUp } from "../../../transfers/caught-up.ts";
+import { makeCarrier } from "../../support/carry.ts";
+import { startChain } from "../../support/chain.ts";
+
+test("a watcher that reached the head an hour from now, by a clock that was set back, does not count as caught up", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  await carrier.watch();
+  expect(await isCaughtUp(carrier.deps, chain.id)).toBe(true);
+  carrier.clock.advance(-3_600_000);
+  expect(await isCaughtUp(carrier.deps, chain.id)).toBe(false);
+});
