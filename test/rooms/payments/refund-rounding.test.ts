@@ -12,8 +12,10 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 const kinds = await startKinds();
 const { chain, assets } = kinds;
 
+const ask = (of: Till, paymentId: string, amount?: RefundAmount) =>
+  refundPayment(of.deps, { paymentId, mode: of.mode, amount });
 const refund = async (of: Till, paymentId: string, amount?: RefundAmount) => {
-  const { refundId } = good(await refundPayment(of.deps, { paymentId, mode: of.mode, amount }));
+  const { refundId } = good(await ask(of, paymentId, amount));
   return of.db.selectFrom("refund").selectAll().where("id", "=", refundId).executeTakeFirstOrThrow();
 };
 
@@ -31,6 +33,8 @@ test("a partial refund in the payment's currency is rounded down to the asset, a
   await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
   await till.relay();
   await till.watch();
+  const none = await ask(till, paymentId, { unit: "iso4217/EUR", value: 0n });
+  expect(none).toMatchObject({ ok: false, code: "params_validation" });
   // 10.862086 were paid: 3.33 of 10.01 euros are 3.613461177… of them.
   expect((await refund(till, paymentId, { unit: "iso4217/EUR", value: 333n })).amount).toBe(3_613_461n);
   expect((await refund(till, paymentId)).amount).toBe(10_862_086n - 3_613_461n);

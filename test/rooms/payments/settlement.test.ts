@@ -141,6 +141,18 @@ describe("a settlement", () => {
     expect(await usdcBalance(chain, bare.destination)).toBe(1_000_000n);
   });
 
+  test("of each of several payments that are booked together has a number of its own", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const ids = [await own.create(100n), await own.create(200n), await own.create(300n)];
+    const buyers = await fundBuyers(chain, 3);
+    await own.verify(...(await Promise.all(buyers.map((buyer, index) => own.attempt(ids[index] ?? "", buyer)))));
+    await own.relay();
+    await own.watch();
+    const settlements = await Promise.all(ids.map((id) => own.settlementOf(id)));
+    expect(settlements.map(({ amount }) => amount)).toEqual([1_000_000n, 2_000_000n, 3_000_000n]);
+    expect(settlements.map(({ number }) => number).sort()).toEqual([1, 2, 3]);
+  });
+
   test("that a refund lessens while its payout is being signed is signed anew, and pays what is left", async () => {
     const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
     const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: own.clock });
