@@ -3,12 +3,20 @@ import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../db/moves.ts";
 import { openTestDb } from "../../support/open-db.ts";
 import { insertMerchant, insertPaymentRow } from "../../support/rows.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const { db } = await openTestDb(24);
 const merchant = await insertMerchant(db);
 const eventsOf = (id: string) => db.selectFrom("event").selectAll().where("subject", "=", id).orderBy("id").execute();
 const stateOf = (id: string) =>
   db.selectFrom("payment").select(["state", "state_version"]).where("id", "=", id).executeTakeFirstOrThrow();
+/** Statements of this database that wait for a lock. */
+const countWaiting = async () => {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+  return rows[0]?.count ?? 0;
+};
 
 describe("moving rows from one state to another", () => {
   test("of twenty racing moves one wins, one event is written, and the version grows by one", async () => {
@@ -34,8 +42,20 @@ describe("moving rows from one state to another", () => {
     const ids = await Promise.all(Array.from({ length: 30 }, () => insertPaymentRow(db, merchant)));
     const move = (order: string[]) =>
       moveRows(db, "payment", { ids: order, from: "requires_action", to: "processing", at: new Date() });
-    const moved = await Promise.all([move(ids), move(ids.toReversed()), move(ids.toSorted()), move(ids.slice(10))]);
-    expect(moved.flat().sort()).toEqual(ids.toSorted());
+    // While one row is held, every move locks what it can of the others and waits.
+    const held = Promise.withResolvers<void>();
+    const locked = Promise.withResolvers<void>();
+    const holding = db.transaction().execute(async (trx) => {
+      await sql`select from payment where id = ${ids.toSorted()[15]} for update`.execute(trx);
+      locked.resolve();
+      await held.promise;
+    });
+    await locked.promise;
+    const moving = Promise.all([move(ids), move(ids.toReversed()), move(ids.toSorted()), move(ids.slice(10))]);
+    await waitFor(async () => (await countWaiting()) === 4, { within: 20_000, what: "four moves that wait" });
+    held.resolve();
+    await holding;
+    expect((await moving).flat().sort()).toEqual(ids.toSorted());
   });
 
   test("a further guard keeps a row where it is, and says so", async () => {

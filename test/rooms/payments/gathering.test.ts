@@ -62,6 +62,25 @@ test("an amount that is reached is paid out at once, and what comes afterwards g
   ]);
 });
 
+test("an amount that the first payment reaches is paid out at once as well", async () => {
+  const till = await makeGathering(3_000_000n);
+  await till.pay(await fundBuyer(chain), 400n);
+  const [first] = await settlements(till);
+  expect(rungFor(till)).toEqual([{ settlementIds: [first?.id] }]);
+});
+
+test("an accumulated payout stays open while its merchant is held, and what comes meanwhile is added to it", async () => {
+  const till = await makeGathering();
+  const owner = { accountId: till.accountId, merchantId: till.merchantId, mode: till.mode };
+  await till.pay(await fundBuyer(chain), 100n);
+  const [first] = await settlements(till);
+  good(await holdPayouts(till.deps, { ...owner, hold: true }));
+  await till.settle(first?.id ?? "");
+  expect(await settlements(till)).toMatchObject([{ state: "gathering", amount: 1_000_000n }]);
+  await till.pay(await fundBuyer(chain), 200n);
+  expect(await settlements(till)).toMatchObject([{ state: "gathering", amount: 3_000_000n }]);
+});
+
 test("nothing is added to a payout that is being begun, and nothing is lost between the two", async () => {
   const till = await makeGathering();
   await till.pay(await fundBuyer(chain), 100n);

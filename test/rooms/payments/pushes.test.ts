@@ -225,6 +225,19 @@ test("money that comes twice for one payment pays it once, and the second time i
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
 });
 
+test("money that comes again after its payment has succeeded is an exception", async () => {
+  const buyer = await makeBuyer();
+  const asked = await ask(buyer);
+  const hash = await push(buyer, asked);
+  await till.watch();
+  const before = await exceptions();
+  await push(buyer, asked);
+  await till.watch();
+  expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
+  expect(await till.db.selectFrom("failed_booking").select("error").execute()).toEqual([]);
+});
+
 test("a push that comes after its payment has ended is an exception, and the payment stays as it was", async () => {
   const own = await start();
   const buyer = await makeBuyer();

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { listPaymentViews } from "../../../payments/list.ts";
 import { findPaymentDetail } from "../../../payments/read.ts";
+import { refundPayment } from "../../../payments/refund.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
@@ -25,6 +26,20 @@ const register = (of: Till, address: Address) =>
     .set({ destination: `${chain.id}:${address}` })
     .where("merchant_id", "=", of.merchantId)
     .execute();
+/** Something happens between the moment a payout is read and the moment it is signed. */
+async function beforeNextSignature(of: Till, happen: () => Promise<void>): Promise<void> {
+  const keys = of.deps.keys.get(chain.id);
+  if (!keys?.treasury) throw new Error("the treasury has no key");
+  const { treasury } = keys;
+  let next: (() => Promise<void>) | undefined = happen;
+  const sign: typeof treasury.sign = async (digest) => {
+    const now = next;
+    next = undefined;
+    await now?.();
+    return treasury.sign(digest);
+  };
+  Object.assign(of.deps, { keys: new Map([[chain.id, { ...keys, treasury: { ...treasury, sign } }]]) });
+}
 
 describe("a settlement", () => {
   test("pays the merchant what the buyer paid, and says where and when", async () => {
@@ -124,6 +139,42 @@ describe("a settlement", () => {
     await bare.relay();
     await bare.watch();
     expect(await usdcBalance(chain, bare.destination)).toBe(1_000_000n);
+  });
+
+  test("of each of several payments that are booked together has a number of its own", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const ids = [await own.create(100n), await own.create(200n), await own.create(300n)];
+    const buyers = await fundBuyers(chain, 3);
+    await own.verify(...(await Promise.all(buyers.map((buyer, index) => own.attempt(ids[index] ?? "", buyer)))));
+    await own.relay();
+    await own.watch();
+    const settlements = await Promise.all(ids.map((id) => own.settlementOf(id)));
+    expect(settlements.map(({ amount }) => amount)).toEqual([1_000_000n, 2_000_000n, 3_000_000n]);
+    expect(settlements.map(({ number }) => number).sort()).toEqual([1, 2, 3]);
+  });
+
+  test("that a refund lessens while its payout is being signed is signed anew, and pays what is left", async () => {
+    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: own.clock });
+    // What the merchant is owed besides would cover the payout that was signed first.
+    await own.pay(await fundBuyer(chain), 1_000n);
+    const id = await own.pay(await fundBuyer(chain), 1_000n);
+    const { id: settlementId } = await own.settlementOf(id);
+    await other.watch();
+    await beforeNextSignature(own, async () => {
+      const amount = { unit: "iso4217/USD", value: 400n };
+      const { refundId } = good(await refundPayment(own.deps, { paymentId: id, mode: "live", amount }));
+      expect(await other.refund(refundId)).toEqual(["begun"]);
+    });
+    await own.settle(settlementId);
+    expect(await own.settlementOf(id)).toMatchObject({ state: "due", amount: 6_000_000n });
+    expect(await payoutsOf(own, settlementId)).toEqual([]);
+    await own.settle(settlementId);
+    expect(await payoutsOf(own, settlementId)).toMatchObject([{ amount: 6_000_000n }]);
+    await own.relay();
+    await own.watch();
+    expect(await usdcBalance(chain, own.destination)).toBe(6_000_000n);
+    expect(await balanceOf(own)).toBe(10_000_000n);
   });
 
   test("that the merchant's balance does not cover pays nothing and keeps no one else waiting", async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain } from "../../support/chain.ts";
 
@@ -28,3 +29,17 @@ test.each([
     expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final"]);
   },
 );
+
+test("a height that was not read is not called final, although an endpoint that is ahead says that it is", async () => {
+  const chain = await startChain({ slotsInAnEpoch: 1 });
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { finality: "finalized" } });
+  await carrier.watch();
+  const head = await chain.client.getBlockNumber();
+  await mine(chain, 20);
+  // The endpoint that tells the head lags behind the one that tells what is final.
+  proxy.alter((method, _params, result) => (method === "eth_blockNumber" ? `0x${head.toString(16)}` : result));
+  await carrier.watch();
+  const cursor = await carrier.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+  expect(cursor).toMatchObject({ number: Number(head), final_number: Number(head) });
+});

@@ -2,6 +2,7 @@ import { type Hex, keccak256 } from "viem";
 import { describe, expect, test } from "vitest";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyers, startChain } from "../../support/chain.ts";
+import { delegate } from "../../support/smart-wallets.ts";
 
 /** Burns all the gas that it is given, whatever it is asked. */
 const BURNS_ALL = "0xfe";
@@ -86,4 +87,18 @@ test("a payer that becomes such code with a transaction of its own costs us thre
   }
   expect(await carrier.transactions()).toHaveLength(3);
   expect(await carrier.statesOf(ids)).toEqual(["ended"]);
+});
+
+test("a payer whose key delegates to code after the confirm has a transaction of its own, however well that code behaves", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const buyers = await fundBuyers(chain, 3);
+  const ids = (await carrier.signAll(buyers)).map(({ id }) => id);
+  if (buyers[1]) await delegate(chain, buyers[1], "Delegate");
+  await carrier.relay();
+  const nonces = (await carrier.rowsOf(ids)).map(({ lane_nonce }) => lane_nonce);
+  expect(nonces[0]).toBe(nonces[2]);
+  expect(nonces[1]).not.toBe(nonces[0]);
+  await carrier.watch();
+  expect(await carrier.statesOf(ids)).toEqual(["confirmed", "confirmed", "confirmed"]);
 });

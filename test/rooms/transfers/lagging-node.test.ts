@@ -98,6 +98,19 @@ test("a block that names our transaction while its receipt is not there yet is r
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
+test("a receipt that names another block than the one that was read is read later", async () => {
+  const { proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
+  await carrier.relay();
+  proxy.alter((method, _params, result) =>
+    method === "eth_getTransactionReceipt" ? { ...(result as object), blockHash: `0x${"0b".repeat(32)}` } : result,
+  );
+  await expect(carrier.watch()).rejects.toMatchObject({ code: "rpc_behind", transient: true });
+  expect((await carrier.transactions()).map(({ state }) => state)).toEqual(["accepted"]);
+  proxy.alter(undefined);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+});
+
 test("a receipt that says success proves nothing: without its logs no transfer is called made", async () => {
   const { chain, proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
   // The logs are another token's, as if the address had no code of that token.

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { listCalls } from "../../../transfers/authorization.ts";
 import { startAlteringProxy } from "../../support/altering-proxy.ts";
-import { relayByStranger } from "../../support/carry.ts";
+import { makeCarrier, relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain } from "../../support/chain.ts";
 import { makeTill } from "../../support/till.ts";
 
@@ -34,4 +34,27 @@ test("a transfer that no reading has shown is found when its authorization runs 
   await till.watch();
   expect(await till.status(paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   expect(await till.db.selectFrom("transaction").select("state").execute()).toEqual([]);
+});
+
+test("a transfer whose log a second reading does not show is not confirmed, until a reading shows it again", async () => {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { finality: { blocks: 3 } } });
+  const { id } = await carrier.sign(await fundBuyer(chain));
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([id])).toEqual(["included"]);
+  const isRange = (params: unknown[]) => (params[0] as { fromBlock?: unknown }).fromBlock !== undefined;
+  proxy.alter((method, params, result) => (method === "eth_getLogs" && isRange(params) ? [] : result));
+  await mine(chain, 3);
+  for (let pass = 0; pass < 2; pass += 1)
+    await expect(carrier.watch()).rejects.toMatchObject({
+      code: "rpc_behind",
+      message: expect.stringContaining("was not found again"),
+    });
+  expect(await carrier.statesOf([id])).toEqual(["included"]);
+  expect(carrier.confirmed).toEqual([]);
+  proxy.alter(undefined);
+  await carrier.watch();
+  expect(await carrier.statesOf([id])).toEqual(["confirmed"]);
 });

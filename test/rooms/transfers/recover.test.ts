@@ -1,6 +1,7 @@
 import { type Hex, parseGwei, parseTransaction } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { recoverLanes } from "../../../transfers/recover.ts";
 import { type Carrier, makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
@@ -141,6 +142,21 @@ test("a nonce that somebody else has used with the lane's key is left, once that
     [1, "final"],
   ]);
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("a nonce that our own transaction has used is not left, although its block is final before it is read", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: { ...slow, finality: { blocks: 1 } } });
+  const one = await carrier.sign(await fundBuyer(chain));
+  await carrier.watch();
+  await carrier.relay();
+  await mine(chain, 3);
+  carrier.clock.advance(LATER_MS);
+  await recoverLanes(carrier.deps, carrier.evm);
+  expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+  expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final"]);
 });
 
 test("a nonce that somebody else has used in a block that may still go is not left", async () => {

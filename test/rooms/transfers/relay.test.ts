@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { encodeTransfer, hashAuthorization } from "../../../chains/evm/eip3009.ts";
+import { toAuthorization } from "../../../transfers/authorization.ts";
 import { makeCarrier, relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, sendUsdc, startChain, transfersTo, usdcBalance } from "../../support/chain.ts";
 
@@ -131,7 +133,8 @@ test("a third party that overtakes our own transaction costs us gas and nothing 
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("a third party's transfer that was seen before the transfer was written is claimed, and nothing is sent", async () => {
+/** A transfer that a stranger has made, and that was seen before its row was written. */
+async function relayedBeforeWritten() {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -141,12 +144,54 @@ test("a third party's transfer that was seen before the transfer was written is 
   await carrier.watch();
   expect(await carrier.sightings()).toMatchObject([{ tx_hash: hash, transfer_id: null }]);
   await carrier.db.insertInto("transfer").values(row).execute();
+  const confirm = async () => {
+    await chain.client.mine({ blocks: 3 });
+    await carrier.watch();
+  };
+  return { carrier, row, hash, confirm };
+}
 
+test("a third party's transfer that was seen before the transfer was written is claimed, and nothing is sent", async () => {
+  const { carrier, row, hash, confirm } = await relayedBeforeWritten();
+  await carrier.relay();
+  await confirm();
+  expect(carrier.confirmed).toMatchObject([{ id: row.id, tx_hash: hash }]);
+  expect(await carrier.transactions()).toEqual([]);
+});
+
+test("a third party's transfer for a payer who is not served any more is claimed, and not declined: the money is here", async () => {
+  const { carrier, row, hash, confirm } = await relayedBeforeWritten();
+  carrier.screened.add(row.payer);
+  await carrier.relay();
+  expect(carrier.declined).toEqual([]);
+  await confirm();
+  expect(carrier.confirmed).toMatchObject([{ id: row.id, tx_hash: hash }]);
+});
+
+test("a stranger's own transfer under a buyer's nonce, with the same amount, does not stand for the buyer's", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
+  const [buyer, stranger] = await fundBuyers(chain, 2);
+  if (!buyer || !stranger) throw new Error("no buyers");
+  const one = await carrier.sign(buyer);
+  const [row] = await carrier.rowsOf([one.id]);
+  const [token] = carrier.evm.tokens.values();
+  if (!row || !token) throw new Error("there is no transfer");
+  // EIP-3009 counts nonces per payer, and a nonce that was signed once can be read by anybody.
+  const same = { ...toAuthorization(row), from: stranger.address };
+  const signature = await stranger.sign({ hash: hashAuthorization(token.separator ?? "0x", same) });
+  await relayByStranger(chain, encodeTransfer(same, signature));
+  await carrier.watch();
+  expect(await carrier.sightings()).toMatchObject([
+    { transfer_id: null, authorization_nonce: row.authorization_nonce },
+  ]);
+  expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
   await carrier.relay();
   await chain.client.mine({ blocks: 3 });
   await carrier.watch();
-  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: hash }]);
-  expect(await carrier.transactions()).toEqual([]);
+  const [sent] = await carrier.transactions();
+  expect(carrier.confirmed).toMatchObject([{ id: one.id, tx_hash: sent?.hash }]);
+  expect(carrier.stray).toHaveLength(1);
 });
 
 test("two owners of one lane at once send each transfer once, under nonces without a gap", async () => {

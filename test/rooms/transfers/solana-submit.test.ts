@@ -271,6 +271,22 @@ describe("a transaction whose blockhash has died", () => {
     await expectOnItsWay(paymentId);
   });
 
+  test("before anybody submitted it is kept until the height is final that ends it, and may still be submitted", async () => {
+    const { paymentId } = await accepted();
+    await solana.knobs.pause();
+    const last = (await rowsOf(paymentId)).transfers[0]?.valid_before ?? 0;
+    const finalHeight = async () => (await connection.getEpochInfo("finalized")).blockHeight ?? 0;
+    await solana.knobs.jump(last - (await finalHeight()));
+    expect(await finalHeight()).toBe(last);
+    for (let turn = 0; turn < 2; turn += 1) await till.watch();
+    expect((await rowsOf(paymentId)).transfers).toMatchObject([{ state: "ready" }]);
+    expect((await till.status(paymentId)).state).toBe("processing");
+    await solana.knobs.jump(1);
+    for (let turn = 0; turn < 2; turn += 1) await till.watch();
+    expect((await till.status(paymentId)).state).toBe("expired");
+    await solana.knobs.resume();
+  });
+
   test("before anybody submitted it has ended its payment, and is never signed", async () => {
     const { paymentId, buyer } = await accepted();
     await solana.knobs.jump(250);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { paymentGroup, settlementBegunGroup, settlementPaidGroup } from "../../../payments/ledger.ts";
+import { paymentGroup, settlementBegunGroup, settlementPaidGroup, strayGroup } from "../../../payments/ledger.ts";
 
 const place = { chain: "eip155:1", block_number: 7, block_hash: "0xb", tx_hash: "0xt", log_index: 3 };
 const movement = { id: "trf_1", asset: "a", amount: 5n, ...place };
@@ -25,4 +25,17 @@ test("bookings of what stands on chain say where it stands, and the other one do
 
 test("no two bookings share their natural key", () => {
   expect(new Set(groups.map(({ kind, subject }) => `${kind} ${subject}`)).size).toBe(groups.length);
+});
+
+test("an unmatched movement is an exception of what came or of what left, and one from the treasury to itself is none", () => {
+  const chain = { chain: "eip155:1", family: "evm", treasury: "0xours" };
+  const group = (payer: string, receiver: string) =>
+    strayGroup(chain as never, { ...place, token: "0xa", payer, receiver, amount: 5n } as never);
+  const entries = (amount: bigint) => [
+    { account: "treasury", asset: "eip155:1/erc20:0xa", amount },
+    { account: "exceptions", asset: "eip155:1/erc20:0xa", amount: -amount },
+  ];
+  expect(group("0xstranger", "0xours")?.entries).toEqual(entries(5n));
+  expect(group("0xours", "0xstranger")?.entries).toEqual(entries(-5n));
+  expect(group("0xours", "0xours")).toBeUndefined();
 });

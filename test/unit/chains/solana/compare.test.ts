@@ -554,27 +554,36 @@ describe("who pays and who signs", () => {
     expect(reasonsOf([limit, price, move, note])).toEqual([`${mint} must not sign`]);
   });
 
+  /** What is said of our transaction with one account more in its list. */
+  function reasonsWith(address: string): string[] {
+    const { header, staticAccountKeys, compiledInstructions } = new TransactionMessage({
+      payerKey: key(relayer.address),
+      recentBlockhash: blockhash,
+      instructions: built(),
+    }).compileToV0Message();
+    const message = new Message({
+      header: { ...header, numReadonlyUnsignedAccounts: header.numReadonlyUnsignedAccounts + 1 },
+      accountKeys: [...staticAccountKeys, key(address)],
+      recentBlockhash: blockhash,
+      instructions: compiledInstructions.map((one) => ({
+        programIdIndex: one.programIdIndex,
+        accounts: one.accountKeyIndexes,
+        data: base58.encode(one.data),
+      })),
+    });
+    return findDifferences(parse(encodeUnsigned(message.serialize(), 2)), transfer, limits);
+  }
+
   test("an account of ours listed without use, or anybody's, is refused", () => {
     for (const address of [treasury, secondRelayer, stranger]) {
-      const { header, staticAccountKeys, compiledInstructions } = new TransactionMessage({
-        payerKey: key(relayer.address),
-        recentBlockhash: blockhash,
-        instructions: built(),
-      }).compileToV0Message();
-      const message = new Message({
-        header: { ...header, numReadonlyUnsignedAccounts: header.numReadonlyUnsignedAccounts + 1 },
-        accountKeys: [...staticAccountKeys, key(address)],
-        recentBlockhash: blockhash,
-        instructions: compiledInstructions.map((one) => ({
-          programIdIndex: one.programIdIndex,
-          accounts: one.accountKeyIndexes,
-          data: base58.encode(one.data),
-        })),
-      });
-      const reasons = findDifferences(parse(encodeUnsigned(message.serialize(), 2)), transfer, limits);
+      const reasons = reasonsWith(address);
       expect(reasons).toContain(`${address} is listed and no instruction uses it`);
       expect(reasons.includes(`${address} is ours and has no place here`)).toBe(address !== stranger);
     }
+  });
+
+  test("an account listed twice is refused, although its instruction uses it", () => {
+    expect(reasonsWith(mint)).toEqual([`${mint} is listed twice`]);
   });
 
   test("lookup tables are refused, whatever stands in them", () => {

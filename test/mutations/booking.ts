@@ -1,0 +1,198 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+/** What success, fees and exceptions are booked as, and the ledger itself. */
+export const bookingMutations: readonly MutationGroup[] = [
+  {
+    file: "payments/succeed.ts",
+    tests: ["test/rooms/payments/fees.test.ts"],
+    mutations: [
+      {
+        name: "a merchant is owed the operator's fee",
+        find: "amount: transfer.amount - payment.fee",
+        replace: "amount: transfer.amount",
+      },
+      {
+        name: "money for a payment that has ended is in no books",
+        find: "if (!isDirect) groups.push(exceptionGroup(transfer));",
+        replace: "",
+        tests: ["test/rooms/payments/exceptions.test.ts", "test/rooms/payments/expiry.test.ts"],
+      },
+      {
+        name: "money that a merchant was paid directly is booked as ours",
+        find: "if (payment?.direct) {",
+        replace: "if (false) {",
+        tests: ["test/rooms/payments/direct.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/book.ts",
+    tests: ["test/rooms/payments/settlement.test.ts", "test/rooms/payments/refunds.test.ts"],
+    mutations: [
+      {
+        name: "a payout is booked whose settlement is not being paid",
+        find: "if (moved.length !== payouts.length) throw",
+        replace: "if (false) throw",
+      },
+      {
+        name: "a refund is booked that is not being paid",
+        find: "if (moved.length !== transfers.length) throw",
+        replace: "if (false) throw",
+      },
+      {
+        name: "a transaction that is final again after a reorg cannot be booked",
+        find: "await insertGroups(db, await keepNewGroups(db, groups), deps.now());",
+        replace: "await insertGroups(db, groups, deps.now());",
+        tests: ["test/rooms/payments/reorgs.test.ts", "test/rooms/transfers/deep-reorg.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/ledger.ts",
+    tests: ["test/unit/payments/ledger.test.ts"],
+    mutations: [
+      {
+        name: "money that left the treasury is booked as if it had come",
+        find: "receiver === chain.treasury ? sighting.amount : -sighting.amount",
+        replace: "sighting.amount",
+      },
+      {
+        name: "a transfer of the treasury to itself is booked",
+        find: "if (payer === receiver) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a fee is taken from the merchant and credited to nobody's account of fees",
+        find: "account: accounts.fees, asset, amount: -fee",
+        replace: "account: accounts.capital, asset, amount: -fee",
+        tests: ["test/rooms/payments/fees.test.ts"],
+      },
+      {
+        name: "converted money is owed in the asset that it came in",
+        find: "{ account: payable, asset: converted.asset, amount: -converted.amount },",
+        replace: "{ account: accounts.capital, asset: converted.asset, amount: -converted.amount },",
+        tests: ["test/rooms/payments/other-assets.test.ts"],
+      },
+      {
+        name: "a payout that has arrived stays in transit",
+        find: "debit: accounts.inTransit, credit: accounts.treasury, asset, amount",
+        replace: "debit: accounts.losses, credit: accounts.treasury, asset, amount",
+        tests: ["test/rooms/payments/settlement.test.ts"],
+      },
+      {
+        name: "money for a payment that has ended is booked as capital",
+        find: 'kind: "exception",\n    subject: transfer.id,\n    onChain: placeOf(transfer),\n    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions,',
+        replace:
+          'kind: "exception",\n    subject: transfer.id,\n    onChain: placeOf(transfer),\n    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.capital,',
+        tests: ["test/rooms/payments/expiry.test.ts", "test/rooms/payments/exceptions.test.ts"],
+      },
+      {
+        name: "gas is booked on another lane than the one that has paid it",
+        find: "credit: accounts.lane(spent.address), asset, amount: fee",
+        replace: "credit: accounts.capital, asset, amount: fee",
+        tests: ["test/rooms/payments/gas.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/fees.ts",
+    tests: ["test/unit/payments/fees.test.ts"],
+    mutations: [
+      {
+        name: "a fee leaves the merchant nothing",
+        find: "amount > 0n ? amount - 1n : 0n",
+        replace: "amount",
+      },
+      {
+        name: "the percentage of a fee is rounded up",
+        find: "(amount * BigInt(points)) / 10_000n",
+        replace: "(amount * BigInt(points) + 9_999n) / 10_000n",
+      },
+      {
+        name: "the fixed part of a fee is rounded down",
+        find: "(scaled + 10n ** BigInt(MICROS) - 1n) / 10n ** BigInt(MICROS)",
+        replace: "scaled / 10n ** BigInt(MICROS)",
+      },
+    ],
+  },
+  {
+    file: "payments/money.ts",
+    tests: ["test/unit/payments/money.test.ts"],
+    mutations: [
+      {
+        name: "an amount at a rate is rounded down",
+        find: "(dividend + divisor - 1n) / divisor",
+        replace: "dividend / divisor",
+      },
+      {
+        name: "an amount in fewer decimals is rounded down",
+        find: "(value + step - 1n) / step",
+        replace: "value / step",
+      },
+    ],
+  },
+  {
+    file: "db/ledger.ts",
+    tests: ["test/rooms/db/ledger.test.ts"],
+    mutations: [
+      {
+        name: "a merchant's balance goes below zero",
+        find: '.where("amount", ">=", debit.amount)',
+        replace: "",
+      },
+      {
+        name: "a debit takes from every asset of the merchant",
+        find: '.where("asset", "=", debit.asset)',
+        replace: "",
+      },
+      {
+        name: "credits of one merchant get the same settlement number",
+        find: "next_settlement = b.next_settlement + ${settlements}",
+        replace: "next_settlement = b.next_settlement",
+      },
+      {
+        name: "a credit replaces what a merchant was owed",
+        find: "set amount = b.amount + excluded.amount",
+        replace: "set amount = excluded.amount",
+      },
+      {
+        name: "what is in the books counts as new",
+        find: "return groups.filter(({ kind, subject }) => !known.has(`${kind} ${subject}`));",
+        replace: "return [...groups];",
+        tests: [
+          "test/rooms/payments/reorgs.test.ts",
+          "test/rooms/transfers/deep-reorg.test.ts",
+          "test/rooms/db/ledger.test.ts",
+        ],
+      },
+    ],
+  },
+  {
+    file: "payments/exceptions.ts",
+    tests: ["test/rooms/payments/exceptions.test.ts"],
+    mutations: [
+      {
+        name: "money that left the treasury is given to a merchant",
+        find: "if (amount < 0n && !outward) return",
+        replace: "if (false) return",
+      },
+      {
+        name: "an exception is given to a test payment",
+        find: 'payment?.mode !== "live"',
+        replace: "!payment",
+      },
+    ],
+  },
+  {
+    file: "payments/corrections.ts",
+    tests: ["test/rooms/ops/admin-commands.test.ts"],
+    mutations: [
+      {
+        name: "a correction is booked on what a merchant is owed",
+        find: "if (!byHand.includes(account) && !/^lane:./.test(account))",
+        replace: "if (account === undefined)",
+      },
+    ],
+  },
+];

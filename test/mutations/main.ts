@@ -1,0 +1,129 @@
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { createProgress } from "../../ops/local/progress.ts";
+import { copyTree } from "./copy.ts";
+import { mutations } from "./list.ts";
+import { applyMutation, type Mutation, type Result, summarize, type Tried } from "./mutation.ts";
+import { openRunner, type Runner } from "./run-tests.ts";
+
+const help = `usage: npm run mutate -- [options]
+
+Takes one guard or rule after the other out of a copy of the sources, and runs the tests that should notice. Prints what
+became of each mutation and the share that was caught. A mutation is caught when a test fails; code that does not load
+counts as an error. Exits with 1 when less than 95 % are caught, when one that survives has no justification, or when a
+mutation could not be tried.
+
+  --only TEXT    only mutations whose name or file contains this text; may be given several times
+  --list         prints the mutations with their files and tests, and runs nothing
+  --help         this text
+
+The mutations are in test/mutations; CONTRIBUTING.md says how to add one.`;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string", multiple: true, default: [] },
+    list: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+if (values.help) {
+  console.log(help);
+  process.exit(0);
+}
+const chosen = mutations.filter(
+  ({ name, file }) => values.only.length === 0 || values.only.some((text) => `${file} ${name}`.includes(text)),
+);
+if (chosen.length === 0) {
+  console.error(`no mutation's name or file contains ${values.only.join(" or ")}\n\n${help}`);
+  process.exit(2);
+}
+if (values.list) {
+  for (const { name, file, tests } of chosen) console.log(`${file}: ${name} (${tests.join(", ")})`);
+  process.exit(0);
+}
+
+const root = process.cwd();
+const sources = await readSources(chosen);
+// The copy is compiled where the working tree is, so that neither has to be compiled anew.
+process.env.NODE_COMPILE_CACHE ??= resolve(".local", "compile-cache");
+const copy = await copyTree(root);
+process.chdir(copy);
+const runner = await openRunner(copy);
+const close = () => runner.close().finally(() => rm(copy, { recursive: true, force: true }));
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => void close().finally(() => process.exit(130)));
+
+const progress = createProgress();
+try {
+  process.exitCode = (await runAll(runner)) ? 0 : 1;
+} finally {
+  await close();
+}
+process.exit();
+
+/** Reads each mutated file once. Throws before anything runs when a mutation's text does not occur exactly once. */
+async function readSources(all: readonly Mutation[]): Promise<Map<string, string>> {
+  const files = [...new Set(all.map(({ file }) => file))];
+  const texts = await Promise.all(files.map((file) => readFile(join(root, file), "utf8")));
+  const found = new Map(files.map((file, index) => [file, texts[index] ?? ""]));
+  const wrong = all.flatMap((mutation) => {
+    try {
+      applyMutation(found.get(mutation.file) ?? "", mutation);
+      return [];
+    } catch (error) {
+      return [error instanceof Error ? error.message : String(error)];
+    }
+  });
+  if (wrong.length === 0) return found;
+  console.error(wrong.join("\n"));
+  process.exit(2);
+}
+
+async function runAll(runner: Runner): Promise<boolean> {
+  const files = [...new Set(chosen.flatMap(({ tests }) => tests))];
+  progress.say(`${files.length} test files without a mutation`);
+  const unchanged = await runner.run(files);
+  if (unchanged.outcome !== "passed") {
+    progress.print(
+      `the tests do not pass without a mutation: ${"test" in unchanged ? unchanged.test : unchanged.reason}`,
+    );
+    return false;
+  }
+  const tried: Tried[] = [];
+  for (const mutation of chosen) {
+    progress.say(`${tried.length + 1} of ${chosen.length}: ${mutation.name}`);
+    const begun = performance.now();
+    const result = await tryMutation(runner, mutation);
+    tried.push({ mutation, result });
+    const seconds = ((performance.now() - begun) / 1_000).toFixed(1);
+    progress.print(`${result.outcome.padEnd(8)}  ${mutation.file}: ${mutation.name} (${seconds} s)`);
+    if (result.outcome === "caught") progress.print(`          by "${result.by}"`);
+  }
+  const { passes, lines } = summarize(tried);
+  for (const line of lines) progress.print(line);
+  return passes;
+}
+
+/** Puts a mutation into the copy, runs its tests file by file until one notices, and takes it out again. */
+async function tryMutation(runner: Runner, mutation: Mutation): Promise<Result> {
+  const { file, tests } = mutation;
+  const text = sources.get(file) ?? "";
+  const change = async (to: string) => {
+    await writeFile(join(copy, file), to);
+    runner.forget(file);
+  };
+  let broken: string | undefined;
+  for (const test of tests) {
+    await change(applyMutation(text, mutation));
+    const run = await runner.run([test]);
+    await change(text);
+    if (run.outcome === "broken") broken ??= run.reason;
+    if (run.outcome !== "failed") continue;
+    // A time-out or a lost connection may be the machine's: then the same file fails without the mutation too.
+    const again = run.byExpectation ? undefined : await runner.run([test]);
+    if (again === undefined || again.outcome === "passed") return { outcome: "caught", by: run.test };
+    broken ??= `${test} does not pass without the mutation either`;
+  }
+  return broken === undefined ? { outcome: "survived" } : { outcome: "broken", reason: broken };
+}

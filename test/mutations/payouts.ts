@@ -1,0 +1,149 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+const settlement = ["test/rooms/payments/settlement.test.ts"];
+const accumulating = ["test/rooms/payments/gathering.test.ts"];
+
+/** Settlements and their payouts. */
+export const payoutMutations: readonly MutationGroup[] = [
+  {
+    file: "payments/settle.ts",
+    tests: settlement,
+    mutations: [
+      {
+        name: "a payout that was signed for another amount is begun",
+        find: 'from: "due", to: "paying", at, set, where }',
+        replace: 'from: "due", to: "paying", at, set }',
+      },
+      {
+        name: "a payout begins without being taken from the merchant's balance",
+        find: "if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw",
+        replace: "if (false) throw",
+      },
+      {
+        name: "a payout is begun that another process has begun",
+        find: "const ours = payouts.filter(({ settlement }) => moved.has(settlement.id));",
+        replace: "const ours = [...payouts];",
+      },
+      {
+        name: "a merchant whose payouts are held is paid out",
+        find: 'if (held) return "held";',
+        replace: "",
+        tests: ["test/rooms/payments/gathering.test.ts", "test/rooms/ops/admin-commands.test.ts"],
+      },
+      {
+        name: "a payout overtakes its merchant's refunds",
+        find: 'if (refunds.length > 0) return "refund_waits";',
+        replace: "",
+        tests: ["test/rooms/payments/refunds.test.ts"],
+      },
+      {
+        name: "a payout goes to a destination that is not served",
+        find: 'if (!refused.has(accounts[index] ?? "")) continue;',
+        replace: "continue;",
+        tests: ["test/rooms/payments/gathering.test.ts"],
+      },
+      {
+        name: "a payout of converted money is paid with the money of others",
+        find: 'if ((await readStock(db, asset)) < 0n) throw new Short("stock_short");',
+        replace: "if (false) throw 0;",
+        tests: ["test/rooms/payments/other-assets.test.ts"],
+      },
+      {
+        name: "a payout is begun in another epoch than it was decided in",
+        find: "counted: await deps.epoch.pass(db, ...epochs.values())",
+        replace: "counted: async () => undefined",
+        tests: ["test/rooms/payments/stepped-back.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/owe.ts",
+    tests: accumulating,
+    mutations: [
+      {
+        name: "settlements of one booking share a number",
+        find: "number: first + index,",
+        replace: "number: first,",
+        tests: settlement,
+      },
+      {
+        name: "an accumulated payout that is large enough waits all the same",
+        find: "const isEnough = policy.amount !== null && amount >= policy.amount;",
+        replace: "const isEnough = false;",
+      },
+      {
+        name: "money that was found for a payment changes when the payment itself is paid out",
+        find: "if (!one.extra) ties.push(",
+        replace: "ties.push(",
+        tests: ["test/rooms/payments/exceptions.test.ts"],
+      },
+      {
+        name: "a merchant is owed the payment's amount once for several payments",
+        find: "amount: all.reduce((sum, { amount }) => sum + amount, 0n), owed: all",
+        replace: "amount: all[0]?.amount ?? 0n, owed: all",
+        tests: ["test/rooms/payments/settlement.test.ts", "test/rooms/payments/gathering.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/settlements.ts",
+    tests: accumulating,
+    mutations: [
+      {
+        name: "an accumulated payout does not fall due when it comes to its limit",
+        find: "due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end",
+        replace: "due_at = due_at",
+      },
+      {
+        name: "an accumulated payout is closed although its merchant is held",
+        find: "m.id = merchant_id and m.payouts_held_at is null)",
+        replace: "m.id = merchant_id)",
+      },
+      {
+        name: "an accumulated payout is closed below its minimum",
+        find: "and d.asset = settlement.asset and d.minimum > settlement.amount)",
+        replace: "and false)",
+      },
+      {
+        name: "two accumulated payouts that begin at once lose the money of one",
+        find: "amount: sql`settlement.amount + excluded.amount`,",
+        replace: "amount: sql`settlement.amount`,",
+        tests: ["test/rooms/db/guarded-updates.test.ts"],
+      },
+      {
+        name: "a refund takes from a settlement that has begun",
+        find: '.where(sql<boolean>`id = any(${ids})`)\n    .where("state", "in", ["due", "gathering"])\n    .orderBy("id")',
+        replace: '.where(sql<boolean>`id = any(${ids})`)\n    .orderBy("id")',
+        tests: ["test/rooms/db/guarded-updates.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/stock.ts",
+    tests: ["test/rooms/payments/other-assets.test.ts"],
+    mutations: [
+      {
+        name: "two payouts that race for one stock both get it",
+        find: "await sql`select pg_advisory_xact_lock(hashtext(${`stock ${asset}`}))`.execute(db);",
+        replace: "",
+      },
+      {
+        name: "the stock counts what is owed to merchants as the operator's",
+        find: "- coalesce((select sum(amount) from merchant_balance where asset = ${asset}), 0)",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/made-before.ts",
+    tests: ["test/rooms/payments/restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a settlement overtakes a payout of its merchant that a restored database has forgotten",
+        find: "if (matched.size > 0) for",
+        replace: "if (false) for",
+      },
+    ],
+  },
+];

@@ -1,0 +1,360 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+/** Relaying, watching and confirming on EVM. */
+export const transferMutations: readonly MutationGroup[] = [
+  {
+    file: "transfers/relay.ts",
+    tests: ["test/rooms/transfers/relay.test.ts"],
+    mutations: [
+      {
+        name: "a lane signs more than its window allows",
+        find: "flying.taken >= chain.network.laneWindow || ",
+        replace: "",
+        tests: [
+          "test/rooms/transfers/several-lanes.test.ts",
+          "test/rooms/transfers/blocked-lane.test.ts",
+          "test/rooms/transfers/relay.test.ts",
+        ],
+      },
+      {
+        name: "a lane sends more on top of an offer that was not answered",
+        find: " || flying.unanswered > 0",
+        replace: "",
+        tests: ["test/rooms/transfers/lost-answers.test.ts"],
+      },
+      {
+        name: "a lane stores bytes under a nonce that another owner has used",
+        find: "if (!ours) throw new Overtaken();",
+        replace: "",
+        tests: ["test/rooms/transfers/overtaken.test.ts"],
+      },
+      {
+        name: "a lane sends a batch of which another lane has taken a transfer",
+        find: "if (carried.length !== ids.length) throw new Overtaken();",
+        replace: "",
+        tests: ["test/rooms/transfers/overtaken.test.ts"],
+      },
+      {
+        name: "bytes are sent before they are stored",
+        find: "const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };",
+        replace:
+          "const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };\n  await offerBytes(chain.rpc, bytes);",
+        tests: ["test/rooms/transfers/relay.test.ts"],
+      },
+      {
+        name: "a lane goes on after a send that the node has refused",
+        find: 'if (offer.outcome !== "accepted") return "blocked";',
+        replace: "",
+        justification: "the next pass finds the offer unanswered and stops before it signs anything",
+        tests: ["test/rooms/transfers/lost-answers.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/record.ts",
+    tests: ["test/unit/transfers/reading.test.ts", "test/rooms/transfers/relay.test.ts"],
+    mutations: [
+      {
+        name: "a movement of another payer stands for a transfer",
+        find: "    log.payer === transfer.payer &&\n",
+        replace: "",
+        tests: ["test/rooms/transfers/relay.test.ts"],
+      },
+      {
+        name: "a movement to another receiver stands for a transfer",
+        find: "    log.receiver === transfer.receiver &&\n",
+        replace: "",
+      },
+      {
+        name: "a movement of another amount stands for a transfer",
+        find: "log.amount === transfer.amount",
+        replace: "true",
+      },
+      {
+        name: "a movement of another token stands for a transfer",
+        find: "    log.token === transfer.token &&\n",
+        replace: "",
+      },
+      {
+        name: "a movement under another nonce stands for a transfer",
+        find: "log.authorizationNonce === transfer.authorization_nonce",
+        replace: "true",
+      },
+      {
+        name: "a transfer that has ended claims money that comes late",
+        find: 'state !== "ended" && !standing.has(id)',
+        replace: "!standing.has(id)",
+        tests: ["test/rooms/transfers/overtaken.test.ts"],
+      },
+      {
+        name: "a transfer that stands in the chain claims a second movement",
+        find: 'state !== "ended" && !standing.has(id)',
+        replace: 'state !== "ended"',
+        tests: ["test/rooms/payments/pushes.test.ts"],
+      },
+      {
+        name: "one transfer takes two movements of the same block",
+        find: "if (transfer) open.delete(transfer);",
+        replace: "",
+        justification:
+          "the unique key of a proof refuses the second one, and the movements are then written one by one",
+        tests: ["test/rooms/payments/pushes.test.ts"],
+      },
+      {
+        name: "movements between strangers are recorded",
+        find: "return transfer || isOurs(chain, log) ? ",
+        replace: "return true ? ",
+        tests: ["test/rooms/transfers/watch.test.ts"],
+      },
+      {
+        name: "a transfer whose movement could not be written down is sent again",
+        find: "carried.filter((row) => !failed.some((log) => isProof(log, row)))",
+        replace: "carried",
+        tests: ["test/rooms/payments/failed-bookings.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/confirm.ts",
+    tests: ["test/rooms/transfers/missed-logs.test.ts"],
+    mutations: [
+      {
+        name: "a second reading ignores that a log is missing",
+        find: "const gone = proofs.find(",
+        replace: "const gone = [].find(",
+      },
+      {
+        name: "what only a second reading shows is not recorded",
+        find: "await recordMissed(deps, chain, found, books.bound);",
+        replace: "",
+        tests: ["test/rooms/transfers/lagging-node.test.ts"],
+      },
+      {
+        name: "a transfer is confirmed one block before it is final",
+        find: "cursor.number - finality.blocks + 1",
+        replace: "cursor.number - finality.blocks + 2",
+        tests: ["test/rooms/transfers/watch.test.ts"],
+      },
+      {
+        name: "heights that were not read yet are called final",
+        find: "Math.min(await readFinalNumber(chain, cursor), cursor.number)",
+        replace: "await readFinalNumber(chain, cursor)",
+        tests: ["test/rooms/transfers/finality.test.ts", "test/rooms/transfers/lagging-node.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/reading.ts",
+    tests: ["test/unit/transfers/reading.test.ts"],
+    mutations: [
+      {
+        name: "a block counts whose parent is not the one before it",
+        find: "if (block.parentHash !== (linked.at(-1)?.hash ?? hash)) break;",
+        replace: "",
+      },
+      {
+        name: "an answer without the logs of our own transaction is believed",
+        find: "requireLogs(chain, landed, seen);",
+        replace: "",
+        tests: ["test/rooms/transfers/lagging-node.test.ts"],
+      },
+      {
+        name: "a receipt from another block counts",
+        find: "!receipt || !blocks.some((block) => block.hash === receipt.blockHash)",
+        replace: "!receipt",
+        tests: ["test/rooms/transfers/lagging-node.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/recover.ts",
+    tests: ["test/rooms/transfers/recover.test.ts"],
+    mutations: [
+      {
+        name: "a nonce that our own transaction has used is given up",
+        find: "if (receipts.some((receipt) => receipt !== undefined)) continue;",
+        replace: "",
+        tests: ["test/rooms/transfers/recover.test.ts"],
+      },
+      {
+        name: "a nonce is given up that a block has used which may still go",
+        find: "if (!(await isPassedForGood(chain, address, row.nonce))) continue;",
+        replace: "",
+      },
+      {
+        name: "a replacement is signed under another nonce",
+        find: "    nonce: row.nonce,\n    to,",
+        replace: "    nonce: row.nonce + 1,\n    to,",
+      },
+      {
+        name: "a replacement is sent without being stored",
+        find: "await insertTransaction(deps.db, next);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/fees.ts",
+    tests: ["test/unit/transfers/fees.test.ts"],
+    mutations: [
+      {
+        name: "a lane pays more than the ceiling",
+        find: "if (baseFee + maxPriorityFeePerGas > policy.maxFeePerGas) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a replacement pays more than the ceiling",
+        find: "if (least > policy.maxFeePerGas) return undefined;",
+        replace: "",
+      },
+      { name: "a replacement offers no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
+    ],
+  },
+  {
+    file: "transfers/batch.ts",
+    tests: ["test/unit/transfers/batch.test.ts"],
+    mutations: [
+      {
+        name: "a transfer that has to go alone goes with others",
+        find: "if (item.alone) continue;",
+        replace: "",
+      },
+      {
+        name: "a batch takes more gas than it may",
+        find: "if (left < 0 && batch.length > 0) break;",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/reorg.ts",
+    tests: ["test/rooms/transfers/reorg.test.ts"],
+    mutations: [
+      {
+        name: "transactions stay included that a reorg has taken away",
+        find: "await unmarkIncluded(db, { chain: chain.chain, above });",
+        replace: "",
+      },
+      {
+        name: "movements still stand that a reorg has taken away",
+        find: "const ids = await orphanSightings(db, { chain: chain.chain, above });",
+        replace: "const ids: string[] = [];",
+      },
+      {
+        name: "a transfer whose bytes may still land is signed again after a reorg",
+        find: 'to: "carried", where: stillCarried',
+        replace: 'to: "carried", where: sql`false`',
+      },
+    ],
+  },
+  {
+    file: "transfers/outlive.ts",
+    tests: ["test/rooms/transfers/missed-logs.test.ts", "test/rooms/transfers/outlived-use.test.ts"],
+    mutations: [
+      {
+        name: "a transfer whose authorization was used ends unsearched",
+        find: "used.has(transfer.id) ? await findMade(chain, transfer, at) : undefined",
+        replace: "undefined",
+      },
+      {
+        name: "a transfer ends although its token does not say whether it was made",
+        find: ".filter(({ id }) => !unknown.has(id))",
+        replace: "",
+        tests: ["test/rooms/transfers/outlived-use.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/dry-run.ts",
+    tests: ["test/rooms/transfers/relay.test.ts"],
+    mutations: [
+      {
+        name: "the transfer of a screened payer is declined although a stranger has made it",
+        find: "if (!(await claimEarlier(deps, row))) await decline(",
+        replace: "await decline(",
+      },
+      {
+        name: "a transfer that fails because a stranger has made it is not claimed",
+        find: 'if (row.purpose === "payment") return claimEarlier(deps, row);',
+        replace: 'if (row.purpose === "payment") return false;',
+      },
+      {
+        name: "a transfer that would fail is sent",
+        find: "} else if (outcome?.ok) good.push(member);",
+        replace: "} else if (outcome) good.push(member);",
+      },
+      {
+        name: "a payer who has become a contract goes with others",
+        find: "return batch.filter((member) => !isWallet(member));",
+        replace: "return batch;",
+        tests: ["test/rooms/transfers/hostile-code.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/decline.ts",
+    tests: ["test/rooms/transfers/overtaken.test.ts"],
+    mutations: [
+      {
+        name: "a transfer is declined that was carried before, and may still land",
+        find: "{ ...move, where }",
+        replace: "{ ...move }",
+      },
+    ],
+  },
+  {
+    file: "transfers/adopt.ts",
+    tests: ["test/rooms/payments/restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a payout of another amount is adopted before it is final",
+        find: "if (!isExact && !movement.booked) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a payout that the chain shows as made is sent again",
+        find: "return rows.filter((row) => !made.has(row.authorization_nonce));",
+        replace: "return [...rows];",
+      },
+    ],
+  },
+  {
+    file: "transfers/caught-up.ts",
+    tests: ["test/rooms/payments/settlement.test.ts"],
+    mutations: [
+      {
+        name: "the treasury signs on what was read before the process began",
+        find: "at != null && at > deps.startedAt && deps.now()",
+        replace: "at != null && deps.now()",
+      },
+      {
+        name: "the treasury signs while the watcher is behind",
+        find: "deps.now().getTime() - at.getTime() <= WATCH_FRESH_MS",
+        replace: "true",
+      },
+      {
+        name: "a chain is signed on before it was read again after a step back of the database",
+        find: "(await findUnread(deps.db, chain)) ? undefined : epoch",
+        replace: "epoch",
+        tests: ["test/rooms/payments/stepped-back.test.ts", "test/rooms/payments/restored-payouts.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/epoch.ts",
+    tests: ["test/rooms/transfers/epoch.test.ts"],
+    mutations: [
+      {
+        name: "bytes are stored in another epoch than they were decided in",
+        find: "epochs.some((epoch) => epoch !== row.id) || ",
+        replace: "",
+      },
+      {
+        name: "a count that went down is no evidence of a step back",
+        find: 'row.count < floor ? "count" : undefined',
+        replace: "undefined",
+      },
+    ],
+  },
+];

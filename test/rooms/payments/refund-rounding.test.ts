@@ -1,0 +1,62 @@
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { newKey } from "../../../ops/local/networks-document.ts";
+import { listDestinations } from "../../../payments/destinations.ts";
+import { takeOthers } from "../../../payments/payout-policies.ts";
+import { type RefundAmount, refundPayment } from "../../../payments/refund.ts";
+import { fundBuyer } from "../../support/chain.ts";
+import { deployTestContract, testContract } from "../../support/collector.ts";
+import { mintTestToken, startKinds } from "../../support/kinds.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
+
+const kinds = await startKinds();
+const { chain, assets } = kinds;
+
+const ask = (of: Till, paymentId: string, amount?: RefundAmount) =>
+  refundPayment(of.deps, { paymentId, mode: of.mode, amount });
+const refund = async (of: Till, paymentId: string, amount?: RefundAmount) => {
+  const { refundId } = good(await ask(of, paymentId, amount));
+  return of.db.selectFrom("refund").selectAll().where("id", "=", refundId).executeTakeFirstOrThrow();
+};
+
+test("a partial refund in the payment's currency is rounded down to the asset, and the last one takes what is left", async () => {
+  const till = await makeTill(chain);
+  const feed = await deployTestContract(chain.client, "Feed", "Feed");
+  const source = { base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 3_600 };
+  Object.assign(till.deps, { networks: { ...till.deps.networks, prices: [source] } });
+  const { abi } = testContract("Feed", "Feed");
+  const args = [108_512_345n, BigInt(Math.floor(Date.now() / 1_000))];
+  const hash = await chain.client.writeContract({ address: feed, abi, functionName: "set", args });
+  await chain.client.waitForTransactionReceipt({ hash });
+
+  const paymentId = await till.create(1n, { amount: { unit: "iso4217/EUR", value: 1_001n } });
+  await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
+  await till.relay();
+  await till.watch();
+  const none = await ask(till, paymentId, { unit: "iso4217/EUR", value: 0n });
+  expect(none).toMatchObject({ ok: false, code: "params_validation" });
+  // 10.862086 were paid: 3.33 of 10.01 euros are 3.613461177… of them.
+  expect((await refund(till, paymentId, { unit: "iso4217/EUR", value: 333n })).amount).toBe(3_613_461n);
+  expect((await refund(till, paymentId)).amount).toBe(10_862_086n - 3_613_461n);
+});
+
+test("a refund in another asset draws on what the merchant is owed rounded up, so that nobody else pays the fraction", async () => {
+  // A token that counts in hundredths of what USDC counts in.
+  const entries = kinds.change.assets as { asset: string }[];
+  const finer = entries.map((entry) => (entry.asset === assets.permit ? { ...entry, decimals: 8 } : entry));
+  const till = await makeTill(chain, { change: { ...kinds.change, assets: finer }, assets: [assets.usdc] });
+  const { accountId, merchantId, mode, deps } = till;
+  const [destination] = good(await listDestinations(deps, { accountId, merchantId, mode }));
+  good(await takeOthers(deps, { accountId, merchantId, mode, id: destination?.id ?? "", take: true }));
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, assets.permit, buyer.address);
+  const paymentId = await till.pay(buyer);
+  const owed = async () =>
+    (await till.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
+  expect(await owed()).toBe(1_000_000n);
+
+  const part = await refund(till, paymentId, { unit: `caip19/${assets.permit}`, value: 150n });
+  expect(part).toMatchObject({ amount: 150n, owed_asset: assets.usdc, owed_amount: 2n });
+  expect(await till.refund(part.id)).toEqual(["begun"]);
+  expect(await owed()).toBe(999_998n);
+});

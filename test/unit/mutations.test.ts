@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { mutations } from "../mutations/list.ts";
+import { applyMutation, type Mutation, type Result, summarize } from "../mutations/mutation.ts";
+
+const mutation: Mutation = {
+  name: "a lane pays more than the ceiling",
+  file: "transfers/fees.ts",
+  find: "if (fee > ceiling) return;",
+  replace: "",
+  tests: ["test/unit/transfers/fees.test.ts"],
+};
+
+test.each(mutations)("the text of a mutation still occurs exactly once: $file: $name", (one) => {
+  const text = readFileSync(one.file, "utf8");
+  expect(applyMutation(text, one)).not.toBe(text);
+  for (const path of one.tests) expect(existsSync(path), path).toBe(true);
+});
+
+test("there are at least eighty mutations, each with a name of its own", () => {
+  expect(mutations.length).toBeGreaterThanOrEqual(80);
+  expect(new Set(mutations.map(({ name }) => name)).size).toBe(mutations.length);
+});
+
+test("a mutation whose text occurs nowhere, or twice, is an error that names it", () => {
+  expect(applyMutation("a; if (fee > ceiling) return; b", mutation)).toBe("a;  b");
+  expect(() => applyMutation("a; b", mutation)).toThrow(/ceiling": its text occurs 0 times in transfers\/fees.ts/);
+  expect(() => applyMutation(`${mutation.find} ${mutation.find}`, mutation)).toThrow(/occurs 2 times/);
+});
+
+test("a replacement is taken as it is written, whatever signs are in it", () => {
+  expect(applyMutation(`a ${mutation.find}`, { ...mutation, replace: "$& $1 $$" })).toBe("a $& $1 $$");
+});
+
+const caught: Result = { outcome: "caught", by: "a test" };
+const survived: Result = { outcome: "survived" };
+const tried = (results: readonly Result[], more: Partial<Mutation> = {}) =>
+  results.map((result) => ({ mutation: { ...mutation, ...more }, result }));
+const nineteen = tried(Array<Result>(19).fill(caught));
+
+test("a run passes with 95 % caught and a justification for the rest", () => {
+  const reason = { justification: "nothing changes that can be observed" };
+  const { passes, lines } = summarize([...nineteen, ...tried([survived], reason)]);
+  expect(passes).toBe(true);
+  expect(lines).toEqual([
+    "survived: a lane pays more than the ceiling (nothing changes that can be observed)",
+    "19 of 20 mutations were caught: 95.0 %",
+  ]);
+});
+
+test.each<[string, Parameters<typeof summarize>[0]]>([
+  ["one that survives has no justification", [...nineteen, ...tried([survived])]],
+  [
+    "less than 95 % are caught",
+    [...nineteen, ...tried([survived, survived], { justification: "nothing that can be observed" })],
+  ],
+  ["one could not be tried", [...nineteen, ...nineteen, ...tried([{ outcome: "broken", reason: "it did not load" }])]],
+  ["none was tried", []],
+])("a run fails when %s", (_why, results) => {
+  expect(summarize(results).passes).toBe(false);
+});
