@@ -172,11 +172,13 @@ async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Pr
   const at = deps.now();
   const ids = payouts.map(({ settlement }) => settlement.id);
   const destinations = payouts.map(({ settlement }) => settlement.registered);
-  // What was signed is what is written down, though the merchant may change the destination at this moment.
+  // What was signed is what is written down.
   const destination = sql`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
-  // A refund may have taken some of it meanwhile: then it is signed anew, later.
+  // A refund may have taken some of it meanwhile, or its merchant be paid elsewhere now: then it is signed anew, later.
   const where = sql`(id, amount) in (
-    select * from unnest(${ids}::text[], ${payouts.map(({ transfer }) => transfer.amount)}::numeric[]))`;
+    select * from unnest(${ids}::text[], ${payouts.map(({ transfer }) => transfer.amount)}::numeric[]))
+    and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
+      and d.asset = settlement.asset and d.destination = ${destination})`;
   const set = { destination, due_at: null };
   const moved = new Set(await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where }));
   const ours = payouts.filter(({ settlement }) => moved.has(settlement.id));

@@ -139,6 +139,30 @@ describe("a changed destination", () => {
   });
 });
 
+test("a destination that is changed while a payout is signed gets that payout, and the one before gets nothing", async () => {
+  const till = await makeMerchant([assets.usdc]);
+  const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
+  const { id } = await till.settlementOf(paymentId);
+  const keys = till.deps.keys.get(chain.id);
+  if (!keys) throw new Error("there are no keys");
+  let destination: Hex | undefined;
+  const signer: typeof keys.treasury = {
+    ...keys.treasury,
+    async sign(args) {
+      destination ??= await move(till);
+      return keys.treasury.sign(args);
+    },
+  };
+  till.deps.keys.set(chain.id, { ...keys, treasury: signer });
+  await till.settle(id);
+  expect((await till.settlementOf(paymentId)).state).toBe("due");
+  await till.settle(id);
+  await till.relay();
+  await till.watch();
+  expect(await usdcBalance(chain, till.destination)).toBe(0n);
+  expect(await usdcBalance(chain, destination ?? "0x")).toBe(10_000_000n);
+});
+
 describe("a destination that was taken away", () => {
   const takeAway = async (till: Till, asset: string) =>
     good(await deleteDestination(till.deps, await destinationOf(till, asset)));
