@@ -459,7 +459,16 @@ export type Tables = {
     /** When it was found to have stepped back; null in the first epoch. */
     began_at: Date | null;
   };
-  chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
+  chain_block: {
+    chain: string;
+    number: number;
+    hash: string;
+    parent_hash: string;
+    base_fee: bigint;
+    at: Date;
+    /** The endpoint that was believed for it, and for those below it that are not remembered. */
+    read_by: string | null;
+  };
   sighting: {
     chain: string;
     /** On Solana the slot, as a text. */
