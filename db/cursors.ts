@@ -153,6 +153,7 @@ export async function insertBlocks(db: Db, rows: readonly Insertable<Tables["cha
         parent_hash: eb.ref("excluded.parent_hash"),
         base_fee: eb.ref("excluded.base_fee"),
         at: eb.ref("excluded.at"),
+        read_by: eb.ref("excluded.read_by"),
       })),
     )
     .execute();
@@ -169,6 +170,22 @@ export async function findBlock(
     .where("chain", "=", args.chain)
     .where("number", "=", args.number)
     .executeTakeFirst();
+}
+
+/**
+ * Who was believed for the blocks of a range, lowest first: each remembered block, and the first one above the range, stands
+ * for those below it that are not remembered.
+ */
+export async function listReaders(
+  db: Db,
+  args: { chain: string; from: number; to: number },
+): Promise<{ number: number; readBy: string | null }[]> {
+  const { rows } = await sql<{ number: number; readBy: string | null }>`
+    select number, read_by as "readBy" from chain_block where chain = ${args.chain} and number >= ${args.from}
+      and number <= coalesce((
+        select min(number) from chain_block where chain = ${args.chain} and number >= ${args.to}), ${args.to})
+    order by number`.execute(db);
+  return rows;
 }
 
 /** The highest remembered block below a height. (A long gap leaves few of its blocks.) */

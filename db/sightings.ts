@@ -198,11 +198,12 @@ export const nameSighting = ({ block_hash, tx_hash, log_index }: Omit<SightingKe
 /** Movements at or below a height that belong to no transfer and are in no books yet, oldest first. */
 export async function listStray(
   db: Db,
-  args: { chain: string; upTo: number; limit: number },
+  args: { chain: string; upTo: number; limit: number; except?: readonly SightingKey[] },
 ): Promise<StraySighting[]> {
   return db
     .selectFrom("sighting")
     .selectAll()
+    .where(sql<boolean>`not ${isOneOf(args.except ?? [])}`)
     .where("chain", "=", args.chain)
     .where("block_number", "<=", args.upTo)
     .where(isStray)

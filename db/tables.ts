@@ -487,7 +487,16 @@ export type Tables = {
   };
   /** Of an asset only final blocks up to `number` have been read; since it is configured again it is read up to `until`. */
   unread_asset: { chain: string; asset: string; number: number; until: number | null; since: Date };
-  chain_block: { chain: string; number: number; hash: string; parent_hash: string; base_fee: bigint; at: Date };
+  chain_block: {
+    chain: string;
+    number: number;
+    hash: string;
+    parent_hash: string;
+    base_fee: bigint;
+    at: Date;
+    /** The endpoint that was believed for it, and for those below it that are not remembered. */
+    read_by: string | null;
+  };
   sighting: {
     chain: string;
     /** On Solana the slot, as a text. */

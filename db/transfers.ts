@@ -278,9 +278,10 @@ export type ConfirmedTransfer = {
 /** Included transfers whose block is at or below a height, oldest first; without those that could not be booked. */
 export async function listConfirmable(
   db: Db,
-  args: { chain: string; upTo: number; limit: number },
+  args: { chain: string; upTo: number; limit: number; except?: readonly string[] },
 ): Promise<ConfirmedTransfer[]> {
   return proofs(db)
+    .where(sql<boolean>`t.id <> all(${args.except ?? []}::text[])`)
     .where("t.chain", "=", args.chain)
     .where("t.state", "=", "included")
     .where("s.block_number", "<=", args.upTo)
@@ -289,17 +290,18 @@ export async function listConfirmable(
     .execute();
 }
 
-/** The logs that prove included transfers in a range of blocks. */
+/** The logs of a range of blocks that are to be booked: they prove included transfers, or are unmatched. */
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
 ): Promise<{ blockNumber: number; blockHash: string; logIndex: number }[]> {
   return db
-    .selectFrom("transfer as t")
-    .innerJoin("sighting as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
+    .selectFrom("sighting as s")
+    .leftJoin("transfer as t", "t.id", "s.transfer_id")
     .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex"])
     .where("s.chain", "=", args.chain)
-    .where("t.state", "=", "included")
+    .where("s.orphaned", "=", false)
+    .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)
     .where("s.block_number", ">=", args.from)
     .where("s.block_number", "<=", args.to)
     .execute();

@@ -198,6 +198,26 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ),
     reorgs: counter("pay_chain_reorgs_total", "Reorgs followed", ["chain"]),
     reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
+    chainEndpoints: gauge(
+      "pay_chain_endpoints",
+      "RPC endpoints of a chain in the networks file; with one, its word alone decides what is final",
+      ["chain"],
+    ),
+    endpointDisagreements: counter(
+      "pay_endpoint_disagreements_total",
+      "Times that an endpoint did not show in a final block what another one had shown, or showed another block",
+      ["chain", "endpoint"],
+    ),
+    agreementWaits: counter(
+      "pay_agreement_waits_total",
+      "Passes of a watcher that left a large movement unbooked because two endpoints did not agree on it",
+      ["chain"],
+    ),
+    unwitnessedReads: counter(
+      "pay_unwitnessed_reads_total",
+      "Passes of a watcher that confirmed blocks on the word of the endpoint that had read them first, because no other one answered in time",
+      ["chain"],
+    ),
     rpcCalls: counter("pay_rpc_calls_total", "RPC calls by endpoint, method and outcome", [
       "chain",
       "endpoint",

@@ -41,4 +41,26 @@ export const everyAsset = {
     .string()
     .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
     .default("0"),
+  /**
+   * Minor units, as a string. A movement of this much or more is booked only when two endpoints agree that it is final, and
+   * waits until they do. Unset: 10,000 whole units where the chain has two endpoints, and nothing where it has one. Null
+   * believes whichever endpoints answer, whatever the amount. Needs two endpoints.
+   */
+  agreeFrom: z
+    .string()
+    .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
+    .nullable()
+    .optional(),
 };
+
+/** Whole units from which two endpoints have to agree, where an asset names no amount. */
+const AGREE_FROM_UNITS = 10_000n;
+
+/** The amount from which two endpoints have to agree on a movement of an asset, minor units; undefined for never. */
+export function readAgreeFrom(
+  network: { rpc: readonly unknown[] },
+  asset: { decimals: number; agreeFrom?: string | null | undefined },
+): bigint | undefined {
+  if (network.rpc.length < 2 || asset.agreeFrom === null) return undefined;
+  return asset.agreeFrom === undefined ? AGREE_FROM_UNITS * 10n ** BigInt(asset.decimals) : BigInt(asset.agreeFrom);
+}

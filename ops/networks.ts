@@ -61,6 +61,10 @@ export function parseNetworks(document: unknown, where = "the networks document"
     for (const [at, entry] of network.assets.entries()) {
       if (!entry.asset.startsWith(`${network.chain}/`))
         throw new ConfigError(`${where} is not usable:\n  chains.${index}.assets.${at}.asset: is on another chain`);
+      if (typeof entry.agreeFrom === "string" && network.rpc.length < 2)
+        throw new ConfigError(
+          `${where} is not usable:\n  chains.${index}.assets.${at}.agreeFrom: needs two endpoints in chains.${index}.rpc`,
+        );
     }
   }
   const chains = new Set<string>(parsed.data.chains.map((network) => network.chain));

@@ -15,9 +15,15 @@ import { WATCH_LEASE_MS } from "./lease.ts";
  * The block after the cursor has another parent: goes back to the last block that both histories share, and takes back
  * what was seen above it. Transfers return to their lane's nonce, whose bytes are offered again; what was confirmed
  * stays as it was told. Gives the cursor on the shared block.
+ * @param below a height that is known to be wrong, with all above it; the cursor's own when unset
  */
-export async function followReorg(deps: TransferDeps, chain: EvmChain, cursor: Cursor): Promise<Cursor> {
-  let shared = await findBlockBelow(deps.db, cursor);
+export async function followReorg(
+  deps: TransferDeps,
+  chain: EvmChain,
+  cursor: Cursor,
+  below: number = cursor.number,
+): Promise<Cursor> {
+  let shared = await findBlockBelow(deps.db, { chain: chain.chain, number: below });
   while (shared && (await readBlock(chain.rpc, shared.number)).hash !== shared.hash)
     shared = await findBlockBelow(deps.db, { chain: chain.chain, number: shared.number });
   if (!shared)

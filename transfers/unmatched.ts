@@ -18,12 +18,15 @@ const CHUNK = 100;
  * Books movements of the treasury's that are final and belong to no transfer: late, wrong or double money. Deposits below
  * the dust amount of their asset are only added up by day, see `bookDust`: anybody can make thousands of them, and each
  * would be a booking, a log line and an exception for a person to close.
+ * @param args.keepAgreed those of some movements that may be booked now; all when unset
  */
 export async function bookStray(
   deps: TransferDeps,
   chain: Chain,
-  args: { final: number; book: StrayBook },
+  args: { final: number; book: StrayBook; keepAgreed?: (rows: readonly StraySighting[]) => Promise<StraySighting[]> },
 ): Promise<void> {
+  const keepAgreed = args.keepAgreed ?? (async (rows) => [...rows]);
+  const held: StraySighting[] = [];
   const book = async (db: Db, listed: readonly StraySighting[]) => {
     const rows = await lockStray(db, listed);
     const { dust = [], others = [] } = Object.groupBy(rows, (row) => (isDust(chain, row) ? "dust" : "others"));
@@ -33,9 +36,11 @@ export async function bookStray(
     return () => logStray(deps, chain, others);
   };
   for (let full = true; full; ) {
-    const rows = await listStray(deps.db, { chain: chain.chain, upTo: args.final, limit: CHUNK });
+    const listed = await listStray(deps.db, { chain: chain.chain, upTo: args.final, limit: CHUNK, except: held });
+    const rows = await keepAgreed(listed);
+    held.push(...listed.filter((row) => !rows.includes(row)));
     await bookEach(deps, { chain: chain.chain, kind: "unmatched", rows, subjectOf: nameSighting, book });
-    full = rows.length === CHUNK;
+    full = listed.length === CHUNK;
   }
 }
 

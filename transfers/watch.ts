@@ -149,7 +149,7 @@ export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<v
     const { number, hash } = block;
     const assets = [...chain.tokens.keys()];
     const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now(), assets });
-    if (fresh) await rememberBlocks(db, chain, { blocks: [block], keepFrom: 0 });
+    if (fresh) await rememberBlocks(db, chain, { by: null, blocks: [block], keepFrom: 0 });
   });
 }
 
@@ -201,9 +201,15 @@ async function readOn(
   chain: EvmChain,
   { cursor, head, bound }: { cursor: Cursor; head: Head; bound: BoundBook },
 ): Promise<{ cursor: Cursor; at: Date | undefined }> {
-  const reading =
-    (await readGap(deps, chain, { from: cursor, head: head.number })) ??
-    (await readBlocks(deps, chain, { from: cursor, to: Math.min(head.number, cursor.number + READ_AHEAD) }));
+  // With one endpoint from beginning to end, so that another one can be asked for a second opinion.
+  const { by, value: reading } = await chain.readWithOne(async (rpc) => {
+    const believed = { ...chain, rpc };
+    const to = Math.min(head.number, cursor.number + READ_AHEAD);
+    return (
+      (await readGap(deps, believed, { from: cursor, head: head.number })) ??
+      (await readBlocks(deps, believed, { from: cursor, to }))
+    );
+  });
   const last = reading?.blocks.at(-1);
   if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined };
   const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
@@ -214,6 +220,7 @@ async function readOn(
     const ok = await advanceCursor(db, cursor, { ...last, ...reached, leaseMs: WATCH_LEASE_MS });
     if (!ok) return undefined;
     await rememberBlocks(db, chain, {
+      by,
       blocks: reading.blocks,
       keepFrom: Math.min(last.number - REMEMBERED, cursor.finalNumber),
     });
@@ -228,10 +235,10 @@ async function readOn(
 async function rememberBlocks(
   db: Db,
   chain: EvmChain,
-  args: { blocks: readonly Block[]; keepFrom: number },
+  args: { by: string | null; blocks: readonly Block[]; keepFrom: number },
 ): Promise<void> {
   const rows = args.blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
-    ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at },
+    ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at, read_by: args.by },
   }));
   await insertBlocks(db, rows);
   if (args.blocks.some(({ number }) => number % REMEMBERED === 0))

@@ -52,6 +52,8 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     isRightChain: false,
   }));
 
+  metrics.chainEndpoints.set({ chain: network.chain }, endpoints.length);
+
   const askOne = async (endpoint: Endpoint, call: { method: string; params?: unknown }): Promise<unknown> => {
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method: call.method });
     let outcome = "ok";

@@ -42,6 +42,8 @@ export function openEndpoints(
     isRightChain: false,
   }));
 
+  metrics.chainEndpoints.set({ chain: network.chain }, endpoints.length);
+
   const askOne = async <T>(endpoint: Endpoint, method: string, question: Question<T>): Promise<T> => {
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
     let outcome = "ok";

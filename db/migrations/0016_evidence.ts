@@ -1,11 +1,11 @@
 import { type Kysely, sql } from "kysely";
 
-/** How a lane is led back from a nonce that an endpoint has made up. */
+/** Whose word a block is, so that another endpoint reads it again. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-const statements: string[] = [];
+const statements = ["alter table chain_block add column read_by text"];
 
 /** What has left the treasury without us, for the stock of an asset. */
 export const concurrentIndexes = {

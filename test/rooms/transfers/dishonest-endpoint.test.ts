@@ -1,0 +1,283 @@
+import { type Hex, numberToHex, pad, type RpcLog } from "viem";
+import { describe, expect, test } from "vitest";
+import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "../../../chains/evm/abi.ts";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { makeCarrier, relayByStranger } from "../../support/carry.ts";
+import { fundBuyer, mine, sendUsdc, startChain, type TestChainOptions } from "../../support/chain.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const LARGE = 500_000_000n;
+
+/** A chain with two endpoints: what the first one says can be altered, and the second one can be away or lag. */
+async function makeTwo(change: Record<string, unknown> = {}, options: TestChainOptions = {}) {
+  const chain = await startChain(options);
+  const first = await startAlteringProxy({ target: chain.url });
+  const firstAway = await startFaultProxy({ target: first.url });
+  const second = await startAlteringProxy({ target: chain.url });
+  const away = await startFaultProxy({ target: second.url });
+  const plain = await makeCarrier(chain);
+  const assets = plain.evm.network.assets.map((asset) => ({ ...asset, agreeFrom: String(LARGE) }));
+  const rpcUrls = [firstAway.url, away.url];
+  const carrier = await makeCarrier(chain, { rpcUrls, change: { assets, ...change } });
+  await carrier.watch();
+  const isConfirmed = async (id: string) => (await carrier.statesOf([id]))[0] === "confirmed";
+  /** Passes of the watcher; what an endpoint says may stop one. */
+  const watch = () => carrier.watch().catch((error: unknown) => expect(error).toMatchObject({ transient: true }));
+  const watchUntilConfirmed = (id: string) =>
+    waitFor(
+      async () => {
+        await watch();
+        return isConfirmed(id);
+      },
+      { within: 20_000 },
+    );
+  const count = async (metric: "endpointDisagreements" | "agreementWaits" | "unwitnessedReads") =>
+    (await carrier.deps.metrics[metric].get()).values.reduce((sum, { value }) => sum + value, 0);
+  return { chain, away, firstAway, first, second, carrier, isConfirmed, watch, watchUntilConfirmed, count };
+}
+type Two = Awaited<ReturnType<typeof makeTwo>>;
+
+/** Logs in a block that say that a transfer was made. */
+async function inventLogs({ chain, carrier }: Two, id: string): Promise<{ logs: RpcLog[]; block: { hash: Hex } }> {
+  const [row] = await carrier.rowsOf([id]);
+  if (!row) throw new Error("there is no transfer");
+  await mine(chain);
+  const block = await chain.client.getBlock();
+  const log = (index: number, topics: Hex[], data: Hex): RpcLog => ({
+    ...{ address: row.token as Hex, topics: topics as never, data, blockHash: block.hash, removed: false },
+    ...{ blockNumber: numberToHex(block.number), transactionHash: `0x${"77".repeat(32)}`, transactionIndex: "0x0" },
+    ...{ logIndex: numberToHex(index), blockTimestamp: numberToHex(block.timestamp) },
+  });
+  const payer = pad(row.payer as Hex);
+  const logs = [
+    log(0, [AUTHORIZATION_USED_TOPIC, payer, row.authorization_nonce as Hex], "0x"),
+    log(1, [TRANSFER_TOPIC, payer, pad(row.receiver as Hex)], pad(numberToHex(row.amount))),
+  ];
+  return { logs, block };
+}
+
+/** Makes an endpoint show invented logs wherever their block is asked for. */
+function show(proxy: Two["first"], { logs, block }: Awaited<ReturnType<typeof inventLogs>>) {
+  const at = Number(logs[0]?.blockNumber);
+  proxy.alter((method, params, result) => {
+    if (method !== "eth_getLogs") return result;
+    const { blockHash, fromBlock, toBlock } = params[0] as { blockHash?: string; fromBlock?: Hex; toBlock?: Hex };
+    const isAsked = blockHash === block.hash || (Number(fromBlock) <= at && at <= Number(toBlock));
+    return isAsked ? [...(result as RpcLog[]), ...logs] : result;
+  });
+}
+
+describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain (finality %j)", (finality) => {
+  test("a transfer that one of them invents is never booked, and its blocks are read anew when it shows the truth", async () => {
+    const two = await makeTwo({ finality });
+    const { chain, first, carrier, watch, watchUntilConfirmed, count } = two;
+    const one = await carrier.sign(await fundBuyer(chain));
+    show(first, await inventLogs(two, one.id));
+    for (let turn = 0; turn < 6; turn += 1) {
+      await watch();
+      await mine(chain);
+    }
+    expect(await carrier.statesOf([one.id])).toEqual(["included"]);
+    expect(carrier.confirmed).toEqual([]);
+    expect(await count("endpointDisagreements")).toBeGreaterThan(0);
+    first.alter(undefined);
+    await watch();
+    await relayByStranger(chain, one.call);
+    await mine(chain, 3);
+    await watchUntilConfirmed(one.id);
+    expect(carrier.confirmed).toHaveLength(1);
+  });
+
+  test("a deposit that one of them invents is not booked as an exception", async () => {
+    const two = await makeTwo({ finality });
+    const { chain, first, carrier, watch } = two;
+    const one = await carrier.sign(await fundBuyer(chain));
+    const invented = await inventLogs(two, one.id);
+    show(first, { ...invented, logs: invented.logs.slice(1) });
+    for (let turn = 0; turn < 5; turn += 1) {
+      await watch();
+      await mine(chain);
+    }
+    expect(carrier.stray).toEqual([]);
+    expect(await carrier.sightings()).toHaveLength(1);
+  });
+
+  test("a transfer whose logs one of them hides is found by the other one", async () => {
+    const { chain, first, carrier, watchUntilConfirmed } = await makeTwo({ finality });
+    first.alter((method, _params, result) => (method === "eth_getLogs" ? [] : result));
+    const one = await carrier.sign(await fundBuyer(chain));
+    await relayByStranger(chain, one.call);
+    await mine(chain, 3);
+    await watchUntilConfirmed(one.id);
+  });
+
+  test("a transfer does not run out by a time that one of them makes up", async () => {
+    const { chain, first, carrier, watch, watchUntilConfirmed, count } = await makeTwo({ finality });
+    const one = await carrier.sign(await fundBuyer(chain));
+    first.alter((method, _params, result) =>
+      method === "eth_getBlockByNumber" && result ? { ...result, timestamp: numberToHex(4_100_000_000) } : result,
+    );
+    for (let turn = 0; turn < 5; turn += 1) {
+      await mine(chain);
+      await watch();
+    }
+    expect(await carrier.statesOf([one.id])).toEqual(["ready"]);
+    expect(await count("endpointDisagreements")).toBeGreaterThan(0);
+    first.alter(undefined);
+    await relayByStranger(chain, one.call);
+    await mine(chain, 3);
+    await watchUntilConfirmed(one.id);
+  });
+
+  test("one of them that is away stops no small payment, and a large one waits until it is back", async () => {
+    const { chain, away, carrier, watch, watchUntilConfirmed, isConfirmed, count } = await makeTwo({ finality });
+    away.refuse(true);
+    const [small, large] = [
+      await carrier.sign(await fundBuyer(chain), LARGE - 1n),
+      await carrier.sign(await fundBuyer(chain), LARGE),
+    ];
+    for (const { call } of [small, large]) await relayByStranger(chain, call);
+    await mine(chain, 3);
+    await watchUntilConfirmed(small.id);
+    await mine(chain, 3);
+    await watch();
+    expect(await isConfirmed(large.id)).toBe(false);
+    expect(await count("agreementWaits")).toBeGreaterThan(0);
+    expect(await count("unwitnessedReads")).toBeGreaterThan(0);
+    away.refuse(false);
+    await mine(chain);
+    await watchUntilConfirmed(large.id);
+    expect(carrier.confirmed).toHaveLength(2);
+  });
+
+  test("a large deposit that belongs to nobody is booked once both show it", async () => {
+    const { chain, away, carrier, watch } = await makeTwo({ finality });
+    away.refuse(true);
+    await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, LARGE);
+    await mine(chain, 3);
+    await watch();
+    await watch();
+    expect(carrier.stray).toEqual([]);
+    away.refuse(false);
+    const isBooked = async () => {
+      await watch();
+      return carrier.stray.length === 1;
+    };
+    await waitFor(isBooked, { within: 20_000 });
+  });
+});
+
+/** Counts how often an endpoint is asked for the logs of a range, as second readings are. */
+function countRanges(proxy: Two["first"]): () => number {
+  let ranges = 0;
+  proxy.alter((method, params, result) => {
+    if (method === "eth_getLogs" && "fromBlock" in (params[0] as object)) ranges += 1;
+    return result;
+  });
+  return () => ranges;
+}
+
+test("blocks are read again by another endpoint than the first time, whichever that was", async () => {
+  const { chain, firstAway, first, second, carrier, watch, watchUntilConfirmed } = await makeTwo({
+    finality: { blocks: 3 },
+  });
+  const ranges = { first: countRanges(first), second: countRanges(second) };
+  const one = await carrier.sign(await fundBuyer(chain));
+  await relayByStranger(chain, one.call);
+  await mine(chain, 3);
+  await watchUntilConfirmed(one.id);
+  expect([ranges.first(), ranges.second() > 0]).toEqual([0, true]);
+
+  firstAway.refuse(true);
+  const other = await carrier.sign(await fundBuyer(chain));
+  await relayByStranger(chain, other.call);
+  await watch();
+  expect(await carrier.statesOf([other.id])).toEqual(["included"]);
+  firstAway.refuse(false);
+  const before = firstAway.calls.eth_blockNumber ?? 0;
+  const isBack = async () => {
+    await watch();
+    return (firstAway.calls.eth_blockNumber ?? 0) > before;
+  };
+  await waitFor(isBack, { within: 20_000 });
+  await mine(chain, 3);
+  await watchUntilConfirmed(other.id);
+  expect(ranges.first()).toBeGreaterThan(0);
+});
+
+/** Makes an endpoint know nothing above a height. */
+function stickAt(proxy: Two["second"], height: number) {
+  proxy.alter((method, params, result) => {
+    if (method === "eth_blockNumber") return numberToHex(height);
+    const [which] = params as [unknown];
+    if (method === "eth_getBlockByNumber" && typeof which === "string" && Number(which) > height) return null;
+    if (
+      method === "eth_getTransactionReceipt" &&
+      Number((result as { blockNumber?: Hex } | null)?.blockNumber) > height
+    )
+      return null;
+    return method === "eth_getLogs"
+      ? (result as RpcLog[]).filter(({ blockNumber }) => Number(blockNumber) <= height)
+      : result;
+  });
+}
+
+describe("a second endpoint that is behind", () => {
+  test("delays what the first one has shown, and no more, once it comes after", async () => {
+    const { chain, second, carrier, watch, watchUntilConfirmed, isConfirmed, count } = await makeTwo();
+    stickAt(second, Number(await chain.client.getBlockNumber()));
+    const one = await carrier.sign(await fundBuyer(chain));
+    await relayByStranger(chain, one.call);
+    await watch();
+    await watch();
+    expect(await isConfirmed(one.id)).toBe(false);
+    expect(await count("endpointDisagreements")).toBe(0);
+    second.alter(undefined);
+    await watchUntilConfirmed(one.id);
+    expect(await count("unwitnessedReads")).toBe(0);
+  });
+
+  test("and stays there is passed over after a while, but not for large amounts", async () => {
+    const { chain, second, carrier, watch, watchUntilConfirmed, isConfirmed } = await makeTwo();
+    stickAt(second, Number(await chain.client.getBlockNumber()));
+    const small = await carrier.sign(await fundBuyer(chain));
+    const large = await carrier.sign(await fundBuyer(chain), LARGE);
+    for (const { call } of [small, large]) await relayByStranger(chain, call);
+    await watch();
+    carrier.clock.advance(31_000);
+    await watchUntilConfirmed(small.id);
+    await mine(chain);
+    await watch();
+    expect(await isConfirmed(large.id)).toBe(false);
+  });
+});
+
+test("finality that one endpoint makes up is not believed: the lower of two counts", async () => {
+  const two = await makeTwo({ finality: "finalized" }, { slotsInAnEpoch: 3 });
+  const { chain, first, carrier, watch, watchUntilConfirmed, isConfirmed } = two;
+  first.alter((method, [which], result) =>
+    method === "eth_getBlockByNumber" && which === "finalized"
+      ? { ...(result as object), number: numberToHex(10_000) }
+      : result,
+  );
+  const one = await carrier.sign(await fundBuyer(chain));
+  await relayByStranger(chain, one.call);
+  await mine(chain, 2);
+  await watch();
+  await watch();
+  expect(await isConfirmed(one.id)).toBe(false);
+  await mine(chain, 8);
+  await watchUntilConfirmed(one.id);
+});
+
+test("a chain with one endpoint says so in a metric, and believes it", async () => {
+  const chain = await startChain();
+  const carrier = await makeCarrier(chain);
+  const { values } = await carrier.deps.metrics.chainEndpoints.get();
+  expect(values.map(({ value }) => value)).toEqual([1]);
+  const one = await carrier.sign(await fundBuyer(chain), 900_000_000n);
+  await carrier.relay();
+  await carrier.watch();
+  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+});
