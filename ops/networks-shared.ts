@@ -53,6 +53,11 @@ export const everyAsset = {
     .optional(),
 };
 
+/** How many endpoints a network has; one that is named twice is one. */
+export function countEndpoints({ rpc }: { rpc: readonly { url: string }[] }): number {
+  return new Set(rpc.map(({ url }) => url)).size;
+}
+
 /** Whole units from which two endpoints have to agree, where an asset names no amount. */
 const AGREE_FROM_UNITS = 10_000n;
 

@@ -10,6 +10,7 @@ import {
 } from "viem";
 import type { Metrics } from "../../ops/metrics.ts";
 import type { EvmNetwork } from "../../ops/networks.ts";
+import { countEndpoints } from "../../ops/networks-shared.ts";
 import { ChainFault } from "../faults.ts";
 
 /** One JSON-RPC request to a chain (EIP-1193), whichever endpoint answers. */
@@ -52,7 +53,7 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     isRightChain: false,
   }));
 
-  metrics.chainEndpoints.set({ chain: network.chain }, endpoints.length);
+  metrics.chainEndpoints.set({ chain: network.chain }, countEndpoints(network));
 
   const askOne = async (endpoint: Endpoint, call: { method: string; params?: unknown }): Promise<unknown> => {
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method: call.method });

@@ -36,6 +36,17 @@ export async function findNewest(
   return newest && { signature: newest.signature, slot: newest.slot };
 }
 
+/** What each endpoint that answers gives as a final transaction, by itself. */
+export async function readEachTransaction(
+  chain: SolanaChain,
+  signature: string,
+): Promise<VersionedTransactionResponse[]> {
+  const answers = await chain.rpc.askAny("getTransaction", (connection) =>
+    connection.getTransaction(signature, { commitment: "finalized", maxSupportedTransactionVersion: 0 }),
+  );
+  return answers.flatMap(({ answer }) => answer ?? []);
+}
+
 /**
  * A final transaction whole: of the endpoints in their order, and when the first one does not have it or cannot give it,
  * of whichever can. Throws ChainFault: `rpc_behind` when those that answered do not have it.
@@ -51,7 +62,7 @@ export async function readTransaction(chain: SolanaChain, signature: string): Pr
   });
   if (first) return first;
   const all = await chain.rpc.askAny("getTransaction", ask);
-  const found = all.find((one) => one !== null);
+  const found = all.find(({ answer }) => answer !== null)?.answer;
   if (found) return found;
   throw fault ?? new ChainFault("rpc_behind", { detail: `transaction ${signature}` });
 }

@@ -111,6 +111,23 @@ export async function readStatuses(
   return { slot, statuses: answers.flatMap(({ statuses }) => statuses) };
 }
 
+/** One endpoint's word on a signature, and the slot up to which it knows of everything. */
+export type Word = { by: string; slot: number; status: Status | undefined };
+
+/** What each endpoint that answers says of some signatures by itself, with the whole history searched. Never throws. */
+export async function readWords(chain: SolanaChain, signatures: readonly string[]): Promise<Map<string, Word[]>> {
+  const words = new Map(signatures.map((signature): [string, Word[]] => [signature, []]));
+  for (const some of chunk([...words.keys()], STATUSES)) {
+    const answers = await chain.rpc.askAny("getSignatureStatuses", (_connection, call) =>
+      askStatuses(call, some, true),
+    );
+    for (const { by, answer } of answers)
+      for (const [index, signature] of some.entries())
+        words.get(signature)?.push({ by, slot: answer.slot, status: answer.statuses[index] });
+  }
+  return words;
+}
+
 /**
  * Which of some signatures no endpoint has ever seen, with the whole history searched: at least two endpoints have to say
  * so that have come to a slot themselves. Throws ChainFault while there are fewer: `rpc_unreachable`, or `rpc_behind`.

@@ -2,6 +2,7 @@ import { Connection, SolanaJSONRPCError } from "@solana/web3.js";
 import pRetry from "p-retry";
 import type { Metrics } from "../../ops/metrics.ts";
 import type { SolanaNetwork } from "../../ops/networks.ts";
+import { countEndpoints } from "../../ops/networks-shared.ts";
 import { ChainFault } from "../faults.ts";
 import { type Call, createCall } from "./json-rpc.ts";
 
@@ -23,8 +24,11 @@ export type SolanaRpc = {
   ask<T>(method: string, question: Question<T>): Promise<T>;
   /** The same, once only, for what must not be repeated without the caller's knowing. */
   askOnce<T>(method: string, question: Question<T>): Promise<T>;
-  /** Asks every endpoint at once; gives the answers of those that have answered, in their order. Never throws. */
-  askAny<T>(method: string, question: Question<T>): Promise<T[]>;
+  /**
+   * Asks every endpoint at once, but for those that did not answer a moment ago; gives who has answered what, in their
+   * order. Never throws.
+   */
+  askAny<T>(method: string, question: Question<T>): Promise<{ by: string; answer: T }[]>;
   /** Asks every endpoint. Throws ChainFault `rpc_unreachable` unless at least two have answered. */
   askEach<T>(method: string, question: Question<T>): Promise<T[]>;
 };
@@ -42,7 +46,7 @@ export function openEndpoints(
     isRightChain: false,
   }));
 
-  metrics.chainEndpoints.set({ chain: network.chain }, endpoints.length);
+  metrics.chainEndpoints.set({ chain: network.chain }, countEndpoints(network));
 
   const askOne = async <T>(endpoint: Endpoint, method: string, question: Question<T>): Promise<T> => {
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
@@ -100,8 +104,16 @@ export function openEndpoints(
       pRetry(() => askAll(method, question), { retries: 2, minTimeout: 100, randomize: true, shouldRetry }),
     askOnce: askAll,
     askAny: async (method, question) => {
-      const ends = await Promise.allSettled(endpoints.map((endpoint) => askKnown(endpoint, method, question)));
-      return ends.flatMap((end) => (end.status === "fulfilled" ? [end.value] : []));
+      const asked = endpoints.filter(({ setAsideUntil }) => setAsideUntil <= performance.now());
+      const ends = await Promise.allSettled(asked.map((endpoint) => askKnown(endpoint, method, question)));
+      return ends.flatMap((end, index) => {
+        const endpoint = asked[index];
+        if (!endpoint) return [];
+        if (end.status === "fulfilled") return [{ by: endpoint.name, answer: end.value }];
+        if (end.reason instanceof ChainFault && end.reason.code === "rpc_unreachable")
+          endpoint.setAsideUntil = performance.now() + SET_ASIDE_MS;
+        return [];
+      });
     },
     askEach: async (method, question) => {
       const ends = await Promise.allSettled(endpoints.map((endpoint) => askKnown(endpoint, method, question)));

@@ -9,6 +9,7 @@ import { addFrameCommands } from "./frames.ts";
 import { addKeystoreCommands } from "./keystore.ts";
 import { addMerchantCommands } from "./merchants.ts";
 import { addMoneyCommands } from "./money.ts";
+import { addNetworkCommands } from "./networks.ts";
 import { addPageCommands } from "./pages.ts";
 import { addPaymentCommands } from "./payments.ts";
 import { addPayoutCommands } from "./payouts.ts";
@@ -37,6 +38,7 @@ const groups = [
   addDisburserCommands,
   addKeystoreCommands,
   addPageCommands,
+  addNetworkCommands,
 ];
 
 /**

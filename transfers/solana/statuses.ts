@@ -15,6 +15,7 @@ import { confirmChunk } from "../confirm.ts";
 import type { TransferDeps } from "../deps.ts";
 import { bookEach } from "../failed-bookings.ts";
 import { recordBlocks } from "../record.ts";
+import { keepAgreed } from "./agreement.ts";
 import { giveUp } from "./dead.ts";
 import type { Followed } from "./followed.ts";
 import { bookRents, readRents } from "./rents.ts";
@@ -151,7 +152,15 @@ async function confirmDeep(
     ["included"],
   );
   const subjectOf = ({ id }: TransferRow) => id;
-  const included = await keepBookable(deps.db, found, { chain: chain.chain, kind: "transfer", subjectOf });
+  const bookable = await keepBookable(deps.db, found, { chain: chain.chain, kind: "transfer", subjectOf });
+  const standing = new Map(
+    deep.map(({ row, status }) => [`${row.lane_id} ${row.nonce}`, { hash: row.hash, slot: status.slot }]),
+  );
+  const included = await keepAgreed(deps, chain, bookable, ({ lane_id, lane_nonce, token, amount, receiver }) => {
+    const at = standing.get(`${lane_id} ${lane_nonce}`);
+    if (!at) throw new Error("a transfer was found by another transaction than its own");
+    return { ...at, token, amount, receiver, isOurs: true };
+  });
   const final = Math.max(...deep.map(({ status }) => status.slot));
   for (let from = 0; from < included.length; from += CHUNK)
     await confirmChunk(deps, chain, included.slice(from, from + CHUNK), { final, book: books.confirmed });

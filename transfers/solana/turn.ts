@@ -3,6 +3,7 @@ import { type Final, readFinal, readHead, readSlotTime } from "../../chains/sola
 import type { HistoryProgress } from "../../db/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/cursors.ts";
 import type { FailedBookingRow } from "../../db/failed-bookings.ts";
+import type { StraySighting } from "../../db/sightings.ts";
 import { listUnsettled } from "../../db/solana-transactions.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listConfirmable } from "../../db/transfers.ts";
@@ -14,6 +15,7 @@ import { isLiveHead } from "../head-age.ts";
 import { WATCH_LEASE_MS } from "../lease.ts";
 import { beginRetries, endRetries } from "../retries.ts";
 import { bookDust, bookStray } from "../unmatched.ts";
+import { keepAgreed } from "./agreement.ts";
 import { closeOldMarkers } from "./close-markers.ts";
 import { endDead } from "./dead.ts";
 import type { Followed } from "./followed.ts";
@@ -134,7 +136,12 @@ async function lookAround(
   await attempt(() => endDead(deps, chain, { followed, final, book: books.ended }));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: books.rent }));
   await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
-  await bookStray(deps, chain, { final: final.slot, book: books.stray });
+  const keepStray = (rows: readonly StraySighting[]) =>
+    keepAgreed(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({
+      ...{ hash, slot, isOurs: false },
+      ...row,
+    }));
+  await bookStray(deps, chain, { final: final.slot, book: books.stray, keepAgreed: keepStray });
   await bookDust(deps, chain, { final: final.slot, book: books.dust });
 }
 
@@ -164,5 +171,10 @@ async function confirmRest(
   );
   const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
   const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
-  await confirmChunk(deps, chain, deep, { final: slot, book: books.confirmed });
+  const agreed = await keepAgreed(deps, chain, deep, (transfer) => ({
+    ...{ hash: transfer.tx_hash, slot: transfer.block_number, isOurs: false },
+    token: chain.tokens.get(transfer.asset)?.token ?? "",
+    ...{ amount: transfer.amount, receiver: transfer.receiver },
+  }));
+  await confirmChunk(deps, chain, agreed, { final: slot, book: books.confirmed });
 }

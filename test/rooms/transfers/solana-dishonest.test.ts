@@ -1,0 +1,77 @@
+import { expect, test } from "vitest";
+import { fundTokens } from "../../../ops/local/spl.ts";
+import { startAlteringProxy } from "../../support/altering-proxy.ts";
+import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { fundSolanaBuyer, startTestSolana } from "../../support/solana.ts";
+import { makeSolanaTill } from "../../support/solana-till.ts";
+
+const solana = await startTestSolana({ own: true });
+const LARGE = 2_000_000n;
+
+/** A merchant's deployment with two endpoints: what the first one says can be altered, and the second one can be away. */
+async function makeTwo() {
+  const [first, away] = [
+    await startAlteringProxy({ target: solana.url }),
+    await startFaultProxy({ target: solana.url }),
+  ];
+  const asset = { asset: solana.asset, symbol: "USDC", name: "USD Coin", decimals: 6, peg: "iso4217/USD" };
+  const change = { assets: [{ ...asset, agreeFrom: String(LARGE) }] };
+  const till = await makeSolanaTill(solana, { rpcUrls: [first.url, away.url], change });
+  const begin = async (cents: bigint) => {
+    const paymentId = await till.create(cents);
+    await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
+    await till.submit();
+    return paymentId;
+  };
+  const stateOf = async (paymentId: string) => (await till.status(paymentId)).state;
+  return { first, away, till, begin, stateOf };
+}
+
+type InContext = { context: { slot: number }; value: unknown[] };
+
+test("a transaction that one endpoint calls final, and another one has never seen, is not booked", async () => {
+  const { first, till, begin, stateOf } = await makeTwo();
+  // Whatever is sent to the first endpoint is lost, and called final.
+  await solana.knobs.drop(1_000);
+  first.alter((method, _params, result) => {
+    if (method !== "getSignatureStatuses") return result;
+    const { context, value } = result as InContext;
+    const final = { slot: context.slot - 10, confirmations: null, err: null, confirmationStatus: "finalized" };
+    return { context, value: value.map(() => final) };
+  });
+  const paymentId = await begin(100n);
+  for (let turn = 0; turn < 8; turn += 1) await till.watch(new AbortController().signal).catch(() => undefined);
+  till.clock.advance(31_000);
+  await till.watch().catch(() => undefined);
+  expect(await stateOf(paymentId)).toBe("processing");
+  await solana.knobs.drop(0);
+});
+
+test("an endpoint that is away stops no small payment, and a large one waits until it is back", async () => {
+  const { away, till, begin, stateOf } = await makeTwo();
+  away.refuse(true);
+  const [small, large] = [await begin(100n), await begin(200n)];
+  await till.watchUntil(async () => (await stateOf(small)) === "succeeded");
+  for (let turn = 0; turn < 3; turn += 1) await till.watch().catch(() => undefined);
+  expect(await stateOf(large)).toBe("processing");
+  const { values } = await till.deps.metrics.agreementWaits.get();
+  expect(values[0]?.value).toBeGreaterThan(0);
+  away.refuse(false);
+  await till.watchUntil(async () => (await stateOf(large)) === "succeeded");
+});
+
+test("a large deposit whose amount one endpoint makes up is not booked; one that both show is", async () => {
+  const { first, till } = await makeTwo();
+  const open = () => till.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute();
+  // The amount of a small deposit, as its balances and instructions say it.
+  first.alter((method, _params, result) => {
+    if (method !== "getTransaction" || result === null) return result;
+    const { meta } = result as { meta: { postTokenBalances: { uiTokenAmount: { amount: string } }[] } };
+    for (const { uiTokenAmount } of meta.postTokenBalances)
+      uiTokenAmount.amount = String(BigInt(uiTokenAmount.amount) + 9_000_000n);
+    return result;
+  });
+  await fundTokens(solana.client, solana.mint, [till.keys.treasury.address], 7n);
+  for (let turn = 0; turn < 20; turn += 1) await till.watch(new AbortController().signal).catch(() => undefined);
+  expect((await open()).filter(({ amount }) => amount < -7n)).toEqual([]);
+});
