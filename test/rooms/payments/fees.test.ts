@@ -9,7 +9,7 @@ import { writeSettledEvents } from "../../../payments/settled-events.ts";
 import { toPayload } from "../../../payments/webhook-payload.ts";
 import { setEndpoint } from "../../../payments/webhooks.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../support/chain.ts";
-import { good, makeTill, type Till } from "../../support/till.ts";
+import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const till = await makeTill(chain);
@@ -88,9 +88,11 @@ test("a merchant's own policy counts instead of its account's, and a fee that wa
   const paymentId = await till.create(1_000n);
   const buyer = await fundBuyer(chain);
   const [option] = await till.offer(paymentId, buyer);
-  expect(option?.amount.value).toBe(10_000_000n);
+  if (!option) throw new Error("there is no way to pay");
+  expect(option.amount.value).toBe(10_000_000n);
   await setFee(deps, { accountId, merchantId, points: 5_000, fixedMicros: 0n });
-  await till.verify(await till.attempt(paymentId, buyer));
+  const { attemptId } = good(await till.confirm(paymentId, option.id, await signOption(option, buyer)));
+  await till.verify(attemptId ?? "");
   await till.relay();
   await till.watch();
   expect((await till.settlementOf(paymentId)).amount).toBe(9_000_000n);
