@@ -191,6 +191,8 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a payout is sent to a frozen account",
         find: "account ? findDestinationFault(account, wanted) :",
         replace: "account ? undefined :",
+        justification: "the simulation before the send refuses it as well, with the token program's own reason",
+        tests: ["test/rooms/payments/solana-payouts.test.ts"],
       },
     ],
   },
@@ -202,11 +204,13 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a transaction on Solana is stored for transfers that are not ready any more",
         find: "signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)))",
         replace: "[...signings]",
+        tests: ["test/rooms/transfers/solana-store.test.ts"],
       },
       {
         name: "bytes on Solana are sent that could not be stored",
         find: "if ((await storeTransactions(db, rows)) !== rows.length) throw new Overtaken();",
         replace: "await storeTransactions(db, rows);",
+        tests: ["test/rooms/transfers/solana-store.test.ts"],
       },
       {
         name: "what was signed before a step back of the database is sent on Solana",

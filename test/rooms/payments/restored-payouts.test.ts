@@ -141,6 +141,31 @@ test("a refund that sent less than the restored rows ask for is adopted, and the
   await expectEvenBooks(restored, chain);
 });
 
+test("a refund that sent more than the restored rows ask for is adopted, and the difference is a visible exception", async () => {
+  const chain = await startChain();
+  const first = await makeTill(chain);
+  const buyer = await fundBuyer(chain);
+  const paymentId = await first.pay(buyer, 500n);
+  const ask = async (till: Till, value: bigint) => {
+    const amount = { unit: `caip19/${chain.asset}`, value };
+    return good(await refundPayment(till.deps, { paymentId, mode: "live", amount })).refundId;
+  };
+  const held = await usdcBalance(chain, buyer.address);
+  const restored = await restore(first, chain, async (lost) => {
+    expect(await lost.refund(await ask(lost, 3n * UNIT))).toEqual(["begun"]);
+    await lost.relay();
+  });
+  const refund = await ask(restored, 1n * UNIT);
+  expect(await restored.refund(refund)).toEqual(["begun"]);
+  for (let round = 0; round < 8; round += 1) await work(restored);
+  const rows = await restored.db.selectFrom("refund").selectAll().execute();
+  expect(rows).toMatchObject([{ id: refund, amount: 1n * UNIT, state: "paid" }]);
+  expect((await usdcBalance(chain, buyer.address)) - held).toBe(3n * UNIT);
+  const open = await listExceptions(restored.deps, 10);
+  expect(open.map(({ what, amount }) => [what, amount])).toEqual([["overpaid", -2n * UNIT]]);
+  await expectEvenBooks(restored, chain);
+});
+
 test("a payout that paid more than the restored rows owe is adopted, and the difference is a visible exception", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
