@@ -22,7 +22,6 @@ const statements = [
     return new;
   end $$`,
   "create trigger payment_option_quote before update on payment_option for each row execute function keep_quote()",
-  "create index payment_option_renewal on payment_option (created_at) where number > 1",
   // An attempt and its payment name the quote that was signed, which is one of the same payment. These references are
   // checked by payment when a quote is deleted, and need no index of their own.
   "alter table payment_option add unique (payment_id, id)",
@@ -43,3 +42,8 @@ const statements = [
   )`,
   "create index settlement_deduction_payment on settlement_deduction (payment_id)",
 ];
+
+/** Renewed quotes, which are deleted when they can matter no more. */
+export const concurrentIndexes = {
+  payment_option_renewal: "on payment_option (created_at) where number > 1",
+};
