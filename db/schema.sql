@@ -95,6 +95,7 @@ create table chain_block (
   parent_hash text not null,
   base_fee numeric(78,0) not null,
   at timestamp with time zone not null,
+  read_by text,
   PRIMARY KEY (chain, number)
 );
 
