@@ -144,3 +144,17 @@ test("a keystore is written once, for its owner alone, and opens with its passwo
   expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
   expect(await readFile(file, "utf8")).toBe("kept");
 }, 30_000);
+
+test("the networks are checked for chains that one endpoint decides about, and the help says what that means", async () => {
+  const run = (file: string, ...args: string[]) => admin(["networks", "check", ...args], { NETWORKS_FILE: file });
+  const one = await run(await networksFileFor(chain, { change }));
+  expect(one).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`${chain.id}  1 endpoint\n  its only endpoint`),
+  });
+  const two = await run(await networksFileFor(chain, { change, rpcUrls: [chain.url, "http://127.0.0.1:1"] }), "--json");
+  expect(JSON.parse(two.stdout)).toMatchObject([
+    { endpoints: 2, agreeFrom: { [kinds.assets.usdc]: String(10_000n * 10n ** 6n) } },
+  ]);
+  expect((await admin(["networks", "check", "--help"])).stdout).toContain("With one endpoint, its word alone decides");
+});

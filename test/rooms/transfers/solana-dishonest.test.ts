@@ -17,29 +17,29 @@ async function makeTwo() {
   const asset = { asset: solana.asset, symbol: "USDC", name: "USD Coin", decimals: 6, peg: "iso4217/USD" };
   const change = { assets: [{ ...asset, agreeFrom: String(LARGE) }] };
   const till = await makeSolanaTill(solana, { rpcUrls: [first.url, away.url], change });
-  const begin = async (cents: bigint) => {
+  const accept = async (cents: bigint) => {
     const paymentId = await till.create(cents);
     await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
-    await till.submit();
     return paymentId;
   };
   const stateOf = async (paymentId: string) => (await till.status(paymentId)).state;
-  return { first, away, till, begin, stateOf };
+  return { first, away, till, accept, stateOf };
 }
 
 type InContext = { context: { slot: number }; value: unknown[] };
 
 test("a transaction that one endpoint calls final, and another one has never seen, is not booked", async () => {
-  const { first, till, begin, stateOf } = await makeTwo();
-  // Whatever is sent to the first endpoint is lost, and called final.
-  await solana.knobs.drop(1_000);
+  const { first, till, accept, stateOf } = await makeTwo();
+  const paymentId = await accept(100n);
+  // Whatever is sent is lost, and called final by the first endpoint.
+  await solana.knobs.drop("all");
   first.alter((method, _params, result) => {
     if (method !== "getSignatureStatuses") return result;
     const { context, value } = result as InContext;
     const final = { slot: context.slot - 10, confirmations: null, err: null, confirmationStatus: "finalized" };
     return { context, value: value.map(() => final) };
   });
-  const paymentId = await begin(100n);
+  await till.submit();
   for (let turn = 0; turn < 8; turn += 1) await till.watch(new AbortController().signal).catch(() => undefined);
   till.clock.advance(31_000);
   await till.watch().catch(() => undefined);
@@ -48,9 +48,10 @@ test("a transaction that one endpoint calls final, and another one has never see
 });
 
 test("an endpoint that is away stops no small payment, and a large one waits until it is back", async () => {
-  const { away, till, begin, stateOf } = await makeTwo();
+  const { away, till, accept, stateOf } = await makeTwo();
   away.refuse(true);
-  const [small, large] = [await begin(100n), await begin(200n)];
+  const [small, large] = [await accept(100n), await accept(200n)];
+  await till.submit();
   await till.watchUntil(async () => (await stateOf(small)) === "succeeded");
   for (let turn = 0; turn < 3; turn += 1) await till.watch().catch(() => undefined);
   expect(await stateOf(large)).toBe("processing");
@@ -72,6 +73,13 @@ test("a large deposit whose amount one endpoint makes up is not booked; one that
     return result;
   });
   await fundTokens(solana.client, solana.mint, [till.keys.treasury.address], 7n);
-  for (let turn = 0; turn < 20; turn += 1) await till.watch(new AbortController().signal).catch(() => undefined);
-  expect((await open()).filter(({ amount }) => amount < -7n)).toEqual([]);
+  const sightings = () => till.db.selectFrom("sighting").select("amount").execute();
+  const isRead = async () => (await sightings()).some(({ amount }) => amount >= LARGE);
+  await till.watchUntil(isRead);
+  for (let turn = 0; turn < 5; turn += 1) await till.watch(new AbortController().signal).catch(() => undefined);
+  expect((await open()).filter(({ amount }) => -amount >= LARGE)).toEqual([]);
+  first.alter(undefined);
+  await fundTokens(solana.client, solana.mint, [till.keys.treasury.address], LARGE + 5n);
+  await till.watchUntil(async () => (await open()).some(({ amount }) => amount === -LARGE - 5n));
+  expect((await open()).filter(({ amount }) => -amount >= LARGE)).toHaveLength(1);
 });

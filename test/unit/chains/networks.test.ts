@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { openEvmKeys } from "../../../chains/evm/signers/open.ts";
 import { ConfigError } from "../../../ops/config.ts";
 import { listEvmNetworks, parseNetworks, readKey, readNetworks } from "../../../ops/networks.ts";
+import { countEndpoints, readAgreeFrom } from "../../../ops/networks-shared.ts";
 
 const secret = "s3cr3t-value";
 const address = `0x${"b1".repeat(20)}`;
@@ -48,6 +49,11 @@ describe("a networks document that is not usable names the member and never its 
     ["an address", { multicall: secret }, "chains.0.multicall"],
     ["a URL", { rpc: [{ name: "one", url: secret }] }, "chains.0.rpc.0.url"],
     ["no endpoint", { rpc: [] }, "chains.0.rpc"],
+    [
+      "an amount for two endpoints where there is one",
+      { assets: [{ ...asset, agreeFrom: "5" }] },
+      "assets.0.agreeFrom",
+    ],
     ["a key in place of where it is", { treasury: { address, key: secret } }, "chains.0.treasury.key"],
     ["a key beside where it is", { treasury: { address, key: { env: "A", key: secret } } }, "chains.0.treasury.key"],
     ["a fee that is a number", { fees: { maxFeePerGas: 5, priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
@@ -151,4 +157,19 @@ describe("a key in a variable", () => {
     expect(said).toContain(other);
     expect(said).not.toContain(key.slice(4, 40));
   });
+});
+
+test("two endpoints have to agree from 10,000 whole units on, unless the asset names an amount or there is one endpoint", () => {
+  const one = { name: "one", url: "http://127.0.0.1:1" };
+  const two = { name: "two", url: "http://127.0.0.1:2" };
+  const limitOf = (rpc: object[], more: object = {}) => {
+    const [opened] = listEvmNetworks(parseNetworks(document({ rpc, assets: [{ ...asset, ...more }] })));
+    const [first] = opened?.assets ?? [];
+    return opened && first && readAgreeFrom(opened, first);
+  };
+  expect(limitOf([one, two])).toBe(10_000_000_000n);
+  expect(limitOf([one, two], { agreeFrom: "5" })).toBe(5n);
+  expect(limitOf([one, two], { agreeFrom: null })).toBeUndefined();
+  expect(limitOf([one])).toBeUndefined();
+  expect(countEndpoints({ rpc: [one, { ...one, name: "again" }] })).toBe(1);
 });
