@@ -288,6 +288,8 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a payer who has become a contract goes with others",
         find: "return batch.filter((member) => !isWallet(member));",
         replace: "return batch;",
+        justification:
+          "a transfer that is marked as a wallet's leaves its lane: a batch with it cannot be stored, and is made anew without it",
         tests: ["test/rooms/transfers/hostile-code.test.ts"],
       },
     ],
