@@ -103,8 +103,8 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "an accumulated payout is closed below its minimum",
-        find: "and d.asset = settlement.asset and d.minimum > settlement.amount)",
-        replace: "and false)",
+        find: "d.minimum > settlement.amount",
+        replace: "false",
       },
       {
         name: "two accumulated payouts that begin at once lose the money of one",
