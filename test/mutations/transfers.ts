@@ -37,9 +37,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "bytes are sent before they are stored",
-        find: "const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };",
-        replace:
-          "const key: TransactionKey = { lane_id: lease.id, nonce, replacement: 0 };\n  await offerBytes(chain.rpc, bytes);",
+        find: "if (!(await store(deps, chain, lease,",
+        replace: "await offerBytes(chain.rpc, bytes);\n  if (!(await store(deps, chain, lease,",
         tests: ["test/rooms/transfers/relay.test.ts"],
       },
       {
@@ -81,6 +80,12 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "log.authorizationNonce === transfer.authorization_nonce",
         replace: "true",
       },
+    ],
+  },
+  {
+    file: "transfers/record.ts",
+    tests: ["test/rooms/transfers/overtaken.test.ts"],
+    mutations: [
       {
         name: "a transfer that has ended claims money that comes late",
         find: 'state !== "ended" && !standing.has(id)',
@@ -126,8 +131,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "what only a second reading shows is not recorded",
-        find: "await recordMissed(deps, chain, found, books.bound);",
-        replace: "",
+        find: "await recordMissed(deps,",
+        replace: "if (false) await recordMissed(deps,",
         tests: ["test/rooms/transfers/lagging-node.test.ts"],
       },
       {
@@ -254,8 +259,8 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer whose authorization was used ends unsearched",
-        find: "used.has(transfer.id) ? await findMade(chain, transfer, at) : undefined",
-        replace: "undefined",
+        find: "used.has(transfer.id) ? await",
+        replace: "used.has(transfer.id) && false ? await",
       },
       {
         name: "a transfer ends although its token does not say whether it was made",
@@ -288,6 +293,8 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a payer who has become a contract goes with others",
         find: "return batch.filter((member) => !isWallet(member));",
         replace: "return batch;",
+        justification:
+          "a transfer that is marked as a wallet's leaves its lane: a batch with it cannot be stored, and is made anew without it",
         tests: ["test/rooms/transfers/hostile-code.test.ts"],
       },
     ],
@@ -325,13 +332,13 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "the treasury signs on what was read before the process began",
-        find: "at != null && at > deps.startedAt && deps.now()",
-        replace: "at != null && deps.now()",
+        find: "at > deps.startedAt &&",
+        replace: "true &&",
       },
       {
         name: "the treasury signs while the watcher is behind",
-        find: "deps.now().getTime() - at.getTime() <= WATCH_FRESH_MS",
-        replace: "true",
+        find: "<= WATCH_FRESH_MS",
+        replace: "<= Number.POSITIVE_INFINITY",
       },
       {
         name: "a chain is signed on before it was read again after a step back of the database",

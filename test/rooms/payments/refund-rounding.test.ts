@@ -40,7 +40,7 @@ test("a partial refund in the payment's currency is rounded down to the asset, a
   expect((await refund(till, paymentId)).amount).toBe(10_862_086n - 3_613_461n);
 });
 
-test("a refund in another asset draws on what the merchant is owed rounded up, so that nobody else pays the fraction", async () => {
+test("a refund in another asset draws on what the merchant is owed rounded up, so that no other merchant pays the fraction", async () => {
   // A token that counts in hundredths of what USDC counts in.
   const entries = kinds.change.assets as { asset: string }[];
   const finer = entries.map((entry) => (entry.asset === assets.permit ? { ...entry, decimals: 8 } : entry));

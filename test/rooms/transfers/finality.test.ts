@@ -37,7 +37,7 @@ test("a height that was not read is not called final, although an endpoint that 
   await carrier.watch();
   const head = await chain.client.getBlockNumber();
   await mine(chain, 20);
-  // The endpoint that tells the head lags behind the one that tells what is final.
+  // The endpoint that answers for the head lags behind the one that answers for what is final.
   proxy.alter((method, _params, result) => (method === "eth_blockNumber" ? `0x${head.toString(16)}` : result));
   await carrier.watch();
   const cursor = await carrier.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();

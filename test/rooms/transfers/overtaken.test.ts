@@ -80,7 +80,7 @@ describe("a payer who is not served any more", () => {
     expect(carrier.confirmed).toMatchObject([{ id: one.id }]);
   });
 
-  test("has ended the transfer: what a stranger makes of it later belongs to nobody yet", async () => {
+  test("has ended the transfer: what a stranger makes of it later is an unmatched movement", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const one = await carrier.sign(await fundBuyer(chain));

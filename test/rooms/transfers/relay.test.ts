@@ -177,7 +177,7 @@ test("a stranger's own transfer under a buyer's nonce, with the same amount, doe
   const [row] = await carrier.rowsOf([one.id]);
   const [token] = carrier.evm.tokens.values();
   if (!row || !token) throw new Error("there is no transfer");
-  // EIP-3009 counts nonces per payer, and a nonce that was signed once can be read by anybody.
+  // EIP-3009 counts nonces per payer, and every nonce can be read on chain.
   const same = { ...toAuthorization(row), from: stranger.address };
   const signature = await stranger.sign({ hash: hashAuthorization(token.separator ?? "0x", same) });
   await relayByStranger(chain, encodeTransfer(same, signature));

@@ -12,7 +12,7 @@ const { db, deps, chain } = till;
 const merchant = { accountId: till.accountId, merchantId: till.merchantId };
 
 const makeTransfer = async () => (await insertTransferRow(db, merchant, { asset: solana.asset })).id;
-/** Bytes with one signature, for some transfers; what they say is nobody's business here. */
+/** Bytes with one signature, for some transfers; their content does not matter here. */
 const signingOf = (
   transferIds: readonly string[],
   bytes = Buffer.concat([Buffer.of(1), randomBytes(200)]),
