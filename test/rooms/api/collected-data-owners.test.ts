@@ -3,12 +3,9 @@ import { expect, test } from "vitest";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { cleanUp } from "../../../payments/clean.ts";
 import { type CollectedField, readCollected } from "../../../payments/collect.ts";
-import { acceptConfirm } from "../../../payments/confirm.ts";
 import { addPolicy } from "../../../payments/policies.ts";
-import { nameRequester } from "../../../payments/requester.ts";
 import { createVerify } from "../../../payments/verify-batches.ts";
 import { createVerifier } from "../../../transfers/verify.ts";
-import { insertOption } from "../../support/rows.ts";
 import { makeMerchant, makePayment, startApi } from "./start-api.ts";
 
 const api = await startApi();
@@ -141,32 +138,6 @@ test("any number of posts of strangers keeps no more than the newest fifty", asy
   const rows = await api.db.selectFrom("collected_data").select("requester").where("payment_id", "=", id).execute();
   expect(rows).toHaveLength(50);
   expect(await victim.asksForData()).toBe(false);
-});
-
-test("the hash of a push proves nobody: the data of each who confirms with it is kept, marked, and not replaced", async () => {
-  const live = await makeMerchant(api, { mode: "live" });
-  const id = await makePayment(api, live);
-  await insertOption(api.db, id, "push");
-  await api.db.updateTable("payment_option").set({ needs_data: true }).where("payment_id", "=", id).execute();
-  const [option] = await api.db.selectFrom("payment_option").select("id").where("payment_id", "=", id).execute();
-  const confirm = (name: string, fields: CollectedField[]) =>
-    acceptConfirm(api.deps, {
-      ...{ paymentId: id, mode: "live", optionId: option?.id ?? "" },
-      results: [{ type: "walletRpc", data: [`0x${"ab".repeat(32)}`] }],
-      requester: nameRequester("app", ["app", name], { isOne: true }),
-      collected: { fields, keepMs: 60_000 },
-    });
-  expect(await confirm("stranger", forged)).toMatchObject({ ok: true });
-  expect(await confirm("buyer", truth)).toMatchObject({ ok: true });
-  for (let index = 0; index < 8; index += 1) await confirm(`more ${index}`, forged);
-  await api.db.updateTable("attempt").set({ state: "verified" }).where("payment_id", "=", id).execute();
-  await confirm("stranger", person("Other"));
-  const kept = await keptOf(id);
-  expect(kept).toHaveLength(5);
-  expect(kept.slice(0, 2)).toEqual([
-    { fields: forged, proven: false },
-    { fields: truth, proven: false },
-  ]);
 });
 
 test("what no signature has proved is deleted a day after the deadline, and what one has is kept its whole time", async () => {

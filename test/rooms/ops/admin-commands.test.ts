@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { findCallerByApp, findCallerByKey } from "../../../payments/accounts.ts";
 import { storeCollected } from "../../../payments/collect.ts";
+import { addPolicy, removePolicy } from "../../../payments/policies.ts";
 import { takeOwed } from "../../../payments/sweep.ts";
 import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
@@ -206,9 +207,11 @@ test("a retry makes due what is owed, and nothing that is not", async () => {
 
 test("buyers' data is opened for an operator, and that he did so is written down", async () => {
   const id = await till.create();
+  const every = { merchantId: till.merchantId, asset: null, unit: null, minimum: null };
+  const { id: policyId } = await addPolicy(till.deps, every);
   const [offered] = await till.offer(id, await fundBuyer(chain));
+  await removePolicy(till.deps, policyId);
   const asked = { paymentId: id, mode: till.mode, optionId: offered?.id ?? "", requester: tillWallet, keepMs: 60_000 };
-  await till.db.updateTable("payment_option").set({ needs_data: true }).where("payment_id", "=", id).execute();
   const fields = {
     fullName: "Zoë",
     dob: "1990-02-28",
