@@ -1,9 +1,11 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { moveRows } from "../../../db/moves.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { listPaymentRefunds, listWaitingRefunds, withdrawRefund } from "../../../payments/withdraw-refunds.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const chain = await startChain();
 const till = await makeTill(chain);
@@ -116,6 +118,25 @@ describe("a refund that waits", () => {
         where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as laid
       from merchant_balance b where b.merchant_id = ${own.merchantId}`.execute(own.db);
     for (const { owed, laid } of rows) expect(laid).toBe(owed);
+  });
+
+  test("is not said to be withdrawn when its beginning commits while the withdrawal waits for it", async () => {
+    const refundId = await ask(till, await till.pay(await fundBuyer(chain)));
+    const isBlocked = async () => {
+      const { rows } = await sql`select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(till.db);
+      return rows.length > 0;
+    };
+    const { promise, resolve } = Promise.withResolvers<{ withdrawal: ReturnType<typeof withdraw> }>();
+    await till.db.transaction().execute(async (db) => {
+      const at = till.clock.now();
+      await moveRows(db, "refund", { ids: [refundId], from: "due", to: "paying", at, set: { due_at: null } });
+      resolve({ withdrawal: withdraw(till, refundId) });
+      await waitFor(isBlocked, { within: 30_000, what: "the withdrawal to wait for the beginning" });
+    });
+    const { withdrawal } = await promise;
+    expect(await withdrawal).toMatchObject({ code: "invalid_state", message: "the refund is processing" });
+    expect(await stateOf(till, refundId)).toBe("paying");
   });
 
   test("is not withdrawn once it has begun, nor when there is none of that name", async () => {

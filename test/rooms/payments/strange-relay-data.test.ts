@@ -80,6 +80,9 @@ test("forged data of a confirm that nobody could verify is not proved by money t
   await till.watch();
   expect((await till.status(paymentId)).state).not.toBe("requires_action");
   expect(await kept()).toEqual([{ fields: forged, proven: false }]);
+  // Repeated, it adds nothing that would count as proved.
+  await confirm("stranger", forged, garbage);
+  expect(await kept()).toEqual([{ fields: forged, proven: false }]);
   const both = await sign();
   await both.confirm("stranger", forged, garbage);
   await both.confirm("buyer", truth);
