@@ -134,12 +134,15 @@ test("payments that nobody pays are ended by their own jobs; the sweep finds not
 
 /** These stay silent until what they count has gone wrong; a test of the trouble itself has to show that they speak. */
 const onlyInTrouble = [
+  "pay_agreement_waits_total",
   "pay_board_refused_logins_total",
   "pay_database_stepped_back_timestamp_seconds",
+  "pay_endpoint_disagreements_total",
   "pay_rate_limited_total",
   "pay_ring_failures_total",
   "pay_screening_failures_total",
   "pay_stock_short_total",
+  "pay_unwitnessed_reads_total",
   "pay_chain_reorgs_total",
   "pay_chain_reorg_depth_blocks",
 ];
