@@ -96,7 +96,7 @@ describe("a payment in another currency than its asset's", () => {
       const hash = await chain.client.writeContract({ address: sequencer, abi, functionName: "set", args });
       await chain.client.waitForTransactionReceipt({ hash });
     };
-    const countOptions = async () => (await till.offer(await euros(1_000n), await fundBuyer(chain))).length;
+    const countOptions = async (id: string) => (await till.offer(id, await fundBuyer(chain))).length;
 
     test.each<[string, bigint, () => bigint, number]>([
       ["has been up for longer than the grace period", 0n, () => now() - 3_700n, 1],
@@ -105,16 +105,18 @@ describe("a payment in another currency than its asset's", () => {
       ["has never said anything", 0n, () => 0n, 0],
     ])("whose sequencer %s, a fresh price makes so many options", async (_how, answer, startedAt, options) => {
       await tell("set", 100_000_000n, now());
+      const id = await euros(1_000n);
       usePrices([{ ...source, sequencer: { feed: sequencer, graceSeconds } }]);
       await tellUptime(answer, startedAt());
-      expect(await countOptions()).toBe(options);
+      expect(await countOptions(id)).toBe(options);
       usePrices([source]);
     });
 
     test("whose uptime feed is no contract, nothing is offered", async () => {
       await tell("set", 100_000_000n, now());
+      const id = await euros(1_000n);
       usePrices([{ ...source, sequencer: { feed: `0x${"99".repeat(20)}`, graceSeconds } }]);
-      expect(await countOptions()).toBe(0);
+      expect(await countOptions(id)).toBe(0);
       usePrices([source]);
     });
   });

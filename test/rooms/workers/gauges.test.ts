@@ -155,7 +155,7 @@ test("every metric is set by a run of payments, and nothing is alerted on or dra
   endpoint.answer(500);
   await registerAt(fleet.databaseUrl, fleet.testShop.caller.merchantId, endpoint.url);
   const testPayment = await createPayment(fleet.testShop, { referenceId: "test", cents: "100" });
-  const held = getStatus(fleet.testShop, testPayment, 2_000);
+  const held = getStatus(fleet.testShop, testPayment, 5_000);
   const api = fleet.apis[0]?.metricsUrl ?? "";
   await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
   await waitFor(async () => ((await idleSays("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
