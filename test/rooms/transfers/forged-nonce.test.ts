@@ -61,24 +61,31 @@ test("the only endpoint of a chain moves a lane by its window at most, and the l
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(ids.length);
 });
 
-test("a lane that began at a nonce which an endpoint had made up is led back, and uses each of its nonces once", async () => {
-  const { chain, carrier, nextNonce, goOn } = await makeLiar({ honest: true });
-  await carrier.db.updateTable("lane").set({ next_nonce: 5 }).execute();
-  const one = await carrier.sign(await fundBuyer(chain));
-  await carrier.relay();
-  expect((await carrier.transactions()).map(({ nonce }) => nonce)).toEqual([5]);
-  await goOn(4);
-  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
-  expect(await nextNonce()).toBe(1);
-  // Up to the nonce whose old bytes an endpoint may still hold.
-  for (const buyer of await fundBuyers(chain, 6)) {
-    const { id } = await carrier.sign(buyer);
+test.each([
+  ["still has", false],
+  ["has dropped", true],
+])(
+  "a lane that began at a nonce which an endpoint had made up is led back and reaches it again, while the pool %s the old bytes",
+  async (_what, isDropped) => {
+    const { chain, carrier, nextNonce, goOn } = await makeLiar({ honest: true });
+    await carrier.db.updateTable("lane").set({ next_nonce: 5 }).execute();
+    const one = await carrier.sign(await fundBuyer(chain));
     await carrier.relay();
-    for (let turn = 0; turn < 10 && (await carrier.statesOf([id]))[0] !== "confirmed"; turn += 1) await goOn(1);
-    expect(await carrier.statesOf([id])).toEqual(["confirmed"]);
-  }
-  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(7);
-});
+    expect((await carrier.transactions()).map(({ nonce }) => nonce)).toEqual([5]);
+    await goOn(4);
+    expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+    expect(await nextNonce()).toBe(1);
+    const [old] = (await carrier.transactions()).filter(({ nonce }) => nonce === 5);
+    if (isDropped) await chain.client.dropTransaction({ hash: (old?.hash ?? "0x") as `0x${string}` });
+    for (const buyer of await fundBuyers(chain, 6)) {
+      const { id } = await carrier.sign(buyer);
+      await carrier.relay();
+      for (let turn = 0; turn < 10 && (await carrier.statesOf([id]))[0] !== "confirmed"; turn += 1) await goOn(1);
+      expect(await carrier.statesOf([id])).toEqual(["confirmed"]);
+    }
+    expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(7);
+  },
+);
 
 test("a lane is not led back by an endpoint that lags, nor while nonces of ours are waiting for a block", async () => {
   const { chain, carrier, nextNonce, goOn } = await makeLiar({ honest: false });
