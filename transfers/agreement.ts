@@ -1,4 +1,5 @@
 import type { Hex } from "viem";
+import { readAgreeFrom } from "../chains/endpoints.ts";
 import { pairLogs } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import type { NamedRpc } from "../chains/evm/rpc.ts";
@@ -6,7 +7,6 @@ import { readReceipt } from "../chains/evm/send.ts";
 import { isTransientChainError } from "../chains/faults.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
-import { readAgreeFrom } from "../ops/networks-shared.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readFinal } from "./witness.ts";
 

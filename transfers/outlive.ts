@@ -1,3 +1,4 @@
+import { readAgreeFrom } from "../chains/endpoints.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
@@ -5,7 +6,6 @@ import { type Cursor, findBlock } from "../db/cursors.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
 import { listOutlived, type TransferRow } from "../db/transfers.ts";
-import { readAgreeFrom } from "../ops/networks-shared.ts";
 import type { TransferDeps } from "./deps.ts";
 import { bookEach } from "./failed-bookings.ts";
 import { type BoundBook, keepRecordable, recordBlocks } from "./record.ts";

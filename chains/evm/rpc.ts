@@ -10,7 +10,7 @@ import {
 } from "viem";
 import type { Metrics } from "../../ops/metrics.ts";
 import type { EvmNetwork } from "../../ops/networks.ts";
-import { countEndpoints } from "../../ops/networks-shared.ts";
+import { countEndpoints } from "../endpoints.ts";
 import { ChainFault } from "../faults.ts";
 
 /** One JSON-RPC request to a chain (EIP-1193), whichever endpoint answers. */

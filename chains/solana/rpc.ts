@@ -2,7 +2,7 @@ import { Connection, SolanaJSONRPCError } from "@solana/web3.js";
 import pRetry from "p-retry";
 import type { Metrics } from "../../ops/metrics.ts";
 import type { SolanaNetwork } from "../../ops/networks.ts";
-import { countEndpoints } from "../../ops/networks-shared.ts";
+import { countEndpoints } from "../endpoints.ts";
 import { ChainFault } from "../faults.ts";
 import { type Call, createCall } from "./json-rpc.ts";
 

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
+import { countEndpoints, readAgreeFrom } from "../../chains/endpoints.ts";
 import { type Networks, readNetworks } from "../networks.ts";
-import { countEndpoints, readAgreeFrom } from "../networks-shared.ts";
 import type { Runs } from "./tool.ts";
 
 const help = `

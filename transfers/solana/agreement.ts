@@ -1,8 +1,8 @@
+import { readAgreeFrom } from "../../chains/endpoints.ts";
 import { readEachTransaction } from "../../chains/solana/history.ts";
 import { readMovements } from "../../chains/solana/movements.ts";
 import type { SolanaChain } from "../../chains/solana/open.ts";
 import { readWords, type Word } from "../../chains/solana/reads.ts";
-import { readAgreeFrom } from "../../ops/networks-shared.ts";
 import type { TransferDeps } from "../deps.ts";
 
 /** Endpoints that have to say the same. */

@@ -18,6 +18,11 @@ async function makeLiar({ honest }: { honest: boolean }) {
     refusing.fail(({ method }) => (on && method === "eth_sendRawTransaction" ? TOO_LOW : undefined));
     liar.alter((method, _params, result) => (on && method === "eth_getTransactionCount" ? numberToHex(HUGE) : result));
   };
+  /** What is sent reaches no pool. */
+  const refuseSends = (on: boolean) =>
+    refusing.fail(({ method }) =>
+      on && method === "eth_sendRawTransaction" ? { code: -32_000, message: "txpool is full" } : undefined,
+    );
   const nextNonce = async () =>
     (await carrier.db.selectFrom("lane").select("next_nonce").orderBy("next_nonce", "desc").execute())[0]?.next_nonce;
   /** Passes of the watcher and of the lanes, while blocks and time go on. */
@@ -29,7 +34,7 @@ async function makeLiar({ honest }: { honest: boolean }) {
       await carrier.relay();
     }
   };
-  return { chain, carrier, lie, nextNonce, goOn };
+  return { chain, carrier, lie, refuseSends, nextNonce, goOn };
 }
 
 test("a huge nonce that one endpoint makes up does not move a lane while another one says the true one", async () => {
@@ -61,24 +66,31 @@ test("the only endpoint of a chain moves a lane by its window at most, and the l
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(ids.length);
 });
 
-test("a lane that began at a nonce which an endpoint had made up is led back, and uses each of its nonces once", async () => {
-  const { chain, carrier, nextNonce, goOn } = await makeLiar({ honest: true });
-  await carrier.db.updateTable("lane").set({ next_nonce: 5 }).execute();
-  const one = await carrier.sign(await fundBuyer(chain));
-  await carrier.relay();
-  expect((await carrier.transactions()).map(({ nonce }) => nonce)).toEqual([5]);
-  await goOn(4);
-  expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
-  expect(await nextNonce()).toBe(1);
-  // Up to the nonce whose old bytes an endpoint may still hold.
-  for (const buyer of await fundBuyers(chain, 6)) {
-    const { id } = await carrier.sign(buyer);
+test.each([
+  ["still has", false],
+  ["never had", true],
+])(
+  "a lane that began at a nonce which an endpoint had made up is led back and reaches it again, while the pool %s the old bytes",
+  async (_what, isRefused) => {
+    const { chain, carrier, refuseSends, nextNonce, goOn } = await makeLiar({ honest: true });
+    await carrier.db.updateTable("lane").set({ next_nonce: 5 }).execute();
+    const one = await carrier.sign(await fundBuyer(chain));
+    refuseSends(isRefused);
     await carrier.relay();
-    for (let turn = 0; turn < 10 && (await carrier.statesOf([id]))[0] !== "confirmed"; turn += 1) await goOn(1);
-    expect(await carrier.statesOf([id])).toEqual(["confirmed"]);
-  }
-  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(7);
-});
+    refuseSends(false);
+    expect((await carrier.transactions()).map(({ nonce }) => nonce)).toEqual([5]);
+    await goOn(4);
+    expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
+    expect(await nextNonce()).toBe(1);
+    for (const buyer of await fundBuyers(chain, 6)) {
+      const { id } = await carrier.sign(buyer);
+      await carrier.relay();
+      for (let turn = 0; turn < 10 && (await carrier.statesOf([id]))[0] !== "confirmed"; turn += 1) await goOn(1);
+      expect(await carrier.statesOf([id])).toEqual(["confirmed"]);
+    }
+    expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(7);
+  },
+);
 
 test("a lane is not led back by an endpoint that lags, nor while nonces of ours are waiting for a block", async () => {
   const { chain, carrier, nextNonce, goOn } = await makeLiar({ honest: false });

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, describe, expect, test } from "vitest";
+import { countEndpoints, readAgreeFrom } from "../../../chains/endpoints.ts";
 import { openEvmKeys } from "../../../chains/evm/signers/open.ts";
 import { ConfigError } from "../../../ops/config.ts";
 import { listEvmNetworks, parseNetworks, readKey, readNetworks } from "../../../ops/networks.ts";
-import { countEndpoints, readAgreeFrom } from "../../../ops/networks-shared.ts";
 
 const secret = "s3cr3t-value";
 const address = `0x${"b1".repeat(20)}`;
