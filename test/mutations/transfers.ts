@@ -51,7 +51,7 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/record.ts",
+    file: "transfers/proof.ts",
     tests: ["test/unit/transfers/reading.test.ts", "test/rooms/transfers/relay.test.ts"],
     mutations: [
       {
