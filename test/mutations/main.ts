@@ -1,4 +1,5 @@
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { createProgress } from "../../ops/local/progress.ts";
@@ -49,16 +50,15 @@ const sources = await readSources(chosen);
 process.env.NODE_COMPILE_CACHE ??= resolve(".local", "compile-cache");
 const copy = await copyTree(root);
 process.chdir(copy);
+// Also when a signal ends this process, which vitest sees to: then the services end with it.
+process.once("exit", () => rmSync(copy, { recursive: true, force: true }));
 const runner = await openRunner(copy);
-const close = () => runner.close().finally(() => rm(copy, { recursive: true, force: true }));
-for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.once(signal, () => void close().finally(() => process.exit(130)));
 
 const progress = createProgress();
 try {
   process.exitCode = (await runAll(runner)) ? 0 : 1;
 } finally {
-  await close();
+  await runner.close();
 }
 process.exit();
 
