@@ -42,11 +42,12 @@ describe("moving rows from one state to another", () => {
     const ids = await Promise.all(Array.from({ length: 30 }, () => insertPaymentRow(db, merchant)));
     const move = (order: string[]) =>
       moveRows(db, "payment", { ids: order, from: "requires_action", to: "processing", at: new Date() });
-    // While one row is held, every move locks what it can of the others and waits.
+    // While one row is held that all of them move, every move locks what it can of the others and waits.
+    const shared = ids.slice(10).toSorted()[10];
     const held = Promise.withResolvers<void>();
     const locked = Promise.withResolvers<void>();
     const holding = db.transaction().execute(async (trx) => {
-      await sql`select from payment where id = ${ids.toSorted()[15]} for update`.execute(trx);
+      await sql`select from payment where id = ${shared} for update`.execute(trx);
       locked.resolve();
       await held.promise;
     });
