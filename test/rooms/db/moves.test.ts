@@ -52,8 +52,13 @@ describe("moving rows from one state to another", () => {
       await held.promise;
     });
     await locked.promise;
-    const moving = Promise.all([move(ids), move(ids.toReversed()), move(ids.toSorted()), move(ids.slice(10))]);
-    await waitFor(async () => (await countWaiting()) === 4, { within: 20_000, what: "four moves that wait" });
+    const orders = [ids, ids.toReversed(), ids.toSorted(), ids.slice(10)];
+    const racers = Array.from({ length: 16 }, (_, racer) => orders[racer % orders.length] ?? []);
+    const moving = Promise.all(racers.map(move));
+    await waitFor(async () => (await countWaiting()) === racers.length, {
+      within: 20_000,
+      what: "moves that all wait",
+    });
     held.resolve();
     await holding;
     expect((await moving).flat().sort()).toEqual(ids.toSorted());
