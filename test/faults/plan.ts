@@ -16,7 +16,8 @@ type KindRule = { token?: TokenKind; ends: readonly string[]; outlives?: true };
  * What happens around a payment. `stranger`: a stranger relays its authorization as well. `blocked`, `spent`: the payer is
  * put on the token's block list, or spends the money elsewhere, while the payment is being made; for a while, or for good.
  * `late`: confirmed at the moment of its deadline. `test`: with a test key. `permit2`: by Permit2. `push`: by a
- * transaction of the buyer's own; `stuck push`: by one that can never be mined. `wallet`: by a contract wallet (ERC-1271);
+ * transaction of the buyer's own, which moves nothing when a reorg takes it and it is mined anew while its token is paused;
+ * `stuck push`: by one that can never be mined. `wallet`: by a contract wallet (ERC-1271);
  * `burner`: by one that burns gas; `hostile`: by one that reverts with hostile text. `garbage`: a stranger who has seen
  * the payment confirms it with made-up signatures.
  */
@@ -31,8 +32,8 @@ export const kinds = {
   test: { ends: succeeds },
   permit2: { token: "permit2", ends: succeeds },
   "permit2 stranger": { token: "permit2", ends: succeeds },
-  push: { token: "push", ends: succeeds },
-  "late push": { token: "push", ends: ["succeeded", "expired"] },
+  push: { token: "push", ends: ["succeeded", "expired"], outlives: true },
+  "late push": { token: "push", ends: ["succeeded", "expired"], outlives: true },
   "stuck push": { token: "push", ends: ["cancelled", "expired"] },
   wallet: { ends: succeeds },
   burner: { ends: fails, outlives: true },
