@@ -244,6 +244,8 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a payment on Solana is confirmed before its slot is as deep as the network's entry says",
         find: 'return status.depth === "finalized" || status.depth === chain.network.finality;',
         replace: 'return status.depth !== "processed";',
+        justification:
+          "endpoints are asked for the depth once more before anything is booked (transfers/solana/agreement.ts)",
         tests: ["test/rooms/transfers/solana-watch.test.ts"],
       },
       {
