@@ -48,12 +48,12 @@ export async function ensureCursor(
 
 /**
  * Takes the watch over a chain, raising its fence; undefined while another owner's lease lasts. `assets`: those of which
- * everything up to the cursor has been read.
+ * everything up to the cursor has been read. `rereading`: those that are read again, which is not complete yet.
  */
 export async function takeCursor(
   db: Db,
   args: { chain: string; owner: string; leaseMs: number },
-): Promise<(Cursor & { assets: string[] }) | undefined> {
+): Promise<(Cursor & { assets: string[]; rereading: string[] }) | undefined> {
   const until = fromNow(args.leaseMs);
   return db
     .updateTable("chain_cursor")
@@ -61,6 +61,13 @@ export async function takeCursor(
     .where("chain", "=", args.chain)
     .where(sql<boolean>`(lease_until is null or lease_until <= clock_timestamp())`)
     .returning(["chain", "number", "hash", "final_number as finalNumber", "fence", "assets"])
+    .returning(
+      sql<
+        string[]
+      >`array(select u.asset from unread_asset u where u.chain = chain_cursor.chain and u.until is not null)`.as(
+        "rereading",
+      ),
+    )
     .executeTakeFirst();
 }
 

@@ -6,15 +6,15 @@ import type { Db } from "./tables.ts";
 export type UnreadAsset = { asset: string; number: number; until: number };
 
 /**
- * Notes that the holder of the watch does not read some assets any more: nothing after the final height is known of them.
- * False when the watch is another process's by now.
+ * Notes that the holder of the watch does not read some assets: nothing after the final height is known of those that were
+ * read until now. For one that was being read again, its end has to be found anew.
  */
 export async function noteAssetsLeft(
   db: Db,
   cursor: Cursor,
   { assets, at }: { assets: readonly string[]; at: Date },
-): Promise<boolean> {
-  const { rows } = await sql`
+): Promise<void> {
+  await sql`
     with held as (
       update chain_cursor set assets = array(select unnest(assets) except select unnest(${assets}::text[]))
       where chain = ${cursor.chain} and fence = ${cursor.fence}
@@ -22,9 +22,7 @@ export async function noteAssetsLeft(
     )
     insert into unread_asset (chain, asset, number, since)
     select held.chain, a.asset, held.final_number, ${at} from held, unnest(${assets}::text[]) as a (asset)
-    on conflict (chain, asset) do update set until = null
-    returning 1`.execute(db);
-  return rows.length > 0;
+    on conflict (chain, asset) do update set until = null`.execute(db);
 }
 
 /**

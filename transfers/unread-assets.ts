@@ -29,10 +29,10 @@ const MOST_PARTS = 20;
 export async function compareAssets(
   deps: TransferDeps,
   chain: Chain,
-  cursor: Cursor & { assets: readonly string[] },
+  cursor: Cursor & { assets: readonly string[]; rereading: readonly string[] },
 ): Promise<boolean> {
   const at = deps.now();
-  const left = cursor.assets.filter((asset) => !chain.tokens.has(asset));
+  const left = [...cursor.assets, ...cursor.rereading].filter((asset) => !chain.tokens.has(asset));
   const added = [...chain.tokens.keys()].filter((asset) => !cursor.assets.includes(asset));
   if (left.length > 0) {
     await noteAssetsLeft(deps.db, cursor, { assets: left, at });

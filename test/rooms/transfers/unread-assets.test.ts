@@ -20,10 +20,10 @@ import { makeTill, signOption, type Till } from "../../support/till.ts";
 const MINUTE = 60_000;
 
 /** A watcher of the same deployment whose networks file has another asset instead. */
-async function makeWatcherWithout(chain: TestChain, databaseUrl: string, clock: Till["clock"]) {
+async function makeWatcherWithout(chain: TestChain, databaseUrl: string, clock: Till["clock"], more: object = {}) {
   const usdc = (await networksFor(chain)).chains[0]?.assets[0];
   const assets = [{ ...usdc, asset: `${chain.id}/erc20:0x${"99".repeat(20)}` }];
-  const { deps } = await makeDeps(chain, { databaseUrl, clock, change: { assets } });
+  const { deps } = await makeDeps(chain, { databaseUrl, clock, change: { ...more, assets } });
   const watch = async () => {
     await whenMined(chain);
     await watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books: createBooks(deps) });
@@ -107,6 +107,27 @@ test("two watchers of which one lacks the asset lose nothing by turns", async ()
   }
   await till.watch();
   for (const id of paid) expect((await till.status(id)).state).toBe("succeeded");
+});
+
+test("what a watcher without the asset makes final, while it is still being read again, is found as well", async () => {
+  const chain = await startChain();
+  const slow = { finality: { blocks: 5 } };
+  const till = await makeTill(chain, { change: slow });
+  const without = await makeWatcherWithout(chain, till.databaseUrl, till.clock, slow);
+  await mine(chain, 20);
+  await without.watch();
+  await mine(chain, 1);
+  // Not everything up to the cursor is final yet.
+  await till.watch();
+  const unread = till.db.selectFrom("unread_asset").select("asset").where("asset", "=", chain.asset);
+  expect(await unread.execute()).toHaveLength(1);
+  const { id, relay } = await signPayment(chain, till);
+  await relay();
+  await mine(chain, 20);
+  await without.watch();
+  await till.watch();
+  await till.watch();
+  expect((await till.status(id)).state).toBe("succeeded");
 });
 
 test("a payment whose asset has been gone for a day expires", async () => {
