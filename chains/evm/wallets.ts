@@ -22,6 +22,11 @@ const CODE_SIZES = askOfCode("3b");
 const CODE_HASHES = askOfCode("3f");
 /** What an EVM lets such a call return is the size of a contract at most (EIP-170). */
 const MOST_ACCOUNTS = 700;
+/**
+ * The account that is read first, because it has no code. The EVM refuses an answer whose first byte is 0xEF (EIP-3541),
+ * and a stranger can choose code whose hash begins with it.
+ */
+const NO_CODE: Hex = "0x00";
 /** EIP-7702: 0xef0100 and an address. */
 const DELEGATION_BYTES = 23;
 
@@ -39,9 +44,9 @@ async function readWords(rpc: Rpc, program: Hex, accounts: readonly Hex[]): Prom
   const words: Hex[] = [];
   for (let from = 0; from < accounts.length; from += MOST_ACCOUNTS) {
     const some = accounts.slice(from, from + MOST_ACCOUNTS);
-    const data = concat([program, ...some.map((account) => pad(account))]);
+    const data = concat([program, ...[NO_CODE, ...some].map((account) => pad(account))]);
     const answer = await rpc({ method: "eth_call", params: [{ data }, "latest"] }).catch(throwFault);
-    words.push(...some.map((_account, index) => slice(answer, index * 32, index * 32 + 32)));
+    words.push(...some.map((_account, index) => slice(answer, index * 32 + 32, index * 32 + 64)));
   }
   return words;
 }
