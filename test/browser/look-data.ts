@@ -25,10 +25,10 @@ export async function makeDataLooks({ askWho }: Tills): Promise<Look[]> {
   const path = await askWho();
   return [
     { name: "data", caption: "the data page", path },
-    { name: "data-prefilled", caption: "the data page, filled in by the wallet", path: await prefilled() },
+    { name: "data-prefilled", caption: "the data page, prefilled by the wallet", path: await prefilled() },
     {
       name: "data-faults",
-      caption: "what is wrong, above and at the field",
+      caption: "the data page with errors, in the summary and at the field",
       path,
       reach: async (page) => {
         await page.locator("#send").click();
@@ -55,6 +55,6 @@ export async function makeDataLooks({ askWho }: Tills): Promise<Look[]> {
         await shown(page, "#done");
       },
     },
-    { name: "data-ended", caption: "no details are wanted any more", path: path.replace(/[^/]+$/, "opt_none") },
+    { name: "data-ended", caption: "the details are no longer needed", path: path.replace(/[^/]+$/, "opt_none") },
   ];
 }

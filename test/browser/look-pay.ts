@@ -36,25 +36,25 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
   const looks: Omit<Look, "path">[] = [
     {
       name: "searching",
-      caption: "looking for wallets",
+      caption: "searching for wallets",
       on: "computer",
       before: (page) => page.route("**/assets/*.js", (route) => route.abort()),
     },
     {
       name: "no-wallet",
-      caption: "no wallet in this browser",
+      caption: "this browser has no wallet",
       on: "computer",
       reach: (page) => says(page, "#searching"),
     },
-    { name: "wallet", caption: "a wallet has been found", reach: announceWallet },
+    { name: "wallet", caption: "a wallet was found", reach: announceWallet },
     {
       name: "copied",
-      caption: "the link is copied",
+      caption: "the link was copied",
       reach: (page) => says(page, "#copy", () => page.locator("#copy").click()),
     },
     {
       name: "connecting",
-      caption: "the wallet asks whether it may connect",
+      caption: "the wallet asks for permission to connect",
       reach: async (page) => {
         await announceWallet(page, { eth_requestAccounts: "waits" });
         await page.getByRole("button", { name: "Orange Wallet" }).click();
@@ -64,7 +64,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
     { name: "choose", caption: "a wallet is connected: choose how to pay", reach: connectWallet },
     {
       name: "needs-data",
-      caption: "the shop has to know who pays",
+      caption: "the shop requires buyer data",
       before: (page) =>
         changeOptions(page, ({ options }) => {
           for (const option of options) option.collectUrl = dataUrl;
@@ -76,7 +76,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
     },
     {
       name: "no-option",
-      caption: "the wallet holds too little",
+      caption: "the wallet's balance is too low",
       before: (page) => answer(page, "**/options", { options: [] }),
       reach: async (page) => {
         await announceWallet(page);
@@ -86,32 +86,32 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
     },
     {
       name: "switching",
-      caption: "the wallet asks whether it may change the network",
+      caption: "the wallet asks for permission to change the network",
       reach: paying({ ...elsewhere, [TURN]: "waits" }),
     },
     {
       name: "wrong-network",
-      caption: "the wallet has not changed the network",
+      caption: "the wallet did not change the network",
       reach: paying({ ...elsewhere, [TURN]: { value: null } }, said),
     },
-    { name: "approve", caption: "approve in the wallet", reach: paying({ [SIGN]: "waits" }) },
+    { name: "approve", caption: "waiting for approval in the wallet", reach: paying({ [SIGN]: "waits" }) },
     { name: "step-one", caption: "step 1 of 2", before: twoSteps, reach: paying({ [SEND]: "waits" }) },
     {
       name: "step-underway",
-      caption: "step 1 of 2 is on its way",
+      caption: "step 1 of 2 is pending",
       before: twoSteps,
       reach: paying({ ...hash, eth_getTransactionReceipt: { value: null } }),
     },
     {
       name: "handing-in",
-      caption: "the approval is checked",
+      caption: "the approval is being verified",
       before: (page) => hang(page, "**/confirm"),
       reach: paying(signed),
     },
-    { name: "declined", caption: "declined in the wallet", reach: paying({}, said) },
+    { name: "declined", caption: "the buyer declined in the wallet", reach: paying({}, said) },
     {
       name: "answer-open",
-      caption: "the wallet has another question open",
+      caption: "the wallet has another request open",
       reach: paying({ [SIGN]: { code: -32002 } }, said),
     },
     {
@@ -128,7 +128,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
     },
     {
       name: "wallet-unclear",
-      caption: "the wallet tells of an error, and may have sent the money all the same",
+      caption: "the wallet reports an error, but may have sent the money",
       before: sent,
       reach: paying({ [SEND]: { code: -32_603 } }, (page) => shown(page, ".underway #problem")),
     },
@@ -143,7 +143,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
     },
     {
       name: "unpayable",
-      caption: "nothing can pay it any more",
+      caption: "no option can pay the payment any more",
       before: (page) => answer(page, "**/options", { options: [], unpayable: "none" }),
       reach: async (page) => {
         await announceWallet(page);

@@ -49,20 +49,20 @@ async function makeStates(tills: Tills): Promise<Look[]> {
   return [
     {
       name: "requires_action",
-      caption: "waiting for its buyer (a live payment)",
+      caption: "waiting for the buyer (a live payment)",
       path: `/?pid=${await makePayment(tills.live)}`,
     },
-    { name: "arabic", caption: "from right to left", path: await at(), lang: "ar" },
+    { name: "arabic", caption: "in Arabic, from right to left", path: await at(), lang: "ar" },
     {
       name: "computer",
-      caption: "waiting for its buyer, on a computer",
+      caption: "waiting for the buyer, on a computer",
       path: `/?pid=${await makePayment(tills.live)}`,
       on: "computer",
     },
-    { name: "processing", caption: "being paid", ...(await come("processing")) },
+    { name: "processing", caption: "processing", ...(await come("processing")) },
     {
       name: "processing-long",
-      caption: "being paid for more than half a minute: the page may be closed",
+      caption: "processing for more than half a minute: the buyer may close the page",
       path: await at("processing"),
       before: (page) =>
         page.route("**/?pid=*", async (route) => {
@@ -72,10 +72,10 @@ async function makeStates(tills: Tills): Promise<Look[]> {
         }),
       reach: (page) => shown(page, "#may-close"),
     },
-    { name: "succeeded", caption: "paid", ...(await come("processing", "succeeded")) },
+    { name: "succeeded", caption: "succeeded", ...(await come("processing", "succeeded")) },
     {
       name: "leaving",
-      caption: "paid: the countdown before the shop",
+      caption: "succeeded: the countdown before the page returns to the shop",
       path: returning,
       live: liveReturning,
       before: holdCountdown,
@@ -83,7 +83,7 @@ async function makeStates(tills: Tills): Promise<Look[]> {
     },
     {
       name: "stayed",
-      caption: "paid: the countdown was stopped",
+      caption: "succeeded: the buyer stopped the countdown",
       path: returning,
       live: liveReturning,
       before: holdCountdown,
@@ -92,27 +92,27 @@ async function makeStates(tills: Tills): Promise<Look[]> {
     { name: "failed", caption: "failed", ...(await come("processing", "failed")) },
     {
       name: "failed-unclear",
-      caption: "failed, and the buyer may have sent money himself",
+      caption: "failed, and the buyer may have sent money themselves",
       path: await at(),
       ...unclear("failed"),
     },
-    { name: "expired", caption: "the time is up", ...(await come("expired")) },
+    { name: "expired", caption: "expired", ...(await come("expired")) },
     {
       name: "expired-unclear",
-      caption: "the time is up, and the buyer may have sent money himself",
+      caption: "expired, and the buyer may have sent money themselves",
       path: await at(),
       ...unclear("expired"),
     },
     { name: "cancelled", caption: "cancelled", ...(await come("cancelled")) },
     {
       name: "test-console",
-      caption: "the console of a test payment",
+      caption: "the test console of a test payment",
       path: await at(),
       reach: (page) => page.locator("#console summary").click(),
     },
     {
       name: "test-console-asks",
-      caption: "the console of a test payment whose shop has to know who pays",
+      caption: "the test console of a payment whose shop requires buyer data",
       path: await at(),
       before: async (page) =>
         answer(page, "**/test-wallet", { collectUrl: new URL(await tills.askWho(), tills.shop.baseUrl).href }),
@@ -140,8 +140,8 @@ function plainLooks(): Look[] {
   });
   const path = "/?pid=pay_none";
   return [
-    { name: "not-found", caption: "a link that leads nowhere", path },
+    { name: "not-found", caption: "an unknown payment link", path },
     { name: "too-often", caption: "too many requests", path, ...serve(429, "tooOftenTitle", "tooOftenText") },
-    { name: "trouble", caption: "trouble of ours", path, ...serve(500, "troubleTitle", "troubleText") },
+    { name: "trouble", caption: "an error of the service", path, ...serve(500, "troubleTitle", "troubleText") },
   ];
 }
