@@ -33,7 +33,7 @@ async function settle(till: Till, paymentId: string) {
   await till.relay();
   await till.watch();
 }
-/** What the detail, the list and the webhook say has arrived for each payment. */
+/** Returns, per payment, the settled amount that the detail, the list and the webhook show. */
 async function readArrived(till: Till, paymentIds: readonly string[]) {
   await deliverAll(till);
   const { accountId, merchantId, mode } = till;
@@ -51,14 +51,14 @@ async function readArrived(till: Till, paymentIds: readonly string[]) {
 }
 const all = (value: bigint) => ({ detail: value, list: value, webhook: value });
 
-test("what arrived for a payment is what was left of it when a part was refunded before its payout", async () => {
+test("a payment that is refunded in part before its payout settles the rest", async () => {
   const till = await makeMerchant();
   const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
   await refund(till, paymentId, 400n);
   await settle(till, paymentId);
   expect(await usdcBalance(chain, till.destination)).toBe(6n * UNIT);
   expect(await readArrived(till, [paymentId])).toEqual([all(6n * UNIT)]);
-  // A refund after the payout is drawn on the next payment, and changes nothing of what has arrived.
+  // A refund after the payout is deducted from the next payment and does not change the settled amount.
   const next = await till.pay(await fundBuyer(chain), 500n);
   await refund(till, paymentId, 100n);
   await settle(till, next);
@@ -66,7 +66,7 @@ test("what arrived for a payment is what was left of it when a part was refunded
   expect(await readArrived(till, [paymentId, next])).toEqual([all(6n * UNIT), all(4n * UNIT)]);
 });
 
-test("what arrived for the payments of one payout comes to the payout, whichever of them was refunded", async () => {
+test("the settled amounts of the payments in one payout add up to the payout after refunds", async () => {
   const till = await makeMerchant();
   const { accountId, merchantId, mode } = till;
   const owner = { accountId, merchantId, mode };
@@ -79,7 +79,7 @@ test("what arrived for the payments of one payout comes to the payout, whichever
   const [first = "", second = "", third = ""] = ids;
   await refund(till, second, 400n);
   await refund(till, third);
-  // Paid out already: it is drawn on what the others are owed.
+  // This payment was paid out already, so its refund is deducted from the other payments.
   await refund(till, before);
   till.clock.advance(61_000);
   await till.watch();
@@ -89,7 +89,7 @@ test("what arrived for the payments of one payout comes to the payout, whichever
   expect(arrived).toEqual([all(3n * UNIT), all(7n * UNIT), all(6n * UNIT), all(0n)]);
 });
 
-test("what is to arrive for a payment in another asset is less by a refund, in the asset that its merchant is paid in", async () => {
+test("a refund of a payment in another asset lowers its settlement amount, shown in the merchant's asset", async () => {
   const quotes = await startQuotes();
   const till = await quotes.makeMerchant([quotes.assets.usdc]);
   await setTakesOthers(till, quotes.assets.usdc, true);

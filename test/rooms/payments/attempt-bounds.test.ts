@@ -11,7 +11,7 @@ import { makeTill, signOption, type Till } from "../../support/till.ts";
 const chain = await startChain();
 const till = await makeTill(chain);
 
-/** A signature of the right form that nobody has made. */
+/** A well-formed signature that no key made. */
 const garbage = (seed: number) => [
   { type: "walletRpc" as const, data: [`0x${"1b".repeat(32)}${seed.toString(16).padStart(64, "0")}1b`] },
 ];
@@ -19,7 +19,7 @@ const rowsOf = (own: Till, paymentId: string) =>
   own.db.selectFrom("attempt").selectAll().where("payment_id", "=", paymentId).execute();
 const eventsOf = (own: Till) => own.db.selectFrom("event").select("id").where("machine", "=", "attempt").execute();
 
-/** Confirms with garbage, verified a few at a time; gives the answers that were no attempt. */
+/** Confirms with garbage and verifies each attempt. Returns the error codes of the confirms that made no attempt. */
 async function flood(own: Till, paymentId: string, optionId: string, count: number) {
   const kept: string[] = [];
   for (let seed = 0; seed < count; seed += 1) {
@@ -30,7 +30,7 @@ async function flood(own: Till, paymentId: string, optionId: string, count: numb
   return kept;
 }
 
-test("two hundred garbage confirms leave ten attempts, and the buyer whose option they are for pays", async () => {
+test("two hundred garbage confirms leave ten attempts, and the buyer of the option still pays", async () => {
   const id = await till.create();
   const buyer = await fundBuyer(chain);
   const [option] = await till.offer(id, buyer);
@@ -47,7 +47,7 @@ test("two hundred garbage confirms leave ten attempts, and the buyer whose optio
   expect((await till.status(id)).state).toBe("processing");
 });
 
-test("two hundred garbage confirms at the same moment leave three that wait", async () => {
+test("two hundred concurrent garbage confirms leave three waiting attempts", async () => {
   const id = await till.create();
   const buyer = await fundBuyer(chain);
   const [option] = await till.offer(id, buyer);
@@ -61,7 +61,7 @@ test("two hundred garbage confirms at the same moment leave three that wait", as
   expect((await till.status(id)).state).toBe("processing");
 });
 
-test("garbage for many accounts leaves thirty attempts, and a first confirm of another account is still taken", async () => {
+test("garbage confirms for many accounts leave at most thirty attempts, and the first confirm of another account is accepted", async () => {
   const id = await till.create();
   const options = await till.offer(id, ...(await fundBuyers(chain, 6)));
   for (const option of options) await flood(till, id, option.id, 10);
@@ -70,14 +70,14 @@ test("garbage for many accounts leaves thirty attempts, and a first confirm of a
   expect(await till.confirm(id, late?.id ?? "", garbage(0))).toMatchObject({ ok: true });
 });
 
-test("an account's own good signatures are kept ten of, however they are written", async () => {
+test("a payment keeps ten attempts of one account, even if each is a different spelling of a valid signature", async () => {
   const id = await till.create();
   const buyer = await fundBuyer(chain);
   const [option] = await till.offer(id, buyer);
   if (!option) throw new Error("no option");
   const [signed] = await signOption(option, buyer);
   const signature = String(signed?.data[0]);
-  // Hex digits in both cases: as many texts of one signature as anybody likes.
+  // Hex digits are case-insensitive, so one signature has many spellings.
   const texts = Array.from({ length: 60 }, (_, index) => {
     const at = 2 + index;
     return signature.slice(0, at) + signature.slice(at).toUpperCase();
@@ -89,12 +89,12 @@ test("an account's own good signatures are kept ten of, however they are written
   expect(answers.filter(({ ok }) => !ok)).not.toHaveLength(0);
 });
 
-test("the same refused confirm is verified anew a few times at once, and then every ten seconds", async () => {
+test("a repeated refused confirm is verified again a few times at once, then once every ten seconds", async () => {
   const id = await till.create();
   const [option] = await till.offer(id, await fundBuyer(chain));
   const count = async () => {
     till.rung.length = 0;
-    for (let turn = 0; turn < 20; turn += 1) {
+    for (let round = 0; round < 20; round += 1) {
       const answer = await till.confirm(id, option?.id ?? "", garbage(1));
       if (answer.ok) await till.verify(answer.value.attemptId ?? "");
     }
@@ -105,7 +105,7 @@ test("the same refused confirm is verified anew a few times at once, and then ev
   expect(await count()).toBe(1);
 });
 
-test("refused attempts are deleted after a day with what wallets handed over, and verified ones stay", async () => {
+test("the cleanup deletes refused attempts and their wallet results after a day and keeps verified attempts", async () => {
   const own = await makeTill(chain);
   const [kept, dropped] = [await own.create(), await own.create()];
   await own.verify(await own.attempt(kept, await fundBuyer(chain)));
@@ -119,7 +119,7 @@ test("refused attempts are deleted after a day with what wallets handed over, an
   expect(await rowsOf(own, kept)).toMatchObject([{ state: "verified" }]);
 });
 
-test("garbage beside a confirm does not hide its signature from the watcher: after a reorg we make the transfer", async () => {
+test("a watcher finds a valid signature among garbage attempts and remakes the transfer after a reorg", async () => {
   const own = await makeTill(chain, { change: { finality: { blocks: 30 } } });
   const id = await own.create();
   const buyer = await fundBuyer(chain);

@@ -12,8 +12,8 @@ const chain = await startChain();
 const proxy = await startFaultProxy({ target: chain.url });
 const till = await makeTill(chain, { rpcUrls: [proxy.url] });
 
-describe("an attempt to pay", () => {
-  test("that is good makes the payment processing, writes one transfer and rings for it", async () => {
+describe("attempts", () => {
+  test("a valid attempt makes the payment processing, writes one transfer and enqueues its relay job", async () => {
     const buyer = await fundBuyer(chain);
     const id = await till.create(100n);
     const attempt = await till.attempt(id, buyer);
@@ -30,7 +30,7 @@ describe("an attempt to pay", () => {
     expect(till.announced).toContain(id);
   });
 
-  test("judged by two processes at once is verified once and makes one transfer", async () => {
+  test("an attempt that six jobs verify concurrently makes one transfer", async () => {
     const id = await till.create();
     const attempt = await till.attempt(id, await fundBuyer(chain));
     await Promise.all(Array.from({ length: 6 }, () => till.verify(attempt)));
@@ -38,17 +38,17 @@ describe("an attempt to pay", () => {
     expect((await till.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
   });
 
-  test("beside a different one that races it: one is verified, the other refused, and one transfer is made", async () => {
+  test("of five concurrent attempts for one payment, one is verified, four are refused, and one transfer is made", async () => {
     const id = await till.create();
     const attempts = await Promise.all((await fundBuyers(chain, 5)).map((buyer) => till.attempt(id, buyer)));
     await Promise.all(attempts.map((attempt) => till.verify(attempt)));
-    const verdicts = await Promise.all(attempts.map(till.verdict));
-    expect(verdicts.filter((verdict) => verdict === "verified")).toHaveLength(1);
-    expect(verdicts.filter((verdict) => typeof verdict === "object")).toHaveLength(4);
+    const results = await Promise.all(attempts.map(till.verdict));
+    expect(results.filter((result) => result === "verified")).toHaveLength(1);
+    expect(results.filter((result) => typeof result === "object")).toHaveLength(4);
     expect((await till.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
   });
 
-  test("beside a different one in the same batch: the earlier one pays", async () => {
+  test("the earlier of two attempts in one batch pays", async () => {
     const id = await till.create();
     const [first, second] = await fundBuyers(chain, 2);
     if (!first || !second) throw new Error("no buyers");
@@ -60,7 +60,7 @@ describe("an attempt to pay", () => {
     expect(await till.verdict(late)).toMatchObject({ refused: expect.any(String) });
   });
 
-  test("that is refused leaves the payment waiting, and may be confirmed again once the buyer has topped up", async () => {
+  test("a refused attempt leaves the payment open, and the buyer can confirm again after topping up", async () => {
     const buyer = await fundBuyer(chain, 1_000_000n);
     const id = await till.create(100n);
     const [option] = await till.offer(id, buyer);
@@ -75,12 +75,12 @@ describe("an attempt to pay", () => {
     await sendUsdc(chain, await fundBuyer(chain), buyer.address, 1n);
     expect(good(await till.confirm(id, option.id, results)).attemptId).toBe(attemptId);
     const last = till.rung.at(-1);
-    expect(last?.bell, "a new job, which the first one's id does not block").toMatchObject({ again: 1 });
+    expect(last?.bell, "a new job, which the id of the first job does not block").toMatchObject({ again: 1 });
     await till.verify(attemptId ?? "");
     expect((await till.status(id)).state).toBe("processing");
   });
 
-  test("with a signature for another payment of the same amount is refused, and the payment can still be paid", async () => {
+  test("an attempt with a signature for another payment of the same amount is refused, and the payment can still be paid", async () => {
     const buyer = await fundBuyer(chain);
     const [one, two] = [await till.create(), await till.create()];
     const [option] = await till.offer(one, buyer);
@@ -95,7 +95,7 @@ describe("an attempt to pay", () => {
     expect((await till.status(two)).state).toBe("processing");
   });
 
-  test("waits while the chain cannot be asked, and is judged when it can", async () => {
+  test("an attempt waits while the chain is unreachable and is verified afterwards", async () => {
     const id = await till.create();
     const attempt = await till.attempt(id, await fundBuyer(chain));
     proxy.refuse(true);
@@ -107,7 +107,7 @@ describe("an attempt to pay", () => {
     expect(await till.verdict(attempt)).toBe("verified");
   });
 
-  test("confirmed sixteen times at once is one attempt, and confirmed after the end it has nothing to wait for", async () => {
+  test("sixteen concurrent equal confirms make one attempt, and a confirm after the payment's end makes none", async () => {
     const buyer = await fundBuyer(chain);
     const id = await till.create();
     const [option] = await till.offer(id, buyer);
@@ -122,7 +122,7 @@ describe("an attempt to pay", () => {
     expect(await till.confirm(id, option.id, others)).toMatchObject({ ok: false, code: "invalid_state" });
   });
 
-  test("with an option of another payment, or results of the wrong form, is refused and writes nothing", async () => {
+  test("a confirm with another payment's option or malformed results is refused and writes nothing", async () => {
     const buyer = await fundBuyer(chain);
     const [one, two] = [await till.create(), await till.create()];
     const [option] = await till.offer(one, buyer);
@@ -138,7 +138,7 @@ describe("an attempt to pay", () => {
     expect(written).toEqual([]);
   });
 
-  test("whose money somebody else has brought already pays with that money", async () => {
+  test("an attempt whose authorization a third party already relayed pays with that transaction", async () => {
     const buyer = await fundBuyer(chain);
     const id = await till.create();
     const attempt = await till.attempt(id, buyer);
@@ -162,11 +162,11 @@ describe("an attempt to pay", () => {
   });
 });
 
-test("an attempt that two processes judge, and two jobs of one, is counted once, as what became of it", async () => {
+test("an attempt that several processes and jobs verify is counted once, with its final outcome", async () => {
   const own = await makeTill(chain);
   const attempt = await own.attempt(await own.create(), await fundBuyer(chain));
-  const judges = Array.from({ length: 6 }, () => createVerify(own.deps));
-  await Promise.all([...judges, ...judges].map((judge) => judge(attempt)));
+  const verifiers = Array.from({ length: 6 }, () => createVerify(own.deps));
+  await Promise.all([...verifiers, ...verifiers].map((verify) => verify(attempt)));
   const counted = (await own.deps.metrics.attempts.get()).values.map(({ labels, value }) => [labels.outcome, value]);
   expect(counted).toEqual([["verified", 1]]);
 });

@@ -11,9 +11,9 @@ const chain = await startChain();
 
 test.each([
   ["after the transfer", "AfterToken"],
-  ["before it, with another log in between", "BetweenToken"],
-  ["before it, with the issuer's part in between", "TitheToken"],
-])("payments and payouts of an EIP-3009 token that emits AuthorizationUsed %s are proved", async (_where, contract) => {
+  ["before the transfer, with another log in between", "BetweenToken"],
+  ["before the transfer, with the issuer's fee in between", "TitheToken"],
+])("payments and payouts of an EIP-3009 token that emits AuthorizationUsed %s are confirmed", async (_where, contract) => {
   const asset = `${chain.id}/erc20:${await deployTestContract(chain.client, "Authorized", contract)}`;
   const entry = {
     ...{ asset, symbol: "AUTH", name: "Authorized Token", decimals: 6, peg: "iso4217/USD", kind: "eip3009" },
@@ -23,7 +23,7 @@ test.each([
   await checkChain(till.deps.chains, chain.id);
   const buyers = [newKey(), newKey()].map(({ privateKey }) => privateKeyToAccount(privateKey));
   for (const { address } of buyers) await mintTestToken(chain, asset, address);
-  // One of them pays twice in the same transaction.
+  // The first buyer pays twice in the same transaction.
   const [one, other] = buyers;
   if (!one || !other) throw new Error("there are no buyers");
   const ids: string[] = [];
@@ -41,7 +41,7 @@ test.each([
   for (const id of ids) expect(await till.status(id)).toMatchObject({ state: "succeeded" });
   expect(await till.db.selectFrom("transaction").select("hash").execute()).toHaveLength(1);
 
-  // The issuer's part of the payouts is the treasury's to pay.
+  // The treasury bears the issuer's fee on payouts.
   await mintTestToken(chain, asset, chain.keys.treasury.address);
   await till.watch();
   for (const id of ids) await till.settle((await till.settlementOf(id)).id);

@@ -27,7 +27,7 @@ async function json<T>(...args: string[]): Promise<T> {
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as T;
 }
-/** Begins what is due of a payment's settlement, and has it paid. */
+/** Begins a payment's settlement, relays it and confirms it. Returns the outcome of the begin. */
 async function settle(till: Till, paymentId: string) {
   const outcome = await till.settle((await till.settlementOf(paymentId)).id);
   await till.relay();
@@ -35,7 +35,7 @@ async function settle(till: Till, paymentId: string) {
   return outcome;
 }
 
-test("a deleted merchant is held and released by an operator, and its accumulated payout waits that long", async () => {
+test("an operator holds and releases a deleted merchant, and its accumulated payout waits meanwhile", async () => {
   const till = await open();
   await accumulate(till, { ms: 60_000 });
   const paymentId = await till.pay(await fundBuyer(chain), 200n);
@@ -51,7 +51,7 @@ test("a deleted merchant is held and released by an operator, and its accumulate
   expect(await usdcBalance(chain, till.destination)).toBe(2n * UNIT);
 });
 
-test("what a deleted merchant without a destination is owed is kept, shown, and paid once an operator registers one", async () => {
+test("a deleted merchant without a destination keeps a visible balance, which is paid once an operator registers a destination", async () => {
   const till = await open();
   const paymentId = await till.pay(await fundBuyer(chain), 300n);
   good(await deleteDestination(till.deps, { ...owner(till), id: await destinationOf(till) }));
@@ -79,7 +79,7 @@ test("what a deleted merchant without a destination is owed is kept, shown, and 
   expect(statement).toHaveLength(1);
 });
 
-test("what a deleted merchant has accumulated is paid out below its minimum, because no more will come", async () => {
+test("a deleted merchant's accumulated payout is paid below the minimum, because nothing more will arrive", async () => {
   const till = await open();
   await accumulate(till, { ms: 60_000, minimum: 50n * UNIT });
   const paymentId = await till.pay(await fundBuyer(chain), 200n);
@@ -97,7 +97,7 @@ test("what a deleted merchant has accumulated is paid out below its minimum, bec
   expect(await usdcBalance(chain, till.destination)).toBe(2n * UNIT);
 });
 
-test("the account itself does not reach a deleted merchant", async () => {
+test("an account cannot access its deleted merchant", async () => {
   const till = await open();
   await remove(till);
   expect(await listDestinations(till.deps, owner(till))).toMatchObject({ code: "merchant_not_found" });

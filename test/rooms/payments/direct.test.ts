@@ -20,7 +20,7 @@ import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const treasury = chain.keys.treasury.address;
-async function goDirect(till: Till, asset: string) {
+async function enableDirect(till: Till, asset: string) {
   const { accountId, merchantId, mode, deps } = till;
   const owner = { accountId, merchantId, mode };
   const { id } = good(await listDestinations(deps, owner)).find((one) => one.asset === asset) ?? { id: "" };
@@ -28,12 +28,12 @@ async function goDirect(till: Till, asset: string) {
 }
 async function makeDirect(options: Parameters<typeof makeTill>[1] = {}) {
   const till = await makeTill(chain, options);
-  good(await goDirect(till, chain.asset));
+  good(await enableDirect(till, chain.asset));
   return till;
 }
 
-describe("a destination that buyers pay themselves", () => {
-  test("has been paid by an authorization that somebody else submits before it is confirmed here", async () => {
+describe("direct destinations", () => {
+  test("a direct payment succeeds when a third party submits its authorization before the confirm", async () => {
     const till = await makeDirect();
     const buyer = await fundBuyer(chain);
     const paymentId = await till.create();
@@ -51,7 +51,7 @@ describe("a destination that buyers pay themselves", () => {
     expect((await till.settlementOf(paymentId)).state).toBe("paid");
   });
 
-  test("has the money as soon as the payment succeeds, which is settled with it, and nothing ever is in the treasury", async () => {
+  test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
     const till = await makeDirect();
     await setFee(till.deps, { accountId: till.accountId, merchantId: null, points: 500, fixedMicros: 0n });
     const before = await usdcBalance(chain, treasury);
@@ -85,7 +85,7 @@ describe("a destination that buyers pay themselves", () => {
     expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
   });
 
-  test("is paid once by each of several payments that share a transaction", async () => {
+  test("a direct destination is paid once by each of several payments that share a transaction", async () => {
     const till = await makeDirect();
     const buyers = await fundBuyers(chain, 4);
     const ids = await Promise.all(buyers.map(() => till.create(100n)));
@@ -99,18 +99,18 @@ describe("a destination that buyers pay themselves", () => {
     );
   });
 
-  test("is paid again by the same bytes when a reorg has taken them away, and booked once", async () => {
+  test("a direct payment that a reorg removes is broadcast again with the same bytes and booked once", async () => {
     const own = await startChain();
     const till = await makeTill(own, { change: { finality: { blocks: 4 } } });
-    good(await goDirect(till, own.asset));
+    good(await enableDirect(till, own.asset));
     const paymentId = await till.create(100n);
     await till.verify(await till.attempt(paymentId, await fundBuyer(own)));
-    const takeBack = await remember(own);
+    const reorg = await remember(own);
     await till.relay();
     await till.watch();
-    await takeBack();
+    await reorg();
     expect(await usdcBalance(own, till.destination)).toBe(0n);
-    for (let turn = 0; turn < 4; turn += 1) {
+    for (let round = 0; round < 4; round += 1) {
       till.clock.advance(20_000);
       await till.watch();
       await own.client.mine({ blocks: 3 });
@@ -121,7 +121,7 @@ describe("a destination that buyers pay themselves", () => {
     expect(await till.db.selectFrom("settlement").select("state").execute()).toEqual([{ state: "paid" }]);
   });
 
-  test("is none of ours to refund: that is only marked", async () => {
+  test("a refund of a direct payment is only marked, because we never held the money", async () => {
     const till = await makeDirect();
     const paymentId = await till.pay(await fundBuyer(chain));
     const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
@@ -133,7 +133,7 @@ describe("a destination that buyers pay themselves", () => {
     expect(row).toEqual({ state: "marked", due_at: null });
   });
 
-  test("that is paid for a payment that has ended is told, and not booked as ours", async () => {
+  test("a direct payment for an ended payment is logged and not booked", async () => {
     const till = await makeDirect();
     const paymentId = await till.create();
     await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
@@ -146,11 +146,11 @@ describe("a destination that buyers pay themselves", () => {
     expect(lines.filter(({ difference, account }) => account === "treasury" && difference !== 0n)).toEqual([]);
   });
 
-  test("is refused for an asset that buyers do not pay by a signature that anybody may submit", async () => {
+  test("direct payment is refused for assets whose transfers need more than a relayable signature", async () => {
     const kinds = await startKinds();
     const till = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
-    expect(await goDirect(till, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
-    expect(await goDirect(till, kinds.assets.push)).toMatchObject({ code: "params_validation" });
-    good(await goDirect(till, kinds.assets.usdc));
+    expect(await enableDirect(till, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
+    expect(await enableDirect(till, kinds.assets.push)).toMatchObject({ code: "params_validation" });
+    good(await enableDirect(till, kinds.assets.usdc));
   });
 });

@@ -23,7 +23,7 @@ const DAY_MS = 86_400_000;
 const noonTomorrow = () => Math.ceil(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-/** A chain at a time, and a till of it whose USDC has a dust amount. */
+/** Returns a chain whose clock stands at a given time, and a merchant fixture on it whose USDC has a dust amount. */
 async function makeDustyTill({ dust = "10", at }: { dust?: string; at?: number } = {}) {
   const chain = await startChain();
   if (at !== undefined) await setTime(chain, at);
@@ -47,8 +47,8 @@ const booked = async (till: Pick<Till, "db">, account: string) =>
   (await listBalances(till.db, { account }))[0]?.amount ?? 0n;
 const linesOf = (till: Till, text: string) => till.lines.filter((line) => line.includes(text));
 
-/** Ledger and chain agree at every block that was read. */
-async function expectInStep(till: Till, chain: TestChain, since: number): Promise<void> {
+/** Expects the ledger to match the chain at every block that was read. */
+async function expectReconciled(till: Till, chain: TestChain, since: number): Promise<void> {
   const { number } = await till.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow();
   for (let block = since; block <= number; block += 1) {
     const lines = good(await reconcileChain(till.deps, { chain: chain.id, block }));
@@ -56,7 +56,7 @@ async function expectInStep(till: Till, chain: TestChain, since: number): Promis
   }
 }
 
-/** So many deposits of one minor unit by one transaction. */
+/** Sends `count` deposits of one minor unit in one transaction. */
 async function sprinkle(chain: TestChain, count: number): Promise<void> {
   const { token, multicall } = chain.contracts;
   const abi = parseAbi([
@@ -79,7 +79,7 @@ async function sprinkle(chain: TestChain, count: number): Promise<void> {
   await write(multicall, encodeFunctionData({ abi: many, functionName: "aggregate3", args: [calls] }));
 }
 
-test("deposits below the dust amount of a day become one exception and one log line, and the ledger holds all of it", async () => {
+test("a day's deposits below the dust amount become one exception and one log line, and the ledger holds all of them", async () => {
   const { chain, till, treasury } = await makeDustyTill({ at: noonTomorrow() });
   const since = Number(await chain.client.getBlockNumber());
   const today = dayOf(Number((await chain.client.getBlock()).timestamp) * 1_000);
@@ -88,7 +88,7 @@ test("deposits below the dust amount of a day become one exception and one log l
   for (const amount of [9n, 10n, 5_000_000n]) await sendUsdc(chain, stranger, treasury, amount);
   await till.watch();
 
-  // Until the day is over they are in flight: two rows would not be more for ten thousand.
+  // Until the day is over, dust is in flight: one row per asset and day, whatever the number of deposits.
   expect(await dustOf(till)).toEqual([{ day: today, amount: "259", transfers: 251, booked: false }]);
   expect((await open(till)).map(({ what, amount }) => [what, amount])).toEqual([
     ["unknown", 10n],
@@ -96,7 +96,7 @@ test("deposits below the dust amount of a day become one exception and one log l
   ]);
   expect(linesOf(till, "belongs to no payment")).toHaveLength(2);
   expect(await booked(till, "treasury")).toBe(5_000_010n);
-  await expectInStep(till, chain, since);
+  await expectReconciled(till, chain, since);
 
   await setTime(chain, noonTomorrow() + DAY_MS);
   await till.watch();
@@ -110,9 +110,9 @@ test("deposits below the dust amount of a day become one exception and one log l
   expect(linesOf(till, "dust is booked")).toHaveLength(1);
   expect(linesOf(till, "belongs to no payment")).toHaveLength(2);
   expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, treasury));
-  await expectInStep(till, chain, since);
+  await expectReconciled(till, chain, since);
 
-  // A person closes it as any other exception.
+  // An operator closes it like any other exception.
   const id = dust[0]?.id ?? 0;
   expect(await returnException(till.deps, { id })).toMatchObject({ code: "invalid_state" });
   good(await bookException(till.deps, { id, as: "losses", note: "dust" }));
@@ -120,7 +120,7 @@ test("deposits below the dust amount of a day become one exception and one log l
   expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, treasury));
 });
 
-test("a small deposit that is found after its day was booked belongs to the next day that is not", async () => {
+test("a dust deposit found after its day was booked is counted on the next unbooked day", async () => {
   const { chain, till, treasury } = await makeDustyTill({ at: noonTomorrow() });
   const stranger = await fundBuyer(chain);
   const block = Number(await chain.client.getBlockNumber());
@@ -142,7 +142,7 @@ test("a small deposit that is found after its day was booked belongs to the next
   ]);
 });
 
-test("what leaves the treasury is never dust, and a payment of less than the dust amount is a payment", async () => {
+test("money that leaves the treasury is never dust, and a payment below the dust amount is still a payment", async () => {
   const { chain, till, treasury } = await makeDustyTill({ dust: "3000000" });
   const paymentId = await till.pay(await fundBuyer(chain), 200n);
   expect((await till.status(paymentId)).state).toBe("succeeded");
@@ -154,7 +154,7 @@ test("what leaves the treasury is never dust, and a payment of less than the dus
   expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, treasury));
 });
 
-test("small deposits on Solana are booked together too, by the day of the worker's clock", async () => {
+test("dust deposits on Solana are grouped by the day of the worker's clock", async () => {
   const solana = await startTestSolana();
   const clock = makeClock();
   clock.advance(noonTomorrow() - Date.now());

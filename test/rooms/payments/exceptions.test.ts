@@ -20,7 +20,7 @@ const newest = async (of: Till = till) => {
 };
 const booked = async (account: string, of: Till = till) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
 
-/** Money that arrives for a payment that has ended: by an operator's hand, say. */
+/** Relays the money of a payment that has already failed. */
 async function payLate() {
   const buyer = await fundBuyer(chain);
   const late = await till.create(100n);
@@ -42,7 +42,7 @@ async function expectEven(of: Till = till) {
   expect(await booked("treasury", of)).toBe(await usdcBalance(chain, treasury));
 }
 
-test("money that arrives for a payment that has ended is booked as nobody's, not lost, and ends nothing else", async () => {
+test("money that arrives for an ended payment is booked as an exception and does not affect other payments", async () => {
   const fine = await till.create(250n);
   await till.verify(await till.attempt(fine, await fundBuyer(chain)));
   const { buyer, late } = await payLate();
@@ -64,25 +64,25 @@ test("money that arrives for a payment that has ended is booked as nobody's, not
   ]);
 });
 
-describe("money that belongs to nobody", () => {
-  test("goes one way, however many say so at once", async () => {
+describe("exceptions", () => {
+  test("an exception is resolved once when several operators resolve it concurrently", async () => {
     const { late } = await payLate();
     const { id } = await newest();
     const owed = await booked(`payable:${till.merchantId}`);
-    const said = await Promise.all(
+    const outcomes = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
         index % 2 ? assignException(till.deps, { id, paymentId: late }) : returnException(till.deps, { id }),
       ),
     );
-    expect(said.filter(({ ok }) => ok)).toHaveLength(1);
-    for (const one of said) if (!one.ok) expect(one).toMatchObject({ code: "invalid_state" });
-    const wasAssigned = said.findIndex(({ ok }) => ok) % 2 === 1;
+    expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1);
+    for (const one of outcomes) if (!one.ok) expect(one).toMatchObject({ code: "invalid_state" });
+    const wasAssigned = outcomes.findIndex(({ ok }) => ok) % 2 === 1;
     expect(await booked(`payable:${till.merchantId}`)).toBe(owed - (wasAssigned ? 1_000_000n : 0n));
     const sentBack = await till.db.selectFrom("refund").select("id").where("exception_id", "=", id).execute();
     expect(sentBack).toHaveLength(wasAssigned ? 0 : 1);
   });
 
-  test("assigned to a payment is owed to its merchant and paid out, and the payment stays as it is", async () => {
+  test("an exception assigned to a payment is paid out to its merchant, and the payment's state does not change", async () => {
     const { late } = await payLate();
     const { id } = await newest();
     expect(await assignException(till.deps, { id, paymentId: `pay_${"0".repeat(32)}` })).toMatchObject({
@@ -108,7 +108,7 @@ describe("money that belongs to nobody", () => {
     await expectEven();
   });
 
-  test("that nobody asked for is told as unknown, and goes back to where it came from, once", async () => {
+  test("unsolicited money is listed as unknown and is returned to its sender once", async () => {
     const { buyer, amount } = await sendUnknown();
     const one = await newest();
     expect(one).toMatchObject({ what: "unknown", paymentId: null, perhaps: null, amount });
@@ -128,7 +128,7 @@ describe("money that belongs to nobody", () => {
     await expectEven();
   });
 
-  test("of a payer who had a payment once is told with that payment as a guess", async () => {
+  test("unsolicited money from a known payer is listed with that payer's payment as a guess", async () => {
     const buyer = await fundBuyer(chain);
     const paymentId = await till.pay(buyer);
     await sendUsdc(chain, buyer, treasury, 5n);
@@ -136,7 +136,7 @@ describe("money that belongs to nobody", () => {
     expect(await newest()).toMatchObject({ what: "unknown", perhaps: paymentId });
   });
 
-  test("of the operator's own is booked as capital, and what is lost as a loss", async () => {
+  test("an operator books their own deposit as capital and lost money as a loss", async () => {
     const { amount } = await sendUnknown(7_000_000n);
     const one = await newest();
     good(await bookException(till.deps, { id: one.id, as: "capital", note: "stock" }));
@@ -148,7 +148,7 @@ describe("money that belongs to nobody", () => {
   });
 });
 
-test("money that leaves the treasury without us is told as such, and cannot be given to anybody", async () => {
+test("money that leaves the treasury without the service is listed as left and cannot be returned", async () => {
   const own = await startChain();
   const robbed = await makeTill(own);
   await robbed.pay(await fundBuyer(own), 500n);
@@ -163,7 +163,7 @@ test("money that leaves the treasury without us is told as such, and cannot be g
   expect(await booked("treasury", robbed)).toBe(await usdcBalance(own, own.keys.treasury.address));
 });
 
-test("a refund that a restored database has forgotten is adopted by itself, and not made again", async () => {
+test("a restored database adopts a refund that the backup lacks and does not send it again", async () => {
   const own = await startChain();
   const first = await makeTill(own);
   const buyer = await fundBuyer(own);
@@ -188,7 +188,7 @@ test("a refund that a restored database has forgotten is adopted by itself, and 
   expect(await listBalances(restored.db, { asset: own.asset })).toEqual([]);
 });
 
-test("an operator lists, assigns, returns and books by commands, and each is written down", async () => {
+test("an operator lists, assigns, returns and books exceptions by command, and each action is recorded", async () => {
   const admin = adminIn({ DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" });
   const ids = [];
   for (let round = 0; round < 3; round += 1) {
@@ -224,7 +224,7 @@ test("an operator lists, assigns, returns and books by commands, and each is wri
     "OPS-17",
   ];
   expect(await admin(...correct, "--debit", "operator_capital")).toMatchObject({ code: 0 });
-  // The answer was lost, and the operator repeats the command.
+  // The operator lost the answer and repeats the command.
   expect(await admin(...correct, "--debit", "operator_capital")).toMatchObject({ code: 0 });
   expect(await admin(...correct, "--debit", "gas_spent")).toMatchObject({
     code: 1,

@@ -15,8 +15,8 @@ import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 const MINUTE = 60_000;
 const inMinutes = (till: Till, minutes: number) => new Date(till.deps.now().getTime() + minutes * MINUTE);
 
-describe("a payment whose deadline has passed", () => {
-  test("expires, once, and tells who waits for it", async () => {
+describe("a payment past its deadline", () => {
+  test("a payment past its deadline expires once and notifies its pollers", async () => {
     const till = await makeTill(await startChain());
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
     expect(till.rung).toMatchObject([
@@ -30,7 +30,7 @@ describe("a payment whose deadline has passed", () => {
     expect(till.announced).toEqual([id]);
   });
 
-  test("is not expired once it is being paid, however late its money is", async () => {
+  test("a processing payment does not expire, however late its money arrives", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
@@ -40,12 +40,12 @@ describe("a payment whose deadline has passed", () => {
     expect((await till.status(id)).state).toBe("processing");
   });
 
-  test("does not expire while a confirm that came in time waits for its verification, and is then paid by it", async () => {
+  test("a payment does not expire while a timely confirm waits for verification, and that confirm then pays it", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
     const attempt = await till.attempt(id, await fundBuyer(chain));
-    // No worker verified or watched until long after the deadline.
+    // No worker verifies or watches until long after the deadline.
     till.clock.advance(5 * MINUTE);
     await till.watch();
     expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
@@ -57,7 +57,7 @@ describe("a payment whose deadline has passed", () => {
     expect((await till.status(id)).state).toBe("succeeded");
   });
 
-  test("is not paid by a confirm whose row says that it came after it", async () => {
+  test("a confirm whose row was created after the deadline is refused", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
@@ -72,7 +72,7 @@ describe("a payment whose deadline has passed", () => {
     expect((await till.status(id)).state).toBe("requires_action");
   });
 
-  test("takes no confirm any more, and does not verify a refused one anew", async () => {
+  test("a payment past its deadline accepts no new confirm and does not verify a refused confirm again", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
@@ -92,9 +92,9 @@ describe("a payment whose deadline has passed", () => {
     expect((await till.status(id)).state).toBe("expired");
   });
 
-  test("loses no race against the verification of a confirm that came in time", async () => {
+  test("an expiry never wins a race against the verification of a timely confirm", async () => {
     const chain = await startChain();
-    // One clock stands a moment before the deadline and the other one behind it, as on two machines.
+    // One clock stands before the deadline and the other one after it, as on two machines.
     const verifies = await makeTill(chain);
     const expires = await makeTill(chain, { databaseUrl: verifies.databaseUrl });
     const expiresAt = inMinutes(verifies, 1);
@@ -103,7 +103,7 @@ describe("a payment whose deadline has passed", () => {
     for (let round = 0; round < 12; round += 1) {
       const id = await verifies.create(100n, { expiresAt });
       const attempt = await verifies.attempt(id, await fundBuyer(chain));
-      // Verification asks the chain first: every other round the expiry waits about as long.
+      // Verification calls the chain first. In every other round the expiry waits about as long as that call takes.
       const late = round % 2 === 0 ? 0 : 4 + round;
       await Promise.all([
         verifies.verify(attempt),
@@ -116,8 +116,8 @@ describe("a payment whose deadline has passed", () => {
   });
 });
 
-describe("a payment with a way to pay on a chain", () => {
-  test("expires only when that chain's watcher has read past its deadline, and is checked less and less often", async () => {
+describe("a payment with an option on a chain", () => {
+  test("a payment expires only after the chain's watcher has read past its deadline, and it is checked with growing delays", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
@@ -130,10 +130,10 @@ describe("a payment with a way to pay on a chain", () => {
       const before = till.deps.now().getTime();
       const expiry = await expirePayment(till.deps, id);
       if (expiry.decided) throw new Error("the payment was decided");
-      // As long again as it has waited, a minute at most.
+      // The delay equals the time since the deadline, up to one minute.
       expect(expiry.waitMs).toBeGreaterThanOrEqual(Math.min(MINUTE, Math.max(250, before - deadline)));
       expect(expiry.waitMs).toBeLessThanOrEqual(Math.min(MINUTE, Math.max(250, till.deps.now().getTime() - deadline)));
-      // The sweep takes over after that check, and not before.
+      // The sweep takes over only after that check.
       expect((await payment()).due_at?.getTime()).toBeGreaterThanOrEqual(before + expiry.waitMs + 5_000);
     }
     await till.watch();
@@ -141,23 +141,23 @@ describe("a payment with a way to pay on a chain", () => {
     expect((await till.status(id)).state).toBe("expired");
   });
 
-  test("does not expire in the second after its deadline, for which a later block may still bear the deadline's time", async () => {
+  test("a payment does not expire in the second after its deadline, because a later block can still carry the deadline's timestamp", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
     await till.offer(id, await fundBuyer(chain));
     till.clock.advance(2 * MINUTE);
-    const standAt = (ms: number) =>
+    const setReachedHead = (ms: number) =>
       sql`update chain_cursor set reached_head_at = p.expires_at + ${ms}::float8 * interval '1 millisecond' from payment p`.execute(
         till.db,
       );
-    await standAt(900);
+    await setReachedHead(900);
     expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-    await standAt(1_100);
+    await setReachedHead(1_100);
     expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
   });
 
-  test("stays open while one of its chains has no watcher, though the watcher of another has read past its deadline", async () => {
+  test("a payment stays open while any of its chains has not been read past the deadline", async () => {
     const [here, there] = [await startChain(), await startChain({ chainId: 31_338 })];
     const till = await makeTill(here, { also: [{ chain: there }] });
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
@@ -173,12 +173,12 @@ describe("a payment with a way to pay on a chain", () => {
     expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
   });
 
-  test("is not expired by an endpoint whose newest block is minutes old, which counts as caught up for nothing", async () => {
+  test("a watcher whose endpoint's newest block is minutes old does not count as caught up and expires no payment", async () => {
     const chain = await startChain();
     const till = await makeTill(chain, { change: { maxHeadAgeMs: 60_000 } });
     const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
     await till.offer(id, await fundBuyer(chain));
-    // A fork goes on from the time of its first block, which is that of the shared chain.
+    // A fork continues from the timestamp of the shared chain's last block.
     const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000) + 1);
     await chain.client.setNextBlockTimestamp({ timestamp });
     await mine(chain, 1);
@@ -188,7 +188,7 @@ describe("a payment with a way to pay on a chain", () => {
     await till.watch();
     expect(await isCaughtUp(till.deps, chain.id)).toBe(false);
     expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-    // Nor by a new block that is as old.
+    // A new block with an equally old timestamp does not count either.
     await mine(chain, 1);
     expect(await till.watch()).toMatchObject({ moved: true });
     expect(await isCaughtUp(till.deps, chain.id)).toBe(false);
@@ -201,8 +201,8 @@ describe("a payment with a way to pay on a chain", () => {
     expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
   });
 
-  test("and money that moved in time by the chain's clock is paid, however late the watcher reads of it", async () => {
-    const { chain, till, id, relay } = await signedOnly();
+  test("money that moved before the deadline by the chain's clock pays the payment, however late the watcher reads it", async () => {
+    const { chain, till, id, relay } = await makeSignedPayment();
     await relay();
     till.clock.advance(30 * MINUTE);
     expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
@@ -213,14 +213,14 @@ describe("a payment with a way to pay on a chain", () => {
   });
 
   test.each([
-    ["one by one", 1],
+    ["block by block", 1],
     ["in a range", 60],
   ])(
-    "and money that moved after it is an exception, also when the watcher reads both together %s",
+    "money that moved after the deadline is an exception, even when the watcher reads both moments at once %s",
     async (_how, blocks) => {
-      const { chain, till, id, relay } = await signedOnly();
+      const { chain, till, id, relay } = await makeSignedPayment();
       await mine(chain, blocks);
-      // A fork's own clock may be minutes behind.
+      // A fork's clock can be minutes behind.
       const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000) + 180);
       await chain.client.setNextBlockTimestamp({ timestamp });
       await relay();
@@ -239,8 +239,8 @@ describe("a payment with a way to pay on a chain", () => {
   );
 });
 
-/** A payment of a minute that its buyer has signed and not confirmed, and what a stranger does with the signature. */
-async function signedOnly() {
+/** Returns a one-minute payment that its buyer has signed but not confirmed, and a function that relays the signature as a third party. */
+async function makeSignedPayment() {
   const chain = await startChain();
   const till = await makeTill(chain);
   const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
@@ -253,25 +253,25 @@ async function signedOnly() {
   return { chain, till, id, relay: () => relayByStranger(chain, call) };
 }
 
-test("a payment of test mode expires at its deadline, unless a confirm waits", async () => {
+test("a test payment expires at its deadline unless a confirm is waiting", async () => {
   const chain = await startChain();
   const till = await makeTill(chain, { mode: "test" });
-  const [left, confirmed] = [
+  const [abandoned, confirmed] = [
     await till.create(100n, { expiresAt: inMinutes(till, 1) }),
     await till.create(100n, { expiresAt: inMinutes(till, 1) }),
   ];
   const buyer = await fundBuyer(chain);
-  await till.offer(left, buyer);
+  await till.offer(abandoned, buyer);
   const attempt = await till.attempt(confirmed, buyer);
   till.clock.advance(MINUTE);
-  expect(await expirePayment(till.deps, left)).toEqual({ decided: true });
-  expect((await till.status(left)).state).toBe("expired");
+  expect(await expirePayment(till.deps, abandoned)).toEqual({ decided: true });
+  expect((await till.status(abandoned)).state).toBe("expired");
   expect(await expirePayment(till.deps, confirmed)).toMatchObject({ decided: false });
   await till.verify(attempt);
   expect((await till.status(confirmed)).state).toBe("succeeded");
 });
 
-test("a confirm that is verified only after its authorization has run out is refused, and the payment expires", async () => {
+test("a confirm verified after its authorization has expired is refused, and the payment expires", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
@@ -287,13 +287,13 @@ test("a confirm that is verified only after its authorization has run out is ref
   expect((await till.status(id)).state).toBe("expired");
 });
 
-test("a payment whose authorization ran out unused expires, and nothing has moved on chain", async () => {
+test("a payment whose authorization expires unused expires too, and no money moves on chain", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
   await till.verify(await till.attempt(id, await fundBuyer(chain)));
   await till.watch();
-  // Nothing carries it until after its deadline and the grace behind it.
+  // No worker relays it until its deadline and the grace period have passed.
   await chain.client.increaseTime({ seconds: 3_600 });
   await mine(chain, 2);
   await till.watch();

@@ -13,8 +13,8 @@ const cursor = (till: Till) => till.db.selectFrom("chain_cursor").selectAll().ex
 const booked = async (till: Till, account: string) => (await listBalances(till.db, { account }))[0]?.amount ?? 0n;
 const retryAll = (till: Till) => adminIn({ DATABASE_URL: till.databaseUrl })("failed-bookings", "retry", "--all");
 
-/** Everything that has been read is final and booked, and ledger and chain agree. */
-async function expectInStep(till: Till, chain: TestChain) {
+/** Expects that every block that was read is final and that the ledger matches the chain. */
+async function expectReconciled(till: Till, chain: TestChain) {
   const { number, final_number } = await cursor(till);
   expect(number).toBe(Number(await chain.client.getBlockNumber()));
   expect(final_number).toBe(number);
@@ -22,7 +22,7 @@ async function expectInStep(till: Till, chain: TestChain) {
   expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
 }
 
-/** The database refuses rows of a table, until what is given back is called. */
+/** Makes the database refuse matching rows of a table. Returns a function that lifts this. */
 async function refuse(till: Till, table: string, when: string): Promise<() => Promise<unknown>> {
   await execute(
     till.databaseUrl,
@@ -33,7 +33,7 @@ async function refuse(till: Till, table: string, when: string): Promise<() => Pr
   return () => execute(till.databaseUrl, `drop trigger refuse_row on ${table}`);
 }
 
-/** A payment whose buyer has signed, and that a lane has sent. */
+/** Creates a payment, has its buyer sign it and a lane send it. Returns its id. */
 async function relayPayment(till: Till, chain: TestChain, cents: bigint): Promise<string> {
   const paymentId = await till.create(cents);
   await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
@@ -41,7 +41,7 @@ async function relayPayment(till: Till, chain: TestChain, cents: bigint): Promis
   return paymentId;
 }
 
-test("a stranger's transfer of zero in the treasury's name stops neither payments nor bookings nor finality", async () => {
+test("a third party's zero-value transferFrom the treasury does not stop payments, bookings or finality", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const treasury = chain.keys.treasury.address;
@@ -58,11 +58,11 @@ test("a stranger's transfer of zero in the treasury's name stops neither payment
   expect((await till.status(paymentId)).state).toBe("succeeded");
   expect(await booked(till, "exceptions")).toBe(-7n);
   expect(await failures(till)).toEqual([]);
-  await expectInStep(till, chain);
+  await expectReconciled(till, chain);
 });
 
-describe("a row that cannot be booked is kept apart, everything else goes on, and a retry books it once:", () => {
-  test("a confirmed transfer, whose payment then succeeds", async () => {
+describe("a row that cannot be booked", () => {
+  test("a confirmed transfer that cannot be booked is set aside while other rows are booked, and a retry completes its payment", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const allow = await refuse(till, "ledger_entry", "new.amount = 2000000");
@@ -77,9 +77,9 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(await failures(till)).toMatchObject([
       { chain: chain.id, kind: "transfer", subject: transfer?.id, error: "no such row today", retries: 0 },
     ]);
-    await expectInStep(till, chain);
+    await expectReconciled(till, chain);
 
-    // Left out until it is due, and kept apart once more while the cause is there.
+    // The watcher skips the row until its retry is due, and sets it aside again while the cause remains.
     await mine(chain);
     await till.watch();
     expect((await failures(till))[0]?.retries).toBe(0);
@@ -96,10 +96,10 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(await booked(till, `payable:${till.merchantId}`)).toBe(-5_000_000n);
     expect(await failures(till)).toEqual([]);
     expect(till.announced).toContain(bad);
-    await expectInStep(till, chain);
+    await expectReconciled(till, chain);
   });
 
-  test("an unmatched movement", async () => {
+  test("an unmatched movement that cannot be booked is set aside, and a retry books it once", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const allow = await refuse(till, "ledger_entry", "new.account = 'exceptions' and new.amount = -7");
@@ -109,7 +109,7 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(await booked(till, "exceptions")).toBe(-14n);
     await till.watch();
     expect(await failures(till)).toMatchObject([{ kind: "unmatched", retries: 0 }]);
-    await expectInStep(till, chain);
+    await expectReconciled(till, chain);
     await allow();
     await retryAll(till);
     await till.watch();
@@ -119,7 +119,7 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(await failures(till)).toEqual([]);
   });
 
-  test("the cost of a transaction", async () => {
+  test("a transaction cost that cannot be booked is set aside, and a retry books it once", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const allow = await refuse(till, "ledger_group", "new.kind = 'gas'");
@@ -129,7 +129,7 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     await till.watch();
     expect(await failures(till)).toMatchObject([{ kind: "transaction", retries: 0 }]);
     expect(await booked(till, "gas_spent")).toBe(0n);
-    await expectInStep(till, chain);
+    await expectReconciled(till, chain);
     await allow();
     await retryAll(till);
     await mine(chain);
@@ -140,7 +140,7 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(await failures(till)).toEqual([]);
   });
 
-  test("what says that a transaction is in a block, while the transfers in it are booked", async () => {
+  test("a transaction whose inclusion cannot be stored is set aside while its transfers are booked", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const allow = await refuse(till, "transaction", "new.state = 'included'");
@@ -156,10 +156,10 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(transactions.map(({ state }) => state)).toEqual(["final"]);
     expect(await booked(till, "gas_spent")).toBe(transactions[0]?.fee);
     expect(await failures(till)).toEqual([]);
-    await expectInStep(till, chain);
+    await expectReconciled(till, chain);
   });
 
-  test("a movement, which is no reason to make its transfer again", async () => {
+  test("a movement that cannot be stored is set aside, and its transfer is not made again", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const allow = await refuse(till, "sighting", "new.amount = 2000000");
@@ -172,7 +172,7 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     expect(row).toMatchObject({ kind: "movement", error: "no such row today" });
     expect(movement).toMatchObject({ amount: "2000000", token: chain.contracts.token.toLowerCase() });
     expect((await till.transfers()).map(({ state }) => state)).toEqual(["carried", "confirmed"]);
-    await expectInStep(till, chain);
+    await expectReconciled(till, chain);
     await allow();
     await retryAll(till);
     await mine(chain);
@@ -180,10 +180,10 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
     await till.watch();
     expect((await till.status(bad)).state).toBe("succeeded");
     expect(await failures(till)).toEqual([]);
-    await expectInStep(till, chain);
+    await expectReconciled(till, chain);
   });
 
-  test("a transfer that has ended", async () => {
+  test("an ended transfer that cannot be booked is set aside, and a retry expires its payment", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const [bad, fine] = [await till.create(200n), await till.create(300n)];
@@ -203,7 +203,7 @@ describe("a row that cannot be booked is kept apart, everything else goes on, an
   });
 });
 
-test("a movement that could not be written down is forgotten with its block, and read anew in the other one", async () => {
+test("a reorg discards a movement that could not be stored, and the watcher reads it again from the new block", async () => {
   const chain = await startChain();
   const till = await makeTill(chain, { change: { finality: { blocks: 3 } } });
   await mine(chain, 3);
@@ -211,11 +211,11 @@ test("a movement that could not be written down is forgotten with its block, and
   const allow = await refuse(till, "sighting", "new.amount = 7");
   const stranger = await fundBuyer(chain);
   await till.watch();
-  const forget = await remember(chain);
+  const reorg = await remember(chain);
   await sendUsdc(chain, stranger, chain.keys.treasury.address, 7n);
   await till.watch();
   expect(await failures(till)).toMatchObject([{ kind: "movement" }]);
-  await forget();
+  await reorg();
   await till.watch();
   expect(await failures(till)).toEqual([]);
   await allow();
@@ -225,7 +225,7 @@ test("a movement that could not be written down is forgotten with its block, and
   expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, chain.keys.treasury.address));
 });
 
-test("a transaction of the database that is in the way keeps nothing apart: the pass is made again", async () => {
+test("a database deadlock sets no row aside, and the watcher repeats the pass", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const allow = await (async () => {
@@ -245,8 +245,8 @@ test("a transaction of the database that is in the way keeps nothing apart: the 
   expect((await till.status(paymentId)).state).toBe("succeeded");
 });
 
-describe("the command line", () => {
-  test("lists what failed, retries one by its id, and refuses what is not there", async () => {
+describe("the failed-bookings command", () => {
+  test("the command lists failed bookings, retries one by id and refuses unknown ids", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const admin = adminIn({ DATABASE_URL: till.databaseUrl });

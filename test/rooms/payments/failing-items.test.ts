@@ -10,7 +10,7 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 
-/** Makes Postgres refuse writes of a table's rows for which a condition on the new row holds. */
+/** Makes Postgres refuse writes to a table when a condition on the new row holds. */
 async function refuseRows({ db }: Pick<Till, "db">, table: string, when: string): Promise<void> {
   for (const statement of [
     `create or replace function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`,
@@ -19,7 +19,7 @@ async function refuseRows({ db }: Pick<Till, "db">, table: string, when: string)
     await sql.raw(statement).execute(db);
 }
 
-test("a transfer whose own trouble cannot be written down is held with another one, and those beside it go", async () => {
+test("a transfer whose error cannot be stored is held with another error, and the other transfers of its batch are sent", async () => {
   const till = await makeTill(chain);
   const paymentIds: string[] = [];
   for (const buyer of await fundBuyers(chain, 3)) {
@@ -43,7 +43,7 @@ test("a transfer whose own trouble cannot be written down is held with another o
   expect(held?.hold_until).not.toBeNull();
 });
 
-test("a refund that cannot begin keeps no other one from beginning, and those are enqueued", async () => {
+test("a refund that cannot begin does not stop the other refunds from beginning and being enqueued", async () => {
   const till = await makeTill(chain);
   const refundIds: string[] = [];
   for (const buyer of await fundBuyers(chain, 3)) {
@@ -58,7 +58,7 @@ test("a refund that cannot begin keeps no other one from beginning, and those ar
   expect(till.rung.map(({ queue }) => queue)).toEqual(["relay-permit"]);
 });
 
-test("a webhook event that we fail to send is tried again later, and the others of its endpoint are delivered", async () => {
+test("a webhook event that fails with an internal error is retried later, and the other events of its endpoint are delivered", async () => {
   const { till, endpoint, id: endpointId, deliveries } = await makeHook(chain);
   const [poison] = [await till.create(), await till.create(), await till.create()];
   const outward: typeof till.deps.outward = (request) => {
@@ -72,7 +72,7 @@ test("a webhook event that we fail to send is tried again later, and the others 
   expect(failed).toMatchObject([{ state: "pending", tries: 1, last_outcome: "internal error" }]);
 });
 
-test("a buyer's Solana transaction that cannot be signed is held, and the others and the payouts go", async () => {
+test("a buyer's Solana transaction that cannot be signed is held, and other payments and payouts are sent", async () => {
   const solana = await startTestSolana();
   const till = await makeSolanaTill(solana);
   const owed = await till.pay(await fundSolanaBuyer(solana));
@@ -90,18 +90,18 @@ test("a buyer's Solana transaction that cannot be signed is held, and the others
     .where("payment_id", "=", bad)
     .execute();
   await till.submit();
-  const stateOf = async (column: "payment_id" | "settlement_id", id: string) =>
+  const findTransfer = async (column: "payment_id" | "settlement_id", id: string) =>
     (await till.transfers()).find((row) => row[column] === id);
-  expect(await stateOf("payment_id", bad)).toMatchObject({
+  expect(await findTransfer("payment_id", bad)).toMatchObject({
     state: "ready",
     last_trouble: "the transaction names no relayer that we hold",
     hold_until: expect.any(Date),
   });
-  expect(await stateOf("payment_id", honest)).toMatchObject({ state: "carried" });
-  expect(await stateOf("settlement_id", (await till.settlementOf(owed)).id)).toMatchObject({ state: "carried" });
+  expect(await findTransfer("payment_id", honest)).toMatchObject({ state: "carried" });
+  expect(await findTransfer("settlement_id", (await till.settlementOf(owed)).id)).toMatchObject({ state: "carried" });
 });
 
-test("payouts on Solana go while screening cannot say whether a buyer may be served", async () => {
+test("Solana payouts are sent while the screening of buyers fails", async () => {
   const solana = await startTestSolana();
   const till = await makeSolanaTill(solana);
   const owed = await till.pay(await fundSolanaBuyer(solana));

@@ -21,14 +21,14 @@ const settle = async (paymentId: string) => {
   await till.watch();
 };
 
-test("nothing is taken unless somebody says so", async () => {
+test("no fee is taken unless a fee policy is set", async () => {
   const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
   expect((await till.settlementOf(paymentId)).amount).toBe(10_000_000n);
   expect(await booked("fees")).toBe(0n);
   await settle(paymentId);
 });
 
-test("a fee is booked apart, and the merchant is paid the rest and told so", async () => {
+test("a fee is booked separately, the merchant is paid the rest, and lists and webhooks show both", async () => {
   good(
     await setEndpoint(
       { ...deps, findUrlFault: () => undefined },
@@ -64,7 +64,7 @@ test("a fee is booked apart, and the merchant is paid the rest and told so", asy
     without: [],
     limit: 50,
   });
-  const told = Object.fromEntries(
+  const dataByType = Object.fromEntries(
     events.filter((one) => one.paymentId === paymentId).map((one) => [one.type, JSON.parse(toPayload(one)).data]),
   );
   const unit = `caip19/${chain.asset}`;
@@ -76,14 +76,14 @@ test("a fee is booked apart, and the merchant is paid the rest and told so", asy
     fixed_amount: { unit, value: "100000" },
     total_amount: { unit, value: "250000" },
   };
-  expect(told["payment.processing"].processing).toMatchObject({ fee, settlement_amount: { unit, value: "9750000" } });
-  expect(told["payment.settled"]).toMatchObject({
+  expect(dataByType["payment.processing"].processing).toMatchObject({ fee, settlement_amount: { unit, value: "9750000" } });
+  expect(dataByType["payment.settled"]).toMatchObject({
     processing: { fee, option_amount: { unit, value: "10000000" } },
     settled: { amount: { unit, value: "9750000" } },
   });
 });
 
-test("a merchant's own policy counts instead of its account's, and a fee that was shown stays", async () => {
+test("a merchant's own fee policy replaces its account's, and an option keeps the fee it was created with", async () => {
   await setFee(deps, { accountId, merchantId, points: 1_000, fixedMicros: 0n });
   const paymentId = await till.create(1_000n);
   const buyer = await fundBuyer(chain);
@@ -104,7 +104,7 @@ test("a merchant's own policy counts instead of its account's, and a fee that wa
   await settle(next);
 });
 
-test("the whole of what a buyer paid is refunded, and its merchant bears the fee", async () => {
+test("a refund returns the buyer's full amount, and the merchant bears the fee", async () => {
   const buyer = await fundBuyer(chain);
   const paymentId = await till.pay(buyer, 1_000n);
   const { refundId } = good(await refundPayment(deps, { paymentId, mode: "live" }));

@@ -5,7 +5,7 @@ import { arm, type Burner, confirmAsWallet, deployBlockBurner, deployPriceBurner
 import { makeTill, type Till } from "../../support/till.ts";
 
 const DAY_MS = 24 * 3_600_000;
-/** What one transaction of a contract wallet may burn, by default. */
+/** Maximum gas that one transaction of a contract wallet can burn by default. */
 const MOST_GAS = 1_060_000n;
 
 const transactionsOf = (till: Till) => till.db.selectFrom("transaction").selectAll().orderBy("created_at").execute();
@@ -18,7 +18,7 @@ async function deployMany(chain: TestChain, salts: readonly bigint[]): Promise<B
   return burners;
 }
 
-/** A payment of such a wallet that verification has accepted. */
+/** Creates a payment by a gas-burning wallet that verification accepts. Returns its id. */
 async function accept(till: Till, chain: TestChain, burner: Burner): Promise<string> {
   const paymentId = await till.create();
   await arm(chain, [burner]);
@@ -28,7 +28,7 @@ async function accept(till: Till, chain: TestChain, burner: Burner): Promise<str
   return paymentId;
 }
 
-/** Lanes and watcher, as often as a payment of a few minutes would have them. */
+/** Runs lanes and watcher `turns` times, 15 seconds apart. */
 async function run(till: Till, chain: TestChain, burners: readonly Burner[], turns = 20): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) {
     await arm(chain, burners);
@@ -38,7 +38,7 @@ async function run(till: Till, chain: TestChain, burners: readonly Burner[], tur
   }
 }
 
-test("a wallet that takes signatures only where gas costs nothing is refused, and nothing is sent", async () => {
+test("a wallet that accepts signatures only at a gas price of zero is refused, and nothing is sent", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain);
   const burner = await deployPriceBurner(chain);
@@ -51,7 +51,7 @@ test("a wallet that takes signatures only where gas costs nothing is refused, an
   expect(await transactionsOf(till)).toEqual([]);
 });
 
-test("a wallet that no simulation finds out has three transactions, and its payment fails once the last one is final", async () => {
+test("a wallet that burns gas despite a good simulation gets three transactions, and its payment fails once the last one is final", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain, { change: { finality: { blocks: 5 } } });
   const burner = await deployBlockBurner(chain);
@@ -60,7 +60,7 @@ test("a wallet that no simulation finds out has three transactions, and its paym
   const burnt = await transactionsOf(till);
   expect(burnt).toHaveLength(3);
   expect(await gasOf(till)).toBeLessThanOrEqual(3n * MOST_GAS);
-  // The last one is in a block that a reorg may take, and then move the money.
+  // The last transaction is not final: after a reorg it could still move the money.
   expect(burnt.at(-1)?.state).toBe("included");
   expect((await till.status(paymentId)).state).toBe("processing");
 
@@ -76,7 +76,7 @@ test("a wallet that no simulation finds out has three transactions, and its paym
   expect(counted).toMatchObject([{ labels: { chain: chain.id }, value: Number(await gasOf(till)) }]);
 });
 
-test("money that comes by the authorization of a failed payment after all is booked as an exception", async () => {
+test("money moved by the authorization of a failed payment is booked as an exception", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain);
   const burner = await deployBlockBurner(chain);
@@ -94,7 +94,7 @@ test("money that comes by the authorization of a failed payment after all is boo
   expect(groups).toHaveLength(1);
 });
 
-test("a reorg that takes a burned transaction away takes it off the payer's account too", async () => {
+test("a reorg that removes a gas-burning transaction also removes it from the payer's burned gas", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain, { change: { finality: { blocks: 20 } } });
   const burner = await deployBlockBurner(chain);
@@ -107,7 +107,7 @@ test("a reorg that takes a burned transaction away takes it off the payer's acco
   await mine(chain, 3);
   await till.watch();
   expect(await till.db.selectFrom("burned_gas").selectAll().execute()).toHaveLength(0);
-  // The very bytes are offered again, and land where the wallet lets them.
+  // The watcher broadcasts the same bytes again, and this time the wallet accepts the signature.
   await arm(chain, [burner], true);
   till.clock.advance(10_000);
   await till.watch();
@@ -116,17 +116,17 @@ test("a reorg that takes a burned transaction away takes it off the payer's acco
   expect((await till.status(paymentId)).state).toBe("succeeded");
 });
 
-test("a payer that burned gas is barred for a day: no options, no transaction, and all of it afterwards", async () => {
+test("a payer that burned gas gets no options and no transactions for a day, and can pay again afterwards", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain);
   const burner = await deployBlockBurner(chain, { amount: 10_000_000n });
   const first = await accept(till, chain, burner);
   const second = await accept(till, chain, burner);
-  const waiting = await till.create();
-  const [option] = await till.offer(waiting, burner);
+  const open = await till.create();
+  const [option] = await till.offer(open, burner);
   await run(till, chain, [burner]);
   expect(await transactionsOf(till)).toHaveLength(3);
-  // The second one has not been sent at all, or less often than it might.
+  // Both payments share the payer's limit of three transactions.
   for (const id of [first, second]) expect((await till.status(id)).state).toBe("failed");
 
   const later = await till.create(100n, { expiresAt: new Date(till.clock.now().getTime() + 3_600_000) });
@@ -143,7 +143,7 @@ test("a payer that burned gas is barred for a day: no options, no transaction, a
   expect((await till.status(afterwards)).state).toBe("succeeded");
 });
 
-test("wallets with the same code burn no more than its limit in an hour, with other codes no more than the chain's", async () => {
+test("wallets with the same code burn at most the limit per code in an hour, and all wallets together at most the limit per chain", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain, { change: { walletGasPerCode: 2_500_000, walletGasPerHour: 4_500_000 } });
   const clones = await deployMany(chain, [0n, 0n, 0n, 0n]);
@@ -168,12 +168,12 @@ test("wallets with the same code burn no more than its limit in an hour, with ot
   await till.verify(late);
   expect(await till.verdict(late)).toEqual({ refused: expect.stringContaining("contract wallets like this one") });
 
-  // Plain keys have nothing to do with it.
+  // Payments from plain keys are not limited.
   expect((await till.status(await till.pay(await fundBuyer(chain)))).state).toBe("succeeded");
 });
 
 test.each([1, 2])(
-  "with lanes: %i, a plain key's transfer goes into the very next transaction of its lane, whatever wallets wait",
+  "with %i lane(s), a plain key's transfer is in its lane's next transaction, however many wallets wait",
   async (lanes) => {
     const chain = await startChain({ lanes });
     const till = await makeTill(chain);
@@ -197,7 +197,7 @@ test.each([1, 2])(
   },
 );
 
-test("a wallet whose owner signs pays with gas priced as it is, and a second payment of it waits for the first", async () => {
+test("an honest wallet pays at the current gas price, and its second payment waits for the first", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain);
   const wallet = await deployBlockBurner(chain, { amount: 10_000_000n });
@@ -215,9 +215,9 @@ test("a wallet whose owner signs pays with gas priced as it is, and a second pay
 });
 
 test.each([
-  ["one at a time", 1],
-  ["by two processes at once", 2],
-])("an account that can pay one of three payments has one accepted, %s", async (_how, processes) => {
+  ["one after the other", 1],
+  ["by two concurrent processes", 2],
+])("of three payments by an account that can afford one, one is accepted when verified %s", async (_how, processes) => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain);
   const buyer = await fundBuyer(chain, 1_900_000n);
@@ -225,13 +225,13 @@ test.each([
   for (let count = 0; count < 3; count += 1) attempts.push(await till.attempt(await till.create(), buyer));
   const verifiers = Array.from({ length: processes }, () => createVerify(till.deps));
   await Promise.all(attempts.map((attempt, index) => verifiers[index % processes]?.(attempt)));
-  const verdicts = await Promise.all(attempts.map(till.verdict));
-  expect(verdicts.filter((verdict) => verdict === "verified")).toHaveLength(1);
+  const results = await Promise.all(attempts.map(till.verdict));
+  expect(results.filter((result) => result === "verified")).toHaveLength(1);
   const refused = { refused: expect.stringContaining("other payments") };
-  expect(verdicts.filter((verdict) => verdict !== "verified")).toEqual([refused, refused]);
+  expect(results.filter((result) => result !== "verified")).toEqual([refused, refused]);
 });
 
-test("an account that can pay both of two payments has both accepted, also while the first is in a block nobody has read", async () => {
+test("payments that an account can afford are all accepted, even while the watcher has not read the first ones' block", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain);
   const buyer = await fundBuyer(chain, 3_000_000n);
@@ -241,7 +241,7 @@ test("an account that can pay both of two payments has both accepted, also while
   await Promise.all(attempts.map((attempt, index) => verifiers[index]?.(attempt)));
   for (const id of [one, two]) expect((await till.status(id)).state).toBe("processing");
   await till.relay();
-  // Two dollars are gone, and the watcher does not know: they are not taken off a second time.
+  // Two dollars have left the account, and the watcher has not read that block: they are not deducted twice.
   const last = await till.attempt(three, buyer);
   await till.verify(last);
   expect(await till.verdict(last)).toBe("verified");

@@ -4,7 +4,7 @@ import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
 import { makeTill } from "../../support/till.ts";
 
-test("the gas of every transaction is booked when it is final, and what the lane has left is what the books say", async () => {
+test("the gas of every final transaction is booked, and the ledger matches the lane's balance", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const lane = chain.keys.lanes[0]?.address ?? "0x";
@@ -30,7 +30,7 @@ test("the gas of every transaction is booked when it is final, and what the lane
   expect(new Set(groups.map(({ tx_hash }) => tx_hash))).toEqual(new Set(transactions.map(({ hash }) => hash)));
 });
 
-test("gas of a transaction that is not final yet is in no books", async () => {
+test("the gas of a transaction that is not final is not booked", async () => {
   const chain = await startChain();
   const till = await makeTill(chain, { change: { finality: { blocks: 3 } } });
   await till.pay(await fundBuyer(chain));
@@ -40,7 +40,7 @@ test("gas of a transaction that is not final yet is in no books", async () => {
   expect(await listBalances(till.db, { account: "gas_spent" })).toHaveLength(1);
 });
 
-test("what a rollup charges for its L1 data is part of the gas", async () => {
+test("a rollup's L1 data fee is booked as part of the gas", async () => {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
   const till = await makeTill(chain, { rpcUrls: [proxy.url] });

@@ -14,8 +14,8 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 
-/** A till whose payouts gather for a minute, or until they come to an amount. */
-async function makeGathering(amount?: bigint, minimum?: bigint) {
+/** Returns a merchant fixture whose payouts accumulate for a minute, or until they reach `amount`. */
+async function makeAccumulating(amount?: bigint, minimum?: bigint) {
   const till = await makeTill(chain);
   const { accountId, merchantId, mode, deps } = till;
   const owner = { accountId, merchantId, mode };
@@ -24,16 +24,16 @@ async function makeGathering(amount?: bigint, minimum?: bigint) {
   return till;
 }
 const settlements = (till: Till) => till.db.selectFrom("settlement").selectAll().orderBy("number").execute();
-const rungFor = (till: Till) => till.rung.filter(({ queue }) => queue === "settle").map(({ bell }) => bell.data);
+const settleJobsOf = (till: Till) => till.rung.filter(({ queue }) => queue === "settle").map(({ bell }) => bell.data);
 
-test("payments that succeed within the time are paid out in one transfer, and each is told of it", async () => {
-  const till = await makeGathering();
+test("payments that succeed within the accumulation time are paid out in one transfer", async () => {
+  const till = await makeAccumulating();
   const payments: string[] = [];
   for (const buyer of await fundBuyers(chain, 3)) payments.push(await till.pay(buyer, 200n));
   const [settlement, ...others] = await settlements(till);
   expect(others).toEqual([]);
   expect(settlement).toMatchObject({ state: "gathering", amount: 6_000_000n, number: 1 });
-  expect(rungFor(till)).toEqual([]);
+  expect(settleJobsOf(till)).toEqual([]);
   expect((await takeOwed(till.deps)).settlements).toEqual([]);
 
   till.clock.advance(61_000);
@@ -47,13 +47,13 @@ test("payments that succeed within the time are paid out in one transfer, and ea
   for (const paymentId of payments) expect((await till.settlementOf(paymentId)).state).toBe("paid");
 });
 
-test("an amount that is reached is paid out at once, and what comes afterwards gathers anew", async () => {
-  const till = await makeGathering(3_000_000n);
+test("an accumulated payout that reaches its amount is paid at once, and the next payment starts a new one", async () => {
+  const till = await makeAccumulating(3_000_000n);
   await till.pay(await fundBuyer(chain), 200n);
-  expect(rungFor(till)).toEqual([]);
+  expect(settleJobsOf(till)).toEqual([]);
   await till.pay(await fundBuyer(chain), 200n);
   const [first] = await settlements(till);
-  expect(rungFor(till)).toEqual([{ settlementIds: [first?.id] }]);
+  expect(settleJobsOf(till)).toEqual([{ settlementIds: [first?.id] }]);
   await till.settle(first?.id ?? "");
   await till.pay(await fundBuyer(chain), 100n);
   expect(await settlements(till)).toMatchObject([
@@ -62,15 +62,15 @@ test("an amount that is reached is paid out at once, and what comes afterwards g
   ]);
 });
 
-test("an amount that the first payment reaches is paid out at once as well", async () => {
-  const till = await makeGathering(3_000_000n);
+test("a single payment that reaches the amount is paid out at once", async () => {
+  const till = await makeAccumulating(3_000_000n);
   await till.pay(await fundBuyer(chain), 400n);
   const [first] = await settlements(till);
-  expect(rungFor(till)).toEqual([{ settlementIds: [first?.id] }]);
+  expect(settleJobsOf(till)).toEqual([{ settlementIds: [first?.id] }]);
 });
 
-test("an accumulated payout stays open while its merchant is held, and what comes meanwhile is added to it", async () => {
-  const till = await makeGathering();
+test("an accumulated payout of a held merchant stays open, and later payments are added to it", async () => {
+  const till = await makeAccumulating();
   const owner = { accountId: till.accountId, merchantId: till.merchantId, mode: till.mode };
   await till.pay(await fundBuyer(chain), 100n);
   const [first] = await settlements(till);
@@ -81,8 +81,8 @@ test("an accumulated payout stays open while its merchant is held, and what come
   expect(await settlements(till)).toMatchObject([{ state: "gathering", amount: 3_000_000n }]);
 });
 
-test("nothing is added to a payout that is being begun, and nothing is lost between the two", async () => {
-  const till = await makeGathering();
+test("no payment is added to a payout that is beginning, and none is lost between two payouts", async () => {
+  const till = await makeAccumulating();
   await till.pay(await fundBuyer(chain), 100n);
   const [first] = await settlements(till);
   const buyers = await fundBuyers(chain, 6);
@@ -99,8 +99,8 @@ test("nothing is added to a payout that is being begun, and nothing is lost betw
   expect(paying?.amount).toBe(all[0]?.amount);
 });
 
-test("payments that are paid at once again leave what gathers as it is", async () => {
-  const till = await makeGathering();
+test("switching back to immediate payouts leaves the accumulated payout unchanged", async () => {
+  const till = await makeAccumulating();
   await till.pay(await fundBuyer(chain), 100n);
   const { accountId, merchantId, mode, deps } = till;
   const owner = { accountId, merchantId, mode };
@@ -113,7 +113,7 @@ test("payments that are paid at once again leave what gathers as it is", async (
   ]);
 });
 
-test("an amount that is left out is a thousand units of the asset, and one that nobody knows has to be given", async () => {
+test("the accumulation amount defaults to a thousand units of the asset and is required for an unknown asset", async () => {
   const till = await makeTill(chain);
   const { accountId, merchantId, mode, deps } = till;
   const owner = { accountId, merchantId, mode };
@@ -129,8 +129,8 @@ test("an amount that is left out is a thousand units of the asset, and one that 
   expect(await gatherPayouts(deps, { ...owner, id, gather: bad })).toMatchObject({ code: "params_validation" });
 });
 
-test("what has not come to the minimum gathers on, however long, and is paid out when it has", async () => {
-  const till = await makeGathering(10_000_000n, 3_000_000n);
+test("an accumulated payout below the minimum stays open after its time and is paid once it reaches the minimum", async () => {
+  const till = await makeAccumulating(10_000_000n, 3_000_000n);
   await till.pay(await fundBuyer(chain), 200n);
   const [first] = await settlements(till);
   till.clock.advance(3_600_000);
@@ -145,7 +145,7 @@ test("what has not come to the minimum gathers on, however long, and is paid out
   expect(await settlements(till)).toMatchObject([{ state: "paying", amount: 3_000_000n }]);
 });
 
-test("a merchant that an operator holds is paid nothing, keeps what it is owed, and holds up no other one", async () => {
+test("a held merchant is not paid, keeps its balance and does not delay other merchants", async () => {
   const till = await makeTill(chain);
   const other = await makeTill(chain, { databaseUrl: till.databaseUrl });
   const owner = { accountId: till.accountId, merchantId: till.merchantId, mode: till.mode };
@@ -158,14 +158,14 @@ test("a merchant that an operator holds is paid nothing, keeps what it is owed, 
   expect(await transfersTo(chain, till.destination)).toEqual([]);
   expect(await transfersTo(chain, other.destination)).toHaveLength(1);
   till.clock.advance(7_200_000);
-  // An operator knows: nobody is called at night for it.
+  // The operator holds it on purpose, so it must not raise an alert.
   expect((await readSystem(till.deps)).owed.find(({ table }) => table === "settlement")?.seconds).toBe(0);
   till.clock.advance(-7_200_000);
   good(await holdPayouts(till.deps, { ...owner, hold: false }));
   expect(await till.settle(ids[0] ?? "")).toEqual(["begun"]);
 });
 
-test("a destination that is not served any more is not paid, and holds up no other merchant", async () => {
+test("a screened destination is not paid and does not delay other merchants", async () => {
   const till = await makeTill(chain);
   const other = await makeTill(chain, { databaseUrl: till.databaseUrl });
   const [one, two] = [await till.pay(await fundBuyer(chain)), await other.pay(await fundBuyer(chain))];
@@ -177,7 +177,7 @@ test("a destination that is not served any more is not paid, and holds up no oth
   );
 });
 
-test("a destination is refused when it is not served or an account of ours, and every change of one is kept", async () => {
+test("a screened destination and the service's own accounts are refused, and every destination change is recorded", async () => {
   const till = await makeTill(chain, { settles: false });
   const { accountId, merchantId, mode, deps } = till;
   const owner = { accountId, merchantId, mode };

@@ -5,7 +5,7 @@ import { good, makeTill, signOption } from "../../support/till.ts";
 
 const chain = await startChain();
 
-test("an attempt that cannot be refused delays none of its group: the accepted ones are enqueued and announced", async () => {
+test("an attempt whose refusal cannot be stored does not delay its group: accepted attempts are enqueued and announced", async () => {
   const till = await makeTill(chain);
   const [one, two, stranger, other] = await fundBuyers(chain, 4);
   if (!one || !two || !stranger || !other) throw new Error("no buyers");
@@ -14,7 +14,7 @@ test("an attempt that cannot be refused delays none of its group: the accepted o
   const [option] = await till.offer(payments[2] ?? "", stranger);
   if (!option) throw new Error("no option");
   const { attemptId } = good(await till.confirm(payments[2] ?? "", option.id, await signOption(option, other)));
-  // Whatever Postgres refuses of one row, such as a reason with a byte that no text column takes.
+  // Stands for any error of one row, such as a reason with a byte that a text column cannot store.
   await sql`create function refuse_row() returns trigger language plpgsql as $$
     begin raise exception 'invalid byte sequence' using errcode = '22021'; end $$`.execute(till.db);
   await sql`create trigger refuse_row before update on attempt for each row

@@ -9,11 +9,11 @@ const kinds = await startKinds();
 const { chain, assets } = kinds;
 const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc, assets.permit] });
 
-/** The test token's allowances: after its name, its symbol and its balances. */
+/** Storage slot of the test token's allowances, after its name, symbol and balances. */
 const ALLOWANCES_SLOT = pad("0x3");
 const slotOf = (key: Hex, slot: Hex) => keccak256(concat([pad(key), slot]));
 
-/** A contract that pays by Permit2 and takes every signature, until it is told to revert with some words. */
+/** Deploys a wallet that pays through Permit2 and accepts every signature until `refuseWith` makes it revert with given bytes. */
 async function makeRefusingPayer() {
   const address = await deployTestContract(chain.client, "RefusingWallet", "RefusingWallet");
   await mintTestToken(chain, assets.permit, address);
@@ -29,11 +29,11 @@ async function makeRefusingPayer() {
 
 test.each<[string, Hex, string]>([
   ["a zero byte", "0x00", "\ufffd"],
-  ["bytes that are no UTF-8", "0xc328ff", "\ufffd(\ufffd"],
-  ["half a surrogate pair at the place where it is cut", stringToHex(`${"a".repeat(199)}😀b`), `${"a".repeat(199)}…`],
-  ["a megabyte's worth of control characters", toHex(new Uint8Array(10_000).fill(7)), `${"\ufffd".repeat(199)}…`],
+  ["invalid UTF-8", "0xc328ff", "\ufffd(\ufffd"],
+  ["a surrogate pair at the place where the text is cut", stringToHex(`${"a".repeat(199)}😀b`), `${"a".repeat(199)}…`],
+  ["ten thousand control characters", toHex(new Uint8Array(10_000).fill(7)), `${"\ufffd".repeat(199)}…`],
 ])(
-  "a contract that pays by Permit2 and reverts later with %s is held, and everybody else is paid",
+  "a Permit2 transfer whose wallet later reverts with %s is held, and all other transfers are paid",
   async (_name, words, shown) => {
     const payer = await makeRefusingPayer();
     const hostile = await till.create();

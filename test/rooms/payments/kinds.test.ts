@@ -13,7 +13,7 @@ const { chain, assets } = kinds;
 const { client } = chain;
 const till = await makeTill(chain, { change: kinds.change, assets: Object.values(assets) });
 
-/** A buyer with some of one test token; with gas only where it is said. */
+/** Creates a buyer with a balance of one test token, and with `gas` wei. */
 async function makeBuyer(asset: string, gas = 0n): Promise<PrivateKeyAccount> {
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, asset, buyer.address);
@@ -30,7 +30,7 @@ async function offerOne(paymentId: string, buyer: PrivateKeyAccount) {
   return option;
 }
 
-/** The rest of a payment's life once it is confirmed: verified, carried, booked, and paid out to the merchant. */
+/** Verifies, relays, books and pays out a confirmed payment. Returns its status. */
 async function finish(paymentId: string, attemptId: string, asset: string) {
   const before = await testTokenBalance(chain, asset, till.destination);
   await till.verify(attemptId);
@@ -51,8 +51,8 @@ const methodsOf = (option: Pick<OptionView, "actions">) => walletActions(option)
 const sign = "eth_signTypedData_v4";
 const send = "eth_sendTransaction";
 
-describe("a token with EIP-2612, through Permit2,", () => {
-  test("is paid without gas by a permit and a signature, and paid out as the treasury has signed it, without gas of the treasury's", async () => {
+describe("an EIP-2612 token through Permit2", () => {
+  test("a buyer pays an EIP-2612 token with two signatures and no gas, and the payout costs the treasury no gas", async () => {
     const buyer = await makeBuyer(assets.permit);
     const paymentId = await till.create();
     const option = await offerOne(paymentId, buyer);
@@ -63,7 +63,7 @@ describe("a token with EIP-2612, through Permit2,", () => {
     expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(999_000_000n);
   });
 
-  test("needs one signature only where Permit2 is allowed enough already", async () => {
+  test("a buyer whose Permit2 allowance suffices signs once", async () => {
     const buyer = await makeBuyer(assets.permit, ether);
     const args = [kinds.permit2, 2n ** 256n - 1n];
     await write(chain, { token: tokenOf(assets.permit), functionName: "approve", args, by: buyer });
@@ -72,7 +72,7 @@ describe("a token with EIP-2612, through Permit2,", () => {
     await finish(paymentId, await till.attempt(paymentId, buyer), assets.permit);
   });
 
-  test("is paid also when a stranger has sent the permit before us", async () => {
+  test("a payment succeeds when a third party submits its permit first", async () => {
     const buyer = await makeBuyer(assets.permit);
     const paymentId = await till.create();
     const option = await offerOne(paymentId, buyer);
@@ -85,7 +85,7 @@ describe("a token with EIP-2612, through Permit2,", () => {
     await finish(paymentId, attemptId ?? "", assets.permit);
   });
 
-  test("is refused with the two signatures in the wrong order, and paid with the right one afterwards", async () => {
+  test("a confirm with its two signatures swapped is refused, and the correct order then pays", async () => {
     const buyer = await makeBuyer(assets.permit);
     const paymentId = await till.create();
     const option = await offerOne(paymentId, buyer);
@@ -99,7 +99,7 @@ describe("a token with EIP-2612, through Permit2,", () => {
     await finish(paymentId, right.attemptId ?? "", assets.permit);
   });
 
-  test("is refused with the signatures of another payment of the same amount", async () => {
+  test("a confirm with the signatures of another payment of the same amount is refused", async () => {
     const buyer = await makeBuyer(assets.permit);
     const [one, other] = [await till.create(), await till.create()];
     const signed = await signOption(await offerOne(one, buyer), buyer);
@@ -109,7 +109,7 @@ describe("a token with EIP-2612, through Permit2,", () => {
     expect((await till.status(other)).state).toBe("requires_action");
   });
 
-  test("that a stranger collects with the buyer's signature before us succeeds with the stranger's transaction", async () => {
+  test("a payment that a third party collects first succeeds with the third party's transaction", async () => {
     const buyer = await makeBuyer(assets.permit, ether);
     const args = [kinds.permit2, 2n ** 256n - 1n];
     await write(chain, { token: tokenOf(assets.permit), functionName: "approve", args, by: buyer });
@@ -139,16 +139,16 @@ describe("a token with EIP-2612, through Permit2,", () => {
 });
 
 test.each([
-  ["a payment that the buyer's wallet sends", assets.push],
-  ["an approval", assets.zeroFirst],
-])("%s names its network, so that a wallet on another one refuses it", async (_what, asset) => {
+  ["a push transaction", assets.push],
+  ["an approval transaction", assets.zeroFirst],
+])("%s names its chain, so that a wallet on another chain refuses it", async (_what, asset) => {
   const [action] = walletActions(await offerOne(await till.create(), await makeBuyer(asset, ether)));
   const chainId = `0x${(await client.getChainId()).toString(16)}`;
   expect(action).toMatchObject({ chain: chain.id, method: send, params: [{ chainId, value: "0x0" }] });
 });
 
-describe("a token like USDT, through Permit2,", () => {
-  test("is approved by a transaction and paid by a signature", async () => {
+describe("a USDT-like token through Permit2", () => {
+  test("a buyer approves a USDT-like token by a transaction and pays by a signature", async () => {
     const buyer = await makeBuyer(assets.zeroFirst, ether);
     const paymentId = await till.create();
     expect(methodsOf(await offerOne(paymentId, buyer))).toEqual([send, sign]);
@@ -157,7 +157,7 @@ describe("a token like USDT, through Permit2,", () => {
     expect(await till.verdict(attemptId)).toBe("verified");
   });
 
-  test("is approved through zero where an allowance is there that is too small", async () => {
+  test("a buyer with a too small allowance resets it to zero before approving", async () => {
     const buyer = await makeBuyer(assets.zeroFirst, ether);
     const args = [kinds.permit2, 1n];
     await write(chain, { token: tokenOf(assets.zeroFirst), functionName: "approve", args, by: buyer });
@@ -168,15 +168,15 @@ describe("a token like USDT, through Permit2,", () => {
     expect(await till.verdict(attemptId)).toBe("verified");
   });
 
-  test("is not offered to an account that cannot pay the gas of approving it", async () => {
+  test("a USDT-like token is not offered to an account that cannot pay the gas of the approval", async () => {
     expect(await till.offer(await till.create(), await makeBuyer(assets.zeroFirst))).toEqual([]);
   });
 
   test.each([
-    ["too few", (results: unknown[]) => results.slice(0, 0)],
+    ["missing", (results: unknown[]) => results.slice(0, 0)],
     ["in the wrong order", (results: unknown[]) => results.toReversed()],
-    ["too many", (results: unknown[]) => [...results, ...results]],
-  ])("is refused at once with %s results", async (_what, spoil) => {
+    ["duplicated", (results: unknown[]) => [...results, ...results]],
+  ])("a confirm with results %s is refused immediately", async (_what, spoil) => {
     const buyer = await makeBuyer(assets.zeroFirst, ether);
     const paymentId = await till.create();
     const option = await offerOne(paymentId, buyer);

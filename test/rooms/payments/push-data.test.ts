@@ -12,13 +12,13 @@ const { chain, change, assets } = await startKinds();
 const till = await makeTill(chain, { change, assets: [assets.push] });
 await addPolicy(till.deps, { merchantId: till.merchantId, asset: null, unit: null, minimum: null });
 
-const person = (fullName: string): CollectedField[] =>
+const makeFields = (fullName: string): CollectedField[] =>
   Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(
     ([id, value]) => ({ id, value }),
   );
-const [truth, forged] = [person("Zoë Quux"), person("Mallory")];
+const [truth, forged] = [makeFields("Zoë Quux"), makeFields("Mallory")];
 
-test("the hash of a push proves nobody: the data of each who confirms with it is kept, marked, and not replaced", async () => {
+test("a push hash proves no identity: the data of every confirm with that hash is kept as unproven and never replaced", async () => {
   const paymentId = await till.create();
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.push, buyer.address);
@@ -35,7 +35,7 @@ test("the hash of a push proves nobody: the data of each who confirms with it is
   expect(await confirm("buyer", truth)).toMatchObject({ ok: true });
   for (let index = 0; index < 8; index += 1) await confirm(`more ${index}`, forged);
   await till.db.updateTable("attempt").set({ state: "verified" }).where("payment_id", "=", paymentId).execute();
-  await confirm("stranger", person("Other"));
+  await confirm("stranger", makeFields("Other"));
   const kept = (await readCollected(till.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
   expect(kept).toHaveLength(5);
   expect(kept.slice(0, 2)).toEqual([

@@ -26,15 +26,15 @@ async function offerOne(till: Till, paymentId: string, buyer: { address: string 
   if (!option) throw new Error("there is no way to pay");
   return option;
 }
-const takeFee = ({ deps, accountId }: Till, points: number) =>
+const setFeePoints = ({ deps, accountId }: Till, points: number) =>
   setFee(deps, { accountId, merchantId: null, points, fixedMicros: 0n });
 const idsOf = async (till: Till, paymentId: string) => {
   const rows = await till.db.selectFrom("payment_option").select("id").where("payment_id", "=", paymentId).execute();
   return rows.map(({ id }) => id);
 };
 
-describe("a quote", () => {
-  test("is one row, however often and in whatever spelling it is asked for while it holds", async () => {
+describe("quotes", () => {
+  test("a quote is stored once, however often and in whatever spelling its account asks", async () => {
     const till = await makeMerchant([assets.usdc]);
     await setPrice(120n);
     const { address } = await fundBuyer(chain);
@@ -48,7 +48,7 @@ describe("a quote", () => {
     }
   });
 
-  test("never changes, whoever tries", async () => {
+  test("the database refuses to change a quote", async () => {
     const till = await makeMerchant([assets.usdc]);
     const { id } = await offerOne(till, await till.create(100n), await fundBuyer(chain));
     for (const change of ["amount = 5", "receiver = 'r'", "fee = 1", "quoted_until = now(), rate = 'r'"])
@@ -57,13 +57,13 @@ describe("a quote", () => {
       );
   });
 
-  test("that was signed decides the fee, though another one is shown since", async () => {
+  test("the signed quote decides the fee, even when a newer quote has been shown", async () => {
     const till = await makeMerchant([assets.usdc]);
-    await takeFee(till, 500);
+    await setFeePoints(till, 500);
     const buyer = await fundBuyer(chain);
     const paymentId = await till.create(1_000n);
     const first = await offerOne(till, paymentId, buyer);
-    await takeFee(till, 1_000);
+    await setFeePoints(till, 1_000);
     const second = await offerOne(till, paymentId, buyer);
     expect(second.id).not.toBe(first.id);
     const { attemptId } = good(await till.confirm(paymentId, first.id, await signOption(first, buyer)));
@@ -73,19 +73,19 @@ describe("a quote", () => {
     expect((await till.settlementOf(paymentId)).amount).toBe(9_500_000n);
   });
 
-  test("that asks for the same money as another one counts when it was confirmed, else when it is the newer", async () => {
+  test("of two quotes for the same amount the confirmed one applies, otherwise the newer one", async () => {
     const till = await makeMerchant([assets.push]);
     const run = async (confirms: boolean) => {
-      await takeFee(till, 500);
+      await setFeePoints(till, 500);
       const buyer = await makePusher();
       const paymentId = await till.create(1_000n);
       const first = await offerOne(till, paymentId, buyer);
-      await takeFee(till, 1_000);
+      await setFeePoints(till, 1_000);
       await offerOne(till, paymentId, buyer);
       const results = await signOption(first, buyer, chain);
       if (confirms) good(await till.confirm(paymentId, first.id, results));
       await till.watch();
-      // A late confirm of either is told that the payment is being paid.
+      // A late confirm of either quote makes no attempt.
       expect(await till.confirm(paymentId, first.id, results)).toEqual({ ok: true, value: { attemptId: null } });
       return (await till.settlementOf(paymentId)).amount;
     };
@@ -93,14 +93,14 @@ describe("a quote", () => {
     expect(await run(false)).toBe(9_000_000n);
   });
 
-  test("at a price pays for nothing that moves long after its end: such money is a late exception", async () => {
+  test("money that moves long after its quote has expired becomes a late exception", async () => {
     const till = await makeMerchant([assets.push]);
     await setPrice(120n);
     const buyer = await makePusher();
     const paymentId = await askEuros(till, { expiresAt: new Date(till.deps.now().getTime() + 2 * HOUR_MS) });
     const option = await offerOne(till, paymentId, buyer);
     till.clock.advance(PAST_QUOTE_MS + 10 * 60_000);
-    // A fork's own clock may be minutes behind.
+    // A fork's clock can be minutes behind.
     const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000) + 60);
     await chain.client.setNextBlockTimestamp({ timestamp });
     await setPrice(150n);
@@ -113,7 +113,7 @@ describe("a quote", () => {
   });
 });
 
-test("the cleaning deletes renewed quotes a day after their end, but for signed ones, the newest, and what is not read yet", async () => {
+test("the cleanup deletes replaced quotes a day after they expire, except signed ones, the newest, and those the watcher may still need", async () => {
   const till = await makeMerchant([assets.usdc]);
   const buyer = await fundBuyer(chain);
   const paymentId = await askEuros(till, { expiresAt: new Date(till.deps.now().getTime() + HOUR_MS) });

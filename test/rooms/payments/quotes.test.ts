@@ -33,11 +33,11 @@ async function finish(till: Till, attemptId: string) {
 const booked = async (till: Till, account: string, asset: string) =>
   (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
 
-describe("a quote that is renewed", () => {
+describe("renewed quotes", () => {
   test.each([
-    ["a 6- to an 18-decimals asset", assets.usdc, assets.zeroFirst, 12n * 10n ** 18n],
-    ["an 18- to a 6-decimals asset", assets.zeroFirst, assets.usdc, 12n * UNIT],
-  ])("after take-others has moved from %s is owed in the new asset's own units", async (_how, from, to, owed) => {
+    ["a 6-decimal to an 18-decimal asset", assets.usdc, assets.zeroFirst, 12n * 10n ** 18n],
+    ["an 18-decimal to a 6-decimal asset", assets.zeroFirst, assets.usdc, 12n * UNIT],
+  ])("a quote renewed after take-others moved from %s is settled in the new asset's units", async (_how, from, to, owed) => {
     const till = await makeMerchant([assets.usdc, assets.zeroFirst]);
     await setPrice(120n);
     await setTakesOthers(till, from, true);
@@ -53,7 +53,7 @@ describe("a quote that is renewed", () => {
     expect(await booked(till, `payable:${till.merchantId}`, to)).toBe(-owed);
   });
 
-  test("while the attempt of the quote before it is accepted leaves that payment as it was signed", async () => {
+  test("a quote renewed while the previous quote's attempt is being verified does not change the signed amount", async () => {
     const proxy = await startFaultProxy({ target: chain.url });
     const till = await makeMerchant([assets.usdc], { rpcUrls: [proxy.url] });
     await setTakesOthers(till, assets.usdc, true);
@@ -63,12 +63,12 @@ describe("a quote that is renewed", () => {
     const attemptId = await till.attempt(paymentId, buyer);
     till.clock.advance(PAST_QUOTE_MS);
     await setPrice(150n);
-    let accepted: Promise<void> | undefined;
-    // Asked for before the attempt is accepted, and written afterwards.
+    let verified: Promise<void> | undefined;
+    // The renewal starts before the attempt is verified and is written afterwards.
     proxy.onAnswer(async (method) => {
-      if (method !== "eth_call" || accepted) return;
-      accepted = till.verify(attemptId);
-      await accepted;
+      if (method !== "eth_call" || verified) return;
+      verified = till.verify(attemptId);
+      await verified;
     });
     await till.offer(paymentId, buyer);
     expect(await till.verdict(attemptId)).toBe("verified");
@@ -79,7 +79,7 @@ describe("a quote that is renewed", () => {
     expect(await booked(till, `payable:${till.merchantId}`, assets.usdc)).toBe(-12n * UNIT);
   });
 
-  test("for anyone with the link leaves the money of a push that came just after its quote with the payment", async () => {
+  test("a push mined shortly after its quote expired still pays, even if the quote has been renewed", async () => {
     const till = await makeMerchant([assets.push]);
     await setPrice(120n);
     const buyer = await makeBuyer(assets.push);
@@ -97,7 +97,7 @@ describe("a quote that is renewed", () => {
     expect((await till.settlementOf(paymentId)).amount).toBe(12n * UNIT);
   });
 
-  test("leaves a confirm that was taken within its quote as good as it was", async () => {
+  test("a confirm accepted before its quote expired stays valid after a renewal", async () => {
     const till = await makeMerchant([assets.usdc]);
     await setPrice(120n);
     const buyer = await fundBuyer(chain);
@@ -113,7 +113,7 @@ describe("a quote that is renewed", () => {
     });
   });
 
-  test("when `direct` has been switched off is paid to the treasury, with the whole fee", async () => {
+  test("a quote renewed after `direct` is switched off is paid to the treasury with the whole fee", async () => {
     const till = await makeMerchant([assets.usdc]);
     await setFee(till.deps, { accountId: till.accountId, merchantId: null, points: 500, fixedMicros: 0n });
     await setDirect(till, assets.usdc, true);
@@ -129,7 +129,7 @@ describe("a quote that is renewed", () => {
     expect(await till.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 11_400_000n });
   });
 
-  test("when `direct` has been switched on is paid to the destination, without a fee", async () => {
+  test("a quote renewed after `direct` is switched on is paid to the destination without a fee", async () => {
     const till = await makeMerchant([assets.usdc]);
     await setFee(till.deps, { accountId: till.accountId, merchantId: null, points: 500, fixedMicros: 0n });
     await setPrice(120n);
@@ -144,7 +144,7 @@ describe("a quote that is renewed", () => {
     expect(await till.settlementOf(paymentId)).toMatchObject({ state: "paid", amount: 12n * UNIT });
   });
 
-  test("because the buyer has approved meanwhile leaves the confirm of what was shown before as good as it was", async () => {
+  test("a quote renewed after the buyer's approval does not invalidate a confirm of the earlier option", async () => {
     const till = await makeMerchant([assets.zeroFirst]);
     const buyer = await makeBuyer(assets.zeroFirst);
     await mintTestToken(chain, assets.zeroFirst, buyer.address, 10n ** 18n);
@@ -159,7 +159,7 @@ describe("a quote that is renewed", () => {
     expect(await testTokenBalance(chain, assets.zeroFirst, buyer.address)).toBe(1_000n * UNIT);
   });
 
-  test("does not bring back a refused confirm of the quote before it", async () => {
+  test("a renewed quote does not reopen a refused confirm of an expired quote", async () => {
     const till = await makeMerchant([assets.usdc]);
     await setPrice(120n);
     const buyer = await fundBuyer(chain, 12n * UNIT);

@@ -17,10 +17,10 @@ async function settle(till: Till, paymentId: string) {
   await till.watch();
 }
 
-const rob = async (chain: TestChain, amount: bigint) =>
+const steal = async (chain: TestChain, amount: bigint) =>
   sendUsdc(chain, privateKeyToAccount(chain.keys.treasury.privateKey), (await fundBuyer(chain)).address, amount);
 
-test("books and chain agree after payments, payouts and gas, at every block that was read", async () => {
+test("the ledger matches the chain after payments, payouts and gas at every block that was read", async () => {
   const chain = await startChain({ lanes: 2 });
   const till = await makeTill(chain);
   const lines = good(await reconcileChain(till.deps, { chain: chain.id }));
@@ -40,11 +40,11 @@ test("books and chain agree after payments, payouts and gas, at every block that
   });
 });
 
-test("a transfer out of the treasury behind our back is found and named, until somebody says why it went", async () => {
+test("a transfer out of the treasury that the service did not make is a mismatch until an operator books it", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   await till.pay(await fundBuyer(chain), 500n);
-  await rob(chain, 2_000_000n);
+  await steal(chain, 2_000_000n);
   await till.watch();
   const found = {
     account: "treasury",
@@ -63,7 +63,7 @@ test("a transfer out of the treasury behind our back is found and named, until s
   expect(await differences(till, chain)).toEqual([]);
 });
 
-test("money that is on its way, seen and not final yet, is no difference", async () => {
+test("money that is observed but not final is not a mismatch", async () => {
   const chain = await startChain();
   const till = await makeTill(chain, { change: { finality: { blocks: 50 } } });
   await till.pay(await fundBuyer(chain), 500n);
@@ -75,35 +75,35 @@ test("money that is on its way, seen and not final yet, is no difference", async
   expect(lines[0]).toMatchObject({ account: "treasury", booked: 0n, inFlight: 5_000_007n, held: 5_000_007n });
 });
 
-test("a lane that is given gas money is no difference, one that loses some is", async () => {
+test("a lane that receives gas money is not a mismatch, and a lane that loses some is", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   await till.pay(await fundBuyer(chain));
   expect(await differences(till, chain)).toEqual([]);
   const address = chain.keys.lanes[0]?.address ?? "0x";
-  const give = async (by: bigint) => {
+  const changeBalance = async (by: bigint) => {
     await chain.client.setBalance({ address, value: (await chain.client.getBalance({ address })) + by });
     await chain.client.mine({ blocks: 1 });
     await till.watch();
   };
   const capital = async () => (await listBalances(till.db, { account: "operator_capital" }))[0]?.amount ?? 0n;
   const before = await capital();
-  await give(10n ** 18n);
+  await changeBalance(10n ** 18n);
   const runs = await Promise.all([1, 2, 3].map(() => differences(till, chain)));
   expect(runs).toEqual([[], [], []]);
   expect(before - (await capital())).toBe(10n ** 18n);
-  await give(-5n);
+  await changeBalance(-5n);
   expect(await differences(till, chain)).toMatchObject([{ account: `lane:${address.toLowerCase()}`, difference: -5n }]);
 });
 
-test("money that moved while nobody watched is a difference, with the account, the asset and how much", async () => {
+test("money that moved in unread blocks is a mismatch with its account, asset and amount", async () => {
   const chain = await startChain();
   const till = await makeTill(chain, { change: { finality: { blocks: 2 } } });
   await till.pay(await fundBuyer(chain), 500n);
   await chain.client.mine({ blocks: 1 });
   await till.watch();
   expect(await differences(till, chain)).toEqual([]);
-  await rob(chain, 2_000_000n);
+  await steal(chain, 2_000_000n);
   const block = Number(await chain.client.getBlockNumber());
   const { hash } = await chain.client.getBlock({ blockNumber: BigInt(block) });
   await till.db.updateTable("chain_cursor").set({ number: block, hash, final_number: block }).execute();
@@ -119,8 +119,8 @@ test("money that moved while nobody watched is a difference, with the account, t
   });
 });
 
-test("npm run reconcile prints a table and ends with 0, and with 1 and the difference when there is one", {
-  // Each call is a process that loads everything.
+test("npm run reconcile prints a table and exits with 0, or with 1 and the mismatch", {
+  // Each call starts a process that loads the whole service.
   timeout: 180_000,
 }, async () => {
   const chain = await startChain();
@@ -136,7 +136,7 @@ test("npm run reconcile prints a table and ends with 0, and with 1 and the diffe
   const fine = await run();
   expect(fine).toMatchObject({ code: 0, stderr: "" });
   for (const part of ["treasury", chain.asset, "3000000", "lane:0x"]) expect(fine.stdout).toContain(part);
-  await rob(chain, 1n);
+  await steal(chain, 1n);
   await till.watch();
   const bad = await run("--json");
   expect(bad.code).toBe(1);
@@ -155,7 +155,7 @@ test("npm run reconcile prints a table and ends with 0, and with 1 and the diffe
   expect(await run("--blocks", "5")).toMatchObject({ code: 2 });
 });
 
-test("the books of a chain are compared by one process at a time, every five minutes", async () => {
+test("one process at a time reconciles a chain, every five minutes", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const taken = async () => (await Promise.all(Array.from({ length: 5 }, () => takeReconciliations(till.deps)))).flat();

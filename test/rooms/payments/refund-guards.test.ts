@@ -15,7 +15,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const kinds = await startKinds();
 const { chain, assets } = kinds;
 
-const ask = async (of: Till, paymentId: string, value?: bigint) => {
+const requestRefund = async (of: Till, paymentId: string, value?: bigint) => {
   const amount = value === undefined ? undefined : { unit: "iso4217/USD", value };
   return good(await refundPayment(of.deps, { paymentId, mode: of.mode, amount })).refundId;
 };
@@ -23,25 +23,25 @@ const balanceOf = async (of: Till) =>
   (await of.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
 const refundsSent = async (of: Till) => (await of.transfers()).filter(({ purpose }) => purpose === "refund");
 
-test("a refund takes nothing when the settlements that have not begun come to less than it, whatever the balance says", async () => {
+test("a refund waits if the settlements that have not begun sum to less than it, whatever the balance is", async () => {
   const till = await makeTill(chain);
   const paid = await till.pay(await fundBuyer(chain), 500n);
   await till.settle((await till.settlementOf(paid)).id);
   const open = await till.pay(await fundBuyer(chain), 100n);
-  // As if a booking were half done.
+  // Simulates a half-finished booking.
   await till.db.updateTable("merchant_balance").set({ amount: sql`amount + 9000000` }).execute();
-  expect(await till.refund(await ask(till, paid))).toEqual(["balance_short"]);
+  expect(await till.refund(await requestRefund(till, paid))).toEqual(["balance_short"]);
   expect(await balanceOf(till)).toBe(10_000_000n);
   expect(await till.settlementOf(open)).toMatchObject({ state: "due", amount: 1_000_000n });
   expect(await refundsSent(till)).toEqual([]);
 });
 
-test("a refund whose settlement begins while it waits for it draws on another one", async () => {
+test("a refund whose settlement begins while it waits for the lock deducts from another settlement", async () => {
   const till = await makeTill(chain);
   const first = await till.pay(await fundBuyer(chain), 1_000n);
   const second = await till.pay(await fundBuyer(chain), 1_000n);
   const { id, asset } = await till.settlementOf(first);
-  const refundId = await ask(till, first, 400n);
+  const refundId = await requestRefund(till, first, 400n);
   const waiting = Promise.withResolvers<void>();
   const locked = Promise.withResolvers<void>();
   const beginning = till.db.transaction().execute(async (db) => {
@@ -66,20 +66,20 @@ test("a refund whose settlement begins while it waits for it draws on another on
   expect(await balanceOf(till)).toBe(6_000_000n);
 });
 
-test("a refund that several processes begin at once has begun for each of them, and is drawn once", async () => {
+test("a refund that several processes begin concurrently is reported as begun to each and deducted once", async () => {
   const till = await makeTill(chain);
   const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
   const paymentId = await till.pay(await fundBuyer(chain), 400n);
   await till.pay(await fundBuyer(chain), 100n);
   await other.watch();
-  const refundId = await ask(till, paymentId);
+  const refundId = await requestRefund(till, paymentId);
   const outcomes = await Promise.all([till, other, till, other].map((one) => one.refund(refundId)));
   expect(outcomes.flat()).toEqual(Array(4).fill("begun"));
   expect(await balanceOf(till)).toBe(1_000_000n);
   expect(await refundsSent(till)).toHaveLength(1);
 });
 
-test("a refund of money that came in another asset waits when the treasury has it no more", async () => {
+test("a refund in another asset waits if the treasury no longer holds that asset", async () => {
   const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
   const { accountId, merchantId, mode, deps } = till;
   const [destination] = good(await listDestinations(deps, { accountId, merchantId, mode }));
@@ -92,7 +92,7 @@ test("a refund of money that came in another asset waits when the treasury has i
   const elsewhere = [newKey().address, 2_000_000n];
   await write(chain, { token: tokenOf(assets.permit), functionName: "transfer", args: elsewhere, by: treasury });
   await till.watch();
-  expect(await till.refund(await ask(till, paymentId))).toEqual(["balance_short"]);
+  expect(await till.refund(await requestRefund(till, paymentId))).toEqual(["balance_short"]);
   expect(await balanceOf(till)).toBe(2_000_000n);
   expect(await refundsSent(till)).toEqual([]);
 });
