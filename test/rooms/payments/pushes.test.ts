@@ -54,7 +54,7 @@ const exceptions = async (at = till) => {
 test("a push confirmed by its wallet pays with its own transaction and is paid out through the Disburser", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
-  const hash = await push(buyer, asked);
+  const hash = await push(buyer, requested);
   const attemptId = await requested.confirm(hash);
   await till.verify(attemptId);
   expect(await till.verdict(attemptId)).toBe("verified");
@@ -71,7 +71,7 @@ test("a push confirmed by its wallet pays with its own transaction and is paid o
 test("a push that its wallet never confirms still pays, and a late confirm makes no attempt", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
-  const hash = await push(buyer, asked);
+  const hash = await push(buyer, requested);
   await till.watch();
   expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   const results = [{ type: "walletRpc" as const, data: [hash] }];
@@ -121,7 +121,7 @@ describe("a push that is not mined", () => {
   test("a payment with an unmined push can be paid by another option, and the push becomes an exception when mined", async () => {
     const [stuck, other] = [await makeBuyer(), await makeBuyer()];
     const requested = await requestPush(stuck);
-    const attemptId = await requested.confirm(await pushBehindGap(stuck, asked));
+    const attemptId = await requested.confirm(await pushBehindGap(stuck, requested));
     await till.verify(attemptId);
     expect(await till.verdict(attemptId)).toBe("waiting");
     expect(await stateOf(requested.paymentId)).toBe("requires_action");
@@ -147,7 +147,7 @@ describe("a push that is not mined", () => {
     const own = await start();
     const buyer = await makeBuyer();
     const requested = await requestPush(buyer, own);
-    const attemptId = await requested.confirm(await pushBehindGap(buyer, asked));
+    const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
     await own.verify(attemptId);
     own.clock.advance(4 * 60_000);
     await own.verify(attemptId);
@@ -163,7 +163,7 @@ describe("a push that is not mined", () => {
     const own = await start();
     const buyer = await makeBuyer();
     const requested = await requestPush(buyer, own);
-    const attemptId = await requested.confirm(await pushBehindGap(buyer, asked));
+    const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
     await own.verify(attemptId);
     const higherPrice = { maxFeePerGas: 2n * price.maxFeePerGas, maxPriorityFeePerGas: 2n * price.maxPriorityFeePerGas };
     await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 1, gas: 21_000n, ...higherPrice });
@@ -180,7 +180,7 @@ describe("a push that is not mined", () => {
     const own = await start();
     const buyer = await makeBuyer();
     const requested = await requestPush(buyer, own);
-    const attemptId = await requested.confirm(await pushBehindGap(buyer, asked));
+    const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
     own.clock.advance(5 * 60_000 + 30_000);
     await own.watch();
     await own.verify(attemptId);
@@ -218,8 +218,8 @@ test("two pushes of one buyer pay a payment once, and the second becomes an exce
   const requested = await requestPush(buyer);
   await till.watch();
   const before = await exceptions();
-  const hash = await push(buyer, asked);
-  await push(buyer, asked);
+  const hash = await push(buyer, requested);
+  await push(buyer, requested);
   await till.watch();
   expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
@@ -228,10 +228,10 @@ test("two pushes of one buyer pay a payment once, and the second becomes an exce
 test("a push for a succeeded payment becomes an exception", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
-  const hash = await push(buyer, asked);
+  const hash = await push(buyer, requested);
   await till.watch();
   const before = await exceptions();
-  await push(buyer, asked);
+  await push(buyer, requested);
   await till.watch();
   expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
@@ -243,7 +243,7 @@ test("a push for an expired payment becomes an exception and does not change the
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer, own);
   await own.db.updateTable("payment").set({ state: "expired" }).where("id", "=", requested.paymentId).execute();
-  await push(buyer, asked);
+  await push(buyer, requested);
   await own.watch();
   expect(await stateOf(requested.paymentId, own)).toBe("expired");
   expect(await exceptions(own)).toContain(-1_000_000n);
@@ -269,7 +269,7 @@ test("a push removed by a reorg is awaited and found again in another block", as
   const requested = await requestPush(buyer, own);
   await own.watch();
   const reorg = await remember(chain);
-  const hash = await push(buyer, asked);
+  const hash = await push(buyer, requested);
   await own.verify(await requested.confirm(hash));
   await own.watch();
   const transfer = async () => (await own.transfers()).find((row) => row.payment_id === requested.paymentId)?.state;
@@ -278,7 +278,7 @@ test("a push removed by a reorg is awaited and found again in another block", as
   await own.watch();
   expect(await transfer()).toBe("awaited");
   expect(await stateOf(requested.paymentId, own)).toBe("processing");
-  const again = await push(buyer, asked);
+  const again = await push(buyer, requested);
   await client.mine({ blocks: 2 });
   await own.watch();
   expect(await own.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: again } });
@@ -288,7 +288,7 @@ test("a reverted payout is retried when the treasury has the money and arrives o
   const own = await makeTill(chain, { change: { ...kinds.change, finality: { blocks: 3 } }, assets: [asset] });
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer, own);
-  await push(buyer, asked);
+  await push(buyer, requested);
   await client.mine({ blocks: 2 });
   await own.watch();
   const { id } = await own.settlementOf(requested.paymentId);

@@ -28,7 +28,7 @@ const settlementsOf = (till: Till, merchantId: string) =>
 const unpaidOf = async (till: Till, merchantId: string) =>
   (await settlementsOf(till, merchantId)).filter(({ state }) => state !== "paid" && state !== "netted");
 
-/** What workers do when time passes: relays, reads the chain, and frees lanes whose nonces the lost database had used. */
+/** Relays and watches as workers do over time, which also frees lanes whose nonces the lost database used. */
 async function work(till: Till): Promise<void> {
   await till.relay();
   await till.watch();
@@ -36,7 +36,7 @@ async function work(till: Till): Promise<void> {
   await till.watch();
 }
 
-/** Pays out whatever is unpaid, round after round, as the sweep and the workers do. */
+/** Begins and relays unpaid settlements for eight rounds, as the sweep and the workers do. */
 async function payOut(till: Till, merchantId: string): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
     const unpaid = await unpaidOf(till, merchantId);
@@ -45,14 +45,14 @@ async function payOut(till: Till, merchantId: string): Promise<void> {
   }
 }
 
-/** The state of a database is kept; a second deployment pays on, is lost, and the first state is started again. */
+/** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
 async function restore(
   first: Till,
   chain: TestChain,
-  forgotten: (lost: Till) => Promise<void>,
+  loseWork: (lost: Till) => Promise<void>,
   options: Pick<DepsOptions, "change"> = {},
 ) {
-  // Money of others, out of which a second payout could be paid.
+  // Another merchant's money, which a duplicate payout could spend.
   const other = await makeTill(chain, { ...options, databaseUrl: first.databaseUrl });
   await other.pay(await fundBuyer(chain), 1_000n);
   await other.db.destroy();
@@ -60,7 +60,7 @@ async function restore(
   const backup = await copyDatabase(first.databaseUrl);
   const lost = await makeTill(chain, { ...options, databaseUrl: first.databaseUrl });
   await lost.watch();
-  await forgotten(lost);
+  await loseWork(lost);
   await lost.db.destroy();
   const restored = await makeTill(chain, { ...options, databaseUrl: backup });
   await restored.watch();
@@ -70,12 +70,12 @@ async function restore(
 const sumOf = async (till: Till, account: string, asset: string) =>
   (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
 
-async function expectEvenBooks(till: Till, chain: TestChain) {
+async function expectReconciled(till: Till, chain: TestChain) {
   expect(await sumOf(till, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
   expect(await sumOf(till, "in_transit", chain.asset)).toBe(0n);
 }
 
-test("an accumulated payout that paid less than the restored rows owe is adopted, and the remainder is paid", async () => {
+test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   await accumulate(first);
@@ -102,13 +102,13 @@ test("an accumulated payout that paid less than the restored rows owe is adopted
   ]);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
   const day = restored.clock.now().toISOString().slice(0, 10);
   const [statement] = await readStatements(restored.deps, { merchantId, from: day, until: day });
   expect(statement).toMatchObject({ settled: 3n * UNIT, closing: 0n });
 });
 
-test("a refund that sent less than the restored rows ask for is adopted, and the remainder is sent", async () => {
+test("a restored database adopts a refund that sent less than requested and sends the remainder", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   const buyer = await fundBuyer(chain);
@@ -138,10 +138,10 @@ test("a refund that sent less than the restored rows ask for is adopted, and the
   expect(await sumOf(restored, `payable:${first.merchantId}`, chain.asset)).toBe(-2n * UNIT);
   const unpaid = await unpaidOf(restored, first.merchantId);
   expect(unpaid.reduce((sum, { amount }) => sum + amount, 0n)).toBe(2n * UNIT);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("a refund that sent more than the restored rows ask for is adopted, and the difference is a visible exception", async () => {
+test("a restored database adopts a refund that sent more than requested and reports the difference as an exception", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   const buyer = await fundBuyer(chain);
@@ -163,10 +163,10 @@ test("a refund that sent more than the restored rows ask for is adopted, and the
   expect((await usdcBalance(chain, buyer.address)) - held).toBe(3n * UNIT);
   const open = await listExceptions(restored.deps, 10);
   expect(open.map(({ what, amount }) => [what, amount])).toEqual([["overpaid", -2n * UNIT]]);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("a payout that paid more than the restored rows owe is adopted, and the difference is a visible exception", async () => {
+test("a restored database adopts a payout that paid more than it owes and reports the difference as an exception", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   await accumulate(first);
@@ -191,7 +191,7 @@ test("a payout that paid more than the restored rows owe is adopted, and the dif
     ["overpaid", -2n * UNIT],
     ["unknown", 2n * UNIT],
   ]);
-  // The books differ, and page, until an operator has said what it was: here the money of the forgotten payment.
+  // The mismatch stays until an operator books it: here as the money of the payment that the backup lacks.
   const difference = async () => {
     const lines = good(await reconcileChain(restored.deps, { chain: chain.id }));
     return lines.find(({ account }) => account === "treasury")?.difference;
@@ -201,10 +201,10 @@ test("a payout that paid more than the restored rows owe is adopted, and the dif
   expect(await difference()).toBe(0n);
   expect(await sumOf(restored, "operator_capital", chain.asset)).toBe(0n);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("payments that were paid out together are not paid again by single payouts with the same and other numbers", async () => {
+test("payments that one lost payout covered are not paid again by single payouts, whatever their numbers", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   const { merchantId, destination } = first;
@@ -217,7 +217,7 @@ test("payments that were paid out together are not paid again by single payouts 
   await first.relay();
 
   const restored = await restore(first, chain, async (lost) => {
-    // The lost database accumulated them before they were booked; the restored one has booked each by itself.
+    // The lost database accumulated both payments in one settlement. The restored database settles each by itself.
     const [one] = await settlementsOf(lost, merchantId);
     await lost.db
       .updateTable("settlement")
@@ -237,10 +237,10 @@ test("payments that were paid out together are not paid again by single payouts 
   for (const id of payments) expect((await restored.settlementOf(id)).state).toBe("paid");
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("a forgotten payout to an earlier destination, which an operator has booked as lost, is adopted where it went", async () => {
+test("a restored database adopts a lost payout to an earlier destination that an operator had booked as a loss", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   const { merchantId, destination } = first;
@@ -250,7 +250,7 @@ test("a forgotten payout to an earlier destination, which an operator has booked
     await lost.relay();
   });
   const [exception] = await listExceptions(restored.deps, 10);
-  good(await bookException(restored.deps, { id: exception?.id ?? 0, as: "losses", note: "nobody knows" }));
+  good(await bookException(restored.deps, { id: exception?.id ?? 0, as: "losses", note: "unexplained" }));
   const elsewhere = newKey().address;
   await restored.db
     .updateTable("settlement_destination")
@@ -265,11 +265,11 @@ test("a forgotten payout to an earlier destination, which an operator has booked
   });
   expect(await sumOf(restored, "losses", chain.asset)).toBe(0n);
   expect(restored.lines.some((line) => line.includes("with another amount or receiver"))).toBe(true);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
 test.each(["permit", "push"] as const)(
-  "a forgotten payout of a token of kind %s is adopted, and not made again",
+  "a restored database adopts a lost payout of a token of kind %s and does not repeat it",
   async (name) => {
     const kinds = await startKinds();
     const { chain, change } = kinds;
@@ -277,7 +277,7 @@ test.each(["permit", "push"] as const)(
     const first = await makeTill(chain, { change, assets: [asset, chain.asset] });
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, asset, buyer.address);
-    // What belongs to others.
+    // Other merchants' money.
     await mintTestToken(chain, asset, chain.keys.treasury.address);
     await chain.client.setBalance({ address: buyer.address, value: 10n ** 18n });
     const payment = await first.pay(buyer, 100n);
@@ -303,7 +303,7 @@ test.each(["permit", "push"] as const)(
   },
 );
 
-test("a forgotten payout of another amount changes no settlement before it is final, and is not made again meanwhile", async () => {
+test("a lost payout of another amount changes no settlement before it is final and is not repeated meanwhile", async () => {
   const chain = await startChain();
   const change = { finality: { blocks: 4 } };
   const first = await makeTill(chain, { change });
@@ -328,7 +328,7 @@ test("a forgotten payout of another amount changes no settlement before it is fi
     },
     { change },
   );
-  // More came in than the lost database knew.
+  // The restored database owes more than the lost database did.
   await restored.db
     .updateTable("settlement")
     .set({ amount: 3n * UNIT })
@@ -356,7 +356,7 @@ test("a forgotten payout of another amount changes no settlement before it is fi
   expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
 });
 
-test("an observation under a payout's number keeps it from being sent, also where the chain would take it", async () => {
+test("an observation with a payout's number stops the payout from being sent, even if the chain would accept it", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain), 100n));

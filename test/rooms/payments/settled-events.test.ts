@@ -12,7 +12,7 @@ import { deliverAll, register, startEndpoint } from "../../support/endpoint.ts";
 import { execute } from "../../support/sql.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
-/** A merchant whose payout of one real payment and `more` further ones (rows only) has been sent and not yet confirmed. */
+/** Sends a payout of one real payment and `more` inserted ones, without confirming it. */
 async function sendPayout(more: number) {
   const chain = await startChain();
   const till = await makeTill(chain);
@@ -31,7 +31,7 @@ async function sendPayout(more: number) {
   return { till, settlementId, paymentId, endpointId: endpoint.id };
 }
 
-/** Payments that have succeeded and belong to a settlement; their own events are left out. */
+/** Inserts `count` succeeded payments of a settlement, without their events. */
 async function addPayments(
   { till, chain, settlementId }: { till: Till; chain: TestChain; settlementId: string },
   count: number,
@@ -48,7 +48,7 @@ async function addPayments(
   );
 }
 
-/** Rows of every table that grows when work is done. */
+/** Counts the rows of every table that grows with work. */
 async function countRows(till: Till): Promise<Record<string, number>> {
   const tables = await execute(
     till.databaseUrl,
@@ -69,7 +69,7 @@ async function countWritten(till: Till, work: () => Promise<unknown>): Promise<R
   return Object.fromEntries(
     Object.entries(after)
       .map(([table, count]) => [table, count - (before[table] ?? 0)] as const)
-      // The sums of a day are spread over a few rows at random.
+      // A day's sums are spread over a random number of rows.
       .filter(([table, count]) => count !== 0 && table !== "ledger_day"),
   );
 }
@@ -78,7 +78,7 @@ const settled = (till: Till) =>
   till.db.selectFrom("webhook_delivery").selectAll().where("type", "=", "payment.settled").execute();
 const unfinished = (till: Till) => till.db.selectFrom("webhook_fanout").selectAll().execute();
 
-test("the transaction that confirms a payout writes as many rows for 20,000 payments as for one", async () => {
+test("the transaction that confirms a payout writes as many rows for 20,000 payments as for one payment", async () => {
   const [small, large] = [await sendPayout(0), await sendPayout(20_000)];
   const forOne = await countWritten(small.till, small.till.watch);
   const forMany = await countWritten(large.till, large.till.watch);
@@ -87,7 +87,7 @@ test("the transaction that confirms a payout writes as many rows for 20,000 paym
   expect(forMany).toMatchObject({ webhook_fanout: 1 });
 });
 
-/** A process of its own that writes events until it is killed, right after its first part. */
+/** Starts a process that writes events and kills it right after its first part. */
 async function killWriter(databaseUrl: string, endpointId: string): Promise<void> {
   const code = `
     import { openDb } from "./db/open.ts";
@@ -101,7 +101,7 @@ async function killWriter(databaseUrl: string, endpointId: string): Promise<void
   expect(signal).toBe("SIGKILL");
 }
 
-test("every payment of a payout gets one event when several workers write them at once and one of them dies", async () => {
+test("every payment of a payout gets one event when several workers write concurrently and one of them dies", async () => {
   const { till, endpointId, paymentId } = await sendPayout(20_000);
   await till.watch();
   const write = async (): Promise<void> => {
@@ -120,20 +120,20 @@ test("every payment of a payout gets one event when several workers write them a
   for (const event of events) expect(event).toMatchObject({ state_version: 3, at: paidAt, state: "pending" });
 });
 
-test("an endpoint gets the events of a payout that arrived while it was registered, and of no other one", async () => {
+test("an endpoint gets only the events of payouts that arrived while it was registered", async () => {
   const { till, endpointId } = await sendPayout(700);
   await till.watch();
   const owner = { accountId: till.accountId, mode: till.mode };
   good(await deleteEndpoint(till.deps, owner));
   expect(await unfinished(till)).toEqual([]);
-  // The second endpoint was made after the payout had arrived.
+  // The second endpoint is registered after the payout arrived.
   const second = await register(till, "https://shop.example/later");
   expect(await writeSettledEvents(till.deps, { endpointId })).toBe(0);
   expect(await writeSettledEvents(till.deps, { endpointId: second.id })).toBe(0);
   expect(await settled(till)).toEqual([]);
 });
 
-test("a deliverer sends a payment's success before its payout, and fresh events before those of a large payout", async () => {
+test("a deliverer sends a payment's success before its payout, and new events before the rest of a large payout", async () => {
   const { till, settlementId, paymentId } = await sendPayout(1_200);
   const endpoint = await startEndpoint();
   await register(till, endpoint.url);
@@ -144,12 +144,12 @@ test("a deliverer sends a payment's success before its payout, and fresh events 
     ["created", "processing", "succeeded", "settled"].map((stage) => `payment.${stage}`),
   );
   const paid = await execute(till.databaseUrl, `select id from payment where settlement_id = '${settlementId}'`);
-  const told = endpoint.arrivals.filter(({ event }) => event.type === "payment.settled");
-  expect(told.map(({ event }) => event.data.payment_id).sort()).toEqual(paid.map(({ id }) => String(id)).sort());
+  const received = endpoint.arrivals.filter(({ event }) => event.type === "payment.settled");
+  expect(received.map(({ event }) => event.data.payment_id).sort()).toEqual(paid.map(({ id }) => String(id)).sort());
   expect(endpoint.arrivals.findIndex(({ event }) => event.data.payment_id === fresh)).toBeLessThan(600);
 });
 
-test("the oldest event that is owed is as old as the payout, also while it is not written yet", async () => {
+test("the oldest undelivered event is as old as the payout, even while the event is not written yet", async () => {
   const { till } = await sendPayout(10);
   await till.watch();
   await till.db.updateTable("webhook_delivery").set({ state: "delivered", due_at: null }).execute();
@@ -159,10 +159,10 @@ test("the oldest event that is owed is as old as the payout, also while it is no
   expect(owed.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
 });
 
-test("an endpoint whose fresh events are more than it takes hears of a payout in every turn", async () => {
+test("an endpoint that falls behind on new events still gets a part of a payout's events in every delivery run", async () => {
   const { till, endpointId } = await sendPayout(600);
   await till.watch();
-  // The turn is over before it has come to the end of what is due.
+  // The run is aborted before it has delivered everything that is due.
   await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });
   expect(await settled(till)).toHaveLength(500);
   await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });

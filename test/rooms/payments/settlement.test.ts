@@ -26,7 +26,7 @@ const register = (of: Till, address: Address) =>
     .set({ destination: `${chain.id}:${address}` })
     .where("merchant_id", "=", of.merchantId)
     .execute();
-/** Something happens between the moment a payout is read and the moment it is signed. */
+/** Runs `happen` after the next payout is read and before it is signed. */
 async function beforeNextSignature(of: Till, happen: () => Promise<void>): Promise<void> {
   const keys = of.deps.keys.get(chain.id);
   if (!keys?.treasury) throw new Error("the treasury has no key");
@@ -41,13 +41,13 @@ async function beforeNextSignature(of: Till, happen: () => Promise<void>): Promi
   Object.assign(of.deps, { keys: new Map([[chain.id, { ...keys, treasury: { ...treasury, sign } }]]) });
 }
 
-describe("a settlement", () => {
-  test("pays the merchant what the buyer paid, and says where and when", async () => {
+describe("settlements", () => {
+  test("a settlement pays the merchant what the buyer paid and shows where and when", async () => {
     const id = await till.pay(await fundBuyer(chain), 250n);
     const { id: settlementId } = await till.settlementOf(id);
     expect(till.rung.at(-1)).toMatchObject({ queue: "settle", bell: { data: { settlementIds: [settlementId] } } });
     const { accountId, merchantId } = till;
-    const told = async () => {
+    const readViews = async () => {
       const args = {
         accountId,
         mode: "live",
@@ -64,7 +64,7 @@ describe("a settlement", () => {
       };
     };
     const amount = { unit: `caip19/${chain.asset}`, value: 2_500_000n };
-    expect(await told()).toMatchObject({
+    expect(await readViews()).toMatchObject({
       one: { settlement: null },
       listed: { paymentId: id, settlement: { settled: false, amount, txHash: null }, settledAt: null },
     });
@@ -80,7 +80,7 @@ describe("a settlement", () => {
       paid_at: expect.any(Date),
       due_at: null,
     });
-    const { one, listed } = await told();
+    const { one, listed } = await readViews();
     const txHash = one.settlement?.txId as Hex;
     const { logs } = await chain.client.getTransactionReceipt({ hash: txHash });
     expect(logs.map(({ topics }) => topics[2])).toContain(pad(till.destination).toLowerCase());
@@ -89,7 +89,7 @@ describe("a settlement", () => {
     expect(txHash).not.toBe(one.info?.txId);
   });
 
-  test("begun by several processes at once, and again later, makes one transfer and takes the money once", async () => {
+  test("a settlement that several processes begin concurrently and again later makes one transfer and debits the balance once", async () => {
     const id = await till.pay(await fundBuyer(chain));
     const { id: settlementId } = await till.settlementOf(id);
     const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
@@ -104,7 +104,7 @@ describe("a settlement", () => {
     expect(await payoutsOf(till, settlementId)).toHaveLength(1);
   });
 
-  test("goes to the destination that is registered when it begins, and a later change does not move it", async () => {
+  test("a settlement goes to the destination registered when it begins, and a later change does not redirect it", async () => {
     const id = await till.pay(await fundBuyer(chain));
     const { id: settlementId } = await till.settlementOf(id);
     const [second, third] = [newKey().address, newKey().address];
@@ -119,7 +119,7 @@ describe("a settlement", () => {
     await register(till, till.destination);
   });
 
-  test("without a destination waits, owed by the sweep, and goes on when there is one", async () => {
+  test("a settlement without a destination waits and continues once the merchant has one", async () => {
     const bare = await makeTill(chain, { databaseUrl: till.databaseUrl });
     const id = await bare.pay(await fundBuyer(chain));
     const { id: settlementId } = await bare.settlementOf(id);
@@ -141,7 +141,7 @@ describe("a settlement", () => {
     expect(await usdcBalance(chain, bare.destination)).toBe(1_000_000n);
   });
 
-  test("of each of several payments that are booked together has a number of its own", async () => {
+  test("settlements of payments that are booked together have distinct numbers", async () => {
     const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
     const ids = [await own.create(100n), await own.create(200n), await own.create(300n)];
     const buyers = await fundBuyers(chain, 3);
@@ -153,10 +153,10 @@ describe("a settlement", () => {
     expect(settlements.map(({ number }) => number).sort()).toEqual([1, 2, 3]);
   });
 
-  test("that a refund lessens while its payout is being signed is signed anew, and pays what is left", async () => {
+  test("a settlement that a refund reduces during signing is signed again and pays the remainder", async () => {
     const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
     const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: own.clock });
-    // What the merchant is owed besides would cover the payout that was signed first.
+    // The merchant's other balance would cover the payout that was signed first.
     await own.pay(await fundBuyer(chain), 1_000n);
     const id = await own.pay(await fundBuyer(chain), 1_000n);
     const { id: settlementId } = await own.settlementOf(id);
@@ -177,7 +177,7 @@ describe("a settlement", () => {
     expect(await balanceOf(own)).toBe(10_000_000n);
   });
 
-  test("that the merchant's balance does not cover pays nothing and keeps no one else waiting", async () => {
+  test("a settlement that exceeds the merchant's balance pays nothing and does not delay other merchants", async () => {
     const poor = await makeTill(chain, { databaseUrl: till.databaseUrl });
     const short = await poor.settlementOf(await poor.pay(await fundBuyer(chain)));
     const fine = await till.settlementOf(await till.pay(await fundBuyer(chain)));
@@ -198,7 +198,7 @@ describe("a settlement", () => {
     expect(await payoutsOf(till, fine.id)).toHaveLength(1);
   });
 
-  test("is signed by nobody while the watcher does not stand at the head", async () => {
+  test("no process signs a settlement while the watcher is behind the head", async () => {
     const id = await till.pay(await fundBuyer(chain));
     const { id: settlementId } = await till.settlementOf(id);
     till.clock.advance(120_000);
@@ -207,7 +207,7 @@ describe("a settlement", () => {
     expect(await till.settle(settlementId)).toEqual(["begun"]);
   });
 
-  test("is not signed by a process that has begun since the watcher stood there last: its rows may be restored ones", async () => {
+  test("a process that started after the watcher last reached the head signs no settlement, because its rows may be restored", async () => {
     const id = await till.pay(await fundBuyer(chain));
     const { id: settlementId } = await till.settlementOf(id);
     const fresh = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
@@ -217,7 +217,7 @@ describe("a settlement", () => {
   });
 });
 
-test("the ledger of whole lives sums to zero and is what the chain says, payment by payment", async () => {
+test("the ledger of complete payments sums to zero and matches the chain payment by payment", async () => {
   const own = await startChain();
   const one = await makeTill(own);
   const two = await makeTill(own, { databaseUrl: one.databaseUrl });
@@ -226,7 +226,7 @@ test("the ledger of whole lives sums to zero and is what the chain says, payment
   for (const [index, buyer] of buyers.entries())
     ids.push(await (index % 2 ? one : two).pay(buyer, 100n * BigInt(index + 1)));
   const settlements = await Promise.all(ids.map((id) => one.settlementOf(id)));
-  // The last one stays owed.
+  // The last settlement stays due.
   await one.settle(...settlements.slice(0, 5).map(({ id }) => id));
   await one.relay();
   await one.watch();
@@ -244,7 +244,7 @@ test("the ledger of whole lives sums to zero and is what the chain says, payment
   expect(await balanceOf(two)).toBe(0n);
   expect(await usdcBalance(own, two.destination)).toBe(1_000_000n + 3_000_000n + 5_000_000n);
 
-  // Every booking of a movement names a log that is there.
+  // Every booking of a movement names an existing log.
   const groups = await one.db.selectFrom("ledger_group").selectAll().where("tx_hash", "is not", null).execute();
   expect(groups.filter(({ kind }) => kind !== "gas")).toHaveLength(11);
   for (const group of groups) {

@@ -41,9 +41,9 @@ const newBudget = (...budget: TransactionInstruction[]) => ({
   instructions: (ours: TransactionInstruction[]) => [...budget, ...ours.filter((one) => !isBudget(one))],
 });
 
-describe("a transaction that comes back", () => {
+describe("a signed transaction", () => {
   test.each<[string, () => WalletChange | Promise<WalletChange>]>([
-    ["as it was asked for", () => ({})],
+    ["unchanged", () => ({})],
     ["as a legacy transaction", () => ({ legacy: true })],
     [
       "with the wallet's own blockhash",
@@ -51,8 +51,8 @@ describe("a transaction that comes back", () => {
     ],
     ["with the wallet's own compute budget, under the cap", () => newBudget(price(100_000n), limit(400_000))],
     ["without a compute budget", () => newBudget()],
-    ["with a price and no limit", () => newBudget(price(1_000n))],
-  ])("%s is paid, and its fee is booked to the lamport", async (_, change) => {
+    ["with a compute unit price and no limit", () => newBudget(price(1_000n))],
+  ])("a signed transaction %s pays, and its fee is booked to the lamport", async (_, change) => {
     const begun = await begin();
     const held = await treasuryHolds();
     const before = await solana.client.connection.getBalance(key(relayer.address), "confirmed");
@@ -91,7 +91,7 @@ describe("a transaction that comes back", () => {
   test.each<[string, string, (buyer: SolanaKey) => WalletChange]>([
     ["that moves the relayer's SOL", "Transfer of the System program", () => added(fromRelayer(1_000))],
     [
-      "that moves it before all else",
+      "that first moves the relayer's SOL",
       "Transfer of the System program",
       () => ({ instructions: (ours) => [fromRelayer(1), ...ours] }),
     ],
@@ -124,12 +124,12 @@ describe("a transaction that comes back", () => {
       ({ address }) => added(createCloseAccountInstruction(tokensOf(address), key(address), key(address))),
     ],
     [
-      "that approves somebody for the relayer's tokens",
+      "that approves a third party for the relayer's tokens",
       "Approve",
       () => added(createApproveInstruction(tokensOf(relayer.address), key(stranger.address), key(relayer.address), 1n)),
     ],
     [
-      "that withdraws from a nonce account by the relayer's word",
+      "that withdraws from a nonce account with the relayer's authority",
       "WithdrawNonceAccount",
       () =>
         added(
@@ -142,7 +142,7 @@ describe("a transaction that comes back", () => {
         ),
     ],
     [
-      "on a durable nonce, which would never die",
+      "on a durable nonce, which would never expire",
       "AdvanceNonceAccount",
       ({ address }) => ({
         instructions: (ours) => [
@@ -151,16 +151,16 @@ describe("a transaction that comes back", () => {
         ],
       }),
     ],
-    ["for a unit less", "moves 999999", (buyer) => instead(pay(buyer, till.keys.treasury.address, 999_999n))],
-    ["to somebody else", "destination", (buyer) => instead(pay(buyer, stranger.address, 1_000_000n))],
+    ["for one unit less", "moves 999999", (buyer) => instead(pay(buyer, till.keys.treasury.address, 999_999n))],
+    ["to another receiver", "destination", (buyer) => instead(pay(buyer, stranger.address, 1_000_000n))],
     ["with a second transfer", "there are 2", (buyer) => added(pay(buyer, stranger.address, 1n))],
     ["with another memo", "memo", () => ({ instructions: (ours) => [...ours.slice(0, -1), memo("0xabcd")] })],
     ["without a memo", "memo", () => ({ instructions: (ours) => ours.slice(0, -1) })],
     ["with a priority fee above the cap", "above the 100000", () => newBudget(limit(1_400_000), price(10n ** 6n))],
-    ["that the buyer pays for himself", "is not ours", (buyer) => ({ feePayer: buyer.address })],
-    ["that nobody signed", "missing", () => ({ signers: [] })],
-    ["that the wallet has emptied", "there are 0", () => ({ instructions: () => [], signers: [] })],
-  ])("%s is refused with the reason, and never signed by us", async (_, reason, change) => {
+    ["whose fee the buyer pays", "is not ours", (buyer) => ({ feePayer: buyer.address })],
+    ["without a signature", "missing", () => ({ signers: [] })],
+    ["without instructions", "there are 0", () => ({ instructions: () => [], signers: [] })],
+  ])("a transaction %s is refused with the reason and is never signed by the relayer", async (_, reason, change) => {
     const begun = await begin();
     const signed = signChanged(begun.transaction, begun.buyer, change(begun.buyer));
     expect(await judge(begun, signed)).toEqual({ refused: expect.stringContaining(reason) });
@@ -168,7 +168,7 @@ describe("a transaction that comes back", () => {
     await expectUntouched(begun.paymentId);
   });
 
-  test("through a lookup table is refused", async () => {
+  test("a transaction with a lookup table is refused", async () => {
     const begun = await begin();
     const { message } = VersionedTransaction.deserialize(Buffer.from(begun.transaction, "base64"));
     const { payerKey, recentBlockhash, instructions } = TransactionMessage.decompile(message);
@@ -178,12 +178,12 @@ describe("a transaction that comes back", () => {
     const compiled = new TransactionMessage({ payerKey, recentBlockhash, instructions }).compileToV0Message([table]);
     const signed = new VersionedTransaction(compiled);
     signed.sign([keypairOf(begun.buyer)]);
-    const verdict = await judge(begun, Buffer.from(signed.serialize()).toString("base64"));
-    expect(verdict).toEqual({ refused: expect.stringContaining("lookup tables") });
+    const result = await judge(begun, Buffer.from(signed.serialize()).toString("base64"));
+    expect(result).toEqual({ refused: expect.stringContaining("lookup tables") });
     await expectUntouched(begun.paymentId);
   });
 
-  test("with the signature of another key is refused, and the buyer's own still pays", async () => {
+  test("a transaction with a forged signature is refused, and the buyer's own signature still pays", async () => {
     const begun = await begin();
     const { buyer, transaction } = begun;
     const forged = Buffer.from(signAsWallet(transaction, buyer), "base64");
@@ -194,7 +194,7 @@ describe("a transaction that comes back", () => {
     await carryThrough(begun.paymentId);
   });
 
-  test("with something in the relayer's place that is not its signature is refused", async () => {
+  test("a transaction with a forged relayer signature is refused", async () => {
     const begun = await begin();
     const bytes = Buffer.from(signAsWallet(begun.transaction, begun.buyer), "base64");
     bytes.fill(7, 1, 65);
@@ -204,7 +204,7 @@ describe("a transaction that comes back", () => {
   });
 });
 
-describe("a result that is no transaction", () => {
+describe("a malformed wallet result", () => {
   const bytesOf = (base64: string) => Buffer.from(base64, "base64");
   test.each<[string, string, (signed: string) => unknown[]]>([
     [
@@ -218,23 +218,23 @@ describe("a result that is no transaction", () => {
       (signed) => [base58.encode(bytesOf(signed).subarray(65, 129))],
     ],
     ["hex", "hex", (signed) => [bytesOf(signed).toString("hex")]],
-    ["hex behind 0x", "hex", (signed) => [`0x${bytesOf(signed).toString("hex")}`]],
+    ["hex with a 0x prefix", "hex", (signed) => [`0x${bytesOf(signed).toString("hex")}`]],
     ["base58", "base58", (signed) => [base58.encode(bytesOf(signed))]],
     ["10 kB of garbage", "longer than", () => ["x/+9".repeat(2_560)]],
-    ["nothing", "empty", () => [""]],
+    ["an empty string", "empty", () => [""]],
     ["blanks", "empty", () => ["   "]],
-    ["words", "not base64", () => ["signed, thank you"]],
+    ["prose", "not base64", () => ["signed, thank you"]],
     ["an object", "expected the signed transaction", (signed) => [{ transaction: signed }]],
     ["no element", "one element", () => []],
     ["two elements", "one element", (signed) => [signed, signed]],
-  ])("%s is refused at once, in words for who builds the wallet", async (_, words, data) => {
+  ])("a wallet result of %s is refused immediately with an explanation for the wallet's developer", async (_, explanation, data) => {
     const begun = await begin();
     const answer = await confirm(begun, ...data(signAsWallet(begun.transaction, begun.buyer)));
-    expect(answer).toMatchObject({ ok: false, code: "invalid_params", message: expect.stringContaining(words) });
+    expect(answer).toMatchObject({ ok: false, code: "invalid_params", message: expect.stringContaining(explanation) });
     await expectUntouched(begun.paymentId);
   });
 
-  test("cut off anywhere it is refused, and nothing is thrown", async () => {
+  test("a truncated transaction is refused without an exception", async () => {
     const begun = await begin();
     const bytes = bytesOf(signAsWallet(begun.transaction, begun.buyer));
     for (const length of [1, 65, 66, 130, 131, 200, bytes.length - 1]) {

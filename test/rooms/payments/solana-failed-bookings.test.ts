@@ -7,8 +7,8 @@ import { execute } from "../../support/sql.ts";
 
 const solana = await startTestSolana();
 
-/** A till whose database refuses ledger groups, until it is told to take them. */
-async function makeRefusingTill(when: string) {
+/** Returns a merchant fixture whose database refuses matching ledger groups until `allow` is called. */
+async function makeRefusingFixture(when: string) {
   const till = await makeSolanaTill(solana);
   await execute(
     till.databaseUrl,
@@ -31,8 +31,8 @@ async function makeRefusingTill(when: string) {
   };
 }
 
-test("a payment on Solana that cannot be booked does not keep finality back, and a retry books it", async () => {
-  const { till, failures, finalNumber, allow, booked } = await makeRefusingTill("new.kind = 'payment'");
+test("a Solana payment that cannot be booked does not delay finality, and a retry books it", async () => {
+  const { till, failures, finalNumber, allow, booked } = await makeRefusingFixture("new.kind = 'payment'");
   const paymentId = await till.create();
   await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
   await till.submit();
@@ -47,8 +47,8 @@ test("a payment on Solana that cannot be booked does not keep finality back, and
   expect(await booked(`payable:${till.merchantId}`)).toBe(-1_000_000n);
 });
 
-test("a fee on Solana that cannot be booked keeps neither payments nor finality back, and a retry books it once", async () => {
-  const { till, failures, finalNumber, allow, booked } = await makeRefusingTill("new.kind = 'gas'");
+test("a Solana fee that cannot be booked delays neither payments nor finality, and a retry books it once", async () => {
+  const { till, failures, finalNumber, allow, booked } = await makeRefusingFixture("new.kind = 'gas'");
   const paymentId = await till.pay(await fundSolanaBuyer(solana));
   expect((await till.status(paymentId)).state).toBe("succeeded");
   await till.watchUntil(async () => (await failures()).length > 0);
@@ -62,8 +62,8 @@ test("a fee on Solana that cannot be booked keeps neither payments nor finality 
   expect(await booked("gas_spent")).toBe((await till.transactions()).reduce((sum, { fee }) => sum + (fee ?? 0n), 0n));
 });
 
-test("an unmatched deposit on Solana that cannot be booked does not keep payments back, and a retry books it", async () => {
-  const { till, failures, allow, booked } = await makeRefusingTill("new.kind = 'stray'");
+test("an unmatched Solana deposit that cannot be booked does not delay payments, and a retry books it", async () => {
+  const { till, failures, allow, booked } = await makeRefusingFixture("new.kind = 'stray'");
   const stranger = await fundSolanaBuyer(solana);
   await sendTokens(solana, { from: stranger, to: till.keys.treasury.address, amount: 7_000n });
   await till.watchUntil(async () => (await failures()).length > 0);

@@ -14,14 +14,14 @@ import { good } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const UNIT = 1_000_000n;
-// Two servers are started and one is promoted in each.
+// Each test starts two Postgres servers and promotes one.
 vi.setConfig({ testTimeout: 180_000 });
 
 const solana = await startTestSolana({ slotMs: 20, finalAfter: 40, own: true });
 afterEach(() => solana.knobs.resume());
-const holds = (owner: string) => tokenBalance(solana, owner);
+const balanceOf = (owner: string) => tokenBalance(solana, owner);
 
-/** Money of another merchant, out of which a second payout could be paid. */
+/** Gives the treasury another merchant's money, which a duplicate payout could spend. */
 async function fundTreasury(till: SolanaTill): Promise<void> {
   const { accountId, mode, deps } = till;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
@@ -33,10 +33,10 @@ async function fundTreasury(till: SolanaTill): Promise<void> {
   await till.watchUntilState(paymentId, "succeeded");
 }
 
-/** A deployment whose database has a replica, with a merchant that is owed 1.0. */
+/** Returns a deployment whose database has a replica, and a due settlement of 1.0. */
 async function open() {
   const postgres = await startReplicatedPostgres();
-  // Each turn puts the clock forward: it runs ahead of the cluster's on a slow machine.
+  // Each round advances the clock, which on a slow machine runs ahead of the cluster's clock.
   const change = { maxHeadAgeMs: null };
   const till = await makeSolanaTill(solana, { databaseUrl: await createDatabaseOn(postgres.url), change });
   await fundTreasury(till);
@@ -47,7 +47,7 @@ async function open() {
 const transferOf = (till: SolanaTill, id: string) =>
   till.db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).executeTakeFirstOrThrow();
 
-/** A payout is sent, what says so is lost with the primary, and the workers run on; nothing is final meanwhile. */
+/** Sends a payout whose record is lost in a failover, while the cluster finalizes nothing. */
 async function losePayout() {
   const opened = await open();
   const { postgres, till, id } = opened;
@@ -59,10 +59,10 @@ async function losePayout() {
   postgres.freeze();
   await till.submit();
   await solana.knobs.jump(1);
-  expect(await holds(till.destination)).toBe(UNIT);
+  expect(await balanceOf(till.destination)).toBe(UNIT);
   expect(await transferOf(till, id)).toMatchObject({ state: "carried" });
   await postgres.failOver();
-  // The pool finds out that its connections are dead.
+  // Until the pool notices that its connections are dead.
   await waitFor(() => transferOf(till, id).catch(() => undefined), { within: 10_000 });
   expect(await transferOf(till, id)).toMatchObject({ state: "ready", lane_nonce: null });
   return opened;
@@ -77,25 +77,25 @@ async function expectPaidOnce({ till, id }: { till: SolanaTill; id: string }) {
       (await till.db.selectFrom("settlement").select("state").where("id", "=", id).executeTakeFirst())?.state === "paid"
     );
   });
-  expect(await holds(till.destination)).toBe(UNIT);
+  expect(await balanceOf(till.destination)).toBe(UNIT);
   const { length } = await till.db.selectFrom("transfer").select("id").where("settlement_id", "=", id).execute();
   expect(length).toBe(1);
 }
 
-/** Fees, rents and payouts in the books are those of the chain, less what the relayer was funded with. */
-async function expectEvenBooks(till: SolanaTill) {
+/** Expects the ledger's fees, rents and payouts to match the chain, given the relayer's initial funding. */
+async function expectReconciled(till: SolanaTill) {
   await till.watchUntil(async () => (await till.transactions()).every(({ state }) => state === "final"));
   const sumOf = async (account: string, asset: string) =>
     (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
-  expect(await sumOf("treasury", solana.asset)).toBe(await holds(till.keys.treasury.address));
+  expect(await sumOf("treasury", solana.asset)).toBe(await balanceOf(till.keys.treasury.address));
   expect(await sumOf("in_transit", solana.asset)).toBe(0n);
   const lane = till.keys.lanes[0]?.address ?? "";
   const held = BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized"));
   expect(10_000_000_000n + (await sumOf(`lane:${lane}`, `${solana.id}/slip44:501`))).toBe(held);
 }
 
-describe("a payout whose commit is lost in a failover of the database, while the workers run on,", () => {
-  test("is paid once: nothing is signed until the chain was read again, and the books equal it", async () => {
+describe("a payout whose commit is lost in a database failover", () => {
+  test("a lost payout is paid once: nothing is signed until the chain has been read again, and the ledger matches it", async () => {
     const lost = await losePayout();
     const { till } = lost;
     const signed = (await till.transactions()).length;
@@ -107,10 +107,10 @@ describe("a payout whose commit is lost in a failover of the database, while the
     expect(till.lines.filter((line) => line.includes("has stepped back in time"))).toHaveLength(1);
     await expectPaidOnce(lost);
     await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
-    await expectEvenBooks(till);
+    await expectReconciled(till);
   });
 
-  test("is paid once by its marker alone, when the step back is not noticed", async () => {
+  test("a lost payout's marker alone prevents a second payment when the failover is not noticed", async () => {
     const lost = await losePayout();
     const { till } = lost;
     const blind = { check: async () => "any", tick: async () => undefined, pass: async () => async () => undefined };
@@ -121,10 +121,10 @@ describe("a payout whose commit is lost in a failover of the database, while the
     await till.submit();
     expect((await transferOf(till, lost.id)).last_trouble).toContain("the chain has its marker");
     await expectPaidOnce(lost);
-    await expectEvenBooks(till);
+    await expectReconciled(till);
   });
 
-  test("is paid once by the epoch alone, when there is no marker", async () => {
+  test("the database epoch alone prevents a second payment when the payout has no marker", async () => {
     const lost = await losePayout();
     const { till, id } = lost;
     const number = (await transferOf(till, id)).authorization_nonce;
@@ -152,18 +152,18 @@ describe("a payout whose commit is lost in a failover of the database, while the
   });
 });
 
-test("a buyer whose confirm is lost in a failover, and who signs again, pays once", async () => {
+test("a buyer whose confirm is lost in a failover and who signs again pays once", async () => {
   const { postgres, till } = await open();
   const buyer = await fundSolanaBuyer(solana);
   const paymentId = await till.create();
-  const before = await holds(buyer.address);
+  const before = await balanceOf(buyer.address);
   await solana.knobs.pause();
   await postgres.catchUp();
   postgres.freeze();
   await till.verify(await till.attempt(paymentId, buyer));
   await till.submit();
   await solana.knobs.jump(1);
-  expect(before - (await holds(buyer.address))).toBe(UNIT);
+  expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
   await postgres.failOver();
   const again = await waitFor(() => till.attempt(paymentId, buyer).catch(() => undefined), { within: 10_000 });
   await till.verify(again);
@@ -172,10 +172,10 @@ test("a buyer whose confirm is lost in a failover, and who signs again, pays onc
   await till.watchUntilState(paymentId, "succeeded");
   await till.submit();
   await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
-  expect(before - (await holds(buyer.address))).toBe(UNIT);
+  expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
 });
 
-test("a buyer's transaction whose sending is lost in a failover is not ended as never sent", async () => {
+test("a buyer's transaction whose broadcast is lost in a failover is not ended as never sent", async () => {
   const { postgres, till } = await open();
   const buyer = await fundSolanaBuyer(solana);
   const paymentId = await till.create();
@@ -184,13 +184,13 @@ test("a buyer's transaction whose sending is lost in a failover is not ended as 
   await postgres.catchUp();
   postgres.freeze();
   await till.submit();
-  // Its blockhash has died when the new primary answers.
+  // Its blockhash has expired before the new primary answers.
   await solana.knobs.jump(400);
   await postgres.failOver();
   await waitFor(() => till.transfers().catch(() => undefined), { within: 10_000 });
   await solana.knobs.resume();
-  // Not by the watcher either, which knows the final height before the history was read again.
-  for (let turn = 0; turn < 3; turn += 1) await till.watchOnly();
+  // The watcher knows the final height before the history has been read again, and must not end it either.
+  for (let pass = 0; pass < 3; pass += 1) await till.watchOnly();
   expect((await till.transfers()).filter(({ state }) => state === "ended")).toEqual([]);
   await till.watchUntilState(paymentId, "succeeded");
   expect((await till.transfers()).filter(({ state }) => state === "ended")).toEqual([]);

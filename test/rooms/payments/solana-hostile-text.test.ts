@@ -8,12 +8,12 @@ const till = await makeSolanaTill(solana);
 
 const memos: [string, string, string][] = [
   ["a zero byte", "\0", "\ufffd"],
-  ["a terminal's escape and a new line", "\u001b[31m\nfee paid", "\ufffd[31m fee paid"],
-  ["half a character at the place where it is cut", `${"a".repeat(199)}😀b`, `${"a".repeat(199)}…`],
+  ["a terminal escape and a line break", "\u001b[31m\nfee paid", "\ufffd[31m fee paid"],
+  ["a surrogate pair at the place where the text is cut", `${"a".repeat(199)}😀b`, `${"a".repeat(199)}…`],
 ];
 
 test.each(memos)(
-  "a stranger's transfer with a memo of %s is booked, and a payout begins after it",
+  "a third party's transfer with a memo of %s is booked, and later payouts begin",
   async (_name, memo, shown) => {
     const stranger = await fundSolanaBuyer(solana);
     const to = till.keys.treasury.address;

@@ -15,7 +15,7 @@ const { begin, rowsOf, confirm, judge, treasuryHolds, expectUntouched, carryThro
 const [relayer] = till.keys.lanes as [SolanaKey];
 const stranger = newSolanaKey();
 beforeAll(() => fundTokens(solana.client, solana.mint, [stranger.address], 0n));
-/** The same transaction with another limit of compute units, as a wallet may set it. */
+/** Changes a transaction's compute unit limit, as a wallet may. */
 const withLimit = (units: number) => ({
   instructions: ([, ...rest]: TransactionInstruction[]) => [
     ComputeBudgetProgram.setComputeUnitLimit({ units }),
@@ -24,21 +24,21 @@ const withLimit = (units: number) => ({
 });
 
 describe("the same transaction for two payments", () => {
-  test("pays the one that it was built for, under whichever it comes first", async () => {
+  test("a transaction confirmed for two payments pays the one it was built for", async () => {
     const buyer = await fundSolanaBuyer(solana);
     const [first, second] = [await begin(buyer), await begin(buyer)];
     const signed = signAsWallet(first.transaction, buyer);
     const held = await treasuryHolds();
-    const verdicts = await Promise.all([judge(second, signed), judge(first, signed)]);
-    expect(verdicts).toEqual([{ refused: expect.stringContaining("memo") }, "verified"]);
+    const results = await Promise.all([judge(second, signed), judge(first, signed)]);
+    expect(results).toEqual([{ refused: expect.stringContaining("memo") }, "verified"]);
     await carryThrough(first.paymentId);
     await expectUntouched(second.paymentId);
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
   });
 });
 
-describe("several confirms of one payment at once", () => {
-  /** All of them judged by two processes at once, and submitted by both. */
+describe("concurrent confirms of one payment", () => {
+  /** Verifies and submits the attempts in two concurrent processes and waits for the payment's success. */
   async function race(paymentId: string, attemptIds: string[]) {
     const other = await till.anotherProcess();
     await Promise.all([till.verify(...attemptIds), other.verify(...attemptIds.toReversed())]);
@@ -46,7 +46,7 @@ describe("several confirms of one payment at once", () => {
     await till.watchUntilState(paymentId, "succeeded");
   }
 
-  test("of the same transaction, over two processes, are one attempt and one transaction", async () => {
+  test("concurrent confirms of the same transaction make one attempt and one transaction", async () => {
     const { paymentId, optionId, transaction, buyer } = await begin();
     const signed = signAsWallet(transaction, buyer);
     const held = await treasuryHolds();
@@ -57,7 +57,7 @@ describe("several confirms of one payment at once", () => {
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
   });
 
-  test("of different transactions of one buyer: one is signed by us, the other never", async () => {
+  test("of concurrent confirms with different transactions of one buyer, the relayer signs exactly one", async () => {
     const begun = await begin();
     const { paymentId, optionId, transaction, buyer } = begun;
     const before = (await till.transactions()).length;
@@ -66,25 +66,25 @@ describe("several confirms of one payment at once", () => {
     for (const units of [200_000, 300_000, 400_000])
       attempts.push(await till.attemptWith(paymentId, optionId, signChanged(transaction, buyer, withLimit(units))));
     await race(paymentId, attempts);
-    const verdicts = await Promise.all(attempts.map(till.verdict));
-    expect(verdicts.filter((one) => one === "verified")).toHaveLength(1);
+    const results = await Promise.all(attempts.map(till.verdict));
+    expect(results.filter((one) => one === "verified")).toHaveLength(1);
     expect((await till.transactions()).length - before).toBe(1);
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
     expect(await confirm(begun, signAsWallet(transaction, buyer))).toMatchObject({ ok: false, code: "invalid_state" });
   });
 
-  test("of different buyers: one pays, and the others keep their money", async () => {
+  test("of concurrent confirms by different buyers, one pays and the others keep their money", async () => {
     const buyers = await fundSolanaBuyers(solana, 3, 1_000_000n);
     const paymentId = await till.create();
     const attempts = await Promise.all(buyers.map((buyer) => till.attempt(paymentId, buyer)));
     await race(paymentId, attempts);
-    const left = await Promise.all(buyers.map(({ address }) => tokenBalance(solana, address)));
-    expect(left.toSorted()).toEqual([0n, 1_000_000n, 1_000_000n]);
+    const balances = await Promise.all(buyers.map(({ address }) => tokenBalance(solana, address)));
+    expect(balances.toSorted()).toEqual([0n, 1_000_000n, 1_000_000n]);
   });
 });
 
-describe("what has changed since the wallet signed", () => {
-  test("a blockhash that has died is refused, and the option is fetched again and paid", async () => {
+describe("changes since the wallet signed", () => {
+  test("a transaction with an expired blockhash is refused, and a newly fetched one pays", async () => {
     const begun = await begin();
     await solana.knobs.jump(151);
     expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toEqual({
@@ -97,7 +97,7 @@ describe("what has changed since the wallet signed", () => {
     await carryThrough(begun.paymentId);
   });
 
-  test("a buyer whose money is gone is refused, and the same confirm pays once it is there again", async () => {
+  test("a buyer who spent the money is refused, and the same confirm pays once the money is back", async () => {
     const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
     const { buyer, paymentId } = begun;
     const signed = signAsWallet(begun.transaction, buyer);
@@ -109,19 +109,19 @@ describe("what has changed since the wallet signed", () => {
     await carryThrough(paymentId);
   });
 
-  test("a buyer whose account was frozen or closed is refused", async () => {
+  test("a buyer whose account has been frozen or closed is refused", async () => {
     const [frozen, closed] = [await begin(), await begin(await fundSolanaBuyer(solana, 1_000_000n))];
     await freeze({ solana, owner: frozen.buyer.address });
     await moveTokens({ solana, from: closed.buyer, to: stranger.address, amount: 1_000_000n });
     await closeAccount({ solana, owner: closed.buyer });
     for (const begun of [frozen, closed]) {
-      const verdict = await judge(begun, signAsWallet(begun.transaction, begun.buyer));
-      expect(verdict).toEqual({ refused: expect.stringContaining("the transaction would fail") });
+      const result = await judge(begun, signAsWallet(begun.transaction, begun.buyer));
+      expect(result).toEqual({ refused: expect.stringContaining("the transaction would fail") });
       await expectUntouched(begun.paymentId);
     }
   });
 
-  test("a cluster that cannot be asked leaves the attempt as it is, and it is judged later", async () => {
+  test("an attempt waits while the cluster is unreachable and is verified later", async () => {
     const begun = await begin();
     const attemptId = await till.attemptWith(
       begun.paymentId,
@@ -136,7 +136,7 @@ describe("what has changed since the wallet signed", () => {
     await carryThrough(begun.paymentId);
   });
 
-  test("a relayer without SOL lets the verdict wait, and no longer than half a minute", async () => {
+  test("an attempt waits up to half a minute for a relayer without SOL", async () => {
     const [first, second] = [await begin(), await begin()];
     await drainSol(solana, relayer);
     const attempts: string[] = [];
@@ -160,7 +160,7 @@ describe("what has changed since the wallet signed", () => {
 });
 
 describe("screening", () => {
-  test("refuses a payer at the confirm, and the payment waits for somebody else", async () => {
+  test("screening refuses a payer at the confirm, and the payment stays open to others", async () => {
     const begun = await begin();
     till.screened.add(begun.buyer.address);
     expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toEqual({
@@ -169,7 +169,7 @@ describe("screening", () => {
     await expectUntouched(begun.paymentId);
   });
 
-  test("declines a payer after the confirm: the payment fails, nothing is signed, and others go on", async () => {
+  test("screening fails the payment of a payer listed after the confirm, nothing is signed, and other payments continue", async () => {
     const [bad, fine] = [await begin(), await begin()];
     for (const begun of [bad, fine])
       expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
@@ -181,7 +181,7 @@ describe("screening", () => {
     expect(await tokenBalance(solana, bad.buyer.address)).toBe(1_000_000_000n);
   });
 
-  test("that cannot say anything lets nobody pass, and nothing is lost by it", async () => {
+  test("no payment passes while screening is down, and all continue afterwards", async () => {
     const begun = await begin();
     const attemptId = await till.attemptWith(
       begun.paymentId,

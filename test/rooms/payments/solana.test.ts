@@ -11,7 +11,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const solana = await startTestSolana();
 const till = await makeSolanaTill(solana);
 
-test("a buyer without SOL pays, and the merchant is paid out", async () => {
+test("a buyer without SOL pays, and the merchant receives the payout", async () => {
   const buyer = await fundSolanaBuyer(solana);
   const paymentId = await till.pay(buyer);
   const status = await till.status(paymentId);
@@ -24,7 +24,7 @@ test("a buyer without SOL pays, and the merchant is paid out", async () => {
   expect(await tokenBalance(solana, till.destination)).toBe(1_000_000n);
 });
 
-test("books and chain agree after a payment, its payout, fees and rent, and a refund goes back to the payer", async () => {
+test("the ledger matches the chain after a payment, its fees, rents and a refund to the payer", async () => {
   const buyer = await fundSolanaBuyer(solana);
   const before = await tokenBalance(solana, buyer.address);
   const paymentId = await till.pay(buyer, 300n);
@@ -37,8 +37,8 @@ test("books and chain agree after a payment, its payout, fees and rent, and a re
   await till.watchUntil(isPaid);
   expect(await tokenBalance(solana, buyer.address)).toBe(before);
   let lines: ReconcileLine[] | undefined;
-  const compared = reconcileChain(till.deps, { chain: solana.id }).then((told) => {
-    lines = good(told);
+  const compared = reconcileChain(till.deps, { chain: solana.id }).then((result) => {
+    lines = good(result);
   });
   await till.watchUntil(async () => lines !== undefined);
   await compared;
@@ -47,7 +47,7 @@ test("books and chain agree after a payment, its payout, fees and rent, and a re
   expect(lines?.some(({ account, booked }) => account.startsWith("lane:") && booked > 0n)).toBe(true);
 });
 
-test("money that nobody asked for is found in the treasury's history and booked as an exception", async () => {
+test("unsolicited money in the treasury's history is booked as an exception", async () => {
   const stranger = await fundSolanaBuyer(solana);
   await sendTokens(solana, { from: stranger, to: till.keys.treasury.address, amount: 7_000n });
   const exceptions = async () =>
@@ -55,7 +55,7 @@ test("money that nobody asked for is found in the treasury's history and booked 
   await till.watchUntil(async () => (await exceptions()) === -7_000n);
 });
 
-test("money that names a payment which waits, and pays it exactly, pays it", async () => {
+test("a transfer with an open payment's memo and exact amount pays it", async () => {
   const buyer = await fundSolanaBuyer(solana);
   const paymentId = await till.create();
   const [option] = await till.offer(paymentId, buyer);
@@ -69,7 +69,7 @@ test("money that names a payment which waits, and pays it exactly, pays it", asy
   await till.watchUntilState(paymentId, "succeeded");
 });
 
-test("a payout that a restored database has forgotten is found in the treasury's history and not made again", async () => {
+test("a restored database finds a lost payout in the treasury's history and does not repeat it", async () => {
   const restored = await makeSolanaTill(solana);
   // The treasury holds other merchants' money, enough to pay twice.
   await restored.pay(await fundSolanaBuyer(solana), 500n);
@@ -82,7 +82,7 @@ test("a payout that a restored database has forgotten is found in the treasury's
   await restored.submit();
   await restored.watchUntil(async () => (await restored.settlementOf(paymentId)).state === "paid");
   const paid = await tokenBalance(solana, restored.destination);
-  // Back to what a backup had that was taken before the payout was signed.
+  // Resets the rows to a backup from before the payout was signed.
   await db
     .updateTable("sighting")
     .set({ transfer_id: null, booked: false })
@@ -111,7 +111,7 @@ test("a payout that a restored database has forgotten is found in the treasury's
   const isFound = async () => (await restored.transfers()).find((row) => row.settlement_id === id)?.state !== "ready";
   await waitFor(
     async () => {
-      // The ledger cannot be taken back as the rest was, and refuses to have the payout in it twice.
+      // The ledger is append-only and cannot be reset, so it refuses to book the payout twice.
       await restored.watch().catch(() => undefined);
       return isFound();
     },

@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 const dayAfter = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
 const read = (from: number, until = from) =>
   readStatements(deps, { merchantId, from: dayAfter(from), until: dayAfter(until) });
-/** Some step of a payment's life is booked on another day. */
+/** Runs `work` with the clock advanced by `days`. */
 async function on<T>(days: number, work: () => Promise<T>): Promise<T> {
   till.clock.advance(days * DAY_MS);
   await till.watch();
@@ -22,7 +22,7 @@ async function on<T>(days: number, work: () => Promise<T>): Promise<T> {
   return made;
 }
 
-test("a statement tells every payment, fee, payout and refund, and its balances follow from them", async () => {
+test("a statement lists every payment, fee, payout and refund, and its balances follow from them", async () => {
   await setFee(deps, { accountId: till.accountId, merchantId: null, points: 100, fixedMicros: 0n });
   const one = await till.pay(await fundBuyer(chain), 1_000n);
   const two = await till.pay(await fundBuyer(chain), 500n);
@@ -71,7 +71,7 @@ test("a statement tells every payment, fee, payout and refund, and its balances 
   expect(await readStatements(deps, { merchantId: "mrch_none", from: dayAfter(0), until: dayAfter(1) })).toEqual([]);
 });
 
-test("CSV has a line for each change, and no cell that a spreadsheet would take for a formula", () => {
+test("a CSV statement has a line for each change and no cell that a spreadsheet would evaluate as a formula", () => {
   const line = {
     ...{ at: new Date(0), kind: "payment" as const, paymentId: "pay_1", referenceId: '=1+1,"x"' },
     ...{ gross: 5n, fee: 1n, change: -4n, balance: -4n, to: null, txHash: "0x1" },
@@ -88,7 +88,7 @@ test("CSV has a line for each change, and no cell that a spreadsheet would take 
   ]);
 });
 
-test("the command prints it as CSV and as JSON", async () => {
+test("the statement command prints CSV and JSON", async () => {
   const run = (...args: string[]) => adminIn({ DATABASE_URL: till.databaseUrl })("statement", ...args);
   const period = ["--from", dayAfter(0), "--until", dayAfter(2)];
   const { stdout } = await run(merchantId, ...period, "--format", "csv");

@@ -6,18 +6,18 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 
-/** The database is from an earlier time from now on, for a process that has seen more. */
-async function stepBack(till: Till): Promise<void> {
+/** Makes the database look older than what this process has seen, as after a failover that lost commits. */
+async function loseCommits(till: Till): Promise<void> {
   await till.deps.epoch.tick();
   await till.db.updateTable("database_epoch").set({ count: -1 }).execute();
 }
 
-test("after the database has stepped back no payout is signed on EVM until the chain was read again", async () => {
+test("after the database has lost commits, no EVM payout is signed until the chain has been read again", async () => {
   const till = await makeTill(chain);
   const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain)));
   await till.watch();
   expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
-  await stepBack(till);
+  await loseCommits(till);
   expect(await till.settle(id)).toEqual(["watcher_behind"]);
   expect(till.lines.join()).toContain("has stepped back in time");
   expect((await till.transfers()).filter(({ purpose }) => purpose === "settlement")).toEqual([]);
@@ -26,17 +26,17 @@ test("after the database has stepped back no payout is signed on EVM until the c
   expect(await till.settle(id)).toEqual(["begun"]);
 });
 
-test("a payout and a refund whose signatures are stored in a database that has just stepped back are undone", async () => {
+test("a payout and a refund whose transactions race a failover are rolled back and begun again later", async () => {
   const till = await makeTill(chain);
   const buyer = await fundBuyer(chain);
   const paymentId = await till.pay(buyer);
   const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain)));
   await till.watch();
-  // The check has passed by then: a failover comes between it and the transaction.
+  // The failover happens between the check and the transaction.
   const { check } = till.deps.epoch;
   const late = async () => {
     const epoch = await check();
-    await stepBack(till);
+    await loseCommits(till);
     return epoch;
   };
   const readAgain = async () => {

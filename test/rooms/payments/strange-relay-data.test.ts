@@ -16,11 +16,11 @@ const chain = await startChain();
 const till = await makeTill(chain);
 await addPolicy(till.deps, { merchantId: till.merchantId, asset: null, unit: null, minimum: null });
 
-const person = (fullName: string): CollectedField[] =>
+const makeFields = (fullName: string): CollectedField[] =>
   Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(
     ([id, value]) => ({ id, value }),
   );
-const [truth, forged] = [person("Zoë Quux"), person("Mallory")];
+const [truth, forged] = [makeFields("Zoë Quux"), makeFields("Mallory")];
 
 /** A payment that its buyer has signed, whose authorization a stranger can relay. */
 async function sign() {
@@ -46,7 +46,7 @@ async function sign() {
   return { paymentId, confirm, relay, kept };
 }
 
-test("the data of a confirm that was refused because a stranger had relayed it belongs to the payment that the money opens", async () => {
+test("a confirm that was refused because a third party had relayed its authorization still provides its payment's data", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
   await till.watch();
   await relay();
@@ -59,7 +59,7 @@ test("the data of a confirm that was refused because a stranger had relayed it b
   expect(await kept()).toEqual([{ fields: truth, proven: true }]);
 });
 
-test("data of a confirm that comes after a stranger has relayed the authorization is kept, and marked", async () => {
+test("the data of a confirm that follows a third party's relay is kept as unproven", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
   await relay();
   await till.watch();
@@ -72,7 +72,7 @@ test("data of a confirm that comes after a stranger has relayed the authorizatio
   ]);
 });
 
-test("forged data of a confirm that nobody could verify is not proved by money that comes by itself", async () => {
+test("the data of an unverifiable confirm is not proven by an unsolicited payment", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
   const garbage: WalletResult[] = [{ type: "walletRpc", data: [`0x${"11".repeat(65)}`] }];
   expect(await confirm("stranger", forged, garbage)).toMatchObject({ ok: true });
@@ -80,7 +80,7 @@ test("forged data of a confirm that nobody could verify is not proved by money t
   await till.watch();
   expect((await till.status(paymentId)).state).not.toBe("requires_action");
   expect(await kept()).toEqual([{ fields: forged, proven: false }]);
-  // Repeated, it adds nothing that would count as proved.
+  // Repeating the confirm does not make the data proven.
   await confirm("stranger", forged, garbage);
   expect(await kept()).toEqual([{ fields: forged, proven: false }]);
   const both = await sign();

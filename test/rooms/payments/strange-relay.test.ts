@@ -27,8 +27,8 @@ async function sign(buyer: PrivateKeyAccount) {
   return { paymentId, call, confirm, transferState };
 }
 
-/** The reorg has taken the stranger's transaction for good: only we can make the transfer now. */
-async function expectOurs({ paymentId, transferState }: Awaited<ReturnType<typeof sign>>): Promise<void> {
+/** Expects the service to relay the transfer itself, after a reorg removed the third party's transaction for good. */
+async function expectRelayedByService({ paymentId, transferState }: Awaited<ReturnType<typeof sign>>): Promise<void> {
   expect(await transferState()).toBe("ready");
   const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
   await till.relay();
@@ -38,42 +38,42 @@ async function expectOurs({ paymentId, transferState }: Awaited<ReturnType<typeo
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(before + 1);
 }
 
-test("a transfer that a stranger made before its confirm came, and that a reorg took away, is made by us", async () => {
+test("a lane relays a transfer that a reorg removed after a third party relayed it before the confirm", async () => {
   const signed = await sign(await fundBuyer(chain));
   await till.watch();
-  const forget = await remember(chain);
+  const reorg = await remember(chain);
   await relayByStranger(chain, signed.call);
   await till.watch();
   expect(await signed.transferState()).toBe("included");
   expect(await signed.confirm()).toBeNull();
-  await forget();
+  await reorg();
   await till.watch();
-  await expectOurs(signed);
+  await expectRelayedByService(signed);
 });
 
-test("so is one whose confirm came after the reorg", async () => {
+test("a lane relays a transfer that a reorg removed before its confirm", async () => {
   const signed = await sign(await fundBuyer(chain));
   await till.watch();
-  const forget = await remember(chain);
+  const reorg = await remember(chain);
   await relayByStranger(chain, signed.call);
   await till.watch();
-  await forget();
+  await reorg();
   await till.watch();
   expect(await signed.transferState()).toBe("awaited");
   expect(await signed.confirm()).toBeNull();
-  await expectOurs(signed);
+  await expectRelayedByService(signed);
 });
 
-test("so is one whose confirm was refused, because its authorization was used and nobody knew by whom", async () => {
+test("a lane relays a transfer that a reorg removed after its confirm was refused as already used", async () => {
   const signed = await sign(await fundBuyer(chain));
   await till.watch();
-  const forget = await remember(chain);
+  const reorg = await remember(chain);
   await relayByStranger(chain, signed.call);
   const attemptId = await signed.confirm();
   await till.verify(attemptId ?? "");
   expect(await till.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("used") });
   await till.watch();
-  await forget();
+  await reorg();
   await till.watch();
-  await expectOurs(signed);
+  await expectRelayedByService(signed);
 });

@@ -19,14 +19,14 @@ const change = { ...kinds.change, assets: [entry] };
 
 const till = await makeTill(chain, { change, assets: [asset] });
 
-/** Where the test token keeps its fee: after the members of PermitToken. */
+/** Storage slot of the test token's fee, after the members of PermitToken. */
 const FEE_SLOT = "0x5";
 
 const setFee = (points: number) =>
   client.setStorageAt({ address: tokenOf(asset), index: FEE_SLOT, value: numberToHex(points, { size: 32 }) });
 
-/** Settlements of so many payments of 1.00 each, due and not begun. */
-async function owe(count: number): Promise<string[]> {
+/** Creates `count` payments of 1.00. Returns the ids of their due settlements. */
+async function accrue(count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let index = 0; index < count; index += 1) {
     const buyer = privateKeyToAccount(newKey().privateKey);
@@ -40,12 +40,12 @@ async function owe(count: number): Promise<string[]> {
 const payouts = async (ids: readonly string[]) =>
   (await till.transfers()).filter(({ settlement_id }) => ids.includes(settlement_id ?? ""));
 
-test("payouts of a token that starts to keep a fee while they are on their way are held, and nothing is paid twice", async () => {
+test("payouts of a token that introduces a transfer fee while they are in flight are held, and none is paid twice", async () => {
   await mintTestToken(chain, asset, treasury, 100n * UNIT);
-  const ids = await owe(3);
+  const ids = await accrue(3);
   expect(await till.settle(...ids)).toEqual(["begun", "begun", "begun"]);
   const held = await testTokenBalance(chain, asset, treasury);
-  // Signed, stored and sent without a fee; included with one.
+  // The transaction is signed and sent while there is no fee, and mined when there is one.
   await client.setAutomine(false);
   await till.relay();
   await setFee(100);
@@ -63,7 +63,7 @@ test("payouts of a token that starts to keep a fee while they are on their way a
     expect(row).toMatchObject({ state: "ready", last_trouble: "WrongAmount 990000 1000000" });
   expect((await readSystem(till.deps)).heldPayouts).toEqual([{ chain: chain.id, count: 3 }]);
 
-  // When the fee ends they go out, each once.
+  // Once the fee is removed, each payout is paid once.
   await setFee(0);
   till.clock.advance(61_000);
   await till.relay();
@@ -73,8 +73,8 @@ test("payouts of a token that starts to keep a fee while they are on their way a
   expect((await readSystem(till.deps)).heldPayouts).toEqual([{ chain: chain.id, count: 0 }]);
 });
 
-test("payouts whose asset the treasury has not approved are held with the command that approves it", async () => {
-  const [id = ""] = await owe(1);
+test("a payout whose asset the treasury has not approved is held with the command that approves it", async () => {
+  const [id = ""] = await accrue(1);
   const { abi } = testContract("Tokens", "PermitToken");
   const account = privateKeyToAccount(chain.keys.treasury.privateKey);
   await client.setBalance({ address: treasury, value: 10n ** 18n });

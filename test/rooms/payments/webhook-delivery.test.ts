@@ -17,18 +17,18 @@ const databaseUrl = await createDatabase();
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const schedule = [5_000, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
-/** Time that steps of a test may take on a slow machine. */
+/** Time that the steps of a test may take on a slow machine. */
 const SLACK_MS = 2_000;
 
-/** The same as verifying, for clocks that were turned: a verifier of today would find the time stale. */
+/** Verifies a signature made under an advanced clock, which the library would refuse as stale. */
 function isSignedWith(secret: string, { headers, body }: Arrival): boolean {
   const at = new Date(Number(headers["webhook-timestamp"]) * 1000);
   const right = new Webhook(secret).sign(String(headers["webhook-id"]), at, body);
   return String(headers["webhook-signature"]).split(" ").includes(right);
 }
 
-describe("an endpoint that does not take an event", () => {
-  test("is asked again after the waits that were published, with the same bytes, and then no more", async () => {
+describe("failed deliveries", () => {
+  test("a failed event is retried on the published schedule with the same bytes and then given up", async () => {
     const { till, endpoint, deliver, deliveries, secret } = await makeHook(chain);
     endpoint.answer(500);
     await till.create();
@@ -58,7 +58,7 @@ describe("an endpoint that does not take an event", () => {
     expect(till.lines.join("")).not.toContain("s3cret");
   });
 
-  test("and takes it later has it once, and the rest of the schedule is forgotten", async () => {
+  test("an event delivered on a retry is not sent again", async () => {
     const { till, endpoint, deliver, deliveries } = await makeHook(chain);
     endpoint.answer(503);
     await till.create();
@@ -72,7 +72,7 @@ describe("an endpoint that does not take an event", () => {
     expect(await deliveries()).toMatchObject([{ state: "delivered", tries: 2, last_outcome: "204" }]);
   });
 
-  test("because it redirects is not followed", async () => {
+  test("a deliverer does not follow a redirect", async () => {
     const { till, endpoint, deliver, deliveries } = await makeHook(chain);
     const other = await startEndpoint();
     endpoint.answer((_arrival, response) => void response.writeHead(307, { location: other.url }).end());
@@ -82,7 +82,7 @@ describe("an endpoint that does not take an event", () => {
     expect(await deliveries()).toMatchObject([{ state: "pending", tries: 1, last_outcome: "307" }]);
   });
 
-  test("because nobody is there, or nobody answers in time, says so", async () => {
+  test("an unreachable endpoint and a timeout are recorded as such", async () => {
     const { till, endpoint, deliveries, id } = await makeHook(chain);
     endpoint.answer(() => undefined);
     await till.create();
@@ -96,7 +96,7 @@ describe("an endpoint that does not take an event", () => {
     expect(await deliveries()).toMatchObject([{ tries: 2, last_outcome: "unreachable" }]);
   });
 
-  test("because its address is private is not even connected to, where that is not allowed", async () => {
+  test("a deliverer does not connect to a private address unless that is allowed", async () => {
     const { till, endpoint, deliveries, id } = await makeHook(chain);
     await register(till, endpoint.url.replace("http:", "https:"));
     await till.create();
@@ -107,21 +107,21 @@ describe("an endpoint that does not take an event", () => {
   });
 });
 
-test("an answer counts by its status: a body without end neither fails nor delays it", async () => {
+test("a delivery is judged by its status: an endless response body neither fails nor delays it", async () => {
   const { till, endpoint, deliver, deliveries } = await makeHook(chain);
   endpoint.answer((_arrival, response) => {
     response.writeHead(200, { "content-encoding": "gzip" });
     const more = setInterval(() => response.write(Buffer.alloc(10_000)), 5);
     response.on("close", () => clearInterval(more));
   });
-  const began = Date.now();
+  const startedAt = Date.now();
   await till.create();
   await deliver();
-  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(Date.now() - startedAt).toBeLessThan(5_000);
   expect(await deliveries()).toMatchObject([{ state: "delivered", last_outcome: "200" }]);
 });
 
-test("an event that hangs holds up neither the others of its endpoint nor those of another account", async () => {
+test("a hanging event delays neither the other events of its endpoint nor those of other accounts", async () => {
   const one = await makeHook(chain);
   const other = await makeHook(chain, { databaseUrl: one.till.databaseUrl });
   const stuck = await one.till.create();
@@ -131,7 +131,7 @@ test("an event that hangs holds up neither the others of its endpoint nor those 
   const outward: typeof one.till.deps.outward = (request) => one.till.deps.outward({ ...request, timeoutMs: 3_000 });
   const signal = new AbortController().signal;
   const hanging = deliverDue({ ...one.till.deps, outward }, { endpointId: one.id, signal });
-  // More than fit side by side, and made while the first one hangs.
+  // More events than are sent in parallel, created while the first one hangs.
   for (let count = 0; count < 100; count += 1) await one.till.create();
   await other.till.create();
   await deliverAll(other.till);
@@ -144,7 +144,7 @@ test("an event that hangs holds up neither the others of its endpoint nor those 
   expect(rows.filter((row) => row.last_outcome === "200")).toHaveLength(101);
 });
 
-test("several workers at one endpoint send each event once", async () => {
+test("several workers that serve one endpoint send each event once", async () => {
   const { till, endpoint, id } = await makeHook(chain);
   for (let count = 0; count < 40; count += 1) await till.create();
   const signal = new AbortController().signal;
@@ -153,7 +153,7 @@ test("several workers at one endpoint send each event once", async () => {
   expect(new Set(endpoint.arrivals.map(({ event }) => event.id)).size).toBe(40);
 });
 
-test("a worker that was given up for dead and answers late does not count an attempt that another one has made", async () => {
+test("a worker that lost its lease does not count an attempt that another worker has made", async () => {
   const { till, endpoint, id, deliveries } = await makeHook(chain);
   const signal = new AbortController().signal;
   const held = Promise.withResolvers<ServerResponse>();
@@ -161,7 +161,7 @@ test("a worker that was given up for dead and answers late does not count an att
   await till.create();
   const late = deliverDue(till.deps, { endpointId: id, signal });
   const response = await held.promise;
-  // Nobody has heard of it for as long as a lease lasts.
+  // Simulates an expired lease.
   await till.db
     .updateTable("webhook_endpoint")
     .set({ busy_until: new Date(0) })
@@ -175,7 +175,7 @@ test("a worker that was given up for dead and answers late does not count an att
   expect(await deliveries()).toMatchObject([{ tries: 1, last_outcome: "502" }]);
 });
 
-test("an endpoint is rung for once, again when nobody has answered, and only that second ring is a find", async () => {
+test("the sweep enqueues an endpoint once, again when no worker took the job, and only the second time counts as lost", async () => {
   const { till, id } = await makeHook(chain);
   const sweep = async () => (await takeOwed(till.deps)).endpoints;
   expect(await sweep()).toEqual([]);
@@ -189,8 +189,8 @@ test("an endpoint is rung for once, again when nobody has answered, and only tha
   expect(await sweep()).toEqual([{ id, again: 3, lost: false }]);
 });
 
-describe("who is told", () => {
-  test("is the payment's own account in its own mode, and nobody else", async () => {
+describe("event recipients", () => {
+  test("an event is sent only to its payment's account in its payment's mode", async () => {
     const live = await makeHook(chain);
     const stranger = await makeHook(chain, { databaseUrl: live.till.databaseUrl });
     const testEndpoint = await startEndpoint();
@@ -199,32 +199,32 @@ describe("who is told", () => {
     const id = await live.till.create();
     const testId = await insertPaymentRow(live.till.db, live.till, { mode: "test" });
     await deliverAll(live.till);
-    const heard = (of: { arrivals: Arrival[] }) => of.arrivals.map(({ event }) => event.data.payment_id);
-    expect(heard(live.endpoint)).toEqual([id]);
-    expect(heard(testEndpoint)).toEqual([testId]);
+    const received = (of: { arrivals: Arrival[] }) => of.arrivals.map(({ event }) => event.data.payment_id);
+    expect(received(live.endpoint)).toEqual([id]);
+    expect(received(testEndpoint)).toEqual([testId]);
     expect(stranger.endpoint.arrivals).toEqual([]);
   });
 
-  test("is nobody without an endpoint: nothing is written down", async () => {
+  test("an account without an endpoint stores no deliveries", async () => {
     const till = await makeTill(chain);
     await till.create();
     expect(await till.db.selectFrom("webhook_delivery").select("id").execute()).toEqual([]);
   });
 
-  test("hears nothing of a payment that was never committed", async () => {
+  test("a rolled back payment sends no event", async () => {
     const { till, deliveries } = await makeHook(chain);
     const rolledBack = till.db.transaction().execute(async (db) => {
       await till.create();
       await db.updateTable("payment").set({ state: "processing" }).execute();
-      throw new Error("never mind");
+      throw new Error("rolled back on purpose");
     });
-    await expect(rolledBack).rejects.toThrow("never mind");
+    await expect(rolledBack).rejects.toThrow("rolled back on purpose");
     expect((await deliveries()).map(({ type }) => type)).toEqual(["payment.created"]);
   });
 });
 
-describe("a secret", () => {
-  test("is stored where nobody can read it, and another one for every endpoint", async () => {
+describe("webhook secrets", () => {
+  test("a secret is stored encrypted and differs for every endpoint", async () => {
     const [one, other] = [await makeHook(chain), await makeHook(chain)];
     expect(one.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(other.secret).not.toBe(one.secret);
@@ -233,7 +233,7 @@ describe("a secret", () => {
     expect(row.secret.includes(Buffer.from(one.secret.slice(6), "base64"))).toBe(false);
   });
 
-  test("that is rotated signs beside the new one for a day, and then no more", async () => {
+  test("a rotated secret signs beside the new one for one day", async () => {
     const { till, endpoint, owner, secret, deliver } = await makeHook(chain);
     const next = good(await rotateSecret(till.deps, owner)).secret;
     await till.create();
@@ -251,7 +251,7 @@ describe("a secret", () => {
   });
 });
 
-describe("an endpoint", () => {
+describe("webhook endpoints", () => {
   const strict = { findUrlFault: (url: string) => findUrlFault({ allowPrivate: false }, url) };
 
   test.each([
@@ -261,14 +261,14 @@ describe("an endpoint", () => {
     ["https://0x7f.1/", "is not on the public internet"],
     ["https://me:secret@shop.example.test/", "holds a user name or password"],
     ["shop.example.test", "expected a URL"],
-  ])("at %s is refused", async (url, reason) => {
+  ])("an endpoint at %s is refused", async (url, reason) => {
     const till = await makeTill(chain, { databaseUrl });
     const set = await setEndpoint({ ...till.deps, ...strict }, { accountId: till.accountId, mode: "live", url });
     expect(set).toEqual({ ok: false, code: "params_validation", message: `url: ${reason}` });
     expect(await findEndpoint(till.deps, { accountId: till.accountId, mode: "live" })).toMatchObject({ ok: false });
   });
 
-  test("of an account that is not there is refused", async () => {
+  test("an endpoint of an unknown account is refused", async () => {
     const till = await makeTill(chain, { databaseUrl });
     const args = { accountId: "acct_0", mode: "live" as const, url: "https://shop.example.test/" };
     expect(await setEndpoint({ ...till.deps, ...strict }, args)).toMatchObject({
@@ -277,14 +277,14 @@ describe("an endpoint", () => {
     });
   });
 
-  test("is one per account and mode, however many are set at once", async () => {
+  test("concurrent registrations make one endpoint per account and mode", async () => {
     const till = await makeTill(chain, { databaseUrl });
     const made = await Promise.all(Array.from({ length: 6 }, () => register(till, "https://shop.example.test/")));
     expect(new Set(made.map(({ id }) => id)).size).toBe(1);
     expect(new Set(made.map(({ secret }) => secret)).size).toBe(6);
   });
 
-  test("that moves takes along what it is owed", async () => {
+  test("an endpoint with a new URL receives its undelivered events there", async () => {
     const { till, endpoint, deliver, id, owner } = await makeHook(chain);
     await till.create();
     const next = await startEndpoint();
@@ -294,7 +294,7 @@ describe("an endpoint", () => {
     expect(good(await findEndpoint(till.deps, owner))).toMatchObject({ id, url: next.url, mode: "live" });
   });
 
-  test("that is deleted is sent nothing more, and a new one only what happens from then on", async () => {
+  test("a deleted endpoint receives nothing more, and a new endpoint receives only later events", async () => {
     const { till, endpoint, deliver, deliveries, owner, id } = await makeHook(chain);
     endpoint.answer(500);
     await till.create();
@@ -321,10 +321,10 @@ describe("an endpoint", () => {
     expect(endpoint.arrivals).toHaveLength(2);
   });
 
-  test("that was deleted while a payment was being made is not sent that one either", async () => {
+  test("an endpoint deleted during a payment's transaction does not receive that payment's event", async () => {
     const { till, endpoint, deliver, deliveries, id } = await makeHook(chain);
     await till.create();
-    // As if the payment's transaction had seen the endpoint just before.
+    // Simulates a payment whose transaction read the endpoint just before its deletion.
     await till.db.updateTable("webhook_endpoint").set({ deleted_at: new Date() }).where("id", "=", id).execute();
     await deliver();
     expect(endpoint.arrivals).toEqual([]);
@@ -332,8 +332,8 @@ describe("an endpoint", () => {
   });
 });
 
-describe("a replay", () => {
-  test("sends one event again, under the same id, with the schedule from its beginning", async () => {
+describe("replays", () => {
+  test("a replay sends one event again with the same id and restarts its schedule", async () => {
     const { till, endpoint, deliver, owner } = await makeHook(chain);
     await till.create();
     await till.create();
@@ -351,7 +351,7 @@ describe("a replay", () => {
     expect(row).toMatchObject({ eventId: first.event.id, tries: 1, lastOutcome: "500", deliveredAt: null });
   });
 
-  test("of a time, or of what was given up, sends those and no others", async () => {
+  test("a replay of a period or of given-up events sends exactly those", async () => {
     const { till, endpoint, deliver, owner } = await makeHook(chain);
     const early = await till.create();
     await deliver();
@@ -370,7 +370,7 @@ describe("a replay", () => {
     expect([endpoint.of(early).length, endpoint.of(late).length]).toEqual([2, 2]);
   });
 
-  test("reaches no event of another account or mode", async () => {
+  test("a replay does not reach events of another account or mode", async () => {
     const one = await makeHook(chain);
     const other = await makeHook(chain, { databaseUrl: one.till.databaseUrl });
     await one.till.create();

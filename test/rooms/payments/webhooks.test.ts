@@ -13,8 +13,8 @@ const buyer = await fundBuyer(chain, 100_000_000n);
 
 const openShop = (options: Parameters<typeof makeHook>[1] = {}) => makeHook(chain, options);
 
-describe("a payment's events", () => {
-  test("of a live one arrive once each, rightly signed, each a snapshot of its moment, through to settled", async () => {
+describe("payment events", () => {
+  test("a live payment's events arrive once each, correctly signed, each with a snapshot of its moment", async () => {
     const { till, endpoint, secret, deliver } = await openShop();
     const id = await till.pay(buyer, 250n);
     const { id: settlementId } = await till.settlementOf(id);
@@ -65,26 +65,26 @@ describe("a payment's events", () => {
     const before = { ...whole, settled: null };
     expect(row.tx_id).toMatch(/^0x[0-9a-f]{64}$/);
     expect(payout.tx_hash).not.toBe(row.tx_id);
-    const about = (index: number) => endpoint.arrivals[index]?.event;
-    expect(about(3)).toEqual({
+    const eventAt = (index: number) => endpoint.arrivals[index]?.event;
+    expect(eventAt(3)).toEqual({
       id: expect.stringMatching(/^evt_[0-9a-f]{32}$/),
       type: "payment.settled",
       api_version: "2026-05-18",
       created_at: settled.settled_at,
       data: whole,
     });
-    expect(about(2)).toMatchObject({ created_at: success.succeeded_at, data: { ...before, payment_state_version: 2 } });
-    expect(about(1)).toMatchObject({
+    expect(eventAt(2)).toMatchObject({ created_at: success.succeeded_at, data: { ...before, payment_state_version: 2 } });
+    expect(eventAt(1)).toMatchObject({
       created_at: paying.processing_at,
       data: { ...before, payment_state_version: 1, status: "processing", success: null },
     });
-    expect(about(0)).toMatchObject({
+    expect(eventAt(0)).toMatchObject({
       created_at: created,
       data: { ...before, payment_state_version: 0, status: "requires_action", processing: null, success: null },
     });
   });
 
-  test("of a test payment arrive as well, and say that nothing was live", async () => {
+  test("a test payment's events arrive and are marked as not live", async () => {
     const { till, endpoint, secret, deliver } = await openShop({ mode: "test" });
     const id = await till.create(100n, { referenceId: "order 7" });
     await till.verify(await till.attempt(id, privateKeyToAccount(newKey().privateKey)));
@@ -99,7 +99,7 @@ describe("a payment's events", () => {
     });
   });
 
-  test("tell of every other end: expired, cancelled and failed, each with its own stage", async () => {
+  test("expired, cancelled and failed payments send events with their own stage", async () => {
     const { till, endpoint, deliver } = await openShop({ mode: "test" });
     const query = (paymentId: string) => ({ paymentId, mode: till.mode });
     const [late, gone, bad] = [await till.create(), await till.create(), await till.create()];

@@ -22,7 +22,7 @@ async function makeDirect(options: Parameters<typeof makeMerchant>[1] = {}) {
   await setDirect(till, assets.usdc, true);
   return till;
 }
-/** A payment whose buyer has signed an option and not confirmed it. */
+/** Creates a payment whose buyer has signed an option without confirming it. */
 async function sign(till: Till, buyer: PrivateKeyAccount, on: TestChain = chain) {
   const paymentId = await till.create(1_000n);
   const [option] = await till.offer(paymentId, buyer);
@@ -36,8 +36,8 @@ async function sign(till: Till, buyer: PrivateKeyAccount, on: TestChain = chain)
   const relay = () => relayByStranger(on, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
   return { paymentId, option, results, relay };
 }
-/** Pays the merchant elsewhere from now on. Returns the new account. */
-async function move(till: Till): Promise<Hex> {
+/** Changes the merchant's destination. Returns the new address. */
+async function changeAddress(till: Till): Promise<Hex> {
   const { address } = newKey();
   const entry = await destinationOf(till, assets.usdc);
   good(await changeDestination(till.deps, { ...entry, destination: `${chain.id}:${address}` }));
@@ -46,14 +46,14 @@ async function move(till: Till): Promise<Hex> {
 const stateOf = async (till: Till, paymentId: string) => (await till.status(paymentId)).state;
 
 describe("a changed destination", () => {
-  test("withdraws the options that pay it directly at once; new ones pay the new account", async () => {
+  test("a changed destination withdraws its direct options immediately, and new options pay the new account", async () => {
     const till = await makeDirect();
     const buyer = await fundBuyer(chain);
     const { paymentId, option, results } = await sign(till, buyer);
-    const destination = await move(till);
+    const destination = await changeAddress(till);
     expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
-    const asked = { paymentId, mode: till.mode, optionId: option.id, data: "" };
-    expect(await listActions(till.deps, asked)).toMatchObject(WITHDRAWN);
+    const query = { paymentId, mode: till.mode, optionId: option.id, data: "" };
+    expect(await listActions(till.deps, query)).toMatchObject(WITHDRAWN);
     const attemptId = await till.attempt(paymentId, buyer);
     await till.verify(attemptId);
     await till.relay();
@@ -64,19 +64,19 @@ describe("a changed destination", () => {
     expect((await till.settlementOf(paymentId)).destination).toBe(`${chain.id}:${destination.toLowerCase()}`);
   });
 
-  test("refuses a confirm that still waits for its verification, and nothing goes to the old account", async () => {
+  test("a changed destination refuses a waiting confirm, and nothing goes to the old account", async () => {
     const till = await makeDirect();
     const buyer = await fundBuyer(chain);
     const paymentId = await till.create(1_000n);
     const attemptId = await till.attempt(paymentId, buyer);
-    await move(till);
+    await changeAddress(till);
     await till.verify(attemptId);
     expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("withdrawn") });
     expect(await stateOf(till, paymentId)).toBe("requires_action");
     expect(await till.transfers()).toEqual([]);
   });
 
-  test("refuses a confirm while that is being verified", async () => {
+  test("a destination change during a verification refuses the confirm", async () => {
     const proxy = await startFaultProxy({ target: chain.url });
     const till = await makeDirect({ rpcUrls: [proxy.url] });
     const paymentId = await till.create(1_000n);
@@ -84,7 +84,7 @@ describe("a changed destination", () => {
     let moved: Promise<Hex> | undefined;
     proxy.onAnswer(async (method) => {
       if (method !== "eth_call" || moved) return;
-      moved = move(till);
+      moved = changeAddress(till);
       await moved;
     });
     await till.verify(attemptId);
@@ -94,10 +94,10 @@ describe("a changed destination", () => {
     expect(await till.transfers()).toEqual([]);
   });
 
-  test("is not paid by money that goes to the old account afterwards, and the operator is told where it went", async () => {
+  test("money sent to the old account after the change does not pay the payment, and a log line names that account", async () => {
     const till = await makeDirect();
     const { paymentId, relay } = await sign(till, await fundBuyer(chain));
-    await move(till);
+    await changeAddress(till);
     await chain.client.setNextBlockTimestamp({ timestamp: BigInt(Math.ceil(till.deps.now().getTime() / 1_000) + 30) });
     await relay();
     await till.watch();
@@ -109,13 +109,13 @@ describe("a changed destination", () => {
     expect(line).toContain(till.destination.toLowerCase());
   });
 
-  test("leaves money that had gone to the old account before it with the payment, which names that account", async () => {
+  test("money sent to the old account before the change pays the payment, whose settlement names that account", async () => {
     const till = await makeDirect();
     const { paymentId, relay } = await sign(till, await fundBuyer(chain));
     await relay();
-    // Later by the chain's clock, which tests have moved on.
+    // After the relay by the chain's clock, which earlier tests have advanced.
     till.clock.advance(60_000);
-    await move(till);
+    await changeAddress(till);
     await till.watch();
     expect(await stateOf(till, paymentId)).toBe("succeeded");
     expect(await till.settlementOf(paymentId)).toMatchObject({
@@ -124,10 +124,10 @@ describe("a changed destination", () => {
     });
   });
 
-  test("leaves an option that pays the treasury as good as it was: its payout goes to the new account", async () => {
+  test("an option that pays the treasury stays valid, and its payout goes to the new account", async () => {
     const till = await makeMerchant([assets.usdc]);
     const { paymentId, option, results } = await sign(till, await fundBuyer(chain));
-    const destination = await move(till);
+    const destination = await changeAddress(till);
     const { attemptId } = good(await till.confirm(paymentId, option.id, results));
     await till.verify(attemptId ?? "");
     await till.relay();
@@ -139,7 +139,7 @@ describe("a changed destination", () => {
   });
 });
 
-test("a destination that is changed while a payout is signed gets that payout, and the one before gets nothing", async () => {
+test("a destination that changes while its payout is signed receives the payout, and the old one receives nothing", async () => {
   const till = await makeMerchant([assets.usdc]);
   const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
   const { id } = await till.settlementOf(paymentId);
@@ -149,7 +149,7 @@ test("a destination that is changed while a payout is signed gets that payout, a
   const signer: typeof keys.treasury = {
     ...keys.treasury,
     async sign(args) {
-      destination ??= await move(till);
+      destination ??= await changeAddress(till);
       return keys.treasury.sign(args);
     },
   };
@@ -163,24 +163,24 @@ test("a destination that is changed while a payout is signed gets that payout, a
   expect(await usdcBalance(chain, destination ?? "0x")).toBe(10_000_000n);
 });
 
-describe("a destination that was taken away", () => {
-  const takeAway = async (till: Till, asset: string) =>
+describe("a deleted destination", () => {
+  const deleteFor = async (till: Till, asset: string) =>
     good(await deleteDestination(till.deps, await destinationOf(till, asset)));
 
-  test.each([true, false])("withdraws the options of its asset (direct: %s)", async (direct) => {
+  test.each([true, false])("a deleted destination withdraws the options of its asset (direct: %s)", async (direct) => {
     const till = direct ? await makeDirect() : await makeMerchant([assets.usdc]);
     const { paymentId, option, results } = await sign(till, await fundBuyer(chain));
-    await takeAway(till, assets.usdc);
+    await deleteFor(till, assets.usdc);
     expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
   });
 
-  test("leaves a push that is on its way to the treasury with its payment, which owes it to the merchant", async () => {
+  test("a push already on its way to the treasury still pays its payment and is owed to the merchant", async () => {
     const till = await makeMerchant([assets.push]);
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, assets.push, buyer.address);
     await chain.client.setBalance({ address: buyer.address, value: parseEther("1") });
     const { paymentId, option, results } = await sign(till, buyer);
-    await takeAway(till, assets.push);
+    await deleteFor(till, assets.push);
     expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
     expect(till.lines.some((line) => line.includes("option that has ended") && line.includes(paymentId))).toBe(true);
     await till.watch();
@@ -189,15 +189,15 @@ describe("a destination that was taken away", () => {
   });
 });
 
-test("another treasury withdraws the options that pay the one before; money that goes there is booked nowhere", async () => {
+test("a new treasury withdraws the options that pay the old one, and money sent to the old one is not booked", async () => {
   const own = await startChain();
   const before = await makeTill(own);
   const treasury = newKey();
   const keys = { ...own.keys, treasury, env: { ...own.keys.env, TREASURY_KEY: treasury.privateKey } };
   const { databaseUrl, accountId, merchantId } = before;
   const after = await makeTill({ ...own, keys }, { databaseUrl, merchant: { accountId, merchantId } });
-  const [waiting, relayed] = [await fundBuyer(own), await fundBuyer(own)];
-  const { paymentId, option, results } = await sign(before, waiting, own);
+  const [confirming, relayed] = [await fundBuyer(own), await fundBuyer(own)];
+  const { paymentId, option, results } = await sign(before, confirming, own);
   const other = await sign(before, relayed, own);
   expect(await after.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
   const { attemptId } = good(await before.confirm(paymentId, option.id, results));
@@ -210,9 +210,9 @@ test("another treasury withdraws the options that pay the one before; money that
   expect(await listBalances(after.db, { asset: own.asset })).toEqual([]);
   expect(after.lines.some((line) => line.includes("withdrawn option") && line.includes(other.paymentId))).toBe(true);
 
-  const [renewed] = await after.offer(paymentId, waiting);
+  const [renewed] = await after.offer(paymentId, confirming);
   expect(walletActions(renewed ?? { actions: [] })[0]?.params[1]).toContain(treasury.address);
-  await after.verify(await after.attempt(paymentId, waiting));
+  await after.verify(await after.attempt(paymentId, confirming));
   await after.relay();
   await after.watch();
   expect(await stateOf(after, paymentId)).toBe("succeeded");
