@@ -3,10 +3,10 @@ import type { SolanaKey } from "../../ops/local/solana-client.ts";
 import { fundSolanaBuyer, tokenBalance } from "./solana.ts";
 import type { SolanaTill } from "./solana-till.ts";
 
-/** A payment whose wallet has been given its transaction (base64). */
+/** A payment with the transaction (base64) that its wallet is asked to sign. */
 export type Begun = { buyer: SolanaKey; paymentId: string; optionId: string; transaction: string };
 
-/** A till's confirms step by step: what a wallet is given, what it hands back, and what became of it. */
+/** Returns the steps of a merchant fixture's confirms: fetching a transaction, confirming it and checking the outcome. */
 export function confirmsOf(till: SolanaTill) {
   const { solana } = till;
   const begin = async (from?: SolanaKey): Promise<Begun> => {
@@ -28,20 +28,20 @@ export function confirmsOf(till: SolanaTill) {
     rowsOf,
     confirm: ({ paymentId, optionId }: Begun, ...data: unknown[]) =>
       till.confirm(paymentId, optionId, [{ type: "walletRpc", data }]),
-    /** Confirm and verdict. */
+    /** Confirms and verifies. Returns the verification result. */
     judge: async ({ paymentId, optionId }: Begun, signed: string) => {
       const attemptId = await till.attemptWith(paymentId, optionId, signed);
       await till.verify(attemptId);
       return till.verdict(attemptId);
     },
-    /** Tokens of the treasury, in the smallest unit. */
+    /** Returns the treasury's tokens in the smallest unit. */
     treasuryHolds: () => tokenBalance(solana, till.keys.treasury.address),
-    /** Nothing was signed by us, and the payment waits for its buyer. */
+    /** Expects that the relayer has signed nothing and that the payment is still open. */
     expectUntouched: async (paymentId: string) => {
       expect(await till.status(paymentId)).toMatchObject({ state: "requires_action", isFinal: false });
       expect((await rowsOf(paymentId)).transfers).toEqual([]);
     },
-    /** Submits, and waits until the money is booked. */
+    /** Submits the transaction and waits until the money is booked. */
     carryThrough: async (paymentId: string) => {
       await till.submit();
       await till.watchUntilState(paymentId, "succeeded");

@@ -1,7 +1,7 @@
 import { waitUntil } from "../../ops/local/wait.ts";
 
 /**
- * Asks until the answer is neither false nor undefined and gives it. Tests wait for what they mean, never for a time:
+ * Calls `ask` until it returns neither false nor undefined, and returns that. Tests wait for conditions, never for a time:
  * `await waitFor(() => statusOf(id) === "succeeded", { within: 10_000 })`.
  */
 export function waitFor<T>(
