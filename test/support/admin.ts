@@ -6,7 +6,7 @@ export type AdminRun = { code: number; stdout: string; stderr: string };
 export const adminIn =
   (env: Record<string, string>) =>
   async (...args: string[]): Promise<AdminRun> => {
-      const output = { stdout: "", stderr: "" };
+    const output = { stdout: "", stderr: "" };
     const code = await runAdmin(args, {
       env,
       write: (text) => {

@@ -1,6 +1,8 @@
 const cleanups: (() => unknown)[] = [];
 
-/** Registers a cleanup that runs when the test file is over, whether its tests passed or not. Cleanups run last first. */
+/**
+ * Registers a cleanup that runs when the test file is over, whether its tests passed or not. Cleanups run last first.
+ */
 export function atEnd(end: () => unknown): void {
   cleanups.push(end);
 }

@@ -3,8 +3,8 @@ import { freePort } from "../../ops/local/ports.ts";
 import { atEnd } from "./at-end.ts";
 
 /**
- * Starts a TCP load balancer for processes that come and go. A connection goes to the next target that accepts it, and is
- * reset when that target dies or when no target accepts it.
+ * Starts a TCP load balancer for processes that come and go. A connection goes to the next target that accepts it, and
+ * is reset when that target dies or when no target accepts it.
  */
 export async function startBalancer(): Promise<{ url: string; to(targets: () => string[]): void }> {
   let targets = (): string[] => [];

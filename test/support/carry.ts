@@ -18,8 +18,8 @@ import { waitFor } from "./wait-for.ts";
 const withoutWaiting = AbortSignal.abort();
 
 /**
- * Returns a fixture for the module transfers/ on a real chain and database. Tests call its steps directly, and it records
- * what the module passes to the ledger.
+ * Returns a fixture for the module transfers/ on a real chain and database. Tests call its steps directly, and it
+ * records what the module passes to the ledger.
  */
 export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const made = await makeDeps(chain, options);

@@ -8,7 +8,9 @@ type TestFile = "Permit2" | "Tokens" | "Wallets" | "RefusingWallet" | "Hostile" 
 
 const compiled = new Map<string, Record<string, Compiled>>();
 
-/** Returns a contract of test/support/contracts, compiled once per process. Throws when the file has no such contract. */
+/**
+ * Returns a contract of test/support/contracts, compiled once per process. Throws when the file has no such contract.
+ */
 export function testContract(file: TestFile, name: string): { abi: Abi; bytecode: Hex } {
   const all = compiled.get(file) ?? compile(new URL(`./contracts/${file}.sol`, import.meta.url));
   compiled.set(file, all);

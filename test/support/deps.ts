@@ -124,7 +124,14 @@ export async function makeDepsFor(
   const checkPages = async () => undefined;
   const startedChains = new Set(chains.keys());
   const jobDeps = { verifier, outOfContext, isTransient: isTransientChainError, startedChains, checkPages };
-  const recorded = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
+  const recorded = {
+    ring,
+    announce,
+    log,
+    metrics,
+    sealer: testSealer(),
+    outward: createOutward({ allowPrivate: true }),
+  };
   const { deployment } = networks;
   const deps = {
     db,

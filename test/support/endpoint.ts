@@ -54,15 +54,17 @@ export async function startEndpoint() {
 
 export type Endpoint = Awaited<ReturnType<typeof startEndpoint>>;
 
-/** Verifies a webhook as a merchant does with the standardwebhooks library. Throws if it is not authentic and recent. */
+/**
+ * Verifies a webhook as a merchant does with the standardwebhooks library. Throws if it is not authentic and recent.
+ */
 export function verifyArrival(secret: string, { headers, body }: Arrival): unknown {
   return new Webhook(secret).verify(body, headers as Record<string, string>);
 }
 
 /** Registers an endpoint for a merchant fixture's account and mode. */
-export async function register(till: Till, url: string): Promise<{ id: string; secret: string }> {
-  const { accountId, mode } = till;
-  return good(await setEndpoint({ ...till.deps, findUrlFault: () => undefined }, { accountId, mode, url }));
+export async function register(fixture: Till, url: string): Promise<{ id: string; secret: string }> {
+  const { accountId, mode } = fixture;
+  return good(await setEndpoint({ ...fixture.deps, findUrlFault: () => undefined }, { accountId, mode, url }));
 }
 
 /** Registers an endpoint for a merchant's account and mode, in the database of real processes. */
@@ -87,16 +89,16 @@ export async function deliverAll({ deps }: Till): Promise<number> {
 
 /** Returns a merchant fixture whose account receives its events at a new endpoint. */
 export async function makeHook(chain: TestChain, options: Parameters<typeof makeTill>[1] = {}) {
-  const till = await makeTill(chain, options);
+  const fixture = await makeTill(chain, options);
   const endpoint = await startEndpoint();
-  const owner = { accountId: till.accountId, mode: till.mode };
-  const deliveries = () => till.db.selectFrom("webhook_delivery").selectAll().orderBy("at").execute();
+  const owner = { accountId: fixture.accountId, mode: fixture.mode };
+  const deliveries = () => fixture.db.selectFrom("webhook_delivery").selectAll().orderBy("at").execute();
   return {
-    till,
+    fixture,
     endpoint,
     owner,
     deliveries,
-    ...(await register(till, endpoint.url)),
-    deliver: () => deliverAll(till),
+    ...(await register(fixture, endpoint.url)),
+    deliver: () => deliverAll(fixture),
   };
 }

@@ -28,7 +28,9 @@ export async function deployBlockBurner(
   return fund(chain, contractAddress.toLowerCase() as Hex, amount);
 }
 
-/** Makes block burners accept signatures up to the newest block and burn gas in the next; with `always` they never burn. */
+/**
+ * Makes block burners accept signatures up to the newest block and burn gas in the next; with `always` they never burn.
+ */
 export async function arm(chain: TestChain, burners: readonly Burner[], always = false): Promise<void> {
   const until = always ? 2n ** 64n : await chain.client.getBlockNumber();
   for (const { address } of burners)
@@ -36,11 +38,11 @@ export async function arm(chain: TestChain, burners: readonly Burner[], always =
 }
 
 /** Confirms a payment with a signature that only the wallet's code can accept. Returns the attempt's id. */
-export async function confirmAsWallet(till: Till, paymentId: string, burner: Burner, seed = 0): Promise<string> {
-  const [option] = await till.offer(paymentId, burner);
+export async function confirmAsWallet(fixture: Till, paymentId: string, burner: Burner, seed = 0): Promise<string> {
+  const [option] = await fixture.offer(paymentId, burner);
   if (!option) throw new Error("there is no way to pay");
   const data = [`0x${"ab".repeat(64)}${seed.toString(16).padStart(8, "0")}`];
-  const { attemptId } = good(await till.confirm(paymentId, option.id, [{ type: "walletRpc", data }]));
+  const { attemptId } = good(await fixture.confirm(paymentId, option.id, [{ type: "walletRpc", data }]));
   if (!attemptId) throw new Error("no attempt was made");
   return attemptId;
 }

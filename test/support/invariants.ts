@@ -17,8 +17,8 @@ export async function waitQuiet(fleet: Fleet, within = 60_000): Promise<void> {
 }
 
 /**
- * Expects the invariants of the fault runs to hold once the fleet is quiet, and `succeeded` payments to have succeeded and
- * been paid out. Reads Postgres by SQL and the chains by their logs and histories, without the service's code.
+ * Expects the invariants of the fault runs to hold once the fleet is quiet, and `succeeded` payments to have succeeded
+ * and been paid out. Reads Postgres by SQL and the chains by their logs and histories, without the service's code.
  */
 export async function expectSound(
   fleet: Fleet,

@@ -2,8 +2,8 @@ import type { Call, FaultProxy } from "./fault-proxy.ts";
 import type { Fleet } from "./fleet.ts";
 
 /**
- * When the worker dies: before the stored transaction reaches the chain, after the chain has answered, or after the chain
- * has received it but without an answer.
+ * When the worker dies: before the stored transaction reaches the chain, after the chain has answered, or after the
+ * chain has received it but without an answer.
  */
 export const moments = ["before", "after", "unheard"] as const;
 

@@ -18,9 +18,9 @@ export type Kinds = {
 };
 
 /**
- * Starts a chain with USDC, an EIP-2612 token and a USDT-like token for Permit2, and a token that buyers push. Deploys a
- * Permit2 stand-in (Uniswap publishes no deployable code) and, unless `collector` is false, a Collector and a Disburser
- * that the treasury has approved. The treasury has no gas left afterwards.
+ * Starts a chain with USDC, an EIP-2612 token and a USDT-like token for Permit2, and a token that buyers push. Deploys
+ * a Permit2 stand-in (Uniswap publishes no deployable code) and, unless `collector` is false, a Collector and a
+ * Disburser that the treasury has approved. The treasury has no gas left afterwards.
  */
 export async function startKinds(options: TestChainOptions & { collector?: false } = {}): Promise<Kinds> {
   const chain = await startChain(options);

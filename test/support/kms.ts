@@ -16,8 +16,8 @@ const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 export type Trouble = { status: number; name: string };
 
 /**
- * Starts a fake of the AWS and Google key management services with one secp256k1 key. Every other signature has a high s,
- * which real services may return too.
+ * Starts a fake of the AWS and Google key management services with one secp256k1 key. Every other signature has a high
+ * s, which real services may return too.
  */
 export async function startKms(privateKey: Hex) {
   const account = privateKeyToAccount(privateKey);
@@ -77,7 +77,10 @@ export async function startKms(privateKey: Hex) {
   };
 }
 
-/** Sets this process's credentials: any key pair for AWS, and for Google a workload identity whose tokens the fake issues. */
+/**
+ * Sets this process's credentials: any key pair for AWS, and for Google a workload identity whose tokens the fake
+ * issues.
+ */
 export async function setCloudCredentials(tokenUrl: string): Promise<void> {
   const folder = await makeScratch("kms");
   const [file, subject] = [join(folder, "account.json"), join(folder, "subject")];

@@ -3,7 +3,9 @@ import { startRedis } from "../../ops/local/redis.ts";
 import type { Service } from "../../ops/local/service.ts";
 import { atEnd } from "./at-end.ts";
 
-/** Starts a private Redis with an append-only file. A test may flush, stop or kill it and restart it on the same port. */
+/**
+ * Starts a private Redis with an append-only file. A test may flush, stop or kill it and restart it on the same port.
+ */
 export async function startPrivateRedis(): Promise<Service> {
   const redis = await startRedis({ own: true, appendOnly: true });
   atEnd(() => redis.close());

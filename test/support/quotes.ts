@@ -32,31 +32,31 @@ export async function startQuotes() {
     },
     /** Returns a merchant fixture that settles in these assets, on its own database. */
     async makeMerchant(settled: readonly string[], options: NetworksOptions & Parameters<typeof makeTill>[1] = {}) {
-      const till = await makeTill(chain, { ...options, change: { ...change, ...options.change }, assets: settled });
-      Object.assign(till.deps, { networks: { ...till.deps.networks, prices } });
-      return till;
+      const fixture = await makeTill(chain, { ...options, change: { ...change, ...options.change }, assets: settled });
+      Object.assign(fixture.deps, { networks: { ...fixture.deps.networks, prices } });
+      return fixture;
     },
   };
 }
 
 /** Creates a payment of ten euros. Returns its id. */
-export const askEuros = (till: Till, more: Parameters<Till["create"]>[1] = {}): Promise<string> =>
-  till.create(1n, { amount: { unit: "iso4217/EUR", value: 1_000n }, ...more });
+export const askEuros = (fixture: Till, more: Parameters<Till["create"]>[1] = {}): Promise<string> =>
+  fixture.create(1n, { amount: { unit: "iso4217/EUR", value: 1_000n }, ...more });
 
 const ownerOf = ({ accountId, merchantId, mode }: Till) => ({ accountId, merchantId, mode });
 
 /** Returns the merchant's registered destination for an asset. */
-export async function destinationOf(till: Till, asset: string) {
-  const owner = ownerOf(till);
-  const found = good(await listDestinations(till.deps, owner)).find((one) => one.asset === asset);
+export async function destinationOf(fixture: Till, asset: string) {
+  const owner = ownerOf(fixture);
+  const found = good(await listDestinations(fixture.deps, owner)).find((one) => one.asset === asset);
   if (!found) throw new Error(`${asset} has no destination`);
   return { ...owner, id: found.id };
 }
 
 /** Sets whether an asset's destination also takes payments in other assets. */
-export const setTakesOthers = async (till: Till, asset: string, take: boolean) =>
-  good(await takeOthers(till.deps, { ...(await destinationOf(till, asset)), take }));
+export const setTakesOthers = async (fixture: Till, asset: string, take: boolean) =>
+  good(await takeOthers(fixture.deps, { ...(await destinationOf(fixture, asset)), take }));
 
 /** Sets whether buyers pay an asset's destination directly. */
-export const setDirect = async (till: Till, asset: string, direct: boolean) =>
-  good(await payDirectly(till.deps, { ...(await destinationOf(till, asset)), direct }));
+export const setDirect = async (fixture: Till, asset: string, direct: boolean) =>
+  good(await payDirectly(fixture.deps, { ...(await destinationOf(fixture, asset)), direct }));

@@ -1,8 +1,8 @@
 import { mine, type TestChain } from "./chain.ts";
 
 /**
- * Takes a snapshot of the chain and returns a function that causes a reorg: it replaces every block since the snapshot by
- * an empty one. (anvil_reorg is not used, because on a fork it leaves storage of the old blocks behind.)
+ * Takes a snapshot of the chain and returns a function that causes a reorg: it replaces every block since the snapshot
+ * by an empty one. (anvil_reorg is not used, because on a fork it leaves storage of the old blocks behind.)
  */
 export async function remember(chain: TestChain): Promise<() => Promise<void>> {
   const before = await chain.client.getBlockNumber();

@@ -85,8 +85,8 @@ function start(): Running {
 }
 
 /**
- * Fills Node's compile cache, which a process writes only when it exits by itself (tests kill most of theirs). Starts the
- * entry point without configuration, so that it reports the error and exits.
+ * Fills Node's compile cache, which a process writes only when it exits by itself (tests kill most of theirs). Starts
+ * the entry point without configuration, so that it reports the error and exits.
  */
 function compile(entryPoint: string): Promise<void> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;

@@ -119,8 +119,8 @@ export async function sendTokens(
 }
 
 /**
- * Sends `count` transactions of a third party that give an owner 1, 2, 3 and so on of the token's smallest unit. Returns
- * their signatures.
+ * Sends `count` transactions of a third party that give an owner 1, 2, 3 and so on of the token's smallest unit.
+ * Returns their signatures.
  */
 export function sendDust({ client, mint }: TestSolana, to: string, count: number): Promise<string[]> {
   const [token, account, program] = [mint.address, spl.tokenAccountOf(mint, to), mint.program].map(

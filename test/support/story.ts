@@ -48,7 +48,9 @@ export async function signPayments(
   });
 }
 
-/** Confirms like a wallet on a bad connection: retries until it gets an answer, then polls until the payment is final. */
+/**
+ * Confirms like a wallet on a bad connection: retries until it gets an answer, then polls until the payment is final.
+ */
 export async function insistOnPaying(
   shop: Shop,
   { paymentId, optionId, results }: Signed,

@@ -1,8 +1,8 @@
 import { waitUntil } from "../../ops/local/wait.ts";
 
 /**
- * Calls `ask` until it returns neither false nor undefined, and returns that. Tests wait for conditions, never for a time:
- * `await waitFor(() => statusOf(id) === "succeeded", { within: 10_000 })`.
+ * Calls `ask` until it returns neither false nor undefined, and returns that. Tests wait for conditions, never for a
+ * time: `await waitFor(() => statusOf(id) === "succeeded", { within: 10_000 })`.
  */
 export function waitFor<T>(
   ask: () => T | Promise<T>,

@@ -5,7 +5,9 @@ export type WebAnswer = { status: number; headers: Record<string, string>; body:
 /** Changes a path's response. Undefined forwards it unchanged, "away" cuts the connection. */
 export type AlterWeb = (path: string, answer: WebAnswer) => WebAnswer | "away" | undefined;
 
-/** Starts an HTTP proxy for an api that can alter its responses, as a bad deployment or an attacker in the middle may. */
+/**
+ * Starts an HTTP proxy for an api that can alter its responses, as a bad deployment or an attacker in the middle may.
+ */
 export async function startWebProxy() {
   let target = "";
   let alter: AlterWeb | undefined;

@@ -9,7 +9,7 @@ import { remember } from "../../support/remember.ts";
 import { makeTill, signOption, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 
 /** A well-formed signature that no key made. */
 const garbage = (seed: number) => [
@@ -31,49 +31,49 @@ async function flood(own: Till, paymentId: string, optionId: string, count: numb
 }
 
 test("two hundred garbage confirms leave ten attempts, and the buyer of the option still pays", async () => {
-  const id = await till.create();
+  const id = await fixture.create();
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(id, buyer);
+  const [option] = await fixture.offer(id, buyer);
   if (!option) throw new Error("no option");
-  const before = (await eventsOf(till)).length;
-  const refused = await flood(till, id, option.id, 200);
+  const before = (await eventsOf(fixture)).length;
+  const refused = await flood(fixture, id, option.id, 200);
   expect(new Set(refused)).toEqual(new Set(["rate_limited"]));
-  expect(await rowsOf(till, id)).toHaveLength(10);
-  expect((await eventsOf(till)).length - before).toBeLessThanOrEqual(20);
-  const answer = await till.confirm(id, option.id, garbage(1_000));
+  expect(await rowsOf(fixture, id)).toHaveLength(10);
+  expect((await eventsOf(fixture)).length - before).toBeLessThanOrEqual(20);
+  const answer = await fixture.confirm(id, option.id, garbage(1_000));
   expect(answer).toMatchObject({ ok: false, retryAfterSeconds: expect.any(Number) });
 
-  await till.verify(await till.attempt(id, buyer));
-  expect((await till.status(id)).state).toBe("processing");
+  await fixture.verify(await fixture.attempt(id, buyer));
+  expect((await fixture.status(id)).state).toBe("processing");
 });
 
 test("two hundred concurrent garbage confirms leave three waiting attempts", async () => {
-  const id = await till.create();
+  const id = await fixture.create();
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(id, buyer);
+  const [option] = await fixture.offer(id, buyer);
   if (!option) throw new Error("no option");
   const answers = await Promise.all(
-    Array.from({ length: 200 }, (_, seed) => till.confirm(id, option.id, garbage(seed))),
+    Array.from({ length: 200 }, (_, seed) => fixture.confirm(id, option.id, garbage(seed))),
   );
   expect(answers.filter(({ ok }) => ok)).toHaveLength(3);
-  expect(await rowsOf(till, id)).toHaveLength(3);
-  await till.verify(await till.attempt(id, buyer));
-  expect((await till.status(id)).state).toBe("processing");
+  expect(await rowsOf(fixture, id)).toHaveLength(3);
+  await fixture.verify(await fixture.attempt(id, buyer));
+  expect((await fixture.status(id)).state).toBe("processing");
 });
 
 test("garbage confirms for many accounts leave at most thirty attempts, and the first confirm of another account is accepted", async () => {
-  const id = await till.create();
-  const options = await till.offer(id, ...(await fundBuyers(chain, 6)));
-  for (const option of options) await flood(till, id, option.id, 10);
-  expect((await rowsOf(till, id)).length).toBeLessThanOrEqual(30);
-  const [late] = await till.offer(id, await fundBuyer(chain));
-  expect(await till.confirm(id, late?.id ?? "", garbage(0))).toMatchObject({ ok: true });
+  const id = await fixture.create();
+  const options = await fixture.offer(id, ...(await fundBuyers(chain, 6)));
+  for (const option of options) await flood(fixture, id, option.id, 10);
+  expect((await rowsOf(fixture, id)).length).toBeLessThanOrEqual(30);
+  const [late] = await fixture.offer(id, await fundBuyer(chain));
+  expect(await fixture.confirm(id, late?.id ?? "", garbage(0))).toMatchObject({ ok: true });
 });
 
 test("a payment keeps ten attempts of one account, even if each is a different spelling of a valid signature", async () => {
-  const id = await till.create();
+  const id = await fixture.create();
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(id, buyer);
+  const [option] = await fixture.offer(id, buyer);
   if (!option) throw new Error("no option");
   const [signed] = await signOption(option, buyer);
   const signature = String(signed?.data[0]);
@@ -83,25 +83,25 @@ test("a payment keeps ten attempts of one account, even if each is a different s
     return signature.slice(0, at) + signature.slice(at).toUpperCase();
   });
   const answers = await Promise.all(
-    [...new Set(texts)].map((text) => till.confirm(id, option.id, [{ type: "walletRpc", data: [text] }])),
+    [...new Set(texts)].map((text) => fixture.confirm(id, option.id, [{ type: "walletRpc", data: [text] }])),
   );
-  expect(await rowsOf(till, id)).toHaveLength(10);
+  expect(await rowsOf(fixture, id)).toHaveLength(10);
   expect(answers.filter(({ ok }) => !ok)).not.toHaveLength(0);
 });
 
 test("a repeated refused confirm is verified again a few times at once, then once every ten seconds", async () => {
-  const id = await till.create();
-  const [option] = await till.offer(id, await fundBuyer(chain));
+  const id = await fixture.create();
+  const [option] = await fixture.offer(id, await fundBuyer(chain));
   const count = async () => {
-    till.rung.length = 0;
+    fixture.rung.length = 0;
     for (let round = 0; round < 20; round += 1) {
-      const answer = await till.confirm(id, option?.id ?? "", garbage(1));
-      if (answer.ok) await till.verify(answer.value.attemptId ?? "");
+      const answer = await fixture.confirm(id, option?.id ?? "", garbage(1));
+      if (answer.ok) await fixture.verify(answer.value.attemptId ?? "");
     }
-    return till.rung.filter(({ queue }) => queue === "verify-wallet").length;
+    return fixture.rung.filter(({ queue }) => queue === "verify-wallet").length;
   };
   expect(await count()).toBe(4);
-  till.clock.advance(11_000);
+  fixture.clock.advance(11_000);
   expect(await count()).toBe(1);
 });
 

@@ -8,20 +8,20 @@ import { fundBuyer, sendUsdc, startChain } from "../../support/chain.ts";
 import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
-const { db, deps } = till;
+const fixture = await makeTill(chain);
+const { db, deps } = fixture;
 const countGroups = async () => (await db.selectFrom("ledger_group").select("id").execute()).length;
 
 /** A transfer of a settlement or a refund, as the watcher reports it once it is confirmed. */
 const makeConfirmed = (facts: Pick<ConfirmedTransfer, "purpose"> & Partial<ConfirmedTransfer>): ConfirmedTransfer => ({
   ...{ id: `trf_${facts.purpose}`, payment_id: null, settlement_id: null, refund_id: null, chain: chain.id },
-  ...{ asset: chain.asset, receiver: till.destination, amount: 1_000_000n, block_number: 1, block_hash: "0xb" },
+  ...{ asset: chain.asset, receiver: fixture.destination, amount: 1_000_000n, block_number: 1, block_hash: "0xb" },
   ...{ tx_hash: "0xt", log_index: 0, ...facts },
 });
 
 test("the ledger refuses to book a confirmed transfer for a payout or a refund that has not begun", async () => {
-  const paymentId = await till.pay(await fundBuyer(chain));
-  const { id: settlement_id } = await till.settlementOf(paymentId);
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  const { id: settlement_id } = await fixture.settlementOf(paymentId);
   const { refundId: refund_id } = good(await refundPayment(deps, { paymentId, mode: "live" }));
   const before = await countGroups();
   const books = createBooks(deps);
@@ -33,13 +33,13 @@ test("the ledger refuses to book a confirmed transfer for a payout or a refund t
     await expect(booking, one.purpose).rejects.toThrow("not being paid");
   }
   expect(await countGroups()).toBe(before);
-  expect(await till.settlementOf(paymentId)).toMatchObject({ state: "due", paid_at: null });
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "due", paid_at: null });
 });
 
 test("an exception cannot be assigned to a test payment, because its money is real", async () => {
   await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 7n);
-  await till.watch();
-  const testing = await makeTill(chain, { databaseUrl: till.databaseUrl, mode: "test" });
+  await fixture.watch();
+  const testing = await makeTill(chain, { databaseUrl: fixture.databaseUrl, mode: "test" });
   const paymentId = await testing.create();
   const [exception] = await listExceptions(deps, 10);
   expect(await assignException(deps, { id: exception?.id ?? 0, paymentId })).toMatchObject({
@@ -51,7 +51,7 @@ test("an exception cannot be assigned to a test payment, because its money is re
 
 test("a correction cannot be booked on a payable, in-transit or lane account", async () => {
   const before = await countGroups();
-  for (const account of [`payable:${till.merchantId}`, "in_transit", "lane:"])
+  for (const account of [`payable:${fixture.merchantId}`, "in_transit", "lane:"])
     for (const sides of [
       { debit: account, credit: "losses" },
       { debit: "losses", credit: account },

@@ -8,13 +8,13 @@ import { startChain } from "../../support/chain.ts";
 import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
-const caller = { accountId: till.accountId, mode: "live" as const, scopes: [] };
+const fixture = await makeTill(chain);
+const caller = { accountId: fixture.accountId, mode: "live" as const, scopes: [] };
 const usd = { unit: "iso4217/USD", value: 100n };
 const create = (more: object = {}) =>
-  createPayment(till.deps, { caller, merchantId: till.merchantId, amount: usd, ...more });
-const inMs = (ms: number) => new Date(till.deps.now().getTime() + ms);
-const countPayments = async () => (await till.db.selectFrom("payment").select("id").execute()).length;
+  createPayment(fixture.deps, { caller, merchantId: fixture.merchantId, amount: usd, ...more });
+const inMs = (ms: number) => new Date(fixture.deps.now().getTime() + ms);
+const countPayments = async () => (await fixture.db.selectFrom("payment").select("id").execute()).length;
 
 describe("payment creation", () => {
   test("a new payment lives for five minutes by default, and its expiry job is enqueued with that delay", async () => {
@@ -22,7 +22,7 @@ describe("payment creation", () => {
     expect(view).toMatchObject({ state: "requires_action", stateVersion: 0, info: null, failureCode: null });
     const lifetime = view.expiresAt.getTime() - view.createdAt.getTime();
     expect(lifetime).toBe(300_000);
-    expect(till.rung.at(-1)).toMatchObject({ queue: "expire-payment", bell: { delayMs: lifetime } });
+    expect(fixture.rung.at(-1)).toMatchObject({ queue: "expire-payment", bell: { delayMs: lifetime } });
   });
 
   test("a payment lives until the deadline that the merchant sets, capped at one day", async () => {
@@ -34,25 +34,20 @@ describe("payment creation", () => {
 
   test.each([
     ["a deadline that has passed", { expiresAt: new Date(0) }, "params_validation", "expiresAt"],
-    [
-      "an unknown currency",
-      { amount: { unit: "iso4217/XYZ", value: 1n } },
-      "params_validation",
-      "amount.unit",
-    ],
+    ["an unknown currency", { amount: { unit: "iso4217/XYZ", value: 1n } }, "params_validation", "amount.unit"],
     ["an unknown kind of unit", { amount: { unit: "USD", value: 1n } }, "params_validation", "amount.unit"],
     ["a malformed asset", { amount: { unit: "caip19/usdc", value: 1n } }, "params_validation", "amount.unit"],
     ["an unknown merchant", { merchantId: "mrch_0" }, "merchant_not_found", "merchant"],
   ])("a payment with %s is refused with the reason, and nothing is written", async (_what, more, code, message) => {
     const before = await countPayments();
-    const rung = till.rung.length;
+    const rung = fixture.rung.length;
     expect(await create(more)).toMatchObject({ ok: false, code, message: expect.stringContaining(message) });
     expect(await countPayments()).toBe(before);
-    expect(till.rung).toHaveLength(rung);
+    expect(fixture.rung).toHaveLength(rung);
   });
 
   test("a payment for a merchant of another account or mode is refused as merchant_not_found", async () => {
-    const { id: accountId } = await createAccount(till.deps, { name: "Other" });
+    const { id: accountId } = await createAccount(fixture.deps, { name: "Other" });
     const stranger = { ...caller, accountId };
     expect(await create({ caller: stranger })).toMatchObject({ code: "merchant_not_found" });
     expect(await create({ caller: { ...caller, mode: "test" } })).toMatchObject({ code: "merchant_not_found" });
@@ -60,29 +55,29 @@ describe("payment creation", () => {
 
   test("a payment is visible only to its own mode, account and merchant", async () => {
     const { paymentId } = good(await create());
-    const merchant = { accountId: till.accountId, merchantId: till.merchantId };
-    expect(await findPaymentView(till.deps, { paymentId, mode: "live", merchant })).toMatchObject({ ok: true });
+    const merchant = { accountId: fixture.accountId, merchantId: fixture.merchantId };
+    expect(await findPaymentView(fixture.deps, { paymentId, mode: "live", merchant })).toMatchObject({ ok: true });
     const others = [
       { paymentId, mode: "test" as const },
       { paymentId, mode: "live" as const, merchant: { ...merchant, merchantId: "mrch_0" } },
       { paymentId, mode: "live" as const, merchant: { ...merchant, accountId: "acct_0" } },
     ];
     for (const query of others)
-      expect(await findPaymentView(till.deps, query)).toMatchObject({ code: "payment_not_found" });
+      expect(await findPaymentView(fixture.deps, query)).toMatchObject({ code: "payment_not_found" });
   });
 });
 
 describe("settlement destinations", () => {
   const add = async (settlements: { asset: string; destination: string }[]) => {
-    const whom = { accountId: till.accountId, mode: "live" as const, name: "Shop", email: "shop@example.test" };
-    const { id: merchantId } = await createMerchant(till.deps, whom);
-    const result = await addDestinations(till.deps, {
-      accountId: till.accountId,
+    const whom = { accountId: fixture.accountId, mode: "live" as const, name: "Shop", email: "shop@example.test" };
+    const { id: merchantId } = await createMerchant(fixture.deps, whom);
+    const result = await addDestinations(fixture.deps, {
+      accountId: fixture.accountId,
       mode: "live",
       merchantId,
       settlements,
     });
-    const rows = await till.db
+    const rows = await fixture.db
       .selectFrom("settlement_destination")
       .selectAll()
       .where("merchant_id", "=", merchantId)
@@ -99,14 +94,14 @@ describe("settlement destinations", () => {
       ...valid,
       asset: valid.asset.replace(/0x[0-9a-f]{40}/, (token) => `0x${token.slice(2).toUpperCase()}`),
     };
-    const again = await addDestinations(till.deps, {
-      accountId: till.accountId,
+    const again = await addDestinations(fixture.deps, {
+      accountId: fixture.accountId,
       mode: "live",
       merchantId,
       settlements: [other, shouted],
     });
     expect(again).toMatchObject({ ok: false, code: "settlement_asset_conflict" });
-    const kept = await till.db
+    const kept = await fixture.db
       .selectFrom("settlement_destination")
       .select("asset")
       .where("merchant_id", "=", merchantId)

@@ -20,50 +20,50 @@ import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const treasury = chain.keys.treasury.address;
-async function enableDirect(till: Till, asset: string) {
-  const { accountId, merchantId, mode, deps } = till;
+async function enableDirect(fixture: Till, asset: string) {
+  const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const { id } = good(await listDestinations(deps, owner)).find((one) => one.asset === asset) ?? { id: "" };
   return payDirectly(deps, { ...owner, id, direct: true });
 }
 async function makeDirect(options: Parameters<typeof makeTill>[1] = {}) {
-  const till = await makeTill(chain, options);
-  good(await enableDirect(till, chain.asset));
-  return till;
+  const fixture = await makeTill(chain, options);
+  good(await enableDirect(fixture, chain.asset));
+  return fixture;
 }
 
 describe("direct destinations", () => {
   test("a direct payment succeeds when a third party submits its authorization before the confirm", async () => {
-    const till = await makeDirect();
+    const fixture = await makeDirect();
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.create();
-    const [option] = await till.offer(paymentId, buyer);
+    const paymentId = await fixture.create();
+    const [option] = await fixture.offer(paymentId, buyer);
     if (!option) throw new Error("there is no way to pay");
     const [signed] = await signOption(option, buyer, chain);
-    const row = await till.db
+    const row = await fixture.db
       .selectFrom("payment_option")
       .selectAll()
       .where("id", "=", option.id)
       .executeTakeFirstOrThrow();
     await relayByStranger(chain, encodeTransfer(toAuthorization(row), signed?.data[0] as Hex));
-    await till.watch();
-    expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect((await till.settlementOf(paymentId)).state).toBe("paid");
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect((await fixture.settlementOf(paymentId)).state).toBe("paid");
   });
 
   test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
-    const till = await makeDirect();
-    await setFee(till.deps, { accountId: till.accountId, merchantId: null, points: 500, fixedMicros: 0n });
+    const fixture = await makeDirect();
+    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, points: 500, fixedMicros: 0n });
     const before = await usdcBalance(chain, treasury);
-    const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
-    expect(await usdcBalance(chain, till.destination)).toBe(10_000_000n);
+    const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
+    expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);
     expect(await usdcBalance(chain, treasury)).toBe(before);
-    const { accountId, merchantId, deps } = till;
-    const { state, info } = await till.status(paymentId);
+    const { accountId, merchantId, deps } = fixture;
+    const { state, info } = await fixture.status(paymentId);
     expect(state).toBe("succeeded");
-    expect(await till.settlementOf(paymentId)).toMatchObject({
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({
       ...{ state: "paid", amount: 10_000_000n, due_at: null, number: 1 },
-      destination: `${chain.id}:${till.destination.toLowerCase()}`,
+      destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
     });
     const settlement = { txId: info?.txId, amount: { value: 10_000_000n } };
     const merchant = { accountId, merchantId };
@@ -76,7 +76,7 @@ describe("direct destinations", () => {
       settlement: { settled: true, txHash: info?.txId },
       settledAt: expect.any(Date),
     });
-    expect(await listBalances(till.db, { asset: chain.asset })).toEqual([]);
+    expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
     const today = new Date().toISOString().slice(0, 10);
     const [statement] = await readStatements(deps, { merchantId, from: today, until: today });
     expect(statement).toMatchObject({ payments: 10_000_000n, settled: 10_000_000n, closing: 0n, fees: 0n });
@@ -86,14 +86,16 @@ describe("direct destinations", () => {
   });
 
   test("a direct destination is paid once by each of several payments that share a transaction", async () => {
-    const till = await makeDirect();
+    const fixture = await makeDirect();
     const buyers = await fundBuyers(chain, 4);
-    const ids = await Promise.all(buyers.map(() => till.create(100n)));
-    await till.verify(...(await Promise.all(buyers.map((buyer, index) => till.attempt(ids[index] ?? "", buyer)))));
-    await till.relay();
-    await till.watch();
-    expect(await usdcBalance(chain, till.destination)).toBe(4_000_000n);
-    const settlements = await Promise.all(ids.map((id) => till.settlementOf(id)));
+    const ids = await Promise.all(buyers.map(() => fixture.create(100n)));
+    await fixture.verify(
+      ...(await Promise.all(buyers.map((buyer, index) => fixture.attempt(ids[index] ?? "", buyer)))),
+    );
+    await fixture.relay();
+    await fixture.watch();
+    expect(await usdcBalance(chain, fixture.destination)).toBe(4_000_000n);
+    const settlements = await Promise.all(ids.map((id) => fixture.settlementOf(id)));
     expect(settlements.map(({ state, number }) => [state, number]).sort()).toEqual(
       [1, 2, 3, 4].map((number) => ["paid", number]),
     );
@@ -101,31 +103,31 @@ describe("direct destinations", () => {
 
   test("a direct payment that a reorg removes is broadcast again with the same bytes and booked once", async () => {
     const own = await startChain();
-    const till = await makeTill(own, { change: { finality: { blocks: 4 } } });
-    good(await enableDirect(till, own.asset));
-    const paymentId = await till.create(100n);
-    await till.verify(await till.attempt(paymentId, await fundBuyer(own)));
+    const fixture = await makeTill(own, { change: { finality: { blocks: 4 } } });
+    good(await enableDirect(fixture, own.asset));
+    const paymentId = await fixture.create(100n);
+    await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(own)));
     const reorg = await remember(own);
-    await till.relay();
-    await till.watch();
+    await fixture.relay();
+    await fixture.watch();
     await reorg();
-    expect(await usdcBalance(own, till.destination)).toBe(0n);
+    expect(await usdcBalance(own, fixture.destination)).toBe(0n);
     for (let round = 0; round < 4; round += 1) {
-      till.clock.advance(20_000);
-      await till.watch();
+      fixture.clock.advance(20_000);
+      await fixture.watch();
       await own.client.mine({ blocks: 3 });
-      await till.watch();
+      await fixture.watch();
     }
-    expect(await usdcBalance(own, till.destination)).toBe(1_000_000n);
-    expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect(await till.db.selectFrom("settlement").select("state").execute()).toEqual([{ state: "paid" }]);
+    expect(await usdcBalance(own, fixture.destination)).toBe(1_000_000n);
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect(await fixture.db.selectFrom("settlement").select("state").execute()).toEqual([{ state: "paid" }]);
   });
 
   test("a refund of a direct payment is only marked, because we never held the money", async () => {
-    const till = await makeDirect();
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
-    const row = await till.db
+    const fixture = await makeDirect();
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const { refundId } = good(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+    const row = await fixture.db
       .selectFrom("refund")
       .select(["state", "due_at"])
       .where("id", "=", refundId)
@@ -134,23 +136,28 @@ describe("direct destinations", () => {
   });
 
   test("a direct payment for an ended payment is logged and not booked", async () => {
-    const till = await makeDirect();
-    const paymentId = await till.create();
-    await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
-    await moveRows(till.db, "payment", { ids: [paymentId], from: "processing", to: "failed", at: till.deps.now() });
-    await till.relay();
-    await till.watch();
-    expect(await listBalances(till.db, { asset: chain.asset })).toEqual([]);
-    expect(till.lines.some((line) => line.includes("paid directly for a payment that has ended"))).toBe(true);
-    const lines = good(await reconcileChain(till.deps, { chain: chain.id }));
+    const fixture = await makeDirect();
+    const paymentId = await fixture.create();
+    await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+    await moveRows(fixture.db, "payment", {
+      ids: [paymentId],
+      from: "processing",
+      to: "failed",
+      at: fixture.deps.now(),
+    });
+    await fixture.relay();
+    await fixture.watch();
+    expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
+    expect(fixture.lines.some((line) => line.includes("paid directly for a payment that has ended"))).toBe(true);
+    const lines = good(await reconcileChain(fixture.deps, { chain: chain.id }));
     expect(lines.filter(({ difference, account }) => account === "treasury" && difference !== 0n)).toEqual([]);
   });
 
   test("direct payment is refused for assets whose transfers need more than a relayable signature", async () => {
     const kinds = await startKinds();
-    const till = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
-    expect(await enableDirect(till, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
-    expect(await enableDirect(till, kinds.assets.push)).toMatchObject({ code: "params_validation" });
-    good(await enableDirect(till, kinds.assets.usdc));
+    const fixture = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
+    expect(await enableDirect(fixture, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
+    expect(await enableDirect(fixture, kinds.assets.push)).toMatchObject({ code: "params_validation" });
+    good(await enableDirect(fixture, kinds.assets.usdc));
   });
 });

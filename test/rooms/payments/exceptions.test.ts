@@ -10,48 +10,48 @@ import { copyDatabase } from "../../support/database.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const treasury = chain.keys.treasury.address;
-const list = (of: Till = till) => listExceptions(of.deps, 100);
-const newest = async (of: Till = till) => {
+const list = (of: Till = fixture) => listExceptions(of.deps, 100);
+const newest = async (of: Till = fixture) => {
   const one = (await list(of)).at(-1);
   if (!one) throw new Error("there is no open exception");
   return one;
 };
-const booked = async (account: string, of: Till = till) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
+const booked = async (account: string, of: Till = fixture) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
 
 /** Relays the money of a payment that has already failed. */
 async function payLate() {
   const buyer = await fundBuyer(chain);
-  const late = await till.create(100n);
-  await till.verify(await till.attempt(late, buyer));
-  await moveRows(till.db, "payment", { ids: [late], from: "processing", to: "failed", at: till.deps.now() });
-  await till.relay();
-  await till.watch();
+  const late = await fixture.create(100n);
+  await fixture.verify(await fixture.attempt(late, buyer));
+  await moveRows(fixture.db, "payment", { ids: [late], from: "processing", to: "failed", at: fixture.deps.now() });
+  await fixture.relay();
+  await fixture.watch();
   return { buyer, late };
 }
 
 async function sendUnknown(amount = 3_000_000n) {
   const buyer = await fundBuyer(chain);
   await sendUsdc(chain, buyer, treasury, amount);
-  await till.watch();
+  await fixture.watch();
   return { buyer, amount };
 }
 
-async function expectEven(of: Till = till) {
+async function expectEven(of: Till = fixture) {
   expect(await booked("treasury", of)).toBe(await usdcBalance(chain, treasury));
 }
 
 test("money that arrives for an ended payment is booked as an exception and does not affect other payments", async () => {
-  const fine = await till.create(250n);
-  await till.verify(await till.attempt(fine, await fundBuyer(chain)));
+  const fine = await fixture.create(250n);
+  await fixture.verify(await fixture.attempt(fine, await fundBuyer(chain)));
   const { buyer, late } = await payLate();
-  expect((await till.status(late)).state).toBe("failed");
-  expect((await till.status(fine)).state).toBe("succeeded");
+  expect((await fixture.status(late)).state).toBe("failed");
+  expect((await fixture.status(fine)).state).toBe("succeeded");
   expect(await booked("exceptions")).toBe(-1_000_000n);
-  expect(await booked(`payable:${till.merchantId}`)).toBe(-2_500_000n);
+  expect(await booked(`payable:${fixture.merchantId}`)).toBe(-2_500_000n);
   await expectEven();
-  expect(await till.db.selectFrom("settlement").select("amount").execute()).toEqual([{ amount: 2_500_000n }]);
+  expect(await fixture.db.selectFrom("settlement").select("amount").execute()).toEqual([{ amount: 2_500_000n }]);
   expect(await list()).toMatchObject([
     {
       what: "late",
@@ -68,41 +68,41 @@ describe("exceptions", () => {
   test("an exception is resolved once when several operators resolve it concurrently", async () => {
     const { late } = await payLate();
     const { id } = await newest();
-    const owed = await booked(`payable:${till.merchantId}`);
+    const owed = await booked(`payable:${fixture.merchantId}`);
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
-        index % 2 ? assignException(till.deps, { id, paymentId: late }) : returnException(till.deps, { id }),
+        index % 2 ? assignException(fixture.deps, { id, paymentId: late }) : returnException(fixture.deps, { id }),
       ),
     );
     expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1);
     for (const one of outcomes) if (!one.ok) expect(one).toMatchObject({ code: "invalid_state" });
     const wasAssigned = outcomes.findIndex(({ ok }) => ok) % 2 === 1;
-    expect(await booked(`payable:${till.merchantId}`)).toBe(owed - (wasAssigned ? 1_000_000n : 0n));
-    const sentBack = await till.db.selectFrom("refund").select("id").where("exception_id", "=", id).execute();
+    expect(await booked(`payable:${fixture.merchantId}`)).toBe(owed - (wasAssigned ? 1_000_000n : 0n));
+    const sentBack = await fixture.db.selectFrom("refund").select("id").where("exception_id", "=", id).execute();
     expect(sentBack).toHaveLength(wasAssigned ? 0 : 1);
   });
 
   test("an exception assigned to a payment is paid out to its merchant, and the payment's state does not change", async () => {
     const { late } = await payLate();
     const { id } = await newest();
-    expect(await assignException(till.deps, { id, paymentId: `pay_${"0".repeat(32)}` })).toMatchObject({
+    expect(await assignException(fixture.deps, { id, paymentId: `pay_${"0".repeat(32)}` })).toMatchObject({
       code: "payment_not_found",
     });
-    good(await assignException(till.deps, { id, paymentId: late }));
-    const before = await usdcBalance(chain, till.destination);
-    const due = await till.db
+    good(await assignException(fixture.deps, { id, paymentId: late }));
+    const before = await usdcBalance(chain, fixture.destination);
+    const due = await fixture.db
       .selectFrom("settlement")
       .select("id")
       .where("state", "=", "due")
       .orderBy("created_at", "desc")
       .executeTakeFirstOrThrow();
-    await till.settle(due.id);
-    await till.relay();
-    await till.watch();
-    expect((await usdcBalance(chain, till.destination)) - before).toBe(1_000_000n);
-    expect((await till.status(late)).state).toBe("failed");
+    await fixture.settle(due.id);
+    await fixture.relay();
+    await fixture.watch();
+    expect((await usdcBalance(chain, fixture.destination)) - before).toBe(1_000_000n);
+    expect((await fixture.status(late)).state).toBe("failed");
     expect(
-      (await till.db.selectFrom("payment").select("settlement_id").where("id", "=", late).executeTakeFirstOrThrow())
+      (await fixture.db.selectFrom("payment").select("settlement_id").where("id", "=", late).executeTakeFirstOrThrow())
         .settlement_id,
     ).toBeNull();
     await expectEven();
@@ -112,17 +112,17 @@ describe("exceptions", () => {
     const { buyer, amount } = await sendUnknown();
     const one = await newest();
     expect(one).toMatchObject({ what: "unknown", paymentId: null, perhaps: null, amount });
-    good(await returnException(till.deps, { id: one.id }));
-    expect(await returnException(till.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
-    const refund = await till.db
+    good(await returnException(fixture.deps, { id: one.id }));
+    expect(await returnException(fixture.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
+    const refund = await fixture.db
       .selectFrom("refund")
       .select("id")
       .where("exception_id", "=", one.id)
       .executeTakeFirstOrThrow();
-    await till.refund(refund.id);
-    await till.refund(refund.id);
-    await till.relay();
-    await till.watch();
+    await fixture.refund(refund.id);
+    await fixture.refund(refund.id);
+    await fixture.relay();
+    await fixture.watch();
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
     expect((await list()).map(({ id }) => id)).not.toContain(one.id);
     await expectEven();
@@ -130,19 +130,19 @@ describe("exceptions", () => {
 
   test("unsolicited money from a known payer is listed with that payer's payment as a guess", async () => {
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.pay(buyer);
+    const paymentId = await fixture.pay(buyer);
     await sendUsdc(chain, buyer, treasury, 5n);
-    await till.watch();
+    await fixture.watch();
     expect(await newest()).toMatchObject({ what: "unknown", perhaps: paymentId });
   });
 
   test("an operator books their own deposit as capital and lost money as a loss", async () => {
     const { amount } = await sendUnknown(7_000_000n);
     const one = await newest();
-    good(await bookException(till.deps, { id: one.id, as: "capital", note: "stock" }));
+    good(await bookException(fixture.deps, { id: one.id, as: "capital", note: "stock" }));
     expect(await booked("operator_capital")).toBe(-amount);
     await sendUnknown(1n);
-    good(await bookException(till.deps, { id: (await newest()).id, as: "losses", note: "dust" }));
+    good(await bookException(fixture.deps, { id: (await newest()).id, as: "losses", note: "dust" }));
     expect(await booked("losses")).toBe(-1n);
     await expectEven();
   });
@@ -189,14 +189,14 @@ test("a restored database adopts a refund that the backup lacks and does not sen
 });
 
 test("an operator lists, assigns, returns and books exceptions by command, and each action is recorded", async () => {
-  const admin = adminIn({ DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" });
+  const admin = adminIn({ DATABASE_URL: fixture.databaseUrl, OPERATOR: "night watch" });
   const ids = [];
   for (let round = 0; round < 3; round += 1) {
     await sendUnknown(11n);
     ids.push(String((await newest()).id));
   }
   const [one = "", two = "", three = ""] = ids;
-  const paymentId = await till.pay(await fundBuyer(chain));
+  const paymentId = await fixture.pay(await fundBuyer(chain));
   const listed = await admin("exceptions");
   for (const part of [...ids, "unknown", chain.asset]) expect(listed.stdout).toContain(part);
   expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({ code: 0 });
@@ -230,14 +230,14 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
     code: 1,
     stderr: "--reference: another correction is booked as OPS-17\n",
   });
-  expect(await admin(...correct, "--debit", `payable:${till.merchantId}`)).toMatchObject({ code: 1 });
+  expect(await admin(...correct, "--debit", `payable:${fixture.merchantId}`)).toMatchObject({ code: 1 });
   expect(await booked("operator_capital")).toBe(capital - 6n);
   const { stdout } = await admin("ledger", "balances", "--account", "operator_capital", "--json");
   expect(JSON.parse(stdout)).toEqual([
     { account: "operator_capital", asset: chain.asset, amount: String(capital - 6n) },
   ]);
   expect(JSON.parse((await admin("ledger", "balances", "--day", "2020-01-01", "--json")).stdout)).toEqual([]);
-  const actions = await till.db.selectFrom("operator_action").select(["who", "action"]).orderBy("id").execute();
+  const actions = await fixture.db.selectFrom("operator_action").select(["who", "action"]).orderBy("id").execute();
   expect(actions.map(({ action }) => action)).toEqual([
     `exceptions assign ${one}`,
     "exceptions return",

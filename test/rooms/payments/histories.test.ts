@@ -61,7 +61,7 @@ async function makeWorld() {
   const buyers = await fundBuyers(chain, BUYERS);
   await mine(chain, FINAL);
   await one.watch();
-  const world = { chain, one, tills: [one, two], buyers, payments: [] as string[], paid: 0 };
+  const world = { chain, one, fixtures: [one, two], buyers, payments: [] as string[], paid: 0 };
 
   const work = async () => {
     one.clock.advance(LATER_MS);
@@ -104,10 +104,10 @@ async function makeWorld() {
 
   const run = async (step: Step): Promise<void> => {
     if (step.do === "pay") {
-      const till = world.tills[step.who] ?? one;
+      const fixture = world.fixtures[step.who] ?? one;
       const buyer = nextBuyer();
-      const paymentId = await till.create(BigInt(step.cents));
-      if (buyer) await till.verify(await till.attempt(paymentId, buyer));
+      const paymentId = await fixture.create(BigInt(step.cents));
+      if (buyer) await fixture.verify(await fixture.attempt(paymentId, buyer));
       world.payments.push(paymentId);
     } else if (step.do === "settle") {
       const id = pick(await idsOf("settlement", ["due"]), step.which);
@@ -170,7 +170,10 @@ async function makeWorld() {
   return { ...world, run, rest };
 }
 
-/** Expects what holds at every moment: no merchant balance is negative, and it equals both the open settlements and the ledger. */
+/**
+ * Expects what holds at every moment: no merchant balance is negative, and it equals both the open settlements and the
+ * ledger.
+ */
 async function expectSound({ db }: Pick<Till, "db">) {
   const { rows: sums } = await sql<{ asset: string; sum: bigint }>`
     select asset, sum(amount) as sum from ledger_entry group by asset having sum(amount) <> 0`.execute(db);

@@ -14,7 +14,7 @@ const word = (byte: string): Hex => `0x${byte.repeat(32)}`;
 test("a token that emits arbitrary logs does not stop payments in other tokens, finality or bookings", async () => {
   const kinds = await startKinds();
   const { chain } = kinds;
-  const till = await makeTill(chain, { change: kinds.change, assets: [kinds.assets.usdc] });
+  const fixture = await makeTill(chain, { change: kinds.change, assets: [kinds.assets.usdc] });
   const treasury = pad(chain.keys.treasury.address);
   const stranger = word("77");
   const address = tokenOf(kinds.assets.push);
@@ -28,9 +28,9 @@ test("a token that emits arbitrary logs does not stop payments in other tokens, 
 
   // An open payment whose payer and authorization nonce the token knows.
   const buyer = await fundBuyer(chain);
-  const open = await till.create();
-  await till.offer(open, buyer);
-  const option = await till.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
+  const open = await fixture.create();
+  await fixture.offer(open, buyer);
+  const option = await fixture.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
   const payer = pad(option.payer as Hex);
 
   await emit([AUTHORIZATION_USED_TOPIC, payer, option.authorization_nonce as Hex], "0x");
@@ -51,20 +51,20 @@ test("a token that emits arbitrary logs does not stop payments in other tokens, 
     [[AUTHORIZATION_USED_TOPIC, stranger, word("02"), word("03")], amount(5n)],
   ] as [Hex[], Hex][])
     await emit(topics, data);
-  await till.watch();
-  await till.watch();
+  await fixture.watch();
+  await fixture.watch();
 
-  expect((await till.status(open)).state).toBe("requires_action");
-  const paymentId = await till.pay(await fundBuyer(chain));
-  expect((await till.status(paymentId)).state).toBe("succeeded");
-  const { number, final_number } = await till.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+  expect((await fixture.status(open)).state).toBe("requires_action");
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  const { number, final_number } = await fixture.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
   expect([number, final_number]).toEqual([number, number]);
   // The sum of a day overflows at ten times the largest uint256: the movements beyond it become failed bookings.
-  const failed = await till.db.selectFrom("failed_booking").selectAll().execute();
+  const failed = await fixture.db.selectFrom("failed_booking").selectAll().execute();
   expect(failed.length).toBeGreaterThan(0);
   expect(new Set(failed.map(({ kind }) => kind))).toEqual(new Set(["unmatched"]));
   expect(failed[0]?.error).toContain("overflow");
-  const listed = await listExceptions(till.deps, 100);
+  const listed = await listExceptions(fixture.deps, 100);
   expect(listed.filter((one) => one.amount === maxUint256).length).toBe(10 - failed.length);
   expect(listed.filter((one) => one.amount === option.amount)).toHaveLength(1);
 });
@@ -75,11 +75,11 @@ test("a log that an endpoint lists twice is booked once", async () => {
   proxy.alter((method, _params, result) =>
     method === "eth_getLogs" ? [...(result as unknown[]), ...(result as unknown[])] : result,
   );
-  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
-  const paymentId = await till.pay(await fundBuyer(chain));
+  const fixture = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const paymentId = await fixture.pay(await fundBuyer(chain));
   await mine(chain);
-  await till.watch();
-  expect((await till.status(paymentId)).state).toBe("succeeded");
-  expect(await till.db.selectFrom("sighting").select("transfer_id").execute()).toHaveLength(1);
-  expect(await till.db.selectFrom("failed_booking").selectAll().execute()).toEqual([]);
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  expect(await fixture.db.selectFrom("sighting").select("transfer_id").execute()).toHaveLength(1);
+  expect(await fixture.db.selectFrom("failed_booking").selectAll().execute()).toEqual([]);
 });

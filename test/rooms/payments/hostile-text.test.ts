@@ -7,13 +7,16 @@ import { good, makeTill } from "../../support/till.ts";
 
 const kinds = await startKinds();
 const { chain, assets } = kinds;
-const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc, assets.permit] });
+const fixture = await makeTill(chain, { change: kinds.change, assets: [assets.usdc, assets.permit] });
 
 /** Storage slot of the test token's allowances, after its name, symbol and balances. */
 const ALLOWANCES_SLOT = pad("0x3");
 const slotOf = (key: Hex, slot: Hex) => keccak256(concat([pad(key), slot]));
 
-/** Deploys a wallet that pays through Permit2 and accepts every signature until `refuseWith` makes it revert with given bytes. */
+/**
+ * Deploys a wallet that pays through Permit2 and accepts every signature until `refuseWith` makes it revert with given
+ * bytes.
+ */
 async function makeRefusingPayer() {
   const address = await deployTestContract(chain.client, "RefusingWallet", "RefusingWallet");
   await mintTestToken(chain, assets.permit, address);
@@ -36,28 +39,28 @@ test.each<[string, Hex, string]>([
   "a Permit2 transfer whose wallet later reverts with %s is held, and all other transfers are paid",
   async (_name, words, shown) => {
     const payer = await makeRefusingPayer();
-    const hostile = await till.create();
-    const [option] = await till.offer(hostile, payer);
+    const hostile = await fixture.create();
+    const [option] = await fixture.offer(hostile, payer);
     if (!option) throw new Error("there is no way to pay");
     const results = [{ type: "walletRpc" as const, data: [`0x${"11".repeat(65)}`] }];
-    const { attemptId } = good(await till.confirm(hostile, option.id, results));
-    await till.verify(attemptId ?? "");
-    expect(await till.verdict(attemptId ?? "")).toBe("verified");
+    const { attemptId } = good(await fixture.confirm(hostile, option.id, results));
+    await fixture.verify(attemptId ?? "");
+    expect(await fixture.verdict(attemptId ?? "")).toBe("verified");
     await payer.refuseWith(words);
 
-    const owed = await till.pay((await fundBuyers(chain, 1))[0] as never);
-    await till.settle((await till.settlementOf(owed)).id);
+    const owed = await fixture.pay((await fundBuyers(chain, 1))[0] as never);
+    await fixture.settle((await fixture.settlementOf(owed)).id);
     const honest: string[] = [];
     for (const buyer of await fundBuyers(chain, 5)) {
-      const paymentId = await till.create();
-      await till.verify(await till.attempt(paymentId, buyer));
+      const paymentId = await fixture.create();
+      await fixture.verify(await fixture.attempt(paymentId, buyer));
       honest.push(paymentId);
     }
-    await till.relay();
-    await till.watch();
-    for (const paymentId of honest) expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect((await till.settlementOf(owed)).state).toBe("paid");
-    const held = (await till.transfers()).find(({ payment_id }) => payment_id === hostile);
+    await fixture.relay();
+    await fixture.watch();
+    for (const paymentId of honest) expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect((await fixture.settlementOf(owed)).state).toBe("paid");
+    const held = (await fixture.transfers()).find(({ payment_id }) => payment_id === hostile);
     expect(held).toMatchObject({ state: "ready", last_trouble: shown });
     expect(held?.hold_until).not.toBeNull();
   },

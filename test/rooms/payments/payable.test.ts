@@ -16,14 +16,14 @@ const kinds = await startKinds();
 const { chain, assets } = kinds;
 const feed = await deployTestContract(chain.client, "Feed", "Feed");
 const { abi } = testContract("Feed", "Feed");
-const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
-const { databaseUrl } = till;
+const fixture = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
+const { databaseUrl } = fixture;
 const testMode = await makeTill(chain, { mode: "test", change: kinds.change, assets: [assets.usdc], databaseUrl });
 const pusher = await makeTill(chain, { mode: "test", change: kinds.change, assets: [assets.push], databaseUrl });
 const source = { base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 3_600 };
 
 const usePrices = (prices: object[]) => {
-  for (const { deps } of [till, testMode]) Object.assign(deps, { networks: { ...deps.networks, prices } });
+  for (const { deps } of [fixture, testMode]) Object.assign(deps, { networks: { ...deps.networks, prices } });
 };
 async function setPrice(price: bigint, ageSeconds = 0n): Promise<void> {
   const args = [price, BigInt(Math.floor(Date.now() / 1_000)) - ageSeconds];
@@ -45,22 +45,22 @@ beforeEach(async () => {
 
 describe("the assets that the checkout page names", () => {
   test("the page of a payment in euros names the dollar asset that its options offer at the feed's price", async () => {
-    const paymentId = await till.create(1n, { amount: euros });
-    const [option] = await till.offer(paymentId, await fundBuyer(chain));
+    const paymentId = await fixture.create(1n, { amount: euros });
+    const [option] = await fixture.offer(paymentId, await fundBuyer(chain));
     expect(option?.amount).toMatchObject({ value: 10_800_000n, display: { assetSymbol: "USDC" } });
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 
   test("the page names other assets of the currency if the merchant's destination takes them", async () => {
-    const owner = await destinationOf(till);
-    good(await takeOthers(till.deps, { ...owner, take: true }));
-    const paymentId = await till.create();
+    const owner = await destinationOf(fixture);
+    good(await takeOthers(fixture.deps, { ...owner, take: true }));
+    const paymentId = await fixture.create();
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, assets.permit, buyer.address);
-    const [option] = await till.offer(paymentId, buyer);
-    expect(await ways(till, paymentId)).toContain(option?.amount.display.assetSymbol);
-    good(await takeOthers(till.deps, { ...owner, take: false }));
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+    const [option] = await fixture.offer(paymentId, buyer);
+    expect(await ways(fixture, paymentId)).toContain(option?.amount.display.assetSymbol);
+    good(await takeOthers(fixture.deps, { ...owner, take: false }));
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 
   test("the page of a test payment does not name an asset that the wallet would have to push", async () => {
@@ -70,24 +70,24 @@ describe("the assets that the checkout page names", () => {
   });
 
   test("the page of a payment whose merchant lost its destination names no asset", async () => {
-    const paymentId = await till.create();
-    await till.db.deleteFrom("settlement_destination").where("merchant_id", "=", till.merchantId).execute();
-    expect(await ways(till, paymentId)).toEqual([]);
-    good(await till.addDestination());
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+    const paymentId = await fixture.create();
+    await fixture.db.deleteFrom("settlement_destination").where("merchant_id", "=", fixture.merchantId).execute();
+    expect(await ways(fixture, paymentId)).toEqual([]);
+    good(await fixture.addDestination());
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 
   test("the page of a payment in euros names no asset while the price is too old", async () => {
-    const paymentId = await till.create(1n, { amount: euros });
+    const paymentId = await fixture.create(1n, { amount: euros });
     await setPrice(108_000_000n, 3_700n);
-    expect(await ways(till, paymentId)).toEqual([]);
+    expect(await ways(fixture, paymentId)).toEqual([]);
     await setPrice(109_000_000n);
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 });
 
 describe("an unpayable payment is refused at creation", () => {
-  const countPayments = async () => (await till.db.selectFrom("payment").select("id").execute()).length;
+  const countPayments = async () => (await fixture.db.selectFrom("payment").select("id").execute()).length;
   const expectRefused = async (of: Till, amount: { unit: string; value: bigint }, reason: string) => {
     const { accountId, merchantId, mode } = of;
     const before = await countPayments();
@@ -118,22 +118,30 @@ describe("an unpayable payment is refused at creation", () => {
   ])("a payment in a currency %s is refused", async (_what, spoil) => {
     await spoil();
     const reason = "amount.unit: there is no price of iso4217/EUR in iso4217/USD";
-    await expectRefused(till, euros, reason);
+    await expectRefused(fixture, euros, reason);
     await expectRefused(testMode, euros, reason);
   });
 
   test("a payment in an unknown asset, or in one that the merchant does not settle, is refused", async () => {
     await expectRefused(
-      till,
+      fixture,
       { unit: `caip19/${chain.id}/erc20:0x${"77".repeat(20)}`, value: 1n },
       "amount.unit: no network",
     );
-    await expectRefused(till, { unit: `caip19/${assets.permit}`, value: 1n }, "amount.unit: the merchant has no settlement");
-    await till.create(1n, { amount: { unit: `caip19/${assets.usdc}`, value: 1n } });
+    await expectRefused(
+      fixture,
+      { unit: `caip19/${assets.permit}`, value: 1n },
+      "amount.unit: the merchant has no settlement",
+    );
+    await fixture.create(1n, { amount: { unit: `caip19/${assets.usdc}`, value: 1n } });
   });
 
   test("an amount larger than any asset can represent is refused", async () => {
-    await expectRefused(till, { unit: "iso4217/USD", value: 10n ** 77n }, "amount.value: is more than any asset can pay");
+    await expectRefused(
+      fixture,
+      { unit: "iso4217/USD", value: 10n ** 77n },
+      "amount.value: is more than any asset can pay",
+    );
   });
 });
 

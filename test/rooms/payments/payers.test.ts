@@ -15,7 +15,7 @@ const kinds = await startKinds();
 const { chain } = kinds;
 const { client } = chain;
 const [allowed, unknown] = [await deployFactory(chain), await deployFactory(chain)];
-const till = await makeTill(chain, {
+const fixture = await makeTill(chain, {
   change: { ...kinds.change, walletFactories: [allowed.address] },
   assets: [kinds.assets.usdc, kinds.assets.permit],
 });
@@ -76,7 +76,11 @@ const cases: [string, () => Promise<Payer>, "pays" | string][] = [
   ["by a third party for a deployed wallet", deployed("stranger"), "would fail"],
   ["by the owner of an undeployed wallet of an allowed factory", undeployed(allowed, "owner"), "pays"],
   ["by a third party for an undeployed wallet of an allowed factory", undeployed(allowed, "stranger"), "would fail"],
-  ["by the owner of an undeployed wallet of a factory that is not allowed", undeployed(unknown, "owner"), "not allowed"],
+  [
+    "by the owner of an undeployed wallet of a factory that is not allowed",
+    undeployed(unknown, "owner"),
+    "not allowed",
+  ],
 ];
 
 describe.each(["usdc", "permit"] as const)("with %s,", (name) => {
@@ -94,22 +98,22 @@ describe.each(["usdc", "permit"] as const)("with %s,", (name) => {
   test.each(cases)("verification agrees with the chain on a signature %s", async (_payer, make, end) => {
     const payer = await make();
     await prepare(payer);
-    const paymentId = await till.create();
-    const [option] = await till.offer(paymentId, payer);
+    const paymentId = await fixture.create();
+    const [option] = await fixture.offer(paymentId, payer);
     if (!option) throw new Error("there is no way to pay");
     const [signed] = await signOption(option, payer.key);
     const results = [{ type: "walletRpc" as const, data: [payer.finish(signed?.data[0] as Hex)] }];
-    const { attemptId } = good(await till.confirm(paymentId, option.id, results));
-    await till.verify(attemptId ?? "");
+    const { attemptId } = good(await fixture.confirm(paymentId, option.id, results));
+    await fixture.verify(attemptId ?? "");
     if (end !== "pays") {
-      expect(await till.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining(end) });
-      expect((await till.status(paymentId)).state).toBe("requires_action");
+      expect(await fixture.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining(end) });
+      expect((await fixture.status(paymentId)).state).toBe("requires_action");
       return;
     }
-    expect(await till.verdict(attemptId ?? "")).toBe("verified");
-    await till.relay();
-    await till.watch();
-    expect((await till.status(paymentId)).state).toBe("succeeded");
+    expect(await fixture.verdict(attemptId ?? "")).toBe("verified");
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
   });
 });
 
@@ -127,16 +131,16 @@ test("a contract wallet's transfer has its own transaction, and plain keys' tran
   );
   const payments: string[] = [];
   for (const payer of payers) {
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     payments.push(paymentId);
-    const [option] = await till.offer(paymentId, payer);
+    const [option] = await fixture.offer(paymentId, payer);
     if (!option) throw new Error("there is no way to pay");
-    const { attemptId } = good(await till.confirm(paymentId, option.id, await signOption(option, payer.key)));
-    await till.verify(attemptId ?? "");
+    const { attemptId } = good(await fixture.confirm(paymentId, option.id, await signOption(option, payer.key)));
+    await fixture.verify(attemptId ?? "");
   }
-  await till.relay();
-  await till.watch();
-  const hashes = (await Promise.all(payments.map(till.status))).map(({ info }) => info?.txId);
+  await fixture.relay();
+  await fixture.watch();
+  const hashes = (await Promise.all(payments.map(fixture.status))).map(({ info }) => info?.txId);
   expect(hashes[0]).toBe(hashes[2]);
   expect(hashes[1]).not.toBe(hashes[0]);
 });

@@ -7,9 +7,9 @@ import { makeTill, signOption } from "../../support/till.ts";
 
 const chain = await startChain();
 const feed = await deployTestContract(chain.client, "Feed", "Feed");
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const source = { base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 3_600 };
-const usePrices = (prices: object[]) => Object.assign(till.deps, { networks: { ...till.deps.networks, prices } });
+const usePrices = (prices: object[]) => Object.assign(fixture.deps, { networks: { ...fixture.deps.networks, prices } });
 usePrices([source]);
 const { abi } = testContract("Feed", "Feed");
 const now = () => BigInt(Math.floor(Date.now() / 1_000));
@@ -17,7 +17,7 @@ async function callFeed(functionName: "set" | "describe", ...args: unknown[]): P
   const hash = await chain.client.writeContract({ address: feed as Hex, abi, functionName, args });
   await chain.client.waitForTransactionReceipt({ hash });
 }
-const euros = (value: bigint) => till.create(1n, { amount: { unit: "iso4217/EUR", value } });
+const euros = (value: bigint) => fixture.create(1n, { amount: { unit: "iso4217/EUR", value } });
 const QUOTE_MS = 120_000;
 
 describe("a payment in a currency other than its asset's", () => {
@@ -25,21 +25,21 @@ describe("a payment in a currency other than its asset's", () => {
     await callFeed("set", 108_512_345n, now());
     const paymentId = await euros(1_001n);
     const buyer = await fundBuyer(chain);
-    const [option] = await till.offer(paymentId, buyer);
+    const [option] = await fixture.offer(paymentId, buyer);
     // 10.01 euros are 10.8620857345 dollars.
     expect(option?.amount.value).toBe(10_862_086n);
-    const leftMs = (option?.expiresAt?.getTime() ?? 0) - till.deps.now().getTime();
+    const leftMs = (option?.expiresAt?.getTime() ?? 0) - fixture.deps.now().getTime();
     expect(leftMs).toBeGreaterThan(QUOTE_MS - 10_000);
     expect(leftMs).toBeLessThanOrEqual(QUOTE_MS);
-    await till.verify(await till.attempt(paymentId, buyer));
-    await till.relay();
-    await till.watch();
-    expect(await till.status(paymentId)).toMatchObject({
+    await fixture.verify(await fixture.attempt(paymentId, buyer));
+    await fixture.relay();
+    await fixture.watch();
+    expect(await fixture.status(paymentId)).toMatchObject({
       state: "succeeded",
       info: { optionAmount: { value: 10_862_086n } },
     });
-    expect((await till.settlementOf(paymentId)).amount).toBe(10_862_086n);
-    const row = await till.db
+    expect((await fixture.settlementOf(paymentId)).amount).toBe(10_862_086n);
+    const row = await fixture.db
       .selectFrom("payment_option")
       .select("rate")
       .where("payment_id", "=", paymentId)
@@ -51,21 +51,21 @@ describe("a payment in a currency other than its asset's", () => {
     await callFeed("set", 100_000_000n, now());
     const paymentId = await euros(1_000n);
     const buyer = await fundBuyer(chain);
-    const [first] = await till.offer(paymentId, buyer);
+    const [first] = await fixture.offer(paymentId, buyer);
     await callFeed("set", 120_000_000n, now());
-    const [same] = await till.offer(paymentId, buyer);
+    const [same] = await fixture.offer(paymentId, buyer);
     expect(same).toMatchObject({ id: first?.id, amount: { value: 10_000_000n }, expiresAt: first?.expiresAt });
-    till.clock.advance(QUOTE_MS + 1_000);
+    fixture.clock.advance(QUOTE_MS + 1_000);
     if (!first) throw new Error("there is no way to pay");
     const signed = await signOption(first, buyer);
-    expect(await till.confirm(paymentId, first.id, signed)).toMatchObject({ ok: false, code: "quote_expired" });
-    const [second] = await till.offer(paymentId, buyer);
+    expect(await fixture.confirm(paymentId, first.id, signed)).toMatchObject({ ok: false, code: "quote_expired" });
+    const [second] = await fixture.offer(paymentId, buyer);
     expect(second?.amount.value).toBe(12_000_000n);
-    await till.verify(await till.attempt(paymentId, buyer));
-    await till.relay();
-    await till.watch();
-    expect((await till.status(paymentId)).info?.optionAmount.value).toBe(12_000_000n);
-    till.clock.advance(-QUOTE_MS - 1_000);
+    await fixture.verify(await fixture.attempt(paymentId, buyer));
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).info?.optionAmount.value).toBe(12_000_000n);
+    fixture.clock.advance(-QUOTE_MS - 1_000);
   });
 
   test.each<[string, () => Promise<unknown>]>([
@@ -80,11 +80,11 @@ describe("a payment in a currency other than its asset's", () => {
   ])("a payment in euros has no options when the price %s", async (_how, spoil) => {
     const paymentId = await euros(1_000n);
     await spoil();
-    expect(await till.offer(paymentId, await fundBuyer(chain))).toEqual([]);
+    expect(await fixture.offer(paymentId, await fundBuyer(chain))).toEqual([]);
     usePrices([source]);
     await callFeed("describe", "EUR / USD");
     await callFeed("set", 100_000_000n, now());
-    expect(await till.offer(await euros(1_000n), await fundBuyer(chain))).toHaveLength(1);
+    expect(await fixture.offer(await euros(1_000n), await fundBuyer(chain))).toHaveLength(1);
   });
 
   describe("a rollup's price", async () => {
@@ -96,21 +96,24 @@ describe("a payment in a currency other than its asset's", () => {
       const hash = await chain.client.writeContract({ address: sequencer, abi, functionName: "set", args });
       await chain.client.waitForTransactionReceipt({ hash });
     };
-    const countOptions = async (id: string) => (await till.offer(id, await fundBuyer(chain))).length;
+    const countOptions = async (id: string) => (await fixture.offer(id, await fundBuyer(chain))).length;
 
     test.each<[string, bigint, () => bigint, number]>([
       ["has been up for longer than the grace period", 0n, () => now() - 3_700n, 1],
       ["came up a moment ago", 0n, () => now() - 3_000n, 0],
       ["is down", 1n, () => now() - 100_000n, 0],
       ["has never reported", 0n, () => 0n, 0],
-    ])("the options at a fresh price on a rollup whose sequencer %s number as expected", async (_how, answer, startedAt, options) => {
-      await callFeed("set", 100_000_000n, now());
-      const id = await euros(1_000n);
-      usePrices([{ ...source, sequencer: { feed: sequencer, graceSeconds } }]);
-      await setUptime(answer, startedAt());
-      expect(await countOptions(id)).toBe(options);
-      usePrices([source]);
-    });
+    ])(
+      "the options at a fresh price on a rollup whose sequencer %s number as expected",
+      async (_how, answer, startedAt, options) => {
+        await callFeed("set", 100_000_000n, now());
+        const id = await euros(1_000n);
+        usePrices([{ ...source, sequencer: { feed: sequencer, graceSeconds } }]);
+        await setUptime(answer, startedAt());
+        expect(await countOptions(id)).toBe(options);
+        usePrices([source]);
+      },
+    );
 
     test("a rollup whose uptime feed is not a contract offers no options", async () => {
       await callFeed("set", 100_000_000n, now());
@@ -123,7 +126,7 @@ describe("a payment in a currency other than its asset's", () => {
 
   test("a payment in the asset's own currency needs no price, and its option lives as long as the payment", async () => {
     usePrices([{ ...source, feed: `0x${"99".repeat(20)}` }]);
-    const [option] = await till.offer(await till.create(100n), await fundBuyer(chain));
+    const [option] = await fixture.offer(await fixture.create(100n), await fundBuyer(chain));
     expect(option).toMatchObject({ amount: { value: 1_000_000n }, expiresAt: null });
     usePrices([source]);
   });
@@ -135,7 +138,7 @@ test.each([
   ["a malformed currency", { base: "EUR" }, /prices\.0\.base/],
   ["a maximum age of zero", { maxAgeSeconds: 0 }, /prices\.0\.maxAgeSeconds/],
 ])("a networks file whose price names %s is refused", (_what, change, message) => {
-  const { deployment, chains } = till.deps.networks;
+  const { deployment, chains } = fixture.deps.networks;
   const document = JSON.parse(
     JSON.stringify({ deployment, chains, prices: [{ ...source, ...change }] }, (_name, value) =>
       typeof value === "bigint" ? value.toString() : value,

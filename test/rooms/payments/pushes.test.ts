@@ -13,7 +13,7 @@ const { chain } = kinds;
 const { client } = chain;
 const asset = kinds.assets.push;
 const start = () => makeTill(chain, { change: kinds.change, assets: [asset] });
-const till = await start();
+const fixture = await start();
 const ether = 10n ** 18n;
 /** Storage slot of the test token's balances, after its name and symbol. */
 const BALANCES_SLOT = 2n;
@@ -26,7 +26,7 @@ async function makeBuyer(gas = ether): Promise<PrivateKeyAccount> {
 }
 
 /** Creates a payment and returns it with the call data that its buyer is asked to send. */
-async function requestPush(buyer: PrivateKeyAccount, at = till) {
+async function requestPush(buyer: PrivateKeyAccount, at = fixture) {
   const paymentId = await at.create();
   const [option] = await at.offer(paymentId, buyer);
   const [action] = option ? walletActions(option) : [];
@@ -45,8 +45,8 @@ async function push(by: PrivateKeyAccount, { to, data }: { to: Hex; data: Hex })
   return hash;
 }
 
-const stateOf = async (paymentId: string, at = till) => (await at.status(paymentId)).state;
-const exceptions = async (at = till) => {
+const stateOf = async (paymentId: string, at = fixture) => (await at.status(paymentId)).state;
+const exceptions = async (at = fixture) => {
   const rows = await at.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute();
   return rows.map(({ amount }) => amount);
 };
@@ -56,38 +56,38 @@ test("a push confirmed by its wallet pays with its own transaction and is paid o
   const requested = await requestPush(buyer);
   const hash = await push(buyer, requested);
   const attemptId = await requested.confirm(hash);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toBe("verified");
-  await till.watch();
-  expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
-  const { id } = await till.settlementOf(requested.paymentId);
-  await till.settle(id);
-  await till.relay();
-  await till.watch();
-  expect((await till.settlementOf(requested.paymentId)).state).toBe("paid");
-  expect(await testTokenBalance(chain, asset, till.destination)).toBe(1_000_000n);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toBe("verified");
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  const { id } = await fixture.settlementOf(requested.paymentId);
+  await fixture.settle(id);
+  await fixture.relay();
+  await fixture.watch();
+  expect((await fixture.settlementOf(requested.paymentId)).state).toBe("paid");
+  expect(await testTokenBalance(chain, asset, fixture.destination)).toBe(1_000_000n);
 });
 
 test("a push that its wallet never confirms still pays, and a late confirm makes no attempt", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
   const hash = await push(buyer, requested);
-  await till.watch();
-  expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   const results = [{ type: "walletRpc" as const, data: [hash] }];
-  expect(good(await till.confirm(requested.paymentId, requested.option.id, results))).toEqual({ attemptId: null });
+  expect(good(await fixture.confirm(requested.paymentId, requested.option.id, results))).toEqual({ attemptId: null });
 });
 
 test("a hash unknown to the chain leaves the payment open to all payers and is refused after its waiting time", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
   const attemptId = await requested.confirm(`0x${"ab".repeat(32)}`);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toBe("waiting");
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toBe("waiting");
   expect(await stateOf(requested.paymentId)).toBe("requires_action");
-  till.clock.advance(31_000);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("does not know") });
+  fixture.clock.advance(31_000);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toEqual({ refused: expect.stringContaining("does not know") });
   expect(await stateOf(requested.paymentId)).toBe("requires_action");
 });
 
@@ -105,9 +105,9 @@ test.each<[string, (requested: { to: Hex; data: Hex }) => { to: Hex; data: Hex }
   const before = (await exceptions()).length;
   const hash = await push(by === "own" ? buyer : stranger, spoil(requested));
   const attemptId = await requested.confirm(hash);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("not the payment") });
-  await till.watch();
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toEqual({ refused: expect.stringContaining("not the payment") });
+  await fixture.watch();
   expect(await stateOf(requested.paymentId)).toBe("requires_action");
   expect(await exceptions()).toHaveLength(before + 1);
 });
@@ -122,24 +122,24 @@ describe("a push that is not mined", () => {
     const [stuck, other] = [await makeBuyer(), await makeBuyer()];
     const requested = await requestPush(stuck);
     const attemptId = await requested.confirm(await pushBehindGap(stuck, requested));
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toBe("waiting");
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toBe("waiting");
     expect(await stateOf(requested.paymentId)).toBe("requires_action");
 
-    const [option] = await till.offer(requested.paymentId, other);
+    const [option] = await fixture.offer(requested.paymentId, other);
     if (!option) throw new Error("there is no way to pay");
     const hash = await push(other, walletActions(option)[0]?.params[0] as { to: Hex; data: Hex });
-    const second = good(await till.confirm(requested.paymentId, option.id, [{ type: "walletRpc", data: [hash] }]));
-    await till.verify(second.attemptId ?? "");
-    await till.watch();
-    expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
+    const second = good(await fixture.confirm(requested.paymentId, option.id, [{ type: "walletRpc", data: [hash] }]));
+    await fixture.verify(second.attemptId ?? "");
+    await fixture.watch();
+    expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
 
     const before = (await exceptions()).length;
     await client.sendTransaction({ account: stuck, to: stuck.address, nonce: 0, gas: 21_000n, ...price });
-    await till.watch();
-    expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    await fixture.watch();
+    expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
     expect(await exceptions()).toHaveLength(before + 1);
   });
 
@@ -165,7 +165,10 @@ describe("a push that is not mined", () => {
     const requested = await requestPush(buyer, own);
     const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
     await own.verify(attemptId);
-    const higherPrice = { maxFeePerGas: 2n * price.maxFeePerGas, maxPriorityFeePerGas: 2n * price.maxPriorityFeePerGas };
+    const higherPrice = {
+      maxFeePerGas: 2n * price.maxFeePerGas,
+      maxPriorityFeePerGas: 2n * price.maxPriorityFeePerGas,
+    };
     await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 1, gas: 21_000n, ...higherPrice });
     await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
     await own.verify(attemptId);
@@ -208,20 +211,20 @@ test("a reverted push is refused, and its payment can still be paid", async () =
   const hash = await client.sendTransaction({ account: buyer, to: requested.to, data: requested.data, gas: 200_000n });
   await client.waitForTransactionReceipt({ hash });
   const attemptId = await requested.confirm(hash);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toEqual({ refused: "the transaction failed" });
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toEqual({ refused: "the transaction failed" });
   expect(await stateOf(requested.paymentId)).toBe("requires_action");
 });
 
 test("two pushes of one buyer pay a payment once, and the second becomes an exception", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
-  await till.watch();
+  await fixture.watch();
   const before = await exceptions();
   const hash = await push(buyer, requested);
   await push(buyer, requested);
-  await till.watch();
-  expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
 });
 
@@ -229,13 +232,13 @@ test("a push for a succeeded payment becomes an exception", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
   const hash = await push(buyer, requested);
-  await till.watch();
+  await fixture.watch();
   const before = await exceptions();
   await push(buyer, requested);
-  await till.watch();
-  expect(await till.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
-  expect(await till.db.selectFrom("failed_booking").select("error").execute()).toEqual([]);
+  expect(await fixture.db.selectFrom("failed_booking").select("error").execute()).toEqual([]);
 });
 
 test("a push for an expired payment becomes an exception and does not change the payment", async () => {
@@ -251,14 +254,14 @@ test("a push for an expired payment becomes an exception and does not change the
 
 test("pushes of two wallets to one payment pay it once", async () => {
   const [one, other] = [await makeBuyer(), await makeBuyer()];
-  const paymentId = await till.create();
-  const [first, second] = await till.offer(paymentId, one, other);
+  const paymentId = await fixture.create();
+  const [first, second] = await fixture.offer(paymentId, one, other);
   if (!first || !second) throw new Error("there is no way to pay");
-  await till.watch();
+  await fixture.watch();
   const before = await exceptions();
   await push(one, walletActions(first)[0]?.params[0] as { to: Hex; data: Hex });
   await push(other, walletActions(second)[0]?.params[0] as { to: Hex; data: Hex });
-  await till.watch();
+  await fixture.watch();
   expect(await stateOf(paymentId)).toBe("succeeded");
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
 });

@@ -8,7 +8,7 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const UNIT = 1_000_000n;
 
 const requestRefund = async (of: Till, paymentId: string, cents?: bigint) => {
@@ -31,7 +31,7 @@ async function settle(of: Till, paymentId: string) {
 
 describe("refund withdrawals", () => {
   test("a withdrawn refund is not sent, frees its amount for another refund and unblocks the payouts behind it", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const [buyer, next] = await fundBuyers(chain, 2);
     if (!buyer || !next) throw new Error("no buyers");
     const paid = await own.pay(buyer, 300n);
@@ -81,16 +81,16 @@ describe("refund withdrawals", () => {
   });
 
   test("a refund that is held because of its screened receiver can be withdrawn", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const refundId = await requestRefund(till, paymentId);
-    await till.db.updateTable("refund").set({ state: "held", due_at: null }).where("id", "=", refundId).execute();
-    expect(await withdraw(till, refundId)).toMatchObject({ ok: true });
-    expect(await stateOf(till, refundId)).toBe("withdrawn");
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const refundId = await requestRefund(fixture, paymentId);
+    await fixture.db.updateTable("refund").set({ state: "held", due_at: null }).where("id", "=", refundId).execute();
+    expect(await withdraw(fixture, refundId)).toMatchObject({ ok: true });
+    expect(await stateOf(fixture, refundId)).toBe("withdrawn");
   });
 
   test("a refund that races its own withdrawal is either sent or withdrawn, never both", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     await other.watch();
     const buyers = await fundBuyers(chain, 8);
     const refunds: { refundId: string; buyer: (typeof buyers)[number] }[] = [];
@@ -121,33 +121,33 @@ describe("refund withdrawals", () => {
   });
 
   test("a withdrawal that waits for a beginning refund is refused once the refund has begun", async () => {
-    const refundId = await requestRefund(till, await till.pay(await fundBuyer(chain)));
+    const refundId = await requestRefund(fixture, await fixture.pay(await fundBuyer(chain)));
     const isBlocked = async () => {
       const { rows } = await sql`select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`.execute(till.db);
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(fixture.db);
       return rows.length > 0;
     };
     const { promise, resolve } = Promise.withResolvers<{ withdrawal: ReturnType<typeof withdraw> }>();
-    await till.db.transaction().execute(async (db) => {
-      const at = till.clock.now();
+    await fixture.db.transaction().execute(async (db) => {
+      const at = fixture.clock.now();
       await moveRows(db, "refund", { ids: [refundId], from: "due", to: "paying", at, set: { due_at: null } });
-      resolve({ withdrawal: withdraw(till, refundId) });
+      resolve({ withdrawal: withdraw(fixture, refundId) });
       await waitFor(isBlocked, { within: 30_000, what: "the withdrawal to wait for the beginning" });
     });
     const { withdrawal } = await promise;
     expect(await withdrawal).toMatchObject({ code: "invalid_state", message: "the refund is processing" });
-    expect(await stateOf(till, refundId)).toBe("paying");
+    expect(await stateOf(fixture, refundId)).toBe("paying");
   });
 
   test("a begun or unknown refund cannot be withdrawn", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const refundId = await requestRefund(till, paymentId);
-    await till.refund(refundId);
-    expect(await withdraw(till, refundId)).toMatchObject({
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const refundId = await requestRefund(fixture, paymentId);
+    await fixture.refund(refundId);
+    expect(await withdraw(fixture, refundId)).toMatchObject({
       code: "invalid_state",
       message: "the refund is processing",
     });
-    expect(await withdraw(till, "rfnd_0")).toMatchObject({ code: "payment_not_found" });
+    expect(await withdraw(fixture, "rfnd_0")).toMatchObject({ code: "payment_not_found" });
   });
 
   test("a refund cannot be withdrawn while a restored database reads the chain again, nor when the chain shows that it was sent", async () => {

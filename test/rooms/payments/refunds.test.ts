@@ -12,7 +12,7 @@ import { mintTestToken, startKinds, testTokenBalance } from "../../support/kinds
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const UNIT = 1_000_000n;
 
 const requestRefund = (of: Till, paymentId: string, amount?: RefundAmount) =>
@@ -50,23 +50,27 @@ async function expectConsistentBalances(of: Till) {
 describe("refunds", () => {
   test("a refund before the payout returns the money to its payer, and the merchant receives nothing of it", async () => {
     const buyer = await fundBuyer(chain);
-    const before = await usdcBalance(chain, till.destination);
-    const paymentId = await till.pay(buyer, 250n);
-    const { refundId } = await refund(till, paymentId);
+    const before = await usdcBalance(chain, fixture.destination);
+    const paymentId = await fixture.pay(buyer, 250n);
+    const { refundId } = await refund(fixture, paymentId);
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
-    expect(await rowOf(till, refundId)).toMatchObject({ state: "paid", amount: 2_500_000n, paid_at: expect.any(Date) });
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
-    const dossier = await readDossier(till.deps, paymentId);
+    expect(await rowOf(fixture, refundId)).toMatchObject({
+      state: "paid",
+      amount: 2_500_000n,
+      paid_at: expect.any(Date),
+    });
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
+    const dossier = await readDossier(fixture.deps, paymentId);
     expect(dossier?.transfers.map(({ purpose, state }) => [purpose, state])).toContainEqual(["refund", "confirmed"]);
     expect(dossier?.moves.map(({ machine, to }) => `${machine} ${to}`)).toContain("refund paid");
     expect(dossier?.ledger.map(({ kind }) => kind)).toContain("refund_paid");
-    await settle(till, paymentId);
-    expect(await usdcBalance(chain, till.destination)).toBe(before);
-    await expectConsistentBalances(till);
+    await settle(fixture, paymentId);
+    expect(await usdcBalance(chain, fixture.destination)).toBe(before);
+    await expectConsistentBalances(fixture);
   });
 
   test("a refund after the payout waits for its merchant's next payments, and that merchant's payouts wait behind it", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const [buyer, next, third] = await fundBuyers(chain, 3);
     if (!buyer || !next || !third) throw new Error("no buyers");
     const paid = await own.pay(buyer, 300n);
@@ -91,31 +95,31 @@ describe("refunds", () => {
   });
 
   test("a refund never uses another merchant's money", async () => {
-    const rich = await makeTill(chain, { databaseUrl: till.databaseUrl });
-    const poor = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const rich = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
+    const poor = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     await rich.pay(await fundBuyer(chain), 900n);
     const paymentId = await poor.pay(await fundBuyer(chain), 100n);
     await settle(poor, paymentId);
     expect(await refund(poor, paymentId)).toMatchObject({ outcome: "balance_short" });
-    await expectConsistentBalances(till);
+    await expectConsistentBalances(fixture);
     expect(await usdcBalance(chain, chain.keys.treasury.address)).toBeGreaterThanOrEqual(9n * UNIT);
   });
 
   test("a refund that several processes begin concurrently and again later makes one transfer", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const { refundId } = good(await requestRefund(till, paymentId));
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const { refundId } = good(await requestRefund(fixture, paymentId));
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     await other.watch();
-    await Promise.all([till, other, till, other, till].map((one) => one.refund(refundId)));
-    await till.relay();
-    await till.watch();
-    expect(await till.refund(refundId)).toEqual(["begun"]);
-    expect(await payoutsOf(till, refundId)).toHaveLength(1);
-    await expectConsistentBalances(till);
+    await Promise.all([fixture, other, fixture, other, fixture].map((one) => one.refund(refundId)));
+    await fixture.relay();
+    await fixture.watch();
+    expect(await fixture.refund(refundId)).toEqual(["begun"]);
+    expect(await payoutsOf(fixture, refundId)).toHaveLength(1);
+    await expectConsistentBalances(fixture);
   });
 
   test("a refund that races its payment's payout never duplicates the money", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const buyers = await fundBuyers(chain, 6);
     const paymentIds = [];
     for (const buyer of buyers) paymentIds.push(await own.pay(buyer));
@@ -132,7 +136,7 @@ describe("refunds", () => {
   });
 
   test("concurrent refunds never exceed what the payment received, and a further refund is refused", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const open = await own.create();
     expect(await requestRefund(own, open)).toMatchObject({ code: "payment_not_succeeded" });
     const paymentId = await own.pay(await fundBuyer(chain), 1_000n);
@@ -140,7 +144,9 @@ describe("refunds", () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => requestRefund(own, paymentId, cents(300n))));
     expect(answers.filter(({ ok }) => ok)).toHaveLength(3);
     for (const one of answers) if (!one.ok) expect(one.code).toBe("params_validation");
-    expect(await requestRefund(own, paymentId, { unit: "iso4217/EUR", value: 1n })).toMatchObject({ code: "params_validation" });
+    expect(await requestRefund(own, paymentId, { unit: "iso4217/EUR", value: 1n })).toMatchObject({
+      code: "params_validation",
+    });
     const last = good(await requestRefund(own, paymentId));
     expect((await rowOf(own, last.refundId)).amount).toBe(UNIT);
     expect(await requestRefund(own, paymentId)).toMatchObject({ code: "already_refunded" });
@@ -149,20 +155,20 @@ describe("refunds", () => {
 
   test("partial refunds are sent in the payment's currency or in its asset", async () => {
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.pay(buyer, 1_000n);
+    const paymentId = await fixture.pay(buyer, 1_000n);
     const had = await usdcBalance(chain, buyer.address);
-    await refund(till, paymentId, { unit: "iso4217/USD", value: 250n });
-    await refund(till, paymentId, { unit: `caip19/${chain.asset}`, value: 1n });
+    await refund(fixture, paymentId, { unit: "iso4217/USD", value: 250n });
+    await refund(fixture, paymentId, { unit: `caip19/${chain.asset}`, value: 1n });
     expect((await usdcBalance(chain, buyer.address)) - had).toBe(2_500_001n);
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 7_499_999n });
-    const before = await usdcBalance(chain, till.destination);
-    await settle(till, paymentId);
-    expect((await usdcBalance(chain, till.destination)) - before).toBe(7_499_999n);
-    await expectConsistentBalances(till);
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 7_499_999n });
+    const before = await usdcBalance(chain, fixture.destination);
+    await settle(fixture, paymentId);
+    expect((await usdcBalance(chain, fixture.destination)) - before).toBe(7_499_999n);
+    await expectConsistentBalances(fixture);
   });
 
   test("a refund to a screened account is held and does not delay payouts", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const [buyer, next] = await fundBuyers(chain, 2);
     if (!buyer || !next) throw new Error("no buyers");
     const paymentId = await own.pay(buyer);
@@ -174,12 +180,12 @@ describe("refunds", () => {
   });
 
   test("a refund does not begin while the watcher is behind the head", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const { refundId } = good(await requestRefund(till, paymentId));
-    till.clock.advance(120_000);
-    expect(await till.refund(refundId)).toEqual(["watcher_behind"]);
-    await till.watch();
-    expect(await till.refund(refundId)).toEqual(["begun"]);
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const { refundId } = good(await requestRefund(fixture, paymentId));
+    fixture.clock.advance(120_000);
+    expect(await fixture.refund(refundId)).toEqual(["watcher_behind"]);
+    await fixture.watch();
+    expect(await fixture.refund(refundId)).toEqual(["begun"]);
   });
 
   test("a refund of a test payment is marked and moves no money", async () => {

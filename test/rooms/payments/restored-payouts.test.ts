@@ -17,31 +17,31 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 
 const UNIT = 1_000_000n;
 
-const accumulate = async (till: Till) => {
-  const { accountId, merchantId, mode, deps } = till;
+const accumulate = async (fixture: Till) => {
+  const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const [destination] = good(await listDestinations(deps, owner));
   good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 600_000 } }));
 };
-const settlementsOf = (till: Till, merchantId: string) =>
-  till.db.selectFrom("settlement").selectAll().where("merchant_id", "=", merchantId).orderBy("number").execute();
-const unpaidOf = async (till: Till, merchantId: string) =>
-  (await settlementsOf(till, merchantId)).filter(({ state }) => state !== "paid" && state !== "netted");
+const settlementsOf = (fixture: Till, merchantId: string) =>
+  fixture.db.selectFrom("settlement").selectAll().where("merchant_id", "=", merchantId).orderBy("number").execute();
+const unpaidOf = async (fixture: Till, merchantId: string) =>
+  (await settlementsOf(fixture, merchantId)).filter(({ state }) => state !== "paid" && state !== "netted");
 
 /** Relays and watches as workers do over time, which also frees lanes whose nonces the lost database used. */
-async function work(till: Till): Promise<void> {
-  await till.relay();
-  await till.watch();
-  till.clock.advance(5_000);
-  await till.watch();
+async function work(fixture: Till): Promise<void> {
+  await fixture.relay();
+  await fixture.watch();
+  fixture.clock.advance(5_000);
+  await fixture.watch();
 }
 
 /** Begins and relays unpaid settlements for eight rounds, as the sweep and the workers do. */
-async function payOut(till: Till, merchantId: string): Promise<void> {
+async function payOut(fixture: Till, merchantId: string): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
-    const unpaid = await unpaidOf(till, merchantId);
-    await till.settle(...unpaid.map(({ id }) => id));
-    await work(till);
+    const unpaid = await unpaidOf(fixture, merchantId);
+    await fixture.settle(...unpaid.map(({ id }) => id));
+    await work(fixture);
   }
 }
 
@@ -67,12 +67,12 @@ async function restore(
   return restored;
 }
 
-const sumOf = async (till: Till, account: string, asset: string) =>
-  (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
+const sumOf = async (fixture: Till, account: string, asset: string) =>
+  (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
 
-async function expectReconciled(till: Till, chain: TestChain) {
-  expect(await sumOf(till, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
-  expect(await sumOf(till, "in_transit", chain.asset)).toBe(0n);
+async function expectReconciled(fixture: Till, chain: TestChain) {
+  expect(await sumOf(fixture, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
+  expect(await sumOf(fixture, "in_transit", chain.asset)).toBe(0n);
 }
 
 test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
@@ -113,9 +113,9 @@ test("a restored database adopts a refund that sent less than requested and send
   const first = await makeTill(chain);
   const buyer = await fundBuyer(chain);
   const paymentId = await first.pay(buyer, 500n);
-  const ask = async (till: Till, value: bigint) => {
+  const ask = async (fixture: Till, value: bigint) => {
     const amount = { unit: `caip19/${chain.asset}`, value };
-    return good(await refundPayment(till.deps, { paymentId, mode: "live", amount })).refundId;
+    return good(await refundPayment(fixture.deps, { paymentId, mode: "live", amount })).refundId;
   };
   const held = await usdcBalance(chain, buyer.address);
   const restored = await restore(first, chain, async (lost) => {
@@ -146,9 +146,9 @@ test("a restored database adopts a refund that sent more than requested and repo
   const first = await makeTill(chain);
   const buyer = await fundBuyer(chain);
   const paymentId = await first.pay(buyer, 500n);
-  const ask = async (till: Till, value: bigint) => {
+  const ask = async (fixture: Till, value: bigint) => {
     const amount = { unit: `caip19/${chain.asset}`, value };
-    return good(await refundPayment(till.deps, { paymentId, mode: "live", amount })).refundId;
+    return good(await refundPayment(fixture.deps, { paymentId, mode: "live", amount })).refundId;
   };
   const held = await usdcBalance(chain, buyer.address);
   const restored = await restore(first, chain, async (lost) => {
@@ -309,9 +309,9 @@ test("a lost payout of another amount changes no settlement before it is final a
   const first = await makeTill(chain, { change });
   const { merchantId, destination } = first;
   await accumulate(first);
-  const confirm = async (till: Till, blocks: number) => {
+  const confirm = async (fixture: Till, blocks: number) => {
     await chain.client.mine({ blocks });
-    await till.watch();
+    await fixture.watch();
   };
   await first.pay(await fundBuyer(chain), 100n);
   await confirm(first, 4);
@@ -358,15 +358,15 @@ test("a lost payout of another amount changes no settlement before it is final a
 
 test("an observation with a payout's number stops the payout from being sent, even if the chain would accept it", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain);
-  const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain), 100n));
-  await till.settle(id);
-  const payout = async () => (await till.transfers()).find(({ settlement_id }) => settlement_id === id);
+  const fixture = await makeTill(chain);
+  const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 100n));
+  await fixture.settle(id);
+  const payout = async () => (await fixture.transfers()).find(({ settlement_id }) => settlement_id === id);
   const { token, payer, authorization_nonce } = (await payout()) ?? { token: "", payer: "", authorization_nonce: "" };
   const place = { chain: chain.id, block_hash: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
   const movement = { token, payer, receiver: newKey().address.toLowerCase(), amount: 7n, authorization_nonce };
-  await insertSightings(till.db, [{ ...place, ...movement, transfer_id: null, seen_at: till.deps.now() }]);
-  await till.relay();
+  await insertSightings(fixture.db, [{ ...place, ...movement, transfer_id: null, seen_at: fixture.deps.now() }]);
+  await fixture.relay();
   expect(await payout()).toMatchObject({ state: "ready", last_trouble: expect.stringContaining("not sent again") });
-  expect(await usdcBalance(chain, till.destination)).toBe(0n);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
 });

@@ -9,7 +9,7 @@ import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/ch
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const balanceOf = async (of: Till) =>
   (
     await of.db
@@ -43,10 +43,10 @@ async function beforeNextSignature(of: Till, happen: () => Promise<void>): Promi
 
 describe("settlements", () => {
   test("a settlement pays the merchant what the buyer paid and shows where and when", async () => {
-    const id = await till.pay(await fundBuyer(chain), 250n);
-    const { id: settlementId } = await till.settlementOf(id);
-    expect(till.rung.at(-1)).toMatchObject({ queue: "settle", bell: { data: { settlementIds: [settlementId] } } });
-    const { accountId, merchantId } = till;
+    const id = await fixture.pay(await fundBuyer(chain), 250n);
+    const { id: settlementId } = await fixture.settlementOf(id);
+    expect(fixture.rung.at(-1)).toMatchObject({ queue: "settle", bell: { data: { settlementIds: [settlementId] } } });
+    const { accountId, merchantId } = fixture;
     const readViews = async () => {
       const args = {
         accountId,
@@ -58,9 +58,9 @@ describe("settlements", () => {
       } as const;
       return {
         one: good(
-          await findPaymentDetail(till.deps, { paymentId: id, mode: "live", merchant: { accountId, merchantId } }),
+          await findPaymentDetail(fixture.deps, { paymentId: id, mode: "live", merchant: { accountId, merchantId } }),
         ),
-        listed: good(await listPaymentViews(till.deps, args)).items[0],
+        listed: good(await listPaymentViews(fixture.deps, args)).items[0],
       };
     };
     const amount = { unit: `caip19/${chain.asset}`, value: 2_500_000n };
@@ -68,59 +68,61 @@ describe("settlements", () => {
       one: { settlement: null },
       listed: { paymentId: id, settlement: { settled: false, amount, txHash: null }, settledAt: null },
     });
-    const before = await usdcBalance(chain, till.destination);
-    expect(await till.settle(settlementId)).toEqual(["begun"]);
-    await till.relay();
-    await till.watch();
-    expect((await usdcBalance(chain, till.destination)) - before).toBe(2_500_000n);
-    expect(await till.settlementOf(id)).toMatchObject({
+    const before = await usdcBalance(chain, fixture.destination);
+    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
+    await fixture.relay();
+    await fixture.watch();
+    expect((await usdcBalance(chain, fixture.destination)) - before).toBe(2_500_000n);
+    expect(await fixture.settlementOf(id)).toMatchObject({
       state: "paid",
       amount: 2_500_000n,
-      destination: `${chain.id}:${till.destination}`,
+      destination: `${chain.id}:${fixture.destination}`,
       paid_at: expect.any(Date),
       due_at: null,
     });
     const { one, listed } = await readViews();
     const txHash = one.settlement?.txId as Hex;
     const { logs } = await chain.client.getTransactionReceipt({ hash: txHash });
-    expect(logs.map(({ topics }) => topics[2])).toContain(pad(till.destination).toLowerCase());
+    expect(logs.map(({ topics }) => topics[2])).toContain(pad(fixture.destination).toLowerCase());
     expect(one).toMatchObject({ state: "succeeded", settlement: { amount } });
     expect(listed).toMatchObject({ settlement: { settled: true, amount, txHash }, settledAt: expect.any(Date) });
     expect(txHash).not.toBe(one.info?.txId);
   });
 
   test("a settlement that several processes begin concurrently and again later makes one transfer and debits the balance once", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     await other.watch();
-    const outcomes = await Promise.all([till, other, till, other, till].map((one) => one.settle(settlementId)));
+    const outcomes = await Promise.all(
+      [fixture, other, fixture, other, fixture].map((one) => one.settle(settlementId)),
+    );
     expect(outcomes.flat()).toEqual(Array(5).fill("begun"));
-    expect(await payoutsOf(till, settlementId)).toHaveLength(1);
-    expect(await balanceOf(till)).toBe(0n);
-    await till.relay();
-    await till.watch();
-    expect(await till.settle(settlementId)).toEqual(["begun"]);
-    expect(await payoutsOf(till, settlementId)).toHaveLength(1);
+    expect(await payoutsOf(fixture, settlementId)).toHaveLength(1);
+    expect(await balanceOf(fixture)).toBe(0n);
+    await fixture.relay();
+    await fixture.watch();
+    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
+    expect(await payoutsOf(fixture, settlementId)).toHaveLength(1);
   });
 
   test("a settlement goes to the destination registered when it begins, and a later change does not redirect it", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
     const [second, third] = [newKey().address, newKey().address];
-    await register(till, second);
-    await till.settle(settlementId);
-    await register(till, third);
-    await till.relay();
-    await till.watch();
+    await register(fixture, second);
+    await fixture.settle(settlementId);
+    await register(fixture, third);
+    await fixture.relay();
+    await fixture.watch();
     expect(await usdcBalance(chain, second)).toBe(1_000_000n);
     expect(await usdcBalance(chain, third)).toBe(0n);
-    expect((await till.settlementOf(id)).destination).toBe(`${chain.id}:${second}`);
-    await register(till, till.destination);
+    expect((await fixture.settlementOf(id)).destination).toBe(`${chain.id}:${second}`);
+    await register(fixture, fixture.destination);
   });
 
   test("a settlement without a destination waits and continues once the merchant has one", async () => {
-    const bare = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const bare = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const id = await bare.pay(await fundBuyer(chain));
     const { id: settlementId } = await bare.settlementOf(id);
     await bare.db.deleteFrom("settlement_destination").where("merchant_id", "=", bare.merchantId).execute();
@@ -142,7 +144,7 @@ describe("settlements", () => {
   });
 
   test("settlements of payments that are booked together have distinct numbers", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const ids = [await own.create(100n), await own.create(200n), await own.create(300n)];
     const buyers = await fundBuyers(chain, 3);
     await own.verify(...(await Promise.all(buyers.map((buyer, index) => own.attempt(ids[index] ?? "", buyer)))));
@@ -154,8 +156,8 @@ describe("settlements", () => {
   });
 
   test("a settlement that a refund reduces during signing is signed again and pays the remainder", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: own.clock });
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: own.clock });
     // The merchant's other balance would cover the payout that was signed first.
     await own.pay(await fundBuyer(chain), 1_000n);
     const id = await own.pay(await fundBuyer(chain), 1_000n);
@@ -178,15 +180,15 @@ describe("settlements", () => {
   });
 
   test("a settlement that exceeds the merchant's balance pays nothing and does not delay other merchants", async () => {
-    const poor = await makeTill(chain, { databaseUrl: till.databaseUrl });
+    const poor = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const short = await poor.settlementOf(await poor.pay(await fundBuyer(chain)));
-    const fine = await till.settlementOf(await till.pay(await fundBuyer(chain)));
+    const fine = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain)));
     await poor.db
       .updateTable("merchant_balance")
       .set({ amount: 999_999n })
       .where("merchant_id", "=", poor.merchantId)
       .execute();
-    expect(await till.settle(short.id, fine.id)).toEqual(["balance_short", "begun"]);
+    expect(await fixture.settle(short.id, fine.id)).toEqual(["balance_short", "begun"]);
     expect(await payoutsOf(poor, short.id)).toEqual([]);
     expect(await balanceOf(poor)).toBe(999_999n);
     const { state } = await poor.db
@@ -195,22 +197,22 @@ describe("settlements", () => {
       .where("id", "=", short.id)
       .executeTakeFirstOrThrow();
     expect(state).toBe("due");
-    expect(await payoutsOf(till, fine.id)).toHaveLength(1);
+    expect(await payoutsOf(fixture, fine.id)).toHaveLength(1);
   });
 
   test("no process signs a settlement while the watcher is behind the head", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
-    till.clock.advance(120_000);
-    expect(await till.settle(settlementId)).toEqual(["watcher_behind"]);
-    await till.watch();
-    expect(await till.settle(settlementId)).toEqual(["begun"]);
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
+    fixture.clock.advance(120_000);
+    expect(await fixture.settle(settlementId)).toEqual(["watcher_behind"]);
+    await fixture.watch();
+    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
   });
 
   test("a process that started after the watcher last reached the head signs no settlement, because its rows may be restored", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
-    const fresh = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
+    const fresh = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     expect(await fresh.settle(settlementId)).toEqual(["watcher_behind"]);
     await fresh.watch();
     expect(await fresh.settle(settlementId)).toEqual(["begun"]);

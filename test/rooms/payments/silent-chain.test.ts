@@ -11,30 +11,30 @@ import { waitFor } from "../../support/wait-for.ts";
 const chain = await startChain();
 const silent = await startFaultProxy({ target: chain.url });
 silent.delay(600_000);
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const buyer = await fundBuyer(chain);
 
 test("an unresponsive chain neither hides nor delays the options on another chain", async () => {
-  const [network] = listEvmNetworks(till.deps.networks);
+  const [network] = listEvmNetworks(fixture.deps.networks);
   const [asset] = network?.assets ?? [];
   if (!network || !asset) throw new Error("the networks document is empty");
   const elsewhere = { ...asset, asset: asset.asset.replace(network.chain, "eip155:31338") };
   const rpc = [{ name: "silent", url: silent.url }];
-  const hanging = openEvmChain({ ...network, chain: "eip155:31338", rpc, assets: [elsewhere] }, till.deps.metrics);
-  const paymentId = await till.create();
-  const { merchant_id: merchantId } = await till.deps.db
+  const hanging = openEvmChain({ ...network, chain: "eip155:31338", rpc, assets: [elsewhere] }, fixture.deps.metrics);
+  const paymentId = await fixture.create();
+  const { merchant_id: merchantId } = await fixture.deps.db
     .selectFrom("payment")
     .select("merchant_id")
     .where("id", "=", paymentId)
     .executeTakeFirstOrThrow();
   const settlements = [{ asset: elsewhere.asset, destination: `eip155:31338:${buyer.address}` }];
-  good(await addDestinations(till.deps, { accountId: till.accountId, mode: "live", merchantId, settlements }));
+  good(await addDestinations(fixture.deps, { accountId: fixture.accountId, mode: "live", merchantId, settlements }));
 
-  const deps = { ...till.deps, chains: new Map([...till.deps.chains, ["eip155:31338", hanging] as const]) };
-  const accounts = [`eip155:31338:${buyer.address}`, till.accountOf(buyer)];
+  const deps = { ...fixture.deps, chains: new Map([...fixture.deps.chains, ["eip155:31338", hanging] as const]) };
+  const accounts = [`eip155:31338:${buyer.address}`, fixture.accountOf(buyer)];
   const startedAt = performance.now();
   const { options } = good(await listOptions(deps, { paymentId, mode: "live", accounts }));
-  expect(options.map((option) => option.account)).toEqual([till.accountOf(buyer)]);
+  expect(options.map((option) => option.account)).toEqual([fixture.accountOf(buyer)]);
   expect(performance.now() - startedAt).toBeLessThan(15_000);
 
   const alone = listOptions(deps, { paymentId, mode: "live", accounts: accounts.slice(0, 1) });
@@ -51,7 +51,9 @@ test("a chain that hangs during verification does not delay payments on another 
   proxy.delay(600_000);
   const hanging = two.verify(held).catch(() => undefined);
   const callsBefore = Object.values(proxy.calls).reduce((sum, count) => sum + count, 0);
-  await waitFor(() => Object.values(proxy.calls).reduce((sum, count) => sum + count, 0) > callsBefore, { within: 5_000 });
+  await waitFor(() => Object.values(proxy.calls).reduce((sum, count) => sum + count, 0) > callsBefore, {
+    within: 5_000,
+  });
 
   const attempt = await two.attempt(await two.create(), buyer);
   await two.verify(attempt);

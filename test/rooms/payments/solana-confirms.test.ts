@@ -25,14 +25,14 @@ import { makeSolanaTill } from "../../support/solana-till.ts";
 import { signChanged, type WalletChange } from "../../support/solana-wallet.ts";
 
 const solana = await startTestSolana();
-const till = await makeSolanaTill(solana);
-const [relayer] = till.keys.lanes as [SolanaKey];
+const fixture = await makeSolanaTill(solana);
+const [relayer] = fixture.keys.lanes as [SolanaKey];
 const key = (address: string) => new PublicKey(address);
 const stranger = newSolanaKey();
 const otherMint = await makeMint(solana.client);
 beforeAll(() => fundTokens(solana.client, solana.mint, [stranger.address], 0n));
 
-const { begin, rowsOf, confirm, judge, treasuryHolds, expectUntouched, carryThrough } = confirmsOf(till);
+const { begin, rowsOf, confirm, judge, treasuryHolds, expectUntouched, carryThrough } = confirmsOf(fixture);
 
 const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ units });
 const price = (microLamports: bigint) => ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
@@ -59,7 +59,7 @@ describe("a signed transaction", () => {
     expect(await judge(begun, signChanged(begun.transaction, begun.buyer, await change()))).toBe("verified");
     await carryThrough(begun.paymentId);
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
-    await till.watchUntil(async () => (await rowsOf(begun.paymentId)).transactions[0]?.state === "final");
+    await fixture.watchUntil(async () => (await rowsOf(begun.paymentId)).transactions[0]?.state === "final");
     const after = await solana.client.connection.getBalance(key(relayer.address), "confirmed");
     expect((await rowsOf(begun.paymentId)).transactions.map(({ fee }) => fee)).toEqual([BigInt(before - after)]);
   });
@@ -151,7 +151,7 @@ describe("a signed transaction", () => {
         ],
       }),
     ],
-    ["for one unit less", "moves 999999", (buyer) => instead(pay(buyer, till.keys.treasury.address, 999_999n))],
+    ["for one unit less", "moves 999999", (buyer) => instead(pay(buyer, fixture.keys.treasury.address, 999_999n))],
     ["to another receiver", "destination", (buyer) => instead(pay(buyer, stranger.address, 1_000_000n))],
     ["with a second transfer", "there are 2", (buyer) => added(pay(buyer, stranger.address, 1n))],
     ["with another memo", "memo", () => ({ instructions: (ours) => [...ours.slice(0, -1), memo("0xabcd")] })],
@@ -164,7 +164,7 @@ describe("a signed transaction", () => {
     const begun = await begin();
     const signed = signChanged(begun.transaction, begun.buyer, change(begun.buyer));
     expect(await judge(begun, signed)).toEqual({ refused: expect.stringContaining(reason) });
-    await till.submit();
+    await fixture.submit();
     await expectUntouched(begun.paymentId);
   });
 
@@ -172,7 +172,7 @@ describe("a signed transaction", () => {
     const begun = await begin();
     const { message } = VersionedTransaction.deserialize(Buffer.from(begun.transaction, "base64"));
     const { payerKey, recentBlockhash, instructions } = TransactionMessage.decompile(message);
-    const addresses = [key(tokenAccountOf(solana.mint, till.keys.treasury.address))];
+    const addresses = [key(tokenAccountOf(solana.mint, fixture.keys.treasury.address))];
     const state = { deactivationSlot: 2n ** 64n - 1n, lastExtendedSlot: 0, lastExtendedSlotStartIndex: 0, addresses };
     const table = new AddressLookupTableAccount({ key: key(stranger.address), state });
     const compiled = new TransactionMessage({ payerKey, recentBlockhash, instructions }).compileToV0Message([table]);
@@ -227,12 +227,19 @@ describe("a malformed wallet result", () => {
     ["an object", "expected the signed transaction", (signed) => [{ transaction: signed }]],
     ["no element", "one element", () => []],
     ["two elements", "one element", (signed) => [signed, signed]],
-  ])("a wallet result of %s is refused immediately with an explanation for the wallet's developer", async (_, explanation, data) => {
-    const begun = await begin();
-    const answer = await confirm(begun, ...data(signAsWallet(begun.transaction, begun.buyer)));
-    expect(answer).toMatchObject({ ok: false, code: "invalid_params", message: expect.stringContaining(explanation) });
-    await expectUntouched(begun.paymentId);
-  });
+  ])(
+    "a wallet result of %s is refused immediately with an explanation for the wallet's developer",
+    async (_, explanation, data) => {
+      const begun = await begin();
+      const answer = await confirm(begun, ...data(signAsWallet(begun.transaction, begun.buyer)));
+      expect(answer).toMatchObject({
+        ok: false,
+        code: "invalid_params",
+        message: expect.stringContaining(explanation),
+      });
+      await expectUntouched(begun.paymentId);
+    },
+  );
 
   test("a truncated transaction is refused without an exception", async () => {
     const begun = await begin();
@@ -240,8 +247,8 @@ describe("a malformed wallet result", () => {
     for (const length of [1, 65, 66, 130, 131, 200, bytes.length - 1]) {
       const answer = await confirm(begun, bytes.subarray(0, length).toString("base64"));
       if (!answer.ok) continue;
-      await till.verify(answer.value.attemptId ?? "");
-      expect(await till.verdict(answer.value.attemptId ?? "")).toEqual({ refused: expect.stringMatching(/\w/) });
+      await fixture.verify(answer.value.attemptId ?? "");
+      expect(await fixture.verdict(answer.value.attemptId ?? "")).toEqual({ refused: expect.stringMatching(/\w/) });
     }
     await expectUntouched(begun.paymentId);
   });

@@ -22,14 +22,14 @@ const newer = await makeMint(solana.client, {
   extensions: { metadataPointer: "self" },
 });
 const unsettled = await makeMint(solana.client);
-const till = await makeSolanaTill(solana, {
+const fixture = await makeSolanaTill(solana, {
   rpcUrls: [proxy.url],
   mints: [newer, unsettled],
   settles: [solana.mint, newer],
 });
 const rich = await fundSolanaBuyer(solana, 1_000_000n);
 const assetOf = (mint: { address: string }) => `${solana.id}/token:${mint.address}`;
-const list = (paymentId: string, accounts: string[], at: SolanaTill = till) =>
+const list = (paymentId: string, accounts: string[], at: SolanaTill = fixture) =>
   listOptions(at.deps, { paymentId, mode: at.mode, accounts });
 const read = (transaction: string) => {
   const parsed = parseTransaction(Buffer.from(transaction, "base64"));
@@ -37,7 +37,7 @@ const read = (transaction: string) => {
   return parsed;
 };
 /** Creates a payment and returns its option and a function that fetches the transaction to sign. */
-async function begin(at: SolanaTill = till, buyer = rich) {
+async function begin(at: SolanaTill = fixture, buyer = rich) {
   const paymentId = await at.create();
   const [option] = await at.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
@@ -48,39 +48,43 @@ describe("options on Solana", () => {
   test("an account gets one option for each settled token of either program that it holds enough of", async () => {
     const buyer = await fundSolanaBuyer(solana);
     for (const mint of [newer, unsettled]) await fundTokens(solana.client, mint, [buyer.address], 1_000_000_000n);
-    const options = await till.offer(await till.create(100n), buyer);
+    const options = await fixture.offer(await fixture.create(100n), buyer);
     expect(options.map(({ amount }) => [amount.unit, amount.value])).toEqual([
       [`caip19/${assetOf(solana.mint)}`, 1_000_000n],
       [`caip19/${assetOf(newer)}`, 1_000_000_000n],
     ]);
-    expect(await till.offer(await till.create(101n), buyer)).toHaveLength(1);
+    expect(await fixture.offer(await fixture.create(101n), buyer)).toHaveLength(1);
   });
 
   test.each([solana.mint, newer])("a buyer can spend the full balance of a token (%#)", async (mint) => {
     const buyer = newSolanaKey();
     const amount = 10n ** BigInt(mint.decimals);
     await fundTokens(solana.client, mint, [buyer.address], amount);
-    const before = await tokenBalance(solana, till.keys.treasury.address, mint);
-    await till.pay(buyer);
+    const before = await tokenBalance(solana, fixture.keys.treasury.address, mint);
+    await fixture.pay(buyer);
     expect(await tokenBalance(solana, buyer.address, mint)).toBe(0n);
-    expect((await tokenBalance(solana, till.keys.treasury.address, mint)) - before).toBe(amount);
+    expect((await tokenBalance(solana, fixture.keys.treasury.address, mint)) - before).toBe(amount);
   });
 
   test("a missing, frozen or underfunded account gets no options", async () => {
     const [short, frozen] = [await fundSolanaBuyer(solana, 999_999n), await fundSolanaBuyer(solana)];
     await freeze({ solana, owner: frozen.address });
-    const paymentId = await till.create();
-    expect(await till.offer(paymentId, newSolanaKey(), short, frozen)).toEqual([]);
+    const paymentId = await fixture.create();
+    expect(await fixture.offer(paymentId, newSolanaKey(), short, frozen)).toEqual([]);
     await thaw({ solana, owner: frozen.address });
-    expect(await till.offer(paymentId, newSolanaKey(), short, frozen)).toHaveLength(1);
+    expect(await fixture.offer(paymentId, newSolanaKey(), short, frozen)).toHaveLength(1);
   });
 
   test("the service's own accounts get no options, including the treasury's token account", async () => {
-    const { treasury, lanes } = till.keys;
-    const own = [treasury.address, lanes[0]?.address ?? "", [...till.chain.tokens.values()][0]?.treasuryAccount ?? ""];
+    const { treasury, lanes } = fixture.keys;
+    const own = [
+      treasury.address,
+      lanes[0]?.address ?? "",
+      [...fixture.chain.tokens.values()][0]?.treasuryAccount ?? "",
+    ];
     await fundTokens(solana.client, solana.mint, own, 5_000_000n);
     const accounts = own.map((address) => `${solana.id}:${address}`);
-    expect(await list(await till.create(), accounts)).toMatchObject({ ok: true, value: { options: [] } });
+    expect(await list(await fixture.create(), accounts)).toMatchObject({ ok: true, value: { options: [] } });
   });
 
   test.each([
@@ -89,7 +93,7 @@ describe("options on Solana", () => {
     ["31 bytes long", rich.address.slice(0, 42)],
     ["longer than an address", rich.address + rich.address],
   ])("an address that is %s is refused with the name of its entry", async (_, address) => {
-    const answer = await list(await till.create(), [`${solana.id}:${rich.address}`, `${solana.id}:${address}`]);
+    const answer = await list(await fixture.create(), [`${solana.id}:${rich.address}`, `${solana.id}:${address}`]);
     expect(answer).toMatchObject({
       ok: false,
       code: "invalid_params",
@@ -101,9 +105,9 @@ describe("options on Solana", () => {
     const whale = newSolanaKey();
     await fundTokens(solana.client, solana.mint, [whale.address], 2n ** 64n - 1n - 10n ** 15n);
     // With 9 decimals this amount exceeds 64 bits, with 6 it does not.
-    expect(await till.offer(await till.create(10n ** 13n), whale)).toHaveLength(1);
+    expect(await fixture.offer(await fixture.create(10n ** 13n), whale)).toHaveLength(1);
     for (const cents of [2n ** 64n, 10n ** 60n])
-      await expect(till.create(cents)).rejects.toThrow("amount.value: is more than any asset can pay");
+      await expect(fixture.create(cents)).rejects.toThrow("amount.value: is more than any asset can pay");
   });
 
   test("Solana and EVM options are listed together in the wallet's order", async () => {
@@ -128,12 +132,17 @@ describe("an option's transaction", () => {
     const [action] = option.actions;
     if (!action || !("build" in action)) throw new Error("there is nothing to build");
     for (const data of ["", action.build]) {
-      const { actions } = good(await listActions(till.deps, { paymentId, mode: "live", optionId: option.id, data }));
+      const { actions } = good(await listActions(fixture.deps, { paymentId, mode: "live", optionId: option.id, data }));
       expect(actions).toEqual([
         { chain: solana.id, method: "solana_signTransaction", params: [{ transaction: expect.any(String) }] },
       ]);
     }
-    const strange = await listActions(till.deps, { paymentId, mode: "live", optionId: option.id, data: "opt_other" });
+    const strange = await listActions(fixture.deps, {
+      paymentId,
+      mode: "live",
+      optionId: option.id,
+      data: "opt_other",
+    });
     expect(strange).toMatchObject({ ok: false, code: "invalid_params" });
   });
 
@@ -141,40 +150,40 @@ describe("an option's transaction", () => {
     const { fetch } = await begin();
     const bytes = Buffer.from(await fetch(), "base64");
     const { message, signatures } = VersionedTransaction.deserialize(bytes);
-    expect(message.staticAccountKeys.slice(0, 2).map(String)).toEqual([till.keys.lanes[0]?.address, rich.address]);
+    expect(message.staticAccountKeys.slice(0, 2).map(String)).toEqual([fixture.keys.lanes[0]?.address, rich.address]);
     expect(signatures).toEqual([new Uint8Array(64), new Uint8Array(64)]);
   });
 
   test("every fetch of an option's transaction uses a new blockhash and extends the option", async () => {
     const { paymentId, option, fetch } = await begin();
     const first = read(await fetch()).blockhash;
-    till.clock.advance(5_000);
+    fixture.clock.advance(5_000);
     await waitFor(async () => (await solana.client.connection.getLatestBlockhash()).blockhash !== first, {
       within: 5_000,
     });
     const second = read(await fetch()).blockhash;
     expect(second).not.toBe(first);
-    const [again] = await till.offer(paymentId, rich);
+    const [again] = await fixture.offer(paymentId, rich);
     const extended = (again?.expiresAt?.getTime() ?? 0) - (option.expiresAt?.getTime() ?? 0);
     expect(extended).toBeGreaterThanOrEqual(5_000);
     // Less than the 150 blocks for which the blockhash is valid.
-    const leftMs = (again?.expiresAt?.getTime() ?? 0) - till.clock.now().getTime();
+    const leftMs = (again?.expiresAt?.getTime() ?? 0) - fixture.clock.now().getTime();
     expect(leftMs).toBeLessThan(150 * 100);
   });
 
   test("a transaction signed after the option expired is refused until the option is fetched again", async () => {
     const { paymentId, option, fetch } = await begin();
-    const confirm = (signed: string) => till.confirm(paymentId, option.id, [{ type: "walletRpc", data: [signed] }]);
+    const confirm = (signed: string) => fixture.confirm(paymentId, option.id, [{ type: "walletRpc", data: [signed] }]);
     const signed = signAsWallet(await fetch(), rich);
-    till.clock.advance(13_000);
+    fixture.clock.advance(13_000);
     expect(await confirm(signed)).toMatchObject({ ok: false, code: "quote_expired" });
     expect(await confirm(signAsWallet(await fetch(), rich))).toMatchObject({ ok: true });
   });
 
   test("an ended payment's transaction cannot be fetched", async () => {
     const { paymentId, option } = await begin();
-    till.clock.advance(10 * 60_000);
-    const late = await listActions(till.deps, { paymentId, mode: "live", optionId: option.id, data: "" });
+    fixture.clock.advance(10 * 60_000);
+    const late = await listActions(fixture.deps, { paymentId, mode: "live", optionId: option.id, data: "" });
     expect(late).toMatchObject({ ok: false, code: "payment_expired" });
   });
 });
@@ -186,7 +195,7 @@ describe("the compute unit price", () => {
         ? fees.map((prioritizationFee, slot) => ({ slot, prioritizationFee }))
         : result,
     );
-    till.clock.advance(6_000);
+    fixture.clock.advance(6_000);
     const parsed = read(await (await begin()).fetch());
     expect(parsed.instructions[0]?.program).toBe(ComputeBudgetProgram.programId.toBase58());
     return readBudget(parsed);
@@ -243,14 +252,14 @@ describe("test mode", () => {
   });
 
   test("test mode refuses an amount that exceeds a token's 64 bits", async () => {
-    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: till.databaseUrl });
+    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: fixture.databaseUrl });
     const most = (2n ** 64n - 1n) / 10_000n;
     expect(await shop.offer(await shop.create(most), rich)).toHaveLength(1);
     await expect(shop.create(most + 1n)).rejects.toThrow("amount.value: is more than any asset can pay");
   });
 
   test("test mode refuses a transaction that its wallet did not sign", async () => {
-    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: till.databaseUrl });
+    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: fixture.databaseUrl });
     const { paymentId, option, fetch } = await begin(shop, newSolanaKey());
     const attemptId = await shop.attemptWith(paymentId, option.id, await fetch());
     await shop.verify(attemptId);

@@ -17,12 +17,12 @@ import { closeAccount, freeze, moveTokens, thaw } from "../../support/solana-tok
 import { good } from "../../support/till.ts";
 
 const solana = await startTestSolana();
-const till = await makeSolanaTill(solana);
+const fixture = await makeSolanaTill(solana);
 const { connection } = solana.client;
 const balanceOf = (owner: string) => tokenBalance(solana, owner);
 
 /** Creates a merchant with a given destination. Returns its id. */
-async function openShop(destination: string, at: SolanaTill = till): Promise<string> {
+async function openShop(destination: string, at: SolanaTill = fixture): Promise<string> {
   const { accountId, mode, deps } = at;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "a@example.test" });
   const settlements = [{ asset: solana.asset, destination: `${solana.id}:${destination}` }];
@@ -30,7 +30,7 @@ async function openShop(destination: string, at: SolanaTill = till): Promise<str
   return merchantId;
 }
 /** Creates one succeeded payment for each merchant. Returns the payments and their due settlements. */
-async function accrue(merchantIds: readonly string[], at: SolanaTill = till) {
+async function accrue(merchantIds: readonly string[], at: SolanaTill = fixture) {
   const buyers = await fundSolanaBuyers(solana, merchantIds.length, 1_000_000n);
   const paymentIds = await Promise.all(merchantIds.map((merchantId) => at.create(100n, { merchantId })));
   const attempts = await Promise.all(paymentIds.map((id, index) => at.attempt(id, buyers[index] ?? newSolanaKey())));
@@ -41,22 +41,23 @@ async function accrue(merchantIds: readonly string[], at: SolanaTill = till) {
   return { paymentIds, settlementIds: settlements.map(({ id }) => id) };
 }
 const settlement = (id: string) =>
-  till.db.selectFrom("settlement").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  fixture.db.selectFrom("settlement").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
 const isPaid = async (id: string) => (await settlement(id)).state === "paid";
 const transferOf = (id: string) =>
-  till.db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).executeTakeFirstOrThrow();
-const allFinal = async () => (await till.transactions()).every(({ state }) => state === "final" || state === "expired");
+  fixture.db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).executeTakeFirstOrThrow();
+const allFinal = async () =>
+  (await fixture.transactions()).every(({ state }) => state === "final" || state === "expired");
 /** Advances past every hold and submits until these settlements are paid. */
 async function payOut(...ids: string[]) {
-  till.clock.advance(65_000);
-  await till.watchUntil(async () => {
-    await till.submit();
+  fixture.clock.advance(65_000);
+  await fixture.watchUntil(async () => {
+    await fixture.submit();
     return (await Promise.all(ids.map(isPaid))).every(Boolean);
   });
 }
 const laneInBooks = async (address: string) => {
   const sum = sql<string>`coalesce(sum(amount), 0)`.as("sum");
-  const row = await till.db.selectFrom("ledger_entry").select(sum).where("account", "=", `lane:${address}`);
+  const row = await fixture.db.selectFrom("ledger_entry").select(sum).where("account", "=", `lane:${address}`);
   return BigInt((await row.executeTakeFirstOrThrow()).sum);
 };
 const laneOnChain = async (address: string) => BigInt(await connection.getBalance(new PublicKey(address), "confirmed"));
@@ -65,8 +66,8 @@ describe("Solana payouts", () => {
   test("payouts of several merchants share transactions, create each account once, and every lamport is booked", async () => {
     const destinations = [1, 2, 3].map(() => newSolanaKey().address);
     const shops = await Promise.all(destinations.map((destination) => openShop(destination)));
-    const relayer = till.keys.lanes[0]?.address ?? "";
-    await till.watchUntil(allFinal);
+    const relayer = fixture.keys.lanes[0]?.address ?? "";
+    await fixture.watchUntil(allFinal);
     const before = { books: await laneInBooks(relayer), chain: await laneOnChain(relayer) };
     // Creating an account takes space: a transaction holds one payout with a creation, or two without.
     for (const [round, transactions] of [
@@ -74,19 +75,19 @@ describe("Solana payouts", () => {
       [2n, 2],
     ] as const) {
       const { settlementIds } = await accrue(shops);
-      expect(await till.settle(...settlementIds)).toEqual(["begun", "begun", "begun"]);
+      expect(await fixture.settle(...settlementIds)).toEqual(["begun", "begun", "begun"]);
       await payOut(...settlementIds);
       const transfers = await Promise.all(settlementIds.map(transferOf));
       expect(new Set(transfers.map(({ lane_nonce }) => lane_nonce)).size).toBe(transactions);
       for (const destination of destinations) expect(await balanceOf(destination)).toBe(round * 1_000_000n);
-      await till.watchUntil(allFinal);
+      await fixture.watchUntil(allFinal);
       const [books, onChain] = [await laneInBooks(relayer), await laneOnChain(relayer)];
       expect(books - before.books).toBe(onChain - before.chain);
-      const made = await till.db.selectFrom("made_account").select("address").execute();
+      const made = await fixture.db.selectFrom("made_account").select("address").execute();
       const places = destinations.map((one) => tokenAccountOf(solana.mint, one));
       expect(made.filter(({ address }) => places.includes(address))).toHaveLength(3);
     }
-    const rents = await till.db.selectFrom("ledger_entry").select("amount").where("account", "=", "rent").execute();
+    const rents = await fixture.db.selectFrom("ledger_entry").select("amount").where("account", "=", "rent").execute();
     const [ofAccount = 0n, ofMarker = 0n] = (
       await Promise.all([165, 80].map((bytes) => connection.getMinimumBalanceForRentExemption(bytes)))
     ).map(BigInt);
@@ -99,13 +100,13 @@ describe("Solana payouts", () => {
     const [closer, other] = [newSolanaKey(), newSolanaKey().address];
     const shops = [await openShop(closer.address), await openShop(other)];
     const first = await accrue(shops);
-    await till.settle(...first.settlementIds);
+    await fixture.settle(...first.settlementIds);
     await payOut(...first.settlementIds);
-    await till.watchUntil(allFinal);
+    await fixture.watchUntil(allFinal);
     await moveTokens({ solana, from: closer, to: other, amount: 1_000_000n });
     await closeAccount({ solana, owner: closer });
     const second = await accrue(shops);
-    await till.settle(...second.settlementIds);
+    await fixture.settle(...second.settlementIds);
     await payOut(second.settlementIds[1] ?? "");
     expect(await transferOf(second.settlementIds[0] ?? "")).toMatchObject({
       state: "ready",
@@ -120,7 +121,7 @@ describe("Solana payouts", () => {
     await freeze({ solana, owner: frozen });
     const { settlementIds } = await accrue(await Promise.all([frozen, token, fine].map((one) => openShop(one))));
     const [cold = "", strange = "", good = ""] = settlementIds;
-    await till.settle(...settlementIds);
+    await fixture.settle(...settlementIds);
     await payOut(good);
     expect((await transferOf(cold)).last_trouble).toContain("frozen");
     expect((await transferOf(strange)).last_trouble).toContain("not a wallet");
@@ -129,7 +130,7 @@ describe("Solana payouts", () => {
     expect(await balanceOf(frozen)).toBe(1_000_001n);
     expect((await transferOf(strange)).state).toBe("ready");
     // Held forever, so that it does not stay among the ready transfers of later tests.
-    await till.db
+    await fixture.db
       .updateTable("transfer")
       .set({ hold_until: new Date("2100-01-01") })
       .where("settlement_id", "=", strange)
@@ -138,18 +139,19 @@ describe("Solana payouts", () => {
 
   test("a Solana refund reaches the payer's account once", async () => {
     const buyer = await fundSolanaBuyer(solana, 1_000_000n);
-    const paymentId = await till.pay(buyer);
+    const paymentId = await fixture.pay(buyer);
     expect(await balanceOf(buyer.address)).toBe(0n);
-    const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
-    await till.settle();
-    expect(await beginRefunds(till.deps, [refundId])).toEqual(["begun"]);
+    const { refundId } = good(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+    await fixture.settle();
+    expect(await beginRefunds(fixture.deps, [refundId])).toEqual(["begun"]);
     const state = async () =>
-      (await till.db.selectFrom("refund").select("state").where("id", "=", refundId).executeTakeFirstOrThrow()).state;
-    const other = await till.anotherProcess();
-    await Promise.all([till.submit(), other.submit(), till.submit()]);
-    await till.watchUntil(async () => (await state()) === "paid");
+      (await fixture.db.selectFrom("refund").select("state").where("id", "=", refundId).executeTakeFirstOrThrow())
+        .state;
+    const other = await fixture.anotherProcess();
+    await Promise.all([fixture.submit(), other.submit(), fixture.submit()]);
+    await fixture.watchUntil(async () => (await state()) === "paid");
     expect(await balanceOf(buyer.address)).toBe(1_000_000n);
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "netted" });
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "netted" });
   });
 });
 
@@ -159,35 +161,35 @@ describe("a payout's transaction", () => {
     const destination = newSolanaKey().address;
     const { settlementIds } = await accrue([await openShop(destination)]);
     const [id = ""] = settlementIds;
-    expect(await till.settle(id)).toEqual(["begun"]);
+    expect(await fixture.settle(id)).toEqual(["begun"]);
     return { id, destination };
   }
   const transactionOf = async (id: string) => {
     const { lane_id, lane_nonce } = await transferOf(id);
-    return (await till.transactions()).find((one) => one.lane_id === lane_id && one.nonce === lane_nonce);
+    return (await fixture.transactions()).find((one) => one.lane_id === lane_id && one.nonce === lane_nonce);
   };
 
   test("a payout that several processes submit concurrently has one transaction", async () => {
     const { id, destination } = await beginPayout();
-    const other = await till.anotherProcess();
-    await till.watchUntil(() => isCaughtUp(other.deps, solana.id));
-    const before = (await till.transactions()).length;
-    await Promise.all([till.submit(), other.submit(), till.submit(), other.submit()]);
-    expect((await till.transactions()).length - before).toBe(1);
-    await till.watchUntil(() => isPaid(id));
+    const other = await fixture.anotherProcess();
+    await fixture.watchUntil(() => isCaughtUp(other.deps, solana.id));
+    const before = (await fixture.transactions()).length;
+    await Promise.all([fixture.submit(), other.submit(), fixture.submit(), other.submit()]);
+    expect((await fixture.transactions()).length - before).toBe(1);
+    await fixture.watchUntil(() => isPaid(id));
     expect(await balanceOf(destination)).toBe(1_000_000n);
   });
 
   test("a stored but unsent payout is broadcast by the watcher, however late, because its nonce does not expire", async () => {
     const { id, destination } = await beginPayout();
     await solana.knobs.drop("all");
-    await till.submit();
+    await fixture.submit();
     const stored = await transactionOf(id);
     await solana.knobs.jump(400);
-    await till.watch();
+    await fixture.watch();
     await solana.knobs.drop(0);
-    till.clock.advance(2_000);
-    await till.watchUntil(() => isPaid(id));
+    fixture.clock.advance(2_000);
+    await fixture.watchUntil(() => isPaid(id));
     expect((await transactionOf(id))?.hash).toBe(stored?.hash);
     expect(await balanceOf(destination)).toBe(1_000_000n);
   });
@@ -195,18 +197,18 @@ describe("a payout's transaction", () => {
   test("a payout whose nonce was advanced elsewhere is signed again and paid once", async () => {
     const { id, destination } = await beginPayout();
     await solana.knobs.drop("all");
-    await till.submit();
+    await fixture.submit();
     const stored = await transactionOf(id);
     await solana.knobs.drop(0);
     const noncePubkey = new PublicKey(stored?.nonce_account ?? "");
-    const treasury = keypairOf(till.keys.treasury);
+    const treasury = keypairOf(fixture.keys.treasury);
     const advance = SystemProgram.nonceAdvance({ noncePubkey, authorizedPubkey: treasury.publicKey });
     await sendAll(solana.client, [{ instructions: [advance], signers: [treasury] }]);
     await solana.knobs.jump(5);
-    await till.watchUntil(async () => (await transferOf(id)).state === "ready");
+    await fixture.watchUntil(async () => (await transferOf(id)).state === "ready");
     await payOut(id);
     expect((await transactionOf(id))?.hash).not.toBe(stored?.hash);
-    const old = (await till.transactions()).find(({ hash }) => hash === stored?.hash);
+    const old = (await fixture.transactions()).find(({ hash }) => hash === stored?.hash);
     expect(old?.state).toBe("expired");
     // The old bytes have no effect when broadcast again.
     await connection.sendRawTransaction(old?.bytes ?? Buffer.alloc(0), { skipPreflight: true }).catch(() => undefined);
@@ -217,17 +219,17 @@ describe("a payout's transaction", () => {
   test("a payout that fails on chain is retried by another transaction and paid once", async () => {
     const { id, destination } = await beginPayout();
     const [fine] = (await accrue([await openShop(destination)])).settlementIds;
-    await till.submit();
-    await till.watchUntil(() => isPaid(id));
-    await till.settle(fine ?? "");
+    await fixture.submit();
+    await fixture.watchUntil(() => isPaid(id));
+    await fixture.settle(fine ?? "");
     await solana.knobs.setSlotMs(200);
     await solana.knobs.hold(100);
-    await till.submit();
+    await fixture.submit();
     await solana.knobs.hold(0);
     await freeze({ solana, owner: destination });
     await solana.knobs.setSlotMs(20);
     await solana.knobs.jump(101);
-    await till.watchUntil(async () => (await transferOf(fine ?? "")).state === "ready");
+    await fixture.watchUntil(async () => (await transferOf(fine ?? "")).state === "ready");
     expect((await transferOf(fine ?? "")).last_trouble).toBe("its transaction failed");
     await thaw({ solana, owner: destination });
     await payOut(fine ?? "");

@@ -25,44 +25,50 @@ const accumulate = async ({ accountId, merchantId, mode, deps }: SolanaTill) => 
   const [destination] = good(await listDestinations(deps, owner));
   good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 600_000 } }));
 };
-const settlementsOf = (till: SolanaTill) =>
-  till.db.selectFrom("settlement").selectAll().where("merchant_id", "=", till.merchantId).orderBy("number").execute();
-const sumOf = async (till: SolanaTill, account: string, asset: string) =>
-  (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
+const settlementsOf = (fixture: SolanaTill) =>
+  fixture.db
+    .selectFrom("settlement")
+    .selectAll()
+    .where("merchant_id", "=", fixture.merchantId)
+    .orderBy("number")
+    .execute();
+const sumOf = async (fixture: SolanaTill, account: string, asset: string) =>
+  (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
 
 /** Begins and submits unpaid settlements, as the sweep and the workers do, until none is left. */
-async function payOut(till: SolanaTill): Promise<void> {
-  const unpaid = async () => (await settlementsOf(till)).filter(({ state }) => state !== "paid" && state !== "netted");
+async function payOut(fixture: SolanaTill): Promise<void> {
+  const unpaid = async () =>
+    (await settlementsOf(fixture)).filter(({ state }) => state !== "paid" && state !== "netted");
   for (let round = 0; (await unpaid()).length > 0; round += 1) {
-    if (round > 30) throw new Error(`not paid out: ${JSON.stringify(await till.transfers(), (_, v) => String(v))}`);
-    await till.settle(...(await unpaid()).map(({ id }) => id));
-    await till.submit();
-    for (let pass = 0; pass < 3; pass += 1) await till.watch(new AbortController().signal);
-    till.clock.advance(65_000);
+    if (round > 30) throw new Error(`not paid out: ${JSON.stringify(await fixture.transfers(), (_, v) => String(v))}`);
+    await fixture.settle(...(await unpaid()).map(({ id }) => id));
+    await fixture.submit();
+    for (let pass = 0; pass < 3; pass += 1) await fixture.watch(new AbortController().signal);
+    fixture.clock.advance(65_000);
   }
 }
 
-async function expectReconciled(till: SolanaTill) {
-  await till.watchUntil(async () =>
-    (await till.transactions()).every(({ state }) => state === "final" || state === "expired"),
+async function expectReconciled(fixture: SolanaTill) {
+  await fixture.watchUntil(async () =>
+    (await fixture.transactions()).every(({ state }) => state === "final" || state === "expired"),
   );
-  const lines = good(await reconcileWhileWatching(till));
+  const lines = good(await reconcileWhileWatching(fixture));
   expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
-  expect(await sumOf(till, "in_transit", solana.asset)).toBe(0n);
+  expect(await sumOf(fixture, "in_transit", solana.asset)).toBe(0n);
   // Reconciliation books a lane's surplus as capital, which would hide a mismatch: compare the lane's balance here.
-  const lane = till.keys.lanes[0]?.address ?? "";
-  expect(await sumOf(till, `lane:${lane}`, native)).toBe(
+  const lane = fixture.keys.lanes[0]?.address ?? "";
+  expect(await sumOf(fixture, `lane:${lane}`, native)).toBe(
     BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized")),
   );
 }
 
 /** Reconciles while the watcher runs, because reconciliation waits until the watcher reaches its slot. */
-async function reconcileWhileWatching(till: SolanaTill) {
+async function reconcileWhileWatching(fixture: SolanaTill) {
   let over = false;
   const watching = (async () => {
-    while (!over) await till.watch(new AbortController().signal);
+    while (!over) await fixture.watch(new AbortController().signal);
   })();
-  const result = await reconcileChain(till.deps, { chain: solana.id }).finally(() => {
+  const result = await reconcileChain(fixture.deps, { chain: solana.id }).finally(() => {
     over = true;
   });
   await watching;
@@ -80,15 +86,15 @@ async function restore(first: SolanaTill, loseWork: (lost: SolanaTill) => Promis
 }
 
 /** Gives the treasury another merchant's money, which a duplicate payout could spend. */
-async function fundTreasury(till: SolanaTill): Promise<void> {
-  const { accountId, mode, deps } = till;
+async function fundTreasury(fixture: SolanaTill): Promise<void> {
+  const { accountId, mode, deps } = fixture;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
   const asset = { asset: solana.asset, destination: `${solana.id}:${newSolanaKey().address}` };
   good(await addDestinations(deps, { accountId, mode, merchantId, settlements: [asset] }));
-  const paymentId = await till.create(1_000n, { merchantId });
-  await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
-  await till.submit();
-  await till.watchUntilState(paymentId, "succeeded");
+  const paymentId = await fixture.create(1_000n, { merchantId });
+  await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
+  await fixture.submit();
+  await fixture.watchUntilState(paymentId, "succeeded");
 }
 
 test("a restored database adopts a lost accumulated payout, and the merchant receives exactly what it is owed", async () => {
@@ -152,83 +158,85 @@ test("a lost payout that the history does not show yet is stopped by its marker,
 });
 
 /** Returns the address of a payout's marker and a function that reads its account. */
-async function markerOf(till: SolanaTill, paymentId: string) {
-  const { id } = await till.settlementOf(paymentId);
-  const number = (await till.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
-  const { address } = findMarker(till.chain.treasury, number);
+async function markerOf(fixture: SolanaTill, paymentId: string) {
+  const { id } = await fixture.settlementOf(paymentId);
+  const number = (await fixture.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
+  const { address } = findMarker(fixture.chain.treasury, number);
   const read = () => solana.client.connection.getAccountInfo(new PublicKey(address), "finalized");
   return { address, read };
 }
 
 test("expired markers are closed, and every lamport they hold returns to the lane", async () => {
-  const till = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
-  good(await reconcileWhileWatching(till));
-  const paymentId = await till.pay(await fundSolanaBuyer(solana));
-  await payOut(till);
-  await expectReconciled(till);
-  const marker = await markerOf(till, paymentId);
-  const rents = await sumOf(till, "rent", native);
+  const fixture = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
+  good(await reconcileWhileWatching(fixture));
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  await payOut(fixture);
+  await expectReconciled(fixture);
+  const marker = await markerOf(fixture, paymentId);
+  const rents = await sumOf(fixture, "rent", native);
   expect((await marker.read())?.data).toHaveLength(80);
   // A third party's gift is not rent that the lane has paid.
   await fundSol(solana.client, [marker.address], 5_000n);
-  const capital = await sumOf(till, "operator_capital", native);
+  const capital = await sumOf(fixture, "operator_capital", native);
 
-  till.clock.advance(39 * DAY_MS);
-  for (let pass = 0; pass < 5; pass += 1) await till.watch(new AbortController().signal);
+  fixture.clock.advance(39 * DAY_MS);
+  for (let pass = 0; pass < 5; pass += 1) await fixture.watch(new AbortController().signal);
   expect(await marker.read()).not.toBeNull();
 
-  till.clock.advance(DAY_MS);
-  await till.watchUntil(async () => (await marker.read()) === null);
-  await expectReconciled(till);
+  fixture.clock.advance(DAY_MS);
+  await fixture.watchUntil(async () => (await marker.read()) === null);
+  await expectReconciled(fixture);
   const rent = BigInt(await solana.client.connection.getMinimumBalanceForRentExemption(80));
-  expect(await sumOf(till, "rent", native)).toBe(rents - rent);
-  expect(await sumOf(till, "operator_capital", native)).toBe(capital - 5_000n);
-  expect(await till.db.selectFrom("payout_marker").selectAll().execute()).toEqual([]);
+  expect(await sumOf(fixture, "rent", native)).toBe(rents - rent);
+  expect(await sumOf(fixture, "operator_capital", native)).toBe(capital - 5_000n);
+  expect(await fixture.db.selectFrom("payout_marker").selectAll().execute()).toEqual([]);
 });
 
 test("a marker that an unknown transaction closed does not stop the closing of others", async () => {
-  const till = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
-  good(await reconcileWhileWatching(till));
-  const paymentId = await till.pay(await fundSolanaBuyer(solana));
-  await payOut(till);
-  await expectReconciled(till);
-  const { address, read } = await markerOf(till, paymentId);
-  const treasury = keypairOf(till.keys.treasury);
-  const [noncePubkey, toPubkey] = [address, till.keys.lanes[0]?.address ?? ""].map((one) => new PublicKey(one));
+  const fixture = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
+  good(await reconcileWhileWatching(fixture));
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  await payOut(fixture);
+  await expectReconciled(fixture);
+  const { address, read } = await markerOf(fixture, paymentId);
+  const treasury = keypairOf(fixture.keys.treasury);
+  const [noncePubkey, toPubkey] = [address, fixture.keys.lanes[0]?.address ?? ""].map((one) => new PublicKey(one));
   const lamports = (await read())?.lamports ?? 0;
   if (!noncePubkey || !toPubkey) throw new Error("no addresses");
   const close = { noncePubkey, authorizedPubkey: treasury.publicKey, toPubkey, lamports };
   await sendAll(solana.client, [{ instructions: [SystemProgram.nonceWithdraw(close)], signers: [treasury] }]);
-  await till.watchUntil(async () => (await read()) === null);
-  const capital = await sumOf(till, "operator_capital", native);
-  const rents = await sumOf(till, "rent", native);
-  await expectReconciled(till);
-  till.clock.advance(40 * DAY_MS);
-  await till.watchUntil(async () => (await till.db.selectFrom("payout_marker").selectAll().execute()).length === 0);
-  await expectReconciled(till);
-  expect(await sumOf(till, "rent", native)).toBe(rents - BigInt(lamports));
-  expect(await sumOf(till, "operator_capital", native)).toBe(capital);
+  await fixture.watchUntil(async () => (await read()) === null);
+  const capital = await sumOf(fixture, "operator_capital", native);
+  const rents = await sumOf(fixture, "rent", native);
+  await expectReconciled(fixture);
+  fixture.clock.advance(40 * DAY_MS);
+  await fixture.watchUntil(
+    async () => (await fixture.db.selectFrom("payout_marker").selectAll().execute()).length === 0,
+  );
+  await expectReconciled(fixture);
+  expect(await sumOf(fixture, "rent", native)).toBe(rents - BigInt(lamports));
+  expect(await sumOf(fixture, "operator_capital", native)).toBe(capital);
 });
 
 test("a payout signed during a failover is discarded and paid once later", async () => {
-  const till = await makeSolanaTill(solana);
-  const paymentId = await till.pay(await fundSolanaBuyer(solana));
-  const { id } = await till.settlementOf(paymentId);
-  await till.settle(id);
-  const signed = (await till.transactions()).length;
-  const { check } = till.deps.epoch;
+  const fixture = await makeSolanaTill(solana);
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  const { id } = await fixture.settlementOf(paymentId);
+  await fixture.settle(id);
+  const signed = (await fixture.transactions()).length;
+  const { check } = fixture.deps.epoch;
   let checks = 0;
-  till.deps.epoch.check = async () => {
+  fixture.deps.epoch.check = async () => {
     const epoch = await check();
     checks += 1;
     // The failover happens between the last check and the transaction.
-    if (checks === 2) await till.db.updateTable("database_epoch").set({ count: -1 }).execute();
+    if (checks === 2) await fixture.db.updateTable("database_epoch").set({ count: -1 }).execute();
     return epoch;
   };
-  await till.submit();
-  till.deps.epoch.check = check;
-  expect((await till.transactions()).length).toBe(signed);
-  expect(till.lines.join()).toContain("what was signed is thrown away");
-  await payOut(till);
-  expect(await balanceOf(till.destination)).toBe(1n * UNIT);
+  await fixture.submit();
+  fixture.deps.epoch.check = check;
+  expect((await fixture.transactions()).length).toBe(signed);
+  expect(fixture.lines.join()).toContain("what was signed is thrown away");
+  await payOut(fixture);
+  expect(await balanceOf(fixture.destination)).toBe(1n * UNIT);
 });

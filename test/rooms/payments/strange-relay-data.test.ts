@@ -13,8 +13,8 @@ import { fundBuyer, startChain } from "../../support/chain.ts";
 import { makeTill, signOption } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
-await addPolicy(till.deps, { merchantId: till.merchantId, asset: null, unit: null, minimum: null });
+const fixture = await makeTill(chain);
+await addPolicy(fixture.deps, { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null });
 
 const makeFields = (fullName: string): CollectedField[] =>
   Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(
@@ -25,45 +25,45 @@ const [truth, forged] = [makeFields("Zoë Quux"), makeFields("Mallory")];
 /** A payment that its buyer has signed, whose authorization a stranger can relay. */
 async function sign() {
   const buyer = await fundBuyer(chain);
-  const paymentId = await till.create();
-  const [option] = await till.offer(paymentId, buyer);
+  const paymentId = await fixture.create();
+  const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   const results = await signOption(option, buyer, chain);
-  const row = await till.db
+  const row = await fixture.db
     .selectFrom("payment_option")
     .selectAll()
     .where("id", "=", option.id)
     .executeTakeFirstOrThrow();
   const confirm = (name: string, fields: CollectedField[], given: readonly WalletResult[] = results) =>
-    acceptConfirm(till.deps, {
-      ...{ paymentId, mode: till.mode, optionId: option.id, results: given },
+    acceptConfirm(fixture.deps, {
+      ...{ paymentId, mode: fixture.mode, optionId: option.id, results: given },
       requester: nameRequester("app", ["app", name], { isOne: true }),
       collected: { fields, keepMs: 90 * 86_400_000 },
     });
   const relay = () => relayByStranger(chain, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
   const kept = async () =>
-    (await readCollected(till.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
+    (await readCollected(fixture.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
   return { paymentId, confirm, relay, kept };
 }
 
 test("a confirm that was refused because a third party had relayed its authorization still provides its payment's data", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
-  await till.watch();
+  await fixture.watch();
   await relay();
   const accepted = await confirm("buyer", truth);
-  await till.verify((accepted.ok && accepted.value.attemptId) || "");
-  await till.watch();
-  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  await fixture.verify((accepted.ok && accepted.value.attemptId) || "");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).not.toBe("requires_action");
   expect(await kept()).toEqual([{ fields: truth, proven: true }]);
-  await cleanUp({ ...till.deps, now: () => new Date(Date.now() + 3 * 86_400_000) });
+  await cleanUp({ ...fixture.deps, now: () => new Date(Date.now() + 3 * 86_400_000) });
   expect(await kept()).toEqual([{ fields: truth, proven: true }]);
 });
 
 test("the data of a confirm that follows a third party's relay is kept as unproven", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
   await relay();
-  await till.watch();
-  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).not.toBe("requires_action");
   expect(await confirm("stranger", forged)).toMatchObject({ ok: true });
   expect(await confirm("buyer", truth)).toMatchObject({ ok: true });
   expect(await kept()).toEqual([
@@ -77,8 +77,8 @@ test("the data of an unverifiable confirm is not proven by an unsolicited paymen
   const garbage: WalletResult[] = [{ type: "walletRpc", data: [`0x${"11".repeat(65)}`] }];
   expect(await confirm("stranger", forged, garbage)).toMatchObject({ ok: true });
   await relay();
-  await till.watch();
-  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).not.toBe("requires_action");
   expect(await kept()).toEqual([{ fields: forged, proven: false }]);
   // Repeating the confirm does not make the data proven.
   await confirm("stranger", forged, garbage);
@@ -87,6 +87,6 @@ test("the data of an unverifiable confirm is not proven by an unsolicited paymen
   await both.confirm("stranger", forged, garbage);
   await both.confirm("buyer", truth);
   await both.relay();
-  await till.watch();
+  await fixture.watch();
   expect(await both.kept()).toEqual([{ fields: truth, proven: true }]);
 });

@@ -8,22 +8,22 @@ import { remember } from "../../support/remember.ts";
 import { good, makeTill, signOption } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain, { change: { finality: { blocks: 3 } } });
+const fixture = await makeTill(chain, { change: { finality: { blocks: 3 } } });
 
 /** A payment that its buyer has signed, and nobody has confirmed. */
 async function sign(buyer: PrivateKeyAccount) {
-  const paymentId = await till.create();
-  const [option] = await till.offer(paymentId, buyer);
+  const paymentId = await fixture.create();
+  const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   const results = await signOption(option, buyer, chain);
-  const row = await till.db
+  const row = await fixture.db
     .selectFrom("payment_option")
     .selectAll()
     .where("id", "=", option.id)
     .executeTakeFirstOrThrow();
   const call = encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex);
-  const confirm = async () => good(await till.confirm(paymentId, option.id, results)).attemptId;
-  const transferState = async () => (await till.transfers()).find((one) => one.payment_id === paymentId)?.state;
+  const confirm = async () => good(await fixture.confirm(paymentId, option.id, results)).attemptId;
+  const transferState = async () => (await fixture.transfers()).find((one) => one.payment_id === paymentId)?.state;
   return { paymentId, call, confirm, transferState };
 }
 
@@ -31,34 +31,34 @@ async function sign(buyer: PrivateKeyAccount) {
 async function expectRelayedByService({ paymentId, transferState }: Awaited<ReturnType<typeof sign>>): Promise<void> {
   expect(await transferState()).toBe("ready");
   const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
-  await till.relay();
+  await fixture.relay();
   await mine(chain, 3);
-  await till.watch();
-  expect((await till.status(paymentId)).state).toBe("succeeded");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(before + 1);
 }
 
 test("a lane relays a transfer that a reorg removed after a third party relayed it before the confirm", async () => {
   const signed = await sign(await fundBuyer(chain));
-  await till.watch();
+  await fixture.watch();
   const reorg = await remember(chain);
   await relayByStranger(chain, signed.call);
-  await till.watch();
+  await fixture.watch();
   expect(await signed.transferState()).toBe("included");
   expect(await signed.confirm()).toBeNull();
   await reorg();
-  await till.watch();
+  await fixture.watch();
   await expectRelayedByService(signed);
 });
 
 test("a lane relays a transfer that a reorg removed before its confirm", async () => {
   const signed = await sign(await fundBuyer(chain));
-  await till.watch();
+  await fixture.watch();
   const reorg = await remember(chain);
   await relayByStranger(chain, signed.call);
-  await till.watch();
+  await fixture.watch();
   await reorg();
-  await till.watch();
+  await fixture.watch();
   expect(await signed.transferState()).toBe("awaited");
   expect(await signed.confirm()).toBeNull();
   await expectRelayedByService(signed);
@@ -66,14 +66,14 @@ test("a lane relays a transfer that a reorg removed before its confirm", async (
 
 test("a lane relays a transfer that a reorg removed after its confirm was refused as already used", async () => {
   const signed = await sign(await fundBuyer(chain));
-  await till.watch();
+  await fixture.watch();
   const reorg = await remember(chain);
   await relayByStranger(chain, signed.call);
   const attemptId = await signed.confirm();
-  await till.verify(attemptId ?? "");
-  expect(await till.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("used") });
-  await till.watch();
+  await fixture.verify(attemptId ?? "");
+  expect(await fixture.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("used") });
+  await fixture.watch();
   await reorg();
-  await till.watch();
+  await fixture.watch();
   await expectRelayedByService(signed);
 });

@@ -17,8 +17,8 @@ const { verifyWebhook } = (await import(file)) as {
   verifyWebhook(secret: string, headers: Arrival["headers"], rawBody: string): unknown;
 };
 
-const { till, endpoint, secret, deliver } = await makeHook(await startChain());
-await till.create();
+const { fixture, endpoint, secret, deliver } = await makeHook(await startChain());
+await fixture.create();
 await deliver();
 const [arrival] = endpoint.arrivals as [Arrival];
 

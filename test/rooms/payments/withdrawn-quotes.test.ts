@@ -18,17 +18,17 @@ const { chain, assets, makeMerchant } = await startQuotes();
 const WITHDRAWN = { ok: false, code: "quote_expired", message: expect.stringContaining("withdrawn") };
 
 async function makeDirect(options: Parameters<typeof makeMerchant>[1] = {}) {
-  const till = await makeMerchant([assets.usdc], options);
-  await setDirect(till, assets.usdc, true);
-  return till;
+  const fixture = await makeMerchant([assets.usdc], options);
+  await setDirect(fixture, assets.usdc, true);
+  return fixture;
 }
 /** Creates a payment whose buyer has signed an option without confirming it. */
-async function sign(till: Till, buyer: PrivateKeyAccount, on: TestChain = chain) {
-  const paymentId = await till.create(1_000n);
-  const [option] = await till.offer(paymentId, buyer);
+async function sign(fixture: Till, buyer: PrivateKeyAccount, on: TestChain = chain) {
+  const paymentId = await fixture.create(1_000n);
+  const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   const results = await signOption(option, buyer, on);
-  const row = await till.db
+  const row = await fixture.db
     .selectFrom("payment_option")
     .selectAll()
     .where("id", "=", option.id)
@@ -37,155 +37,157 @@ async function sign(till: Till, buyer: PrivateKeyAccount, on: TestChain = chain)
   return { paymentId, option, results, relay };
 }
 /** Changes the merchant's destination. Returns the new address. */
-async function changeAddress(till: Till): Promise<Hex> {
+async function changeAddress(fixture: Till): Promise<Hex> {
   const { address } = newKey();
-  const entry = await destinationOf(till, assets.usdc);
-  good(await changeDestination(till.deps, { ...entry, destination: `${chain.id}:${address}` }));
+  const entry = await destinationOf(fixture, assets.usdc);
+  good(await changeDestination(fixture.deps, { ...entry, destination: `${chain.id}:${address}` }));
   return address;
 }
-const stateOf = async (till: Till, paymentId: string) => (await till.status(paymentId)).state;
+const stateOf = async (fixture: Till, paymentId: string) => (await fixture.status(paymentId)).state;
 
 describe("a changed destination", () => {
   test("a changed destination withdraws its direct options immediately, and new options pay the new account", async () => {
-    const till = await makeDirect();
+    const fixture = await makeDirect();
     const buyer = await fundBuyer(chain);
-    const { paymentId, option, results } = await sign(till, buyer);
-    const destination = await changeAddress(till);
-    expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
-    const query = { paymentId, mode: till.mode, optionId: option.id, data: "" };
-    expect(await listActions(till.deps, query)).toMatchObject(WITHDRAWN);
-    const attemptId = await till.attempt(paymentId, buyer);
-    await till.verify(attemptId);
-    await till.relay();
-    await till.watch();
-    expect(await stateOf(till, paymentId)).toBe("succeeded");
-    expect(await usdcBalance(chain, till.destination)).toBe(0n);
+    const { paymentId, option, results } = await sign(fixture, buyer);
+    const destination = await changeAddress(fixture);
+    expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
+    const query = { paymentId, mode: fixture.mode, optionId: option.id, data: "" };
+    expect(await listActions(fixture.deps, query)).toMatchObject(WITHDRAWN);
+    const attemptId = await fixture.attempt(paymentId, buyer);
+    await fixture.verify(attemptId);
+    await fixture.relay();
+    await fixture.watch();
+    expect(await stateOf(fixture, paymentId)).toBe("succeeded");
+    expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
     expect(await usdcBalance(chain, destination)).toBe(10_000_000n);
-    expect((await till.settlementOf(paymentId)).destination).toBe(`${chain.id}:${destination.toLowerCase()}`);
+    expect((await fixture.settlementOf(paymentId)).destination).toBe(`${chain.id}:${destination.toLowerCase()}`);
   });
 
   test("a changed destination refuses a waiting confirm, and nothing goes to the old account", async () => {
-    const till = await makeDirect();
+    const fixture = await makeDirect();
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.create(1_000n);
-    const attemptId = await till.attempt(paymentId, buyer);
-    await changeAddress(till);
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("withdrawn") });
-    expect(await stateOf(till, paymentId)).toBe("requires_action");
-    expect(await till.transfers()).toEqual([]);
+    const paymentId = await fixture.create(1_000n);
+    const attemptId = await fixture.attempt(paymentId, buyer);
+    await changeAddress(fixture);
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toEqual({ refused: expect.stringContaining("withdrawn") });
+    expect(await stateOf(fixture, paymentId)).toBe("requires_action");
+    expect(await fixture.transfers()).toEqual([]);
   });
 
   test("a destination change during a verification refuses the confirm", async () => {
     const proxy = await startFaultProxy({ target: chain.url });
-    const till = await makeDirect({ rpcUrls: [proxy.url] });
-    const paymentId = await till.create(1_000n);
-    const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
+    const fixture = await makeDirect({ rpcUrls: [proxy.url] });
+    const paymentId = await fixture.create(1_000n);
+    const attemptId = await fixture.attempt(paymentId, await fundBuyer(chain));
     let moved: Promise<Hex> | undefined;
     proxy.onAnswer(async (method) => {
       if (method !== "eth_call" || moved) return;
-      moved = changeAddress(till);
+      moved = changeAddress(fixture);
       await moved;
     });
-    await till.verify(attemptId);
+    await fixture.verify(attemptId);
     expect(moved).toBeDefined();
-    expect(await till.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
-    expect(await stateOf(till, paymentId)).toBe("requires_action");
-    expect(await till.transfers()).toEqual([]);
+    expect(await fixture.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
+    expect(await stateOf(fixture, paymentId)).toBe("requires_action");
+    expect(await fixture.transfers()).toEqual([]);
   });
 
   test("money sent to the old account after the change does not pay the payment, and a log line names that account", async () => {
-    const till = await makeDirect();
-    const { paymentId, relay } = await sign(till, await fundBuyer(chain));
-    await changeAddress(till);
-    await chain.client.setNextBlockTimestamp({ timestamp: BigInt(Math.ceil(till.deps.now().getTime() / 1_000) + 30) });
+    const fixture = await makeDirect();
+    const { paymentId, relay } = await sign(fixture, await fundBuyer(chain));
+    await changeAddress(fixture);
+    await chain.client.setNextBlockTimestamp({
+      timestamp: BigInt(Math.ceil(fixture.deps.now().getTime() / 1_000) + 30),
+    });
     await relay();
-    await till.watch();
-    expect(await usdcBalance(chain, till.destination)).toBe(10_000_000n);
-    expect(await stateOf(till, paymentId)).toBe("requires_action");
-    expect(await listBalances(till.db, { asset: assets.usdc })).toEqual([]);
-    const line = till.lines.find((one) => one.includes("withdrawn option"));
+    await fixture.watch();
+    expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);
+    expect(await stateOf(fixture, paymentId)).toBe("requires_action");
+    expect(await listBalances(fixture.db, { asset: assets.usdc })).toEqual([]);
+    const line = fixture.lines.find((one) => one.includes("withdrawn option"));
     expect(line).toContain(paymentId);
-    expect(line).toContain(till.destination.toLowerCase());
+    expect(line).toContain(fixture.destination.toLowerCase());
   });
 
   test("money sent to the old account before the change pays the payment, whose settlement names that account", async () => {
-    const till = await makeDirect();
-    const { paymentId, relay } = await sign(till, await fundBuyer(chain));
+    const fixture = await makeDirect();
+    const { paymentId, relay } = await sign(fixture, await fundBuyer(chain));
     await relay();
     // After the relay by the chain's clock, which earlier tests have advanced.
-    till.clock.advance(60_000);
-    await changeAddress(till);
-    await till.watch();
-    expect(await stateOf(till, paymentId)).toBe("succeeded");
-    expect(await till.settlementOf(paymentId)).toMatchObject({
+    fixture.clock.advance(60_000);
+    await changeAddress(fixture);
+    await fixture.watch();
+    expect(await stateOf(fixture, paymentId)).toBe("succeeded");
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({
       ...{ state: "paid", amount: 10_000_000n },
-      destination: `${chain.id}:${till.destination.toLowerCase()}`,
+      destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
     });
   });
 
   test("an option that pays the treasury stays valid, and its payout goes to the new account", async () => {
-    const till = await makeMerchant([assets.usdc]);
-    const { paymentId, option, results } = await sign(till, await fundBuyer(chain));
-    const destination = await changeAddress(till);
-    const { attemptId } = good(await till.confirm(paymentId, option.id, results));
-    await till.verify(attemptId ?? "");
-    await till.relay();
-    await till.watch();
-    await till.settle((await till.settlementOf(paymentId)).id);
-    await till.relay();
-    await till.watch();
+    const fixture = await makeMerchant([assets.usdc]);
+    const { paymentId, option, results } = await sign(fixture, await fundBuyer(chain));
+    const destination = await changeAddress(fixture);
+    const { attemptId } = good(await fixture.confirm(paymentId, option.id, results));
+    await fixture.verify(attemptId ?? "");
+    await fixture.relay();
+    await fixture.watch();
+    await fixture.settle((await fixture.settlementOf(paymentId)).id);
+    await fixture.relay();
+    await fixture.watch();
     expect(await usdcBalance(chain, destination)).toBe(10_000_000n);
   });
 });
 
 test("a destination that changes while its payout is signed receives the payout, and the old one receives nothing", async () => {
-  const till = await makeMerchant([assets.usdc]);
-  const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
-  const { id } = await till.settlementOf(paymentId);
-  const keys = till.deps.keys.get(chain.id);
+  const fixture = await makeMerchant([assets.usdc]);
+  const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
+  const { id } = await fixture.settlementOf(paymentId);
+  const keys = fixture.deps.keys.get(chain.id);
   if (!keys) throw new Error("there are no keys");
   let destination: Hex | undefined;
   const signer: typeof keys.treasury = {
     ...keys.treasury,
     async sign(args) {
-      destination ??= await changeAddress(till);
+      destination ??= await changeAddress(fixture);
       return keys.treasury.sign(args);
     },
   };
-  till.deps.keys.set(chain.id, { ...keys, treasury: signer });
-  await till.settle(id);
-  expect((await till.settlementOf(paymentId)).state).toBe("due");
-  await till.settle(id);
-  await till.relay();
-  await till.watch();
-  expect(await usdcBalance(chain, till.destination)).toBe(0n);
+  fixture.deps.keys.set(chain.id, { ...keys, treasury: signer });
+  await fixture.settle(id);
+  expect((await fixture.settlementOf(paymentId)).state).toBe("due");
+  await fixture.settle(id);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
   expect(await usdcBalance(chain, destination ?? "0x")).toBe(10_000_000n);
 });
 
 describe("a deleted destination", () => {
-  const deleteFor = async (till: Till, asset: string) =>
-    good(await deleteDestination(till.deps, await destinationOf(till, asset)));
+  const deleteFor = async (fixture: Till, asset: string) =>
+    good(await deleteDestination(fixture.deps, await destinationOf(fixture, asset)));
 
   test.each([true, false])("a deleted destination withdraws the options of its asset (direct: %s)", async (direct) => {
-    const till = direct ? await makeDirect() : await makeMerchant([assets.usdc]);
-    const { paymentId, option, results } = await sign(till, await fundBuyer(chain));
-    await deleteFor(till, assets.usdc);
-    expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
+    const fixture = direct ? await makeDirect() : await makeMerchant([assets.usdc]);
+    const { paymentId, option, results } = await sign(fixture, await fundBuyer(chain));
+    await deleteFor(fixture, assets.usdc);
+    expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
   });
 
   test("a push already on its way to the treasury still pays its payment and is owed to the merchant", async () => {
-    const till = await makeMerchant([assets.push]);
+    const fixture = await makeMerchant([assets.push]);
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, assets.push, buyer.address);
     await chain.client.setBalance({ address: buyer.address, value: parseEther("1") });
-    const { paymentId, option, results } = await sign(till, buyer);
-    await deleteFor(till, assets.push);
-    expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
-    expect(till.lines.some((line) => line.includes("option that has ended") && line.includes(paymentId))).toBe(true);
-    await till.watch();
-    expect(await stateOf(till, paymentId)).toBe("succeeded");
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 10_000_000n });
+    const { paymentId, option, results } = await sign(fixture, buyer);
+    await deleteFor(fixture, assets.push);
+    expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
+    expect(fixture.lines.some((line) => line.includes("option that has ended") && line.includes(paymentId))).toBe(true);
+    await fixture.watch();
+    expect(await stateOf(fixture, paymentId)).toBe("succeeded");
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 10_000_000n });
   });
 });
 
