@@ -37,8 +37,8 @@ async function settle(fixture: Till, paymentId: string) {
 async function readArrived(fixture: Till, paymentIds: readonly string[]) {
   await deliverAll(fixture);
   const { accountId, merchantId, mode } = fixture;
-  const asked = { accountId, mode, sortBy: "date", sortDir: "asc", limit: 50 } as const;
-  const listed = good(await listPaymentViews(fixture.deps, asked)).items;
+  const query = { accountId, mode, sortBy: "date", sortDir: "asc", limit: 50 } as const;
+  const listed = good(await listPaymentViews(fixture.deps, query)).items;
   return Promise.all(
     paymentIds.map(async (paymentId) => {
       const merchant = { accountId, merchantId };
@@ -99,9 +99,9 @@ test("a refund of a payment in another asset lowers its settlement amount, shown
   const paymentId = await fixture.pay(buyer, 1_000n);
   await refund(fixture, paymentId, 400n);
   const { accountId, mode } = fixture;
-  const asked = { accountId, mode, sortBy: "date", sortDir: "asc", limit: 1 } as const;
+  const query = { accountId, mode, sortBy: "date", sortDir: "asc", limit: 1 } as const;
   const amount = { unit: `caip19/${quotes.assets.usdc}`, value: 6n * UNIT };
-  expect(good(await listPaymentViews(fixture.deps, asked)).items[0]?.settlement).toMatchObject({
+  expect(good(await listPaymentViews(fixture.deps, query)).items[0]?.settlement).toMatchObject({
     settled: false,
     amount,
   });

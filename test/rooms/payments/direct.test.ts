@@ -70,8 +70,8 @@ describe("direct destinations", () => {
     expect(good(await findPaymentDetail(deps, { paymentId, mode: "live", merchant })).settlement).toMatchObject(
       settlement,
     );
-    const asked = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
-    expect(good(await listPaymentViews(deps, asked)).items[0]).toMatchObject({
+    const query = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+    expect(good(await listPaymentViews(deps, query)).items[0]).toMatchObject({
       fees: null,
       settlement: { settled: true, txHash: info?.txId },
       settledAt: expect.any(Date),

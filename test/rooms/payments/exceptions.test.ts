@@ -139,7 +139,7 @@ describe("exceptions", () => {
   test("an operator books their own deposit as capital and lost money as a loss", async () => {
     const { amount } = await sendUnknown(7_000_000n);
     const one = await newest();
-    good(await bookException(fixture.deps, { id: one.id, as: "capital", note: "stock" }));
+    good(await bookException(fixture.deps, { id: one.id, as: "capital", note: "inventory" }));
     expect(await booked("operator_capital")).toBe(-amount);
     await sendUnknown(1n);
     good(await bookException(fixture.deps, { id: (await newest()).id, as: "losses", note: "dust" }));
@@ -207,7 +207,7 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
   expect(await admin("exceptions", "return", two)).toMatchObject({ code: 0 });
   expect(await admin("exceptions", "return", "x")).toMatchObject({ code: 2 });
   const capital = await booked("operator_capital");
-  expect(await admin("ledger", "capital", three, "--note", "stock")).toMatchObject({ code: 0 });
+  expect(await admin("ledger", "capital", three, "--note", "inventory")).toMatchObject({ code: 0 });
   expect(await booked("operator_capital")).toBe(capital - 11n);
   const correct = [
     "ledger",

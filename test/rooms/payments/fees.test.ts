@@ -47,8 +47,8 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
   expect(await booked(`payable:${merchantId}`)).toBe(0n);
   expect(await booked("treasury")).toBe(250_000n);
 
-  const asked = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
-  expect(good(await listPaymentViews(deps, asked)).items[0]).toMatchObject({
+  const query = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+  expect(good(await listPaymentViews(deps, query)).items[0]).toMatchObject({
     tokenAmount: { value: 10_000_000n },
     fees: { total: { value: 250_000n }, fixed: { value: 100_000n }, points: 150 },
     settlement: { settled: true, amount: { value: 9_750_000n } },

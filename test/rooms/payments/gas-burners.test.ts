@@ -29,9 +29,9 @@ async function accept(fixture: Till, chain: TestChain, burner: Burner): Promise<
   return paymentId;
 }
 
-/** Runs lanes and watcher `turns` times, 15 seconds apart. */
-async function run(fixture: Till, chain: TestChain, burners: readonly Burner[], turns = 20): Promise<void> {
-  for (let turn = 0; turn < turns; turn += 1) {
+/** Runs lanes and watcher `rounds` times, 15 seconds apart. */
+async function run(fixture: Till, chain: TestChain, burners: readonly Burner[], rounds = 20): Promise<void> {
+  for (let round = 0; round < rounds; round += 1) {
     await arm(chain, burners);
     await fixture.relay();
     await fixture.watch();

@@ -34,7 +34,7 @@ const steps = fc.array(
     },
     {
       weight: 1,
-      arbitrary: fc.record({ do: fc.constant("stray" as const), amount: fc.integer({ min: 1, max: 5_000_000 }) }),
+      arbitrary: fc.record({ do: fc.constant("unsolicited" as const), amount: fc.integer({ min: 1, max: 5_000_000 }) }),
     },
     {
       weight: 2,
@@ -124,7 +124,7 @@ async function makeWorld() {
       const amount = step.quarters === 4 ? undefined : { unit: `caip19/${asset}`, value };
       const made = await refundPayment(one.deps, { paymentId, mode: "live", amount });
       if (made.ok) await one.refund(made.value.refundId);
-    } else if (step.do === "stray") {
+    } else if (step.do === "unsolicited") {
       const buyer = nextBuyer();
       if (buyer) await sendUsdc(chain, buyer, chain.keys.treasury.address, BigInt(step.amount));
     } else if (step.do === "resolve") {
@@ -151,7 +151,7 @@ async function makeWorld() {
   /** Works until nothing moves any more. Whatever is left then waits for money that does not arrive. */
   const rest = async () => {
     await list("unBlacklist");
-    for (let turn = 0; turn < 30; turn += 1) {
+    for (let round = 0; round < 30; round += 1) {
       one.clock.advance(60_000);
       await begin();
       await one.relay();
@@ -163,7 +163,7 @@ async function makeWorld() {
         .where("state", "not in", ["confirmed", "ended"])
         .execute();
       const begun = [...(await idsOf("settlement", ["paying"])), ...(await idsOf("refund", ["paying"]))];
-      if (turn > 2 && moving.length === 0 && begun.length === 0) return;
+      if (round > 2 && moving.length === 0 && begun.length === 0) return;
     }
     throw new Error("the history does not come to rest");
   };

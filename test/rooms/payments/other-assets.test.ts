@@ -109,8 +109,8 @@ test("a payment in another asset is settled in the merchant's asset once invento
   expect(await settle(fixture, paymentId)).toEqual(["begun"]);
   expect(await usdcBalance(chain, fixture.destination)).toBe(11n * UNIT);
   await expectReconciled();
-  const asked = { accountId, mode: "live", sortBy: "date", sortDir: "asc", limit: 2 } as const;
-  expect(good(await listPaymentViews(deps, asked)).items[1]).toMatchObject({
+  const query = { accountId, mode: "live", sortBy: "date", sortDir: "asc", limit: 2 } as const;
+  expect(good(await listPaymentViews(deps, query)).items[1]).toMatchObject({
     tokenAmount: { unit: `caip19/${assets.permit}`, value: 10n * UNIT },
     settlement: { settled: true, amount: { unit: `caip19/${assets.usdc}`, value: 10n * UNIT } },
   });

@@ -120,9 +120,9 @@ describe("Solana payouts", () => {
     const token = tokenAccountOf(solana.mint, (await fundSolanaBuyer(solana)).address);
     await freeze({ solana, owner: frozen });
     const { settlementIds } = await accrue(await Promise.all([frozen, token, fine].map((one) => openShop(one))));
-    const [cold = "", strange = "", good = ""] = settlementIds;
+    const [cold = "", strange = "", healthy = ""] = settlementIds;
     await fixture.settle(...settlementIds);
-    await payOut(good);
+    await payOut(healthy);
     expect((await transferOf(cold)).last_trouble).toContain("frozen");
     expect((await transferOf(strange)).last_trouble).toContain("not a wallet");
     await thaw({ solana, owner: frozen });

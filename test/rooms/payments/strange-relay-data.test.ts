@@ -22,7 +22,7 @@ const makeFields = (fullName: string): CollectedField[] =>
   );
 const [truth, forged] = [makeFields("Zoë Quux"), makeFields("Mallory")];
 
-/** A payment that its buyer has signed, whose authorization a stranger can relay. */
+/** Creates a signed payment whose authorization a third party can relay. */
 async function sign() {
   const buyer = await fundBuyer(chain);
   const paymentId = await fixture.create();

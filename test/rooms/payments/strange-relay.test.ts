@@ -10,7 +10,7 @@ import { good, makeTill, signOption } from "../../support/till.ts";
 const chain = await startChain();
 const fixture = await makeTill(chain, { change: { finality: { blocks: 3 } } });
 
-/** A payment that its buyer has signed, and nobody has confirmed. */
+/** Creates a payment that its buyer has signed and not confirmed. */
 async function sign(buyer: PrivateKeyAccount) {
   const paymentId = await fixture.create();
   const [option] = await fixture.offer(paymentId, buyer);
@@ -27,7 +27,7 @@ async function sign(buyer: PrivateKeyAccount) {
   return { paymentId, call, confirm, transferState };
 }
 
-/** Expects the service to relay the transfer itself, after a reorg removed the third party's transaction for good. */
+/** Expects the service to relay the transfer itself, after a reorg permanently removed the third party's transaction. */
 async function expectRelayedByService({ paymentId, transferState }: Awaited<ReturnType<typeof sign>>): Promise<void> {
   expect(await transferState()).toBe("ready");
   const before = (await transfersTo(chain, chain.keys.treasury.address)).length;

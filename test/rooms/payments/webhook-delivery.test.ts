@@ -107,7 +107,7 @@ describe("failed deliveries", () => {
   });
 });
 
-test("a delivery is judged by its status: an endless response body neither fails nor delays it", async () => {
+test("the response status alone decides a delivery: an endless body neither fails nor delays it", async () => {
   const { fixture, endpoint, deliver, deliveries } = await makeHook(chain);
   endpoint.answer((_arrival, response) => {
     response.writeHead(200, { "content-encoding": "gzip" });
