@@ -1,6 +1,4 @@
-import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { listBalances } from "../../../db/balances.ts";
 import { moveRows } from "../../../db/moves.ts";
 import { listDestinations } from "../../../payments/destinations.ts";
@@ -11,12 +9,11 @@ import { findPaymentDetail } from "../../../payments/read.ts";
 import { reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { readStatements } from "../../../payments/statement.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
 import { startKinds } from "../../support/kinds.ts";
 import { remember } from "../../support/remember.ts";
-import { good, makeTill, signOption, type Till } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const treasury = chain.keys.treasury.address;
@@ -36,16 +33,8 @@ describe("direct destinations", () => {
   test("a direct payment succeeds when a third party submits its authorization before the confirm", async () => {
     const fixture = await makeDirect();
     const buyer = await fundBuyer(chain);
-    const paymentId = await fixture.create();
-    const [option] = await fixture.offer(paymentId, buyer);
-    if (!option) throw new Error("there is no way to pay");
-    const [signed] = await signOption(option, buyer, chain);
-    const row = await fixture.db
-      .selectFrom("payment_option")
-      .selectAll()
-      .where("id", "=", option.id)
-      .executeTakeFirstOrThrow();
-    await relayByStranger(chain, encodeTransfer(toAuthorization(row), signed?.data[0] as Hex));
+    const { paymentId, relay } = await signUnconfirmed(fixture, { chain, buyer });
+    await relay();
     await fixture.watch();
     expect((await fixture.status(paymentId)).state).toBe("succeeded");
     expect((await fixture.settlementOf(paymentId)).state).toBe("paid");

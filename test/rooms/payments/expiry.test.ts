@@ -1,15 +1,12 @@
 import { sql } from "kysely";
-import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { createBooks } from "../../../payments/book.ts";
 import { expirePayment } from "../../../payments/expire.ts";
 import { listOptions } from "../../../payments/options.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
 import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { watchChain } from "../../../transfers/watch.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
 import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const MINUTE = 60_000;
@@ -248,14 +245,10 @@ describe("a payment with an option on a chain", () => {
 async function makeSignedPayment() {
   const chain = await startChain();
   const fixture = await makeTill(chain);
-  const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
   const buyer = await fundBuyer(chain);
-  const [option] = await fixture.offer(id, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const [signed] = await signOption(option, buyer);
-  const row = await fixture.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
-  const call = encodeTransfer(toAuthorization(row), signed?.data[0] as Hex);
-  return { chain, fixture, id, relay: () => relayByStranger(chain, call) };
+  const more = { expiresAt: inMinutes(fixture, 1) };
+  const { paymentId: id, relay } = await signUnconfirmed(fixture, { chain, buyer, more });
+  return { chain, fixture, id, relay };
 }
 
 test("a test payment expires at its deadline unless a confirm is waiting", async () => {

@@ -108,59 +108,55 @@ test("a restored database adopts an accumulated payout that paid less than it ow
   expect(statement).toMatchObject({ settled: 3n * UNIT, closing: 0n });
 });
 
-test("a restored database adopts a refund that sent less than requested and sends the remainder", async () => {
+/** Restores a backup after a lost refund of `sent` and begins a refund of `requested` for the same payment. */
+async function restoreAfterRefund({ sent, requested }: { sent: bigint; requested: bigint }) {
   const chain = await startChain();
   const first = await makeTill(chain);
   const buyer = await fundBuyer(chain);
   const paymentId = await first.pay(buyer, 500n);
-  const ask = async (fixture: Till, value: bigint) => {
+  const requestRefund = async (fixture: Till, value: bigint) => {
     const amount = { unit: `caip19/${chain.asset}`, value };
     return good(await refundPayment(fixture.deps, { paymentId, mode: "live", amount })).refundId;
   };
-  const held = await usdcBalance(chain, buyer.address);
+  const before = await usdcBalance(chain, buyer.address);
   const restored = await restore(first, chain, async (lost) => {
-    expect(await lost.refund(await ask(lost, 1n * UNIT))).toEqual(["begun"]);
+    expect(await lost.refund(await requestRefund(lost, sent))).toEqual(["begun"]);
     await lost.relay();
   });
-  const refund = await ask(restored, 3n * UNIT);
-  expect(await restored.refund(refund)).toEqual(["begun"]);
+  const refundId = await requestRefund(restored, requested);
+  expect(await restored.refund(refundId)).toEqual(["begun"]);
+  const received = async () => (await usdcBalance(chain, buyer.address)) - before;
+  return { chain, restored, refundId, received, merchantId: first.merchantId };
+}
+
+test("a restored database adopts a refund that sent less than requested and sends the remainder", async () => {
+  const { chain, restored, refundId, received, merchantId } = await restoreAfterRefund({
+    sent: 1n * UNIT,
+    requested: 3n * UNIT,
+  });
   const rows = () => restored.db.selectFrom("refund").selectAll().orderBy("number").execute();
   for (let round = 0; round < 8; round += 1) {
     await work(restored);
     await restored.refund(...(await rows()).map(({ id }) => id));
   }
   expect(await rows()).toMatchObject([
-    { id: refund, number: 1, amount: 1n * UNIT, state: "paid" },
+    { id: refundId, number: 1, amount: 1n * UNIT, state: "paid" },
     { number: 2, amount: 2n * UNIT, state: "paid" },
   ]);
-  expect((await usdcBalance(chain, buyer.address)) - held).toBe(3n * UNIT);
+  expect(await received()).toBe(3n * UNIT);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
-  expect(await sumOf(restored, `payable:${first.merchantId}`, chain.asset)).toBe(-2n * UNIT);
-  const unpaid = await unpaidOf(restored, first.merchantId);
+  expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(-2n * UNIT);
+  const unpaid = await unpaidOf(restored, merchantId);
   expect(unpaid.reduce((sum, { amount }) => sum + amount, 0n)).toBe(2n * UNIT);
   await expectReconciled(restored, chain);
 });
 
 test("a restored database adopts a refund that sent more than requested and reports the difference as an exception", async () => {
-  const chain = await startChain();
-  const first = await makeTill(chain);
-  const buyer = await fundBuyer(chain);
-  const paymentId = await first.pay(buyer, 500n);
-  const ask = async (fixture: Till, value: bigint) => {
-    const amount = { unit: `caip19/${chain.asset}`, value };
-    return good(await refundPayment(fixture.deps, { paymentId, mode: "live", amount })).refundId;
-  };
-  const held = await usdcBalance(chain, buyer.address);
-  const restored = await restore(first, chain, async (lost) => {
-    expect(await lost.refund(await ask(lost, 3n * UNIT))).toEqual(["begun"]);
-    await lost.relay();
-  });
-  const refund = await ask(restored, 1n * UNIT);
-  expect(await restored.refund(refund)).toEqual(["begun"]);
+  const { chain, restored, refundId, received } = await restoreAfterRefund({ sent: 3n * UNIT, requested: 1n * UNIT });
   for (let round = 0; round < 8; round += 1) await work(restored);
   const rows = await restored.db.selectFrom("refund").selectAll().execute();
-  expect(rows).toMatchObject([{ id: refund, amount: 1n * UNIT, state: "paid" }]);
-  expect((await usdcBalance(chain, buyer.address)) - held).toBe(3n * UNIT);
+  expect(rows).toMatchObject([{ id: refundId, amount: 1n * UNIT, state: "paid" }]);
+  expect(await received()).toBe(3n * UNIT);
   const open = await listExceptions(restored.deps, 10);
   expect(open.map(({ what, amount }) => [what, amount])).toEqual([["overpaid", -2n * UNIT]]);
   await expectReconciled(restored, chain);

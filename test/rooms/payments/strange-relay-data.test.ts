@@ -1,16 +1,13 @@
-import type { Hex } from "viem";
 import { expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { cleanUp } from "../../../payments/clean.ts";
 import { type CollectedField, readCollected } from "../../../payments/collect.ts";
 import { acceptConfirm } from "../../../payments/confirm.ts";
 import { addPolicy } from "../../../payments/policies.ts";
 import { nameRequester } from "../../../payments/requester.ts";
 import type { WalletResult } from "../../../payments/results.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
-import { makeTill, signOption } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
 const fixture = await makeTill(chain);
@@ -25,22 +22,13 @@ const [truth, forged] = [makeFields("Zoë Quux"), makeFields("Mallory")];
 /** Creates a signed payment whose authorization a third party can relay. */
 async function sign() {
   const buyer = await fundBuyer(chain);
-  const paymentId = await fixture.create();
-  const [option] = await fixture.offer(paymentId, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const results = await signOption(option, buyer, chain);
-  const row = await fixture.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", option.id)
-    .executeTakeFirstOrThrow();
+  const { paymentId, option, results, relay } = await signUnconfirmed(fixture, { chain, buyer });
   const confirm = (name: string, fields: CollectedField[], given: readonly WalletResult[] = results) =>
     acceptConfirm(fixture.deps, {
       ...{ paymentId, mode: fixture.mode, optionId: option.id, results: given },
       requester: nameRequester("app", ["app", name], { isOne: true }),
       collected: { fields, keepMs: 90 * 86_400_000 },
     });
-  const relay = () => relayByStranger(chain, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
   const kept = async () =>
     (await readCollected(fixture.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
   return { paymentId, confirm, relay, kept };

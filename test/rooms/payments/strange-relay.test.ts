@@ -1,30 +1,19 @@
-import type { Hex, PrivateKeyAccount } from "viem";
 import { expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
 import { remember } from "../../support/remember.ts";
-import { good, makeTill, signOption } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
 const fixture = await makeTill(chain, { change: { finality: { blocks: 3 } } });
 
 /** Creates a payment that its buyer has signed and not confirmed. */
-async function sign(buyer: PrivateKeyAccount) {
-  const paymentId = await fixture.create();
-  const [option] = await fixture.offer(paymentId, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const results = await signOption(option, buyer, chain);
-  const row = await fixture.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", option.id)
-    .executeTakeFirstOrThrow();
-  const call = encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex);
+async function sign() {
+  const buyer = await fundBuyer(chain);
+  const { paymentId, option, results, relay } = await signUnconfirmed(fixture, { chain, buyer });
   const confirm = async () => good(await fixture.confirm(paymentId, option.id, results)).attemptId;
   const transferState = async () => (await fixture.transfers()).find((one) => one.payment_id === paymentId)?.state;
-  return { paymentId, call, confirm, transferState };
+  return { paymentId, relay, confirm, transferState };
 }
 
 /** Expects the service to relay the transfer itself, after a reorg permanently removed the third party's transaction. */
@@ -39,10 +28,10 @@ async function expectRelayedByService({ paymentId, transferState }: Awaited<Retu
 }
 
 test("a lane relays a transfer that a reorg removed after a third party relayed it before the confirm", async () => {
-  const signed = await sign(await fundBuyer(chain));
+  const signed = await sign();
   await fixture.watch();
   const reorg = await remember(chain);
-  await relayByStranger(chain, signed.call);
+  await signed.relay();
   await fixture.watch();
   expect(await signed.transferState()).toBe("included");
   expect(await signed.confirm()).toBeNull();
@@ -52,10 +41,10 @@ test("a lane relays a transfer that a reorg removed after a third party relayed 
 });
 
 test("a lane relays a transfer that a reorg removed before its confirm", async () => {
-  const signed = await sign(await fundBuyer(chain));
+  const signed = await sign();
   await fixture.watch();
   const reorg = await remember(chain);
-  await relayByStranger(chain, signed.call);
+  await signed.relay();
   await fixture.watch();
   await reorg();
   await fixture.watch();
@@ -65,10 +54,10 @@ test("a lane relays a transfer that a reorg removed before its confirm", async (
 });
 
 test("a lane relays a transfer that a reorg removed after its confirm was refused as already used", async () => {
-  const signed = await sign(await fundBuyer(chain));
+  const signed = await sign();
   await fixture.watch();
   const reorg = await remember(chain);
-  await relayByStranger(chain, signed.call);
+  await signed.relay();
   const attemptId = await signed.confirm();
   await fixture.verify(attemptId ?? "");
   expect(await fixture.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("used") });

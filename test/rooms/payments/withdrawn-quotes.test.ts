@@ -1,18 +1,16 @@
 import { type Hex, type PrivateKeyAccount, parseEther } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { listBalances } from "../../../db/balances.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { changeDestination, deleteDestination } from "../../../payments/destinations.ts";
 import { listActions } from "../../../payments/options.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { mintTestToken } from "../../support/kinds.ts";
 import { destinationOf, setDirect, startQuotes } from "../../support/quotes.ts";
-import { good, makeTill, signOption, type Till, walletActions } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { good, makeTill, type Till, walletActions } from "../../support/till.ts";
 
 const { chain, assets, makeMerchant } = await startQuotes();
 const WITHDRAWN = { ok: false, code: "quote_expired", message: expect.stringContaining("withdrawn") };
@@ -23,19 +21,8 @@ async function makeDirect(options: Parameters<typeof makeMerchant>[1] = {}) {
   return fixture;
 }
 /** Creates a payment whose buyer has signed an option without confirming it. */
-async function sign(fixture: Till, buyer: PrivateKeyAccount, on: TestChain = chain) {
-  const paymentId = await fixture.create(1_000n);
-  const [option] = await fixture.offer(paymentId, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const results = await signOption(option, buyer, on);
-  const row = await fixture.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", option.id)
-    .executeTakeFirstOrThrow();
-  const relay = () => relayByStranger(on, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
-  return { paymentId, option, results, relay };
-}
+const sign = (fixture: Till, buyer: PrivateKeyAccount, on: TestChain = chain) =>
+  signUnconfirmed(fixture, { chain: on, buyer, cents: 1_000n });
 /** Changes the merchant's destination. Returns the new address. */
 async function changeAddress(fixture: Till): Promise<Hex> {
   const { address } = newKey();
