@@ -7,8 +7,8 @@ import { startPrivatePostgres, startPrivateRedis } from "../support/private-serv
 import { redisPrefix } from "../support/redis.ts";
 import { execute } from "../support/sql.ts";
 
-describe("a test file's own things", () => {
-  test("a database is a migrated copy that other copies do not see", async () => {
+describe("isolated resources", () => {
+  test("a test database is a migrated copy that is isolated from other copies", async () => {
     const [one, other] = await Promise.all([createDatabase(), createDatabase()]);
     await execute(one, "create table only_here (id int)");
     const found = await execute(
@@ -18,11 +18,11 @@ describe("a test file's own things", () => {
     expect(found).toEqual([{ only_here: null, payment: "payment" }]);
   });
 
-  test("two Redis places differ by their prefix", () => {
+  test("two Redis namespaces have different prefixes", () => {
     expect(redisPrefix().prefix).not.toBe(redisPrefix().prefix);
   });
 
-  test("a chain has Circle's token, funded lanes and buyers without gas", async () => {
+  test("a test chain has Circle's token, funded lanes and buyers without gas", async () => {
     const chain = await startChain({ lanes: 2 });
     const buyer = await fundBuyer(chain, 5_000_000n);
     expect(await usdcBalance(chain, buyer.address)).toBe(5_000_000n);
@@ -32,7 +32,7 @@ describe("a test file's own things", () => {
     expect(networks.chains[0]?.assets[0]).toMatchObject({ domain: { name: "USD Coin", version: "2" } });
   });
 
-  test("two chains of one file share no state", async () => {
+  test("two test chains share no state", async () => {
     const [one, other] = await Promise.all([startChain(), startChain()]);
     const buyer = await fundBuyer(one);
     await sendUsdc(one, buyer, one.keys.treasury.address, 7n);
@@ -41,8 +41,8 @@ describe("a test file's own things", () => {
   });
 });
 
-describe("what a chaos test may do", () => {
-  test("a private Redis that is killed comes back on its port with what it had stored", async () => {
+describe("private services", () => {
+  test("a private Redis restarts on its port with its stored data", async () => {
     const service = await startPrivateRedis();
     const redis = new Redis(service.url, { retryStrategy: () => 50 });
     redis.on("error", () => undefined);
@@ -54,7 +54,7 @@ describe("what a chaos test may do", () => {
     redis.disconnect();
   });
 
-  test("a private Postgres that is killed comes back on its port with what it had committed", async () => {
+  test("a killed private Postgres restarts on its port with its committed data", async () => {
     const service = await startPrivatePostgres();
     await execute(service.url, "create table kept (id int)", "insert into kept values (1)");
     await service.kill("SIGKILL");
@@ -64,49 +64,49 @@ describe("what a chaos test may do", () => {
 });
 
 describe("the fault proxy", () => {
-  test("passes calls on and counts them", async () => {
-    const { proxy, ask } = await proxied();
-    expect(await ask("eth_chainId")).toMatchObject({ result: "0x7a69" });
+  test("the fault proxy forwards calls and counts them", async () => {
+    const { proxy, call } = await startProxiedChain();
+    expect(await call("eth_chainId")).toMatchObject({ result: "0x7a69" });
     expect(proxy.calls).toEqual({ eth_chainId: 1 });
   });
 
-  test("resets connections while it refuses, and serves again after", async () => {
-    const { proxy, ask } = await proxied();
+  test("the fault proxy resets connections while it refuses and forwards calls again afterwards", async () => {
+    const { proxy, call } = await startProxiedChain();
     proxy.refuse(true);
-    await expect(ask("eth_chainId")).rejects.toThrow();
+    await expect(call("eth_chainId")).rejects.toThrow();
     proxy.refuse(false);
-    expect(await ask("eth_chainId")).toMatchObject({ result: "0x7a69" });
+    expect(await call("eth_chainId")).toMatchObject({ result: "0x7a69" });
   });
 
-  test("lets a hook act between the chain's answer and the caller's", async () => {
-    const { chain, proxy, ask } = await proxied();
+  test("the fault proxy runs a hook between the chain's answer and the caller's answer", async () => {
+    const { chain, proxy, call } = await startProxiedChain();
     const seen: unknown[] = [];
     proxy.onAnswer(async (method, _params, answer) => {
       seen.push(method, answer.result, await chain.client.getBlockNumber());
     });
     const before = await chain.client.getBlockNumber();
-    await ask("evm_mine");
+    await call("evm_mine");
     expect(seen).toEqual(["evm_mine", expect.anything(), before + 1n]);
   });
 
-  test("can lose an answer that the chain has given, or fail a call before the chain gets it", async () => {
-    const { chain, proxy, ask } = await proxied();
+  test("the fault proxy can drop an answer, or fail a call before it reaches the chain", async () => {
+    const { chain, proxy, call } = await startProxiedChain();
     const before = await chain.client.getBlockNumber();
     proxy.dropAnswers(({ method }) => method === "evm_mine");
-    await expect(ask("evm_mine")).rejects.toThrow();
+    await expect(call("evm_mine")).rejects.toThrow();
     expect(await chain.client.getBlockNumber()).toBe(before + 1n);
     proxy.fail(({ method }) => (method === "eth_gasPrice" ? { code: -32_000, message: "busy" } : undefined));
-    expect(await ask("eth_gasPrice")).toMatchObject({ error: { message: "busy" } });
+    expect(await call("eth_gasPrice")).toMatchObject({ error: { message: "busy" } });
   });
 });
 
-async function proxied() {
+async function startProxiedChain() {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
-  const ask = async (method: string): Promise<unknown> => {
+  const call = async (method: string): Promise<unknown> => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] });
     const headers = { "content-type": "application/json" };
     return (await fetch(proxy.url, { method: "POST", headers, body })).json();
   };
-  return { chain, proxy, ask };
+  return { chain, proxy, call };
 }

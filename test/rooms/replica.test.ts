@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { startReplicatedPostgres } from "../support/replica.ts";
 import { execute } from "../support/sql.ts";
 
-test("a failover to a frozen replica keeps what was replicated and loses what was committed later", async () => {
+test("a failover to a frozen replica keeps replicated commits and loses later ones", async () => {
   const postgres = await startReplicatedPostgres();
   await execute(postgres.url, "create table kept (n int)", "insert into kept values (1)");
   await postgres.catchUp();
@@ -15,7 +15,7 @@ test("a failover to a frozen replica keeps what was replicated and loses what wa
   expect(String(position?.file).slice(0, 8)).toBe("00000002");
 });
 
-test("a replica that lags loses in a failover what was committed within its lag", async () => {
+test("a failover to a lagging replica loses the commits within its lag", async () => {
   const postgres = await startReplicatedPostgres({ lagMs: 500 });
   await execute(postgres.url, "create table kept (n int)");
   await postgres.catchUp();

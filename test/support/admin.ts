@@ -2,19 +2,19 @@ import { runAdmin } from "../../ops/admin/program.ts";
 
 export type AdminRun = { code: number; stdout: string; stderr: string };
 
-/** An operator's commands in a place with these settings alone, without a process of their own for each. */
+/** Returns a function that runs operator commands in this process with `env` as their whole environment. */
 export const adminIn =
   (env: Record<string, string>) =>
   async (...args: string[]): Promise<AdminRun> => {
-    const said = { stdout: "", stderr: "" };
+    const output = { stdout: "", stderr: "" };
     const code = await runAdmin(args, {
       env,
       write: (text) => {
-        said.stdout += text;
+        output.stdout += text;
       },
       writeError: (text) => {
-        said.stderr += text;
+        output.stderr += text;
       },
     });
-    return { code, ...said };
+    return { code, ...output };
   };

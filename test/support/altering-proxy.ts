@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
 import { listen } from "./listen.ts";
 
-/** Gives what the caller is told instead of what the chain has said. */
+/** Returns the result that the caller receives in place of the chain's result. */
 export type Alter = (method: string, params: unknown[], result: unknown) => unknown;
 
-/** A JSON-RPC endpoint that passes single calls on and tells the caller something else: a node that lags or forgets. */
+/** Starts a JSON-RPC proxy for single calls that can alter results, as a lagging or forgetful node does. */
 export async function startAlteringProxy({ target }: { target: string }) {
   let alter: Alter | undefined;
   const server = createServer(async (request, response) => {
@@ -20,7 +20,7 @@ export async function startAlteringProxy({ target }: { target: string }) {
   const url = await listen(server);
   return {
     url,
-    /** Undefined passes everything on as it is. */
+    /** Sets the function that alters results; undefined forwards them unchanged. */
     alter(next: Alter | undefined) {
       alter = next;
     },

@@ -1,14 +1,16 @@
-const endings: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 
-/** Runs when the test file is over, last one first, whatever became of its tests. May be called anywhere in the file. */
+/**
+ * Registers a cleanup that runs when the test file is over, whether its tests passed or not. Cleanups run last first.
+ */
 export function atEnd(end: () => unknown): void {
-  endings.push(end);
+  cleanups.push(end);
 }
 
-/** Called once by setup-file.ts. One ending that fails does not keep the others from running. */
+/** Runs all cleanups, even when some of them fail. Throws their errors together. Called once by setup-file.ts. */
 export async function endAll(): Promise<void> {
   const errors: unknown[] = [];
-  for (let end = endings.pop(); end !== undefined; end = endings.pop()) {
+  for (let end = cleanups.pop(); end !== undefined; end = cleanups.pop()) {
     try {
       await end();
     } catch (error) {
@@ -16,5 +18,5 @@ export async function endAll(): Promise<void> {
     }
   }
   if (errors.length > 0)
-    throw new AggregateError(errors, `what a test file opened did not end well: ${errors.map(String).join("; ")}`);
+    throw new AggregateError(errors, `cleanups of the test file failed: ${errors.map(String).join("; ")}`);
 }

@@ -3,46 +3,47 @@ import { freePort } from "../../ops/local/ports.ts";
 import { atEnd } from "./at-end.ts";
 
 /**
- * A load balancer before processes that come and go: a connection goes to the next one of them that takes it, and is cut
- * when that one dies or when none is there.
+ * Starts a TCP load balancer for processes that come and go. A connection goes to the next target that accepts it, and
+ * is reset when that target dies or when no target accepts it.
  */
 export async function startBalancer(): Promise<{ url: string; to(targets: () => string[]): void }> {
   let targets = (): string[] => [];
-  let turn = 0;
+  let next = 0;
   const open = new Set<Socket>();
-  const server = createServer({ pauseOnConnect: true }, (buyer) => {
-    open.add(buyer);
-    buyer.once("close", () => open.delete(buyer)).on("error", () => undefined);
+  const server = createServer({ pauseOnConnect: true }, (client) => {
+    open.add(client);
+    client.once("close", () => open.delete(client)).on("error", () => undefined);
     const list = targets();
-    turn += 1;
-    pass(buyer, [...list.slice(turn % list.length), ...list.slice(0, turn % list.length)]);
+    next += 1;
+    connectToFirst(client, [...list.slice(next % list.length), ...list.slice(0, next % list.length)]);
   });
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   atEnd(() => {
-    for (const buyer of open) buyer.destroy();
+    for (const client of open) client.destroy();
     server.close();
   });
   return {
     url: `http://127.0.0.1:${port}`,
-    to(next) {
-      targets = next;
+    to(listTargets) {
+      targets = listTargets;
     },
   };
 }
 
-function pass(buyer: Socket, [first, ...others]: string[]): void {
-  if (first === undefined) return void buyer.resetAndDestroy();
+/** Connects a client to the first of these targets that accepts a connection. */
+function connectToFirst(client: Socket, [first, ...others]: string[]): void {
+  if (first === undefined) return void client.resetAndDestroy();
   const { hostname, port } = new URL(first);
   const api = connect(Number(port), hostname);
-  const next = (): void => pass(buyer, others);
-  api.once("error", next);
+  const tryNext = (): void => connectToFirst(client, others);
+  api.once("error", tryNext);
   api.once("connect", () => {
-    api.off("error", next).on("error", () => undefined);
-    api.once("close", () => buyer.destroy());
-    buyer.once("close", () => api.destroy());
-    api.pipe(buyer);
-    buyer.pipe(api);
-    buyer.resume();
+    api.off("error", tryNext).on("error", () => undefined);
+    api.once("close", () => client.destroy());
+    client.once("close", () => api.destroy());
+    api.pipe(client);
+    client.pipe(api);
+    client.resume();
   });
 }

@@ -14,12 +14,12 @@ import { type DepsOptions, makeDeps } from "./deps.ts";
 import { insertMerchant, insertTransferRow } from "./rows.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** A watcher does not wait for a block with this: one turn reads what is there. */
-const atOnce = AbortSignal.abort();
+/** An aborted signal: the watcher makes one pass over the existing blocks and does not wait for more. */
+const withoutWaiting = AbortSignal.abort();
 
 /**
- * The room transfers/ on a real chain and database, with its steps called by hand, and what it gave to be booked written
- * down.
+ * Returns a fixture for the module transfers/ on a real chain and database. Tests call its steps directly, and it
+ * records what the module passes to the ledger.
  */
 export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   const made = await makeDeps(chain, options);
@@ -50,7 +50,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
   if (!token) throw new Error("the chain has no token");
   const treasury = made.evm.treasury;
 
-  /** A transfer to the treasury that its buyer has signed, ready to be carried. */
+  /** Inserts a ready transfer to the treasury, signed by its buyer. */
   const sign = async (buyer: PrivateKeyAccount, amount = 1_000_000n, more: { validBefore?: number } = {}) => {
     const facts = {
       asset: token.asset,
@@ -68,10 +68,10 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     return { id, paymentId, signature, call: encodeTransfer(authorization, signature) };
   };
 
-  /** One turn of the watcher on what the chain holds now. */
+  /** Makes one pass of the watcher over the existing blocks. */
   const watch = async () => {
     await whenMined(chain);
-    return watchChain(deps, { chain: chain.id, signal: atOnce, books });
+    return watchChain(deps, { chain: chain.id, signal: withoutWaiting, books });
   };
   const rowsOf = async (ids: readonly string[]) => {
     const rows = await db.selectFrom("transfer").selectAll().where("id", "in", ids).execute();
@@ -85,7 +85,7 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     stray,
     spent,
     declined,
-    /** Confirmed transfers are not booked, but this is thrown. Undefined ends it. */
+    /** Makes the booking of confirmed transfers throw this error; undefined makes it succeed again. */
     failBooking(error: Error | undefined) {
       bookingError = error;
     },
@@ -111,14 +111,17 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
 
 export type Carrier = Awaited<ReturnType<typeof makeCarrier>>;
 
-/** Somebody who is none of ours makes a transfer by its authorization. Gives the transaction's hash. */
+/** Relays an authorization as a third party. Returns the transaction's hash. */
 export async function relayByStranger(chain: TestChain, call: Hex): Promise<Hex> {
   const hash = await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n });
   await chain.client.waitForTransactionReceipt({ hash });
   return hash;
 }
 
-/** Anvil answers a send a moment before its automine has made the block. What stays in the pool is not waited for long. */
+/**
+ * Waits until the pool is empty, for at most 400 ms: with automine, Anvil answers a send shortly before it mines the
+ * block. Returns immediately when automine is off.
+ */
 export async function whenMined(chain: TestChain): Promise<void> {
   if (!(await chain.client.getAutomine())) return;
   const isEmpty = async () => (await chain.client.getTxpoolStatus()).pending === 0;

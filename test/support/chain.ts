@@ -31,15 +31,15 @@ export type TestChain = {
 
 export type TestChainOptions = {
   lanes?: number;
-  /** Another one than the local chain's, for a second chain in the same test. */
+  /** Sets a chain id other than the local chain's, for a second chain in the same test. */
   chainId?: number;
-  /** Seconds between blocks; a block per transaction when unset. */
+  /** Seconds between blocks. Default: one block per transaction. */
   blockTime?: number;
-  /** Blocks of an epoch: `safe` is so many below the newest, `finalized` twice as many. */
+  /** Blocks per epoch: `safe` is one epoch below the newest block, `finalized` two. */
   slotsInAnEpoch?: number;
 };
 
-/** A chain of one's own, forked from the one that holds the contracts, with a new treasury and funded lanes. */
+/** Starts a private Anvil, forked from the shared one with the contracts, with a new treasury and funded lanes. */
 export async function startChain({ lanes = 1, ...options }: TestChainOptions = {}): Promise<TestChain> {
   const { anvilUrl, contracts } = inject("services");
   const anvil = await startAnvil({ forkUrl: anvilUrl, ...options });
@@ -56,14 +56,14 @@ export async function startChain({ lanes = 1, ...options }: TestChainOptions = {
   return { url: anvil.url, id, asset, client, contracts, keys, anvil, since };
 }
 
-/** A buyer with so much USDC (1000 when unset, in the smallest unit) and no gas. */
+/** Creates a buyer with `amount` of USDC in the smallest unit (default: 1000 USDC) and no gas. */
 export async function fundBuyer(chain: TestChain, amount = 1_000_000_000n): Promise<PrivateKeyAccount> {
   const [buyer] = await fundBuyers(chain, 1, amount);
   if (buyer === undefined) throw new Error("no buyer was made");
   return buyer;
 }
 
-/** Many such buyers at once. */
+/** Creates `count` such buyers. */
 export async function fundBuyers(
   chain: TestChain,
   count: number,
@@ -79,45 +79,45 @@ export async function fundBuyers(
   return buyers;
 }
 
-/** USDC of an account, in the smallest unit. */
+/** Returns an account's USDC in the smallest unit. */
 export function usdcBalance(chain: TestChain, of: `0x${string}`): Promise<bigint> {
   return usdc.usdcBalance(chain.client, chain.contracts.token, of);
 }
 
-/** Makes so many blocks now. */
+/** Mines `blocks` blocks. */
 export function mine(chain: TestChain, blocks = 1): Promise<void> {
   return chain.client.mine({ blocks });
 }
 
-/** Sends USDC from a buyer by the buyer's own transaction (gas is given first). */
+/** Sends USDC by the buyer's own transaction, after giving the buyer gas. */
 export async function sendUsdc(chain: TestChain, from: PrivateKeyAccount, to: `0x${string}`, amount: bigint) {
   await usdc.fundGas(chain.client, [from.address]);
   return await usdc.transferUsdc(chain.client, chain.contracts.token, from, to, amount);
 }
 
-/** USDC transfers to an account since the fork began, oldest first. */
+/** Returns the USDC transfers to an account since the fork, oldest first. */
 export async function transfersTo(chain: TestChain, to: `0x${string}`) {
   return await usdc.listTransfers(chain.client, chain.contracts.token, { to, since: chain.since });
 }
 
 export type NetworksOptions = {
-  /** Where the service reaches the chain; the chain itself when unset. A fault proxy goes here. */
+  /** RPC URLs that the service uses, such as a fault proxy's. Default: the chain's own URL. */
   rpcUrls?: string[];
   deployment?: string;
-  /** Members of the chain's entry set otherwise, for example `{ finality: { blocks: 3 } }`. */
+  /** Members that override the chain's entry, for example `{ finality: { blocks: 3 } }`. */
   change?: Record<string, unknown>;
-  /** Further chains of the deployment, each started with a `chainId` of its own. */
+  /** Further chains of the deployment, each started with its own `chainId`. */
   also?: readonly (Pick<NetworksOptions, "rpcUrls" | "change"> & { chain: TestChain })[];
-  /** A Solana beside the EVM chains, or instead of them, with the treasury and the lanes of `makeSolanaKeys`. */
+  /** A Solana cluster beside or instead of the EVM chains, with the treasury and lanes of `makeSolanaKeys`. */
   solana?: Pick<NetworksOptions, "rpcUrls" | "change"> & { chain: TestSolana; keys: SolanaChainKeys };
 };
 
-/** The networks document for this chain, parsed. */
+/** Returns the parsed networks document for this chain. */
 export async function networksFor(chain: TestChain, options: NetworksOptions = {}): Promise<Networks> {
   return parseNetworks(await describe(chain, options));
 }
 
-/** The same as a file, for NETWORKS_FILE. */
+/** Writes the networks document for this chain to a file. Returns its path, for NETWORKS_FILE. */
 export async function networksFileFor(chain: TestChain | undefined, options: NetworksOptions = {}): Promise<string> {
   const folder = await makeScratch("networks");
   atEnd(() => rm(folder, { recursive: true, force: true }));
@@ -130,8 +130,11 @@ function describe(chain: TestChain | undefined, options: NetworksOptions) {
   const { rpcUrls, deployment = "test", change, also = [], solana } = options;
   const all = [...(chain ? [{ chain, rpcUrls, change }] : []), ...also];
   const chains = all.map(({ chain, rpcUrls = [chain.url], change = {} }) => ({
-    ...{ chain: chain.client, contracts: chain.contracts, keys: chain.keys },
-    ...{ rpcUrls, change },
+    chain: chain.client,
+    contracts: chain.contracts,
+    keys: chain.keys,
+    rpcUrls,
+    change,
   }));
   return networksDocument(deployment, chains, solana ? [describeTestSolana(solana)] : []);
 }
@@ -141,7 +144,7 @@ function describeTestSolana({ chain, keys, rpcUrls = [chain.url], change = {} }:
   return describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs, change });
 }
 
-/** The variables that hold the keys of all these chains. */
+/** Returns the environment variables that hold the keys of all these chains. */
 export function keysOf(chain: TestChain | undefined, { also = [], solana }: NetworksOptions): Record<string, string> {
   const all = [...(chain ? [chain] : []), ...also.map(({ chain }) => chain), ...(solana ? [solana] : [])];
   return Object.assign({}, ...all.map(({ keys }) => keys.env));

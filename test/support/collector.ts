@@ -8,7 +8,9 @@ type TestFile = "Permit2" | "Tokens" | "Wallets" | "RefusingWallet" | "Hostile" 
 
 const compiled = new Map<string, Record<string, Compiled>>();
 
-/** A contract of test/support/contracts, compiled once per process. */
+/**
+ * Returns a contract of test/support/contracts, compiled once per process. Throws when the file has no such contract.
+ */
 export function testContract(file: TestFile, name: string): { abi: Abi; bytecode: Hex } {
   const all = compiled.get(file) ?? compile(new URL(`./contracts/${file}.sol`, import.meta.url));
   compiled.set(file, all);
@@ -17,7 +19,7 @@ export function testContract(file: TestFile, name: string): { abi: Abi; bytecode
   return { abi: found.abi as Abi, bytecode: found.bytecode };
 }
 
-/** Deploys a test contract without constructor arguments; gives its address in lower case. */
+/** Deploys a test contract without constructor arguments. Returns its address in lower case. */
 export async function deployTestContract(client: ChainClient, file: TestFile, name: string): Promise<Hex> {
   const hash = await client.deployContract({ ...testContract(file, name), args: [] });
   const { contractAddress } = await client.waitForTransactionReceipt({ hash });
@@ -25,14 +27,14 @@ export async function deployTestContract(client: ChainClient, file: TestFile, na
   return contractAddress.toLowerCase() as Hex;
 }
 
-/** Puts a Collector in place through the CREATE2 deployer; gives its address. */
+/** Deploys a Collector through the CREATE2 deployer. Returns its address. */
 export async function deployCollector(client: ChainClient, parts: CollectorParts): Promise<Hex> {
   const hash = await client.sendTransaction(encodeCollectorDeployment(parts));
   await client.waitForTransactionReceipt({ hash });
   return collectorAddress(parts);
 }
 
-/** Puts a treasury's Disburser in place in the same way; gives its address. */
+/** Deploys a treasury's Disburser through the CREATE2 deployer. Returns its address. */
 export async function deployDisburser(client: ChainClient, treasury: Hex): Promise<Hex> {
   const hash = await client.sendTransaction(encodeDisburserDeployment(treasury));
   await client.waitForTransactionReceipt({ hash });

@@ -4,7 +4,7 @@ import { migrateDatabase } from "../../db/migrate.ts";
 import { atEnd } from "./at-end.ts";
 import { execute, namedDatabase } from "./sql.ts";
 
-/** A migrated database of one's own, on the shared Postgres; dropped when the file is over. Gives its URL. */
+/** Creates a migrated database on the shared Postgres, dropped when the file is over. Returns its URL. */
 export async function createDatabase(): Promise<string> {
   const { postgresUrl, template } = inject("services");
   const name = `pay_${randomBytes(6).toString("hex")}`;
@@ -13,7 +13,7 @@ export async function createDatabase(): Promise<string> {
   return namedDatabase(postgresUrl, name);
 }
 
-/** The same with nothing in it. */
+/** Creates an empty database on the shared Postgres, dropped when the file is over. Returns its URL. */
 export async function createEmptyDatabase(): Promise<string> {
   const { postgresUrl } = inject("services");
   const name = `pay_${randomBytes(6).toString("hex")}`;
@@ -22,7 +22,7 @@ export async function createEmptyDatabase(): Promise<string> {
   return namedDatabase(postgresUrl, name);
 }
 
-/** A migrated database on a server of one's own, which has no template. */
+/** Creates a migrated database on a private server, which has no template. Returns its URL. */
 export async function createDatabaseOn(serverUrl: string): Promise<string> {
   const name = `pay_${randomBytes(6).toString("hex")}`;
   await execute(serverUrl, `create database ${name}`);
@@ -30,7 +30,7 @@ export async function createDatabaseOn(serverUrl: string): Promise<string> {
   return namedDatabase(serverUrl, name);
 }
 
-/** A database with all that another one holds; nobody may be connected to that one. Gives its URL. */
+/** Copies a database that has no open connections. Returns the URL of the copy. */
 export async function copyDatabase(url: string): Promise<string> {
   const { postgresUrl } = inject("services");
   const name = `pay_${randomBytes(6).toString("hex")}`;

@@ -24,14 +24,14 @@ import { atEnd } from "./at-end.ts";
 import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./chain.ts";
 import { createDatabase } from "./database.ts";
 
-/** What DATA_KEYS says in tests. */
+/** The value of DATA_KEYS in tests. */
 export const testDataKeys = `test:${Buffer.alloc(32, 7).toString("base64")}`;
 
 export function testSealer(): Sealer {
   return createSealer([{ id: "test", key: Buffer.alloc(32, 7) }]);
 }
 
-/** A clock that tests turn: it runs with the machine's, so much ahead. */
+/** A clock that runs ahead of the machine's clock by as much as a test advances it. */
 export type Clock = { now: () => Date; advance(ms: number): void };
 
 export function makeClock(): Clock {
@@ -44,7 +44,7 @@ export function makeClock(): Clock {
   };
 }
 
-/** A ring that only writes down what it was asked to ring, for tests whose subject is not the queue. */
+/** Returns an enqueue function that only records its jobs, for tests whose subject is not the queue. */
 export function recordRings(): { ring: Ring; rung: { queue: string; bell: Bell }[] } {
   const rung: { queue: string; bell: Bell }[] = [];
   const ring: Ring = async (queue, bells) => {
@@ -53,7 +53,7 @@ export function recordRings(): { ring: Ring; rung: { queue: string; bell: Bell }
   return { ring, rung };
 }
 
-/** What Redis remembers of the database's epoch, for processes of one fleet; `forget` is a FLUSHALL. */
+/** Returns an in-memory stand-in for the database epoch that Redis stores for a fleet; `forget` is a FLUSHALL. */
 export function makeEpochMemory(): EpochMemory & { forget(): void } {
   let highest: number | undefined;
   return {
@@ -68,23 +68,23 @@ export function makeEpochMemory(): EpochMemory & { forget(): void } {
 }
 
 export type DepsOptions = NetworksOptions & {
-  /** A database of one's own when unset. */
+  /** Default: a new database. */
   databaseUrl?: string;
   clock?: Clock;
-  /** What the fleet remembers of the database beside it; forgotten with these deps when unset. */
+  /** The database epoch that the fleet stores outside the database. Default: a new memory. */
   memory?: EpochMemory;
 };
 
 /**
- * What a worker process works with, put together in this process: a database, the chain, its keys, a clock, and rings
- * and announcements that are only written down.
+ * Assembles a worker process's dependencies in this process: a database, the chain, its keys and a clock. Enqueued jobs
+ * and announcements are only recorded.
  */
 export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
   const made = await makeDepsFor(await networksFor(chain, options), keysOf(chain, options), options);
   return { ...made, evm: getEvmChain(made.deps.chains, chain.id) };
 }
 
-/** The same for any networks, with the variables that hold their keys. */
+/** Assembles the same dependencies for any networks; `env` holds their keys. */
 export async function makeDepsFor(
   networks: Networks,
   env: Record<string, string>,
@@ -123,8 +123,15 @@ export async function makeDepsFor(
   const outOfContext = <T>(work: () => T) => work();
   const checkPages = async () => undefined;
   const startedChains = new Set(chains.keys());
-  const forJobs = { verifier, outOfContext, isTransient: isTransientChainError, startedChains, checkPages };
-  const said = { ring, announce, log, metrics, sealer: testSealer(), outward: createOutward({ allowPrivate: true }) };
+  const jobDeps = { verifier, outOfContext, isTransient: isTransientChainError, startedChains, checkPages };
+  const recorded = {
+    ring,
+    announce,
+    log,
+    metrics,
+    sealer: testSealer(),
+    outward: createOutward({ allowPrivate: true }),
+  };
   const { deployment } = networks;
   const deps = {
     db,
@@ -135,8 +142,8 @@ export async function makeDepsFor(
     solanaKeys,
     owner,
     screeningList,
-    ...said,
-    ...forJobs,
+    ...recorded,
+    ...jobDeps,
     now,
     startedAt: now(),
     epoch: openEpoch({ db, memory: options.memory ?? makeEpochMemory(), log }),

@@ -10,7 +10,7 @@ import type { TestChain } from "./chain.ts";
 import { testSealer } from "./deps.ts";
 import { good, makeTill, type Till } from "./till.ts";
 
-/** A webhook as it arrived. */
+/** A received webhook. */
 export type Arrival = { path: string; headers: IncomingHttpHeaders; body: string; event: WebhookEvent };
 export type WebhookEvent = {
   id: string;
@@ -20,7 +20,7 @@ export type WebhookEvent = {
   data: Record<string, unknown> & { payment_id: string; payment_state_version: number };
 };
 
-/** A merchant's server on a port of its own, which writes down what arrives. Answers 200, until told otherwise. */
+/** Starts a merchant's webhook server, which records what it receives and answers 200 until `answer` changes that. */
 export async function startEndpoint() {
   const arrivals: Arrival[] = [];
   let answer: (arrival: Arrival, response: ServerResponse) => void = (_arrival, response) => void response.end();
@@ -43,7 +43,7 @@ export async function startEndpoint() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks?token=s3cret`,
     arrivals,
-    /** How it answers from now on: a status, or anything. */
+    /** Sets how the server answers: with a status, or by a function. */
     answer(how: number | typeof answer) {
       answer = typeof how === "number" ? (_arrival, response) => void response.writeHead(how).end() : how;
     },
@@ -54,18 +54,20 @@ export async function startEndpoint() {
 
 export type Endpoint = Awaited<ReturnType<typeof startEndpoint>>;
 
-/** What a merchant does who uses the library: throws unless the arrival is ours and of these minutes. */
+/**
+ * Verifies a webhook as a merchant does with the standardwebhooks library. Throws if it is not authentic and recent.
+ */
 export function verifyArrival(secret: string, { headers, body }: Arrival): unknown {
   return new Webhook(secret).verify(body, headers as Record<string, string>);
 }
 
-/** Registers an endpoint for a till's account and mode. */
-export async function register(till: Till, url: string): Promise<{ id: string; secret: string }> {
-  const { accountId, mode } = till;
-  return good(await setEndpoint({ ...till.deps, findUrlFault: () => undefined }, { accountId, mode, url }));
+/** Registers an endpoint for a merchant fixture's account and mode. */
+export async function register(fixture: Till, url: string): Promise<{ id: string; secret: string }> {
+  const { accountId, mode } = fixture;
+  return good(await setEndpoint({ ...fixture.deps, findUrlFault: () => undefined }, { accountId, mode, url }));
 }
 
-/** Registers an endpoint for the account and mode of a merchant of real processes. */
+/** Registers an endpoint for a merchant's account and mode, in the database of real processes. */
 export async function registerAt(databaseUrl: string, merchantId: string, url: string): Promise<{ secret: string }> {
   const db = openDb(databaseUrl, { max: 1 });
   try {
@@ -77,7 +79,7 @@ export async function registerAt(databaseUrl: string, merchantId: string, url: s
   }
 }
 
-/** Does what the sweep rings for, as workers would; gives how many endpoints that were. */
+/** Delivers everything for which the sweep enqueues jobs, as workers do. Returns the number of endpoints. */
 export async function deliverAll({ deps }: Till): Promise<number> {
   const { endpoints } = await takeOwed(deps);
   const signal = new AbortController().signal;
@@ -85,18 +87,18 @@ export async function deliverAll({ deps }: Till): Promise<number> {
   return endpoints.length;
 }
 
-/** A till whose account hears of its payments at an endpoint of its own. */
+/** Returns a merchant fixture whose account receives its events at a new endpoint. */
 export async function makeHook(chain: TestChain, options: Parameters<typeof makeTill>[1] = {}) {
-  const till = await makeTill(chain, options);
+  const fixture = await makeTill(chain, options);
   const endpoint = await startEndpoint();
-  const owner = { accountId: till.accountId, mode: till.mode };
-  const deliveries = () => till.db.selectFrom("webhook_delivery").selectAll().orderBy("at").execute();
+  const owner = { accountId: fixture.accountId, mode: fixture.mode };
+  const deliveries = () => fixture.db.selectFrom("webhook_delivery").selectAll().orderBy("at").execute();
   return {
-    till,
+    fixture,
     endpoint,
     owner,
     deliveries,
-    ...(await register(till, endpoint.url)),
-    deliver: () => deliverAll(till),
+    ...(await register(fixture, endpoint.url)),
+    deliver: () => deliverAll(fixture),
   };
 }

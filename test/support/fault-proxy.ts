@@ -8,22 +8,22 @@ export type Call = { method: string; params: unknown[] };
 
 export type FaultProxy = {
   readonly url: string;
-  /** Calls per method since the start, those that were refused too. */
+  /** Calls per method since the start, including refused ones. */
   readonly calls: Readonly<Record<string, number>>;
-  /** While true every connection is reset. */
+  /** Resets every connection while `on` is true. */
   refuse(on: boolean): void;
-  /** Holds every call (or those it picks) so long before it is passed on; 0 ends it. */
+  /** Delays calls (all, or those that `when` picks) before forwarding them; 0 ends it. */
   delay(ms: number, when?: (call: Call) => boolean): void;
-  /** Runs after the chain has answered and before the caller hears of it. Undefined takes it away. */
+  /** Runs a hook after the chain's answer and before the caller receives it. Undefined removes it. */
   onAnswer(hook: ((method: string, params: unknown[], answer: Answer) => unknown) | undefined): void;
-  /** The chain gets these calls and answers, and the caller's connection is cut instead. Undefined ends it. */
+  /** Forwards these calls and resets the caller's connection instead of answering. Undefined ends it. */
   dropAnswers(when: ((call: Call) => boolean) | undefined): void;
-  /** These calls never reach the chain; the caller gets this JSON-RPC error. Undefined ends it. */
+  /** Answers these calls with a JSON-RPC error without forwarding them. Undefined ends it. */
   fail(when: ((call: Call) => { code: number; message: string } | undefined) | undefined): void;
   close(): Promise<void>;
 };
 
-/** A JSON-RPC endpoint that passes everything on to `target`, until it is told to misbehave. */
+/** Starts a JSON-RPC proxy that forwards everything to `target` until a test makes it misbehave. */
 export async function startFaultProxy({ target }: { target: string }): Promise<FaultProxy> {
   const calls: Record<string, number> = {};
   let refusing = false;
@@ -34,12 +34,12 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
-    const asked = callsIn(text);
-    for (const { method } of asked) calls[method] = (calls[method] ?? 0) + 1;
+    const requested = callsIn(text);
+    for (const { method } of requested) calls[method] = (calls[method] ?? 0) + 1;
     if (refusing) return cut(request);
-    if (held.ms > 0 && asked.some(held.when)) await pause(held.ms);
-    const fault = asked.map((call) => failing?.(call)).find((found) => found !== undefined);
-    if (fault !== undefined) return send(response, faultFor(text, fault));
+    if (held.ms > 0 && requested.some(held.when)) await pause(held.ms);
+    const error = requested.map((call) => failing?.(call)).find((found) => found !== undefined);
+    if (error !== undefined) return send(response, errorFor(text, error));
     const answered = await fetch(target, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -48,10 +48,10 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
     const answer = await answered.text();
     if (hook !== undefined) {
       const answers = answersIn(answer);
-      for (const [index, { method, params }] of asked.entries()) await hook(method, params, answers[index] ?? {});
+      for (const [index, { method, params }] of requested.entries()) await hook(method, params, answers[index] ?? {});
     }
-    // What was asked while we held the answer counts as well: the process that asked may be dead by now.
-    if (refusing || asked.some((call) => drop?.(call) === true)) return cut(request);
+    // Checked again, because the hook may have made the proxy refuse meanwhile.
+    if (refusing || requested.some((call) => drop?.(call) === true)) return cut(request);
     send(response, answer);
   }
 
@@ -87,7 +87,7 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
   };
 }
 
-/** A reset, as a crashed node or a broken network gives it, and not an orderly end. */
+/** Resets the connection, as a crashed node or a broken network does, instead of closing it. */
 function cut(request: IncomingMessage): void {
   request.socket.resetAndDestroy();
 }
@@ -120,8 +120,8 @@ function answersIn(text: string): Answer[] {
   return framesIn(text) as Answer[];
 }
 
-/** Every call of a batch gets the same error. */
-function faultFor(text: string, error: { code: number; message: string }): string {
+/** Returns a response that gives every call of a batch the same error. */
+function errorFor(text: string, error: { code: number; message: string }): string {
   const answers = framesIn(text).map(({ id }) => ({ jsonrpc: "2.0", id, error }));
   return JSON.stringify(text.trimStart().startsWith("[") ? answers : answers[0]);
 }

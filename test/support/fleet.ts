@@ -11,30 +11,30 @@ import { testDataKeys } from "./deps.ts";
 import { type SpawnedProcess, spawnProcess } from "./process.ts";
 import { type RedisPlace, redisPrefix } from "./redis.ts";
 
-// Whatever a test asks of a fleet, its answers are held to the published contract.
+// Every response that a test receives from a fleet is checked against the published contract.
 watchAnswers(checkAnswer);
 
 export type FleetOptions = NetworksOptions & {
-  /** Its first EVM chain; none when `solana` is all it serves. */
+  /** Its first EVM chain; unset if it serves only `solana`. */
   chain?: TestChain;
   apis?: number;
   workers?: number;
-  /** A database of the shared server when unset; a private Postgres's for chaos tests. */
+  /** Default: a new database on the shared server. Chaos tests pass one on a private Postgres. */
   databaseUrl?: string;
   redis?: RedisPlace;
-  /** Buyers reach the first api where it listens; for tests with a browser. */
+  /** Sets PUBLIC_URL to the first api's own address, for tests with a browser. */
   ownUrl?: boolean;
-  /** Further environment of every process. */
+  /** Additional environment variables of every process. */
   env?: Record<string, string>;
 };
 
 export type Fleet = {
   /** The first api. */
   baseUrl: string;
-  /** A merchant of live mode at the first api, for the moves of ops/local/wallet.ts; and one of test mode. */
+  /** A live and a test merchant at the first api, for the functions of ops/local/wallet.ts. */
   shop: Shop;
   testShop: Shop;
-  /** The merchant's own account, on every EVM chain; and its owner on Solana. */
+  /** The live merchant's settlement address on every EVM chain, and its owner account on Solana. */
   destination: Address;
   solanaDestination: string;
   apis: SpawnedProcess[];
@@ -45,7 +45,7 @@ export type Fleet = {
   addWorker(env?: Record<string, string>): Promise<SpawnedProcess>;
 };
 
-/** Real api and worker processes on a database, a Redis prefix and chains of this file's own. */
+/** Starts real api and worker processes on their own database, Redis prefix and chains. */
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const redis = options.redis ?? redisPrefix();
@@ -63,7 +63,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     LOG_LEVEL: "info",
     ...options.env,
   };
-  // As in a real deployment: who faces the internet holds no key.
+  // As in a real deployment, only workers hold keys.
   const keys = keysOf(options.chain, options);
   const apis: SpawnedProcess[] = [];
   const workers: SpawnedProcess[] = [];
@@ -73,9 +73,9 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     more: Record<string, string>,
     place: { port?: number } = {},
   ) => {
-    // Where nobody can reach the api, nobody looks at its pages.
-    const blind = options.ownUrl ? {} : { PUBLIC_URL: "" };
-    const own = { ...env, ...(role === "worker" ? { ...keys, ...blind } : {}), ...more };
+    // Without a reachable PUBLIC_URL, workers do not check the published pages.
+    const withoutPages = options.ownUrl ? {} : { PUBLIC_URL: "" };
+    const own = { ...env, ...(role === "worker" ? { ...keys, ...withoutPages } : {}), ...more };
     const started = await spawnProcess({ role, env: own, ...place });
     to.push(started);
     return started;

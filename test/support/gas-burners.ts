@@ -4,7 +4,7 @@ import type { TestChain } from "./chain.ts";
 import { deployTestContract, testContract } from "./collector.ts";
 import { good, type Till } from "./till.ts";
 
-/** A contract wallet, with USDC (2 when unset). */
+/** A contract wallet with USDC that burns gas. */
 export type Burner = { address: Hex };
 
 async function fund(chain: TestChain, address: Hex, amount: bigint): Promise<Burner> {
@@ -12,12 +12,12 @@ async function fund(chain: TestChain, address: Hex, amount: bigint): Promise<Bur
   return { address };
 }
 
-/** A wallet that burns gas wherever gas has a price. */
+/** Deploys a wallet that burns all gas wherever gas has a price, funded with `amount` of USDC (default: 2). */
 export async function deployPriceBurner(chain: TestChain, amount = 2_000_000n): Promise<Burner> {
   return fund(chain, await deployTestContract(chain.client, "Wallets", "PriceBurner"), amount);
 }
 
-/** A wallet that no simulation finds out: it burns gas from the block after the one that it is told. */
+/** Deploys a wallet that no simulation detects: it burns all gas after the block number that `arm` stores in it. */
 export async function deployBlockBurner(
   chain: TestChain,
   { amount = 2_000_000n, salt = 0n }: { amount?: bigint; salt?: bigint } = {},
@@ -28,19 +28,21 @@ export async function deployBlockBurner(
   return fund(chain, contractAddress.toLowerCase() as Hex, amount);
 }
 
-/** Lets block burners be good in simulations on the newest block; in the next one they burn. `always`: in all of them. */
+/**
+ * Makes block burners accept signatures up to the newest block and burn gas in the next; with `always` they never burn.
+ */
 export async function arm(chain: TestChain, burners: readonly Burner[], always = false): Promise<void> {
   const until = always ? 2n ** 64n : await chain.client.getBlockNumber();
   for (const { address } of burners)
     await chain.client.setStorageAt({ address, index: pad("0x0"), value: numberToHex(until, { size: 32 }) });
 }
 
-/** A confirm of a payment by such a wallet, with a signature that only its code could take. */
-export async function confirmAsWallet(till: Till, paymentId: string, burner: Burner, seed = 0): Promise<string> {
-  const [option] = await till.offer(paymentId, burner);
+/** Confirms a payment with a signature that only the wallet's code can accept. Returns the attempt's id. */
+export async function confirmAsWallet(fixture: Till, paymentId: string, burner: Burner, seed = 0): Promise<string> {
+  const [option] = await fixture.offer(paymentId, burner);
   if (!option) throw new Error("there is no way to pay");
   const data = [`0x${"ab".repeat(64)}${seed.toString(16).padStart(8, "0")}`];
-  const { attemptId } = good(await till.confirm(paymentId, option.id, [{ type: "walletRpc", data }]));
+  const { attemptId } = good(await fixture.confirm(paymentId, option.id, [{ type: "walletRpc", data }]));
   if (!attemptId) throw new Error("no attempt was made");
   return attemptId;
 }

@@ -10,16 +10,15 @@ import type { TestChain } from "./chain.ts";
 import type { Fleet } from "./fleet.ts";
 import type { TestSolana } from "./solana.ts";
 
-/** Waits until every payment has its end and every payout has arrived. */
+/** Waits until every payment is final and every payout has arrived. */
 export async function waitQuiet(fleet: Fleet, within = 60_000): Promise<void> {
   const { open } = await wait(fleet.databaseUrl, { except: [], withinMs: within });
   expect(open, `unfinished after ${within} ms`).toEqual([]);
 }
 
 /**
- * What must hold when the dust has settled, asked of Postgres by SQL and of the chains by their logs and histories, with
- * no code of the service in between: the invariants of the fault runs, and so many payments that succeeded and were paid
- * out.
+ * Expects the invariants of the fault runs to hold once the fleet is quiet, and `succeeded` payments to have succeeded
+ * and been paid out. Reads Postgres by SQL and the chains by their logs and histories, without the service's code.
  */
 export async function expectSound(
   fleet: Fleet,
@@ -28,8 +27,8 @@ export async function expectSound(
 ): Promise<void> {
   const [rows, evm, solana] = await Promise.all([
     readRows(fleet.databaseUrl),
-    chain && gatherEvm(chain),
-    args.solana && gatherSolana(args.solana.chain, args.solana.keys),
+    chain && collectEvm(chain),
+    args.solana && collectSolana(args.solana.chain, args.solana.keys),
   ]);
   const history = { told: [], creations: [], asked: [], offContract: [], lost: [] };
   expect(findViolations({ rows, evm, solana, history, heights: {} })).toEqual([]);
@@ -38,7 +37,7 @@ export async function expectSound(
   expect(rows.settlements, "payouts").toHaveLength(args.succeeded);
 }
 
-async function gatherEvm({ url, since, contracts, keys }: TestChain): Promise<Evidence["evm"]> {
+async function collectEvm({ url, since, contracts, keys }: TestChain): Promise<Evidence["evm"]> {
   const treasury = keys.treasury.address.toLowerCase();
   const accounts = keys.lanes.map(({ address }) => address);
   const scan = await scanChain({ url, since: Number(since), tokens: [contracts.token], treasury, accounts });
@@ -46,7 +45,7 @@ async function gatherEvm({ url, since, contracts, keys }: TestChain): Promise<Ev
   return { scan, treasury, feeCeiling: 200_000_000_000n };
 }
 
-async function gatherSolana({ url, mint }: TestSolana, keys: SolanaChainKeys): Promise<Evidence["solana"]> {
+async function collectSolana({ url, mint }: TestSolana, keys: SolanaChainKeys): Promise<Evidence["solana"]> {
   const treasury = keys.treasury.address;
   const treasuryAccount = tokenAccountOf(mint, treasury);
   const lanes = keys.lanes.map(({ address }) => address);

@@ -1,10 +1,16 @@
 import type { Call, FaultProxy } from "./fault-proxy.ts";
 import type { Fleet } from "./fleet.ts";
 
-/** The bytes are stored and never arrive; or they did, and nobody wrote that down; or nobody even heard. */
+/**
+ * When the worker dies: before the stored transaction reaches the chain, after the chain has answered, or after the
+ * chain has received it but without an answer.
+ */
 export const moments = ["before", "after", "unheard"] as const;
 
-/** Kills a worker with SIGKILL at a moment of its next send through the proxy. @param method of the calls that send */
+/**
+ * Kills a worker with SIGKILL at a moment of its next broadcast through the proxy.
+ * @param method JSON-RPC method of the broadcast
+ */
 export function killAtSend(
   proxy: FaultProxy,
   {
@@ -35,7 +41,7 @@ export function killAtSend(
   });
 }
 
-/** The proxy lets everything through again. */
+/** Makes the proxy forward everything again. */
 export function letSends(proxy: FaultProxy): void {
   proxy.fail(undefined);
   proxy.onAnswer(undefined);

@@ -6,21 +6,21 @@ import { type EvmAsset, listEvmNetworks } from "../../ops/networks.ts";
 import { networksFor, startChain, type TestChain, type TestChainOptions } from "./chain.ts";
 import { deployCollector, deployDisburser, deployTestContract, testContract } from "./collector.ts";
 
-/** Tokens of every kind on one chain. */
+/** A chain with a token of every kind. */
 export type Kinds = {
   chain: TestChain;
   permit2: Hex;
   collector: Hex;
-  /** CAIP-19, in lower case, by what a buyer does. `usdc` is EIP-3009. */
+  /** CAIP-19 in lower case, by how a buyer pays. `usdc` is an EIP-3009 token. */
   assets: { usdc: string; permit: string; zeroFirst: string; push: string };
-  /** Members of the chain's networks entry that name them all. */
+  /** Overrides of the chain's networks entry that configure all these tokens. */
   change: Record<string, unknown>;
 };
 
 /**
- * A chain with USDC, a token with EIP-2612 and one like USDT for Permit2, and a token that is pushed; with a Permit2 of
- * our own making (Uniswap publishes no code to deploy), a Collector and a Disburser that the treasury has approved, unless
- * these are left to be deployed. The treasury has no gas when it has approved.
+ * Starts a chain with USDC, an EIP-2612 token and a USDT-like token for Permit2, and a token that buyers push. Deploys
+ * a Permit2 stand-in (Uniswap publishes no deployable code) and, unless `collector` is false, a Collector and a
+ * Disburser that the treasury has approved. The treasury has no gas left afterwards.
  */
 export async function startKinds(options: TestChainOptions & { collector?: false } = {}): Promise<Kinds> {
   const chain = await startChain(options);
@@ -61,7 +61,7 @@ export async function startKinds(options: TestChainOptions & { collector?: false
   return { chain, permit2, collector, assets, change: { permit2, assets: entries } };
 }
 
-/** The treasury lets its Disburser move assets, by transactions of its own. */
+/** Approves the treasury's Disburser for these assets by the treasury's own transactions. */
 export async function approveDisburser(chain: TestChain, assets: readonly string[]): Promise<void> {
   const { address, privateKey } = chain.keys.treasury;
   const by = privateKeyToAccount(privateKey);
@@ -72,17 +72,17 @@ export async function approveDisburser(chain: TestChain, assets: readonly string
   await chain.client.setBalance({ address, value: 0n });
 }
 
-/** Address of an asset's token. */
+/** Returns the address of an asset's token. */
 export function tokenOf(asset: string): Hex {
   return asset.slice(asset.lastIndexOf(":") + 1) as Hex;
 }
 
-/** Gives an account some of a test token (1000 when unset, with 6 decimals). */
+/** Mints a test token to an account, `amount` in the smallest unit (default: 1000 with 6 decimals). */
 export async function mintTestToken(chain: TestChain, asset: string, to: Hex, amount = 1_000_000_000n): Promise<void> {
   await write(chain, { token: tokenOf(asset), functionName: "mint", args: [to, amount] });
 }
 
-/** What an account holds of a test token. */
+/** Returns an account's balance of a test token. */
 export function testTokenBalance(chain: TestChain, asset: string, of: Hex): Promise<bigint> {
   const { abi } = testContract("Tokens", "PermitToken");
   return chain.client.readContract({
@@ -93,7 +93,7 @@ export function testTokenBalance(chain: TestChain, asset: string, of: Hex): Prom
   }) as Promise<bigint>;
 }
 
-/** A call of a test token's function, by the operator or by a holder. */
+/** Sends a call of a test token's function, from the operator or from `by`. Returns the hash. Throws if it reverts. */
 export async function write(
   chain: TestChain,
   call: { token: Hex; functionName: string; args: unknown[]; by?: PrivateKeyAccount },

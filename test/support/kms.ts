@@ -12,18 +12,18 @@ const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 
-/** What a stand-in does to the next calls instead of answering well. */
+/** An error with which the fake answers a call. `silent` never answers. */
 export type Trouble = { status: number; name: string };
 
 /**
- * A server that speaks AWS' and Google's key services over HTTP and holds one secp256k1 key. Every other signature has a
- * high s, as theirs may have.
+ * Starts a fake of the AWS and Google key management services with one secp256k1 key. Every other signature has a high
+ * s, which real services may return too.
  */
 export async function startKms(privateKey: Hex) {
   const account = privateKeyToAccount(privateKey);
   const publicKey = exportPublicKey(account.publicKey);
   const calls: string[] = [];
-  let troubles: Trouble[] = [];
+  let errors: Trouble[] = [];
   let signed = 0;
 
   const sign = async (digest: Buffer): Promise<Buffer> => {
@@ -50,14 +50,14 @@ export async function startKms(privateKey: Hex) {
     const target = request.headers["x-amz-target"];
     const call = String(target ?? request.url);
     calls.push(call);
-    const trouble = call === "/token" ? undefined : troubles.shift();
-    // Nobody ever answers this one.
-    if (trouble?.name === "silent") return;
+    const error = call === "/token" ? undefined : errors.shift();
+    // This call never gets an answer.
+    if (error?.name === "silent") return;
     const body = text.startsWith("{") ? JSON.parse(text) : {};
-    const answer = trouble
-      ? { __type: trouble.name, error: { status: trouble.name } }
+    const answer = error
+      ? { __type: error.name, error: { status: error.name } }
       : await (target ? answerAws(String(target), body) : answerGoogle(String(request.url), body));
-    response.writeHead(trouble?.status ?? 200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+    response.writeHead(error?.status ?? 200, { "content-type": "application/json" }).end(JSON.stringify(answer));
   };
   const server = createServer((request, response) => void serve(request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -70,14 +70,17 @@ export async function startKms(privateKey: Hex) {
     url,
     address: account.address,
     calls,
-    /** The next calls end like this. */
+    /** Sets the errors of the next calls. */
     trouble(next: Trouble[]) {
-      troubles = [...next];
+      errors = [...next];
     },
   };
 }
 
-/** Credentials of both services for this process: any pair for AWS, a workload identity whose tokens a stand-in gives. */
+/**
+ * Sets this process's credentials: any key pair for AWS, and for Google a workload identity whose tokens the fake
+ * issues.
+ */
 export async function setCloudCredentials(tokenUrl: string): Promise<void> {
   const folder = await makeScratch("kms");
   const [file, subject] = [join(folder, "account.json"), join(folder, "subject")];
@@ -88,7 +91,7 @@ export async function setCloudCredentials(tokenUrl: string): Promise<void> {
     token_url: `${tokenUrl}/token`,
     credential_source: { file: subject },
   };
-  await writeFile(subject, "who we are");
+  await writeFile(subject, "test subject");
   await writeFile(file, JSON.stringify(account));
   Object.assign(process.env, {
     GOOGLE_APPLICATION_CREDENTIALS: file,
@@ -108,7 +111,7 @@ function exportPublicKey(publicKey: Hex): { der: Buffer; pem: string } {
   };
 }
 
-/** A public key on another curve, as DER. */
+/** Returns a public key on another curve (P-256), as DER. */
 export function otherCurve(): Buffer {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   return createPublicKey(createPrivateKey(privateKey.export({ type: "pkcs8", format: "pem" }))).export({

@@ -2,7 +2,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { atEnd } from "./at-end.ts";
 
-/** Has a server listen on a free port of this machine until the file is over; gives its URL. */
+/** Makes a server listen on a free local port until the file is over. Returns its URL. */
 export async function listen(server: Server): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   atEnd(() => {

@@ -1,7 +1,7 @@
-/** One line of a scrape. */
+/** One sample of a scrape. */
 export type Sample = { name: string; labels: Record<string, string>; value: number };
 
-/** What a process tells at its /metrics. */
+/** Reads the samples at a process's /metrics. */
 export async function scrape(metricsUrl: string): Promise<Sample[]> {
   const text = await (await fetch(metricsUrl)).text();
   return text.split("\n").flatMap((line) => {
@@ -12,7 +12,7 @@ export async function scrape(metricsUrl: string): Promise<Sample[]> {
   });
 }
 
-/** The sum of a metric's samples that carry these labels; undefined when there is none. */
+/** Returns the sum of a metric's samples with these labels, or undefined if there is none. */
 export function sumOf(
   samples: readonly Sample[],
   name: string,

@@ -2,7 +2,7 @@ import { openDb } from "../../db/open.ts";
 import { atEnd } from "./at-end.ts";
 import { createDatabase } from "./database.ts";
 
-/** A database of one's own, opened with so many connections; closed and dropped when the file is over. */
+/** Creates a database and opens it with up to `connections` connections; closed and dropped when the file is over. */
 export async function openTestDb(connections = 10) {
   const url = await createDatabase();
   const db = openDb(url, { max: connections });

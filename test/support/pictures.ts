@@ -3,11 +3,11 @@ import sharp, { type Color, type Sharp } from "sharp";
 
 const PLAIN = { r: 20, g: 120, b: 90, alpha: 1 };
 
-/** A picture of one colour, of any size that a merchant may think of. */
+/** Returns a single-colour picture of any size. */
 export const plain = (width: number, height: number, colour: Color = PLAIN): Sharp =>
   sharp({ create: { width, height, channels: 4, background: colour } });
 
-/** A square like a photograph: soft shapes in many colours, and grain over all of it. */
+/** Returns a square picture like a photograph: soft shapes in many colours, with grain. */
 export function photo(side: number): Sharp {
   const grain = randomBytes(side * side);
   const pixels = Buffer.alloc(side * side * 3);

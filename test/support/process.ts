@@ -2,13 +2,13 @@ import { type ProcessOptions, type ServiceProcess, startProcess } from "../../op
 import { atEnd } from "./at-end.ts";
 
 export type SpawnedProcess = ServiceProcess & {
-  /** Its log lines, parsed; lines that are no JSON are left out. */
+  /** Returns its parsed log lines, without lines that are not JSON. */
   records(): Record<string, unknown>[];
 };
 
 /**
- * Starts `node api/main.ts`, `node workers/main.ts` or bull-board with this environment on free ports and waits until
- * it is ready. Killed when the file is over.
+ * Starts `node api/main.ts`, `node workers/main.ts` or bull-board on free ports with this environment. Waits until the
+ * process is ready and kills it when the file is over.
  */
 export async function spawnProcess(options: ProcessOptions & { readyMs?: number }): Promise<SpawnedProcess> {
   const started = await startProcess(options);

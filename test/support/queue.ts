@@ -12,7 +12,7 @@ import { atEnd } from "./at-end.ts";
 import { redisPrefix } from "./redis.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** Queues under a prefix of one's own, on the shared Redis or on another one: rings, and workers with any handler. */
+/** Opens the queues under their own prefix, on the shared Redis or on another one, with workers for any handler. */
 export async function openQueues(at: { url?: string; prefix?: string } = {}) {
   const shared = redisPrefix();
   const { url, prefix } = { url: at.url ?? shared.url, prefix: at.prefix ?? shared.prefix };
@@ -33,7 +33,7 @@ export async function openQueues(at: { url?: string; prefix?: string } = {}) {
     await close();
     for (const connection of connections) connection.disconnect();
   });
-  /** Serves a queue. What the handler throws is passing trouble when it says so (`transient: true`). */
+  /** Serves a queue. An error that the handler throws is transient if it has `transient: true`. */
   const serve = <N extends QueueName>(name: N, handle: Handler<N>): Worker => {
     const connect = () => {
       const connection = openPatientRedis(url, () => undefined);
@@ -63,7 +63,7 @@ export async function openQueues(at: { url?: string; prefix?: string } = {}) {
     metrics,
     lines,
     ready: () => waitFor(() => redis.status === "ready", { within: 10_000, what: "Redis answers" }),
-    /** How many jobs of a queue stand anywhere, and how many of them are kept as failed. */
+    /** Counts a queue's jobs in all states, and those that are kept as failed. */
     count: async (name: QueueName) => {
       const counts = await queue(name).getJobCounts("waiting", "active", "delayed", "failed", "completed");
       return { all: Object.values(counts).reduce((sum, one) => sum + one, 0), failed: counts.failed ?? 0 };
@@ -71,5 +71,5 @@ export async function openQueues(at: { url?: string; prefix?: string } = {}) {
   };
 }
 
-/** Trouble that passes. */
+/** Returns a transient error. */
 export const passing = () => Object.assign(new Error("the chain does not answer"), { transient: true });

@@ -6,10 +6,10 @@ import { deployTestContract, testContract } from "./collector.ts";
 import { startKinds } from "./kinds.ts";
 import { good, makeTill, type Till } from "./till.ts";
 
-/** Longer than a quote at a price holds, milliseconds. */
+/** Milliseconds after which a quote at a price has expired. */
 export const PAST_QUOTE_MS = 121_000;
 
-/** Tokens of every kind, `zeroFirst` with 18 decimals here, and the price of a euro, which tests set. */
+/** Starts a chain with tokens of every kind (here `zeroFirst` has 18 decimals) and a euro price that tests set. */
 export async function startQuotes() {
   const kinds = await startKinds();
   const { chain, assets } = kinds;
@@ -21,40 +21,42 @@ export async function startQuotes() {
   );
   const change = { ...kinds.change, assets: entries };
   return {
-    ...{ chain, assets, change },
-    /** Sets what a euro costs, hundredths of a dollar. */
+    chain,
+    assets,
+    change,
+    /** Sets the price of one euro in US cents. */
     async setPrice(cents: bigint): Promise<void> {
       const args = [cents * 1_000_000n, BigInt(Math.floor(Date.now() / 1_000))];
       const hash = await chain.client.writeContract({ address: feed as Hex, abi, functionName: "set", args });
       await chain.client.waitForTransactionReceipt({ hash });
     },
-    /** A merchant who is paid in these assets, on a database of its own. */
+    /** Returns a merchant fixture that settles in these assets, on its own database. */
     async makeMerchant(settled: readonly string[], options: NetworksOptions & Parameters<typeof makeTill>[1] = {}) {
-      const till = await makeTill(chain, { ...options, change: { ...change, ...options.change }, assets: settled });
-      Object.assign(till.deps, { networks: { ...till.deps.networks, prices } });
-      return till;
+      const fixture = await makeTill(chain, { ...options, change: { ...change, ...options.change }, assets: settled });
+      Object.assign(fixture.deps, { networks: { ...fixture.deps.networks, prices } });
+      return fixture;
     },
   };
 }
 
-/** A payment of ten euros. */
-export const askEuros = (till: Till, more: Parameters<Till["create"]>[1] = {}): Promise<string> =>
-  till.create(1n, { amount: { unit: "iso4217/EUR", value: 1_000n }, ...more });
+/** Creates a payment of ten euros. Returns its id. */
+export const askEuros = (fixture: Till, more: Parameters<Till["create"]>[1] = {}): Promise<string> =>
+  fixture.create(1n, { amount: { unit: "iso4217/EUR", value: 1_000n }, ...more });
 
 const ownerOf = ({ accountId, merchantId, mode }: Till) => ({ accountId, merchantId, mode });
 
-/** The merchant's registered destination of an asset. */
-export async function destinationOf(till: Till, asset: string) {
-  const owner = ownerOf(till);
-  const found = good(await listDestinations(till.deps, owner)).find((one) => one.asset === asset);
+/** Returns the merchant's registered destination for an asset. */
+export async function destinationOf(fixture: Till, asset: string) {
+  const owner = ownerOf(fixture);
+  const found = good(await listDestinations(fixture.deps, owner)).find((one) => one.asset === asset);
   if (!found) throw new Error(`${asset} has no destination`);
   return { ...owner, id: found.id };
 }
 
-/** Takes payments in other assets for an asset's destination, or not. */
-export const setTakesOthers = async (till: Till, asset: string, take: boolean) =>
-  good(await takeOthers(till.deps, { ...(await destinationOf(till, asset)), take }));
+/** Sets whether an asset's destination also takes payments in other assets. */
+export const setTakesOthers = async (fixture: Till, asset: string, take: boolean) =>
+  good(await takeOthers(fixture.deps, { ...(await destinationOf(fixture, asset)), take }));
 
-/** Lets buyers pay an asset's destination themselves, or not. */
-export const setDirect = async (till: Till, asset: string, direct: boolean) =>
-  good(await payDirectly(till.deps, { ...(await destinationOf(till, asset)), direct }));
+/** Sets whether buyers pay an asset's destination directly. */
+export const setDirect = async (fixture: Till, asset: string, direct: boolean) =>
+  good(await payDirectly(fixture.deps, { ...(await destinationOf(fixture, asset)), direct }));

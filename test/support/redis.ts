@@ -5,7 +5,7 @@ import { atEnd } from "./at-end.ts";
 
 export type RedisPlace = { url: string; prefix: string };
 
-/** The shared Redis and a prefix nobody else uses; what stands under it is removed when the file is over. */
+/** Returns the shared Redis and a unique prefix, whose keys are removed when the file is over. */
 export function redisPrefix(): RedisPlace {
   const { redisUrl } = inject("services");
   const prefix = `t${randomBytes(5).toString("hex")}`;

@@ -1,8 +1,8 @@
 import { mine, type TestChain } from "./chain.ts";
 
 /**
- * Remembers the chain as it is now. Called, what it gives takes every block since then away and makes as many others,
- * without the transactions that were in them. (anvil_reorg on a fork leaves storage of the old blocks behind.)
+ * Takes a snapshot of the chain and returns a function that causes a reorg: it replaces every block since the snapshot
+ * by an empty one. (anvil_reorg is not used, because on a fork it leaves storage of the old blocks behind.)
  */
 export async function remember(chain: TestChain): Promise<() => Promise<void>> {
   const before = await chain.client.getBlockNumber();
@@ -10,7 +10,7 @@ export async function remember(chain: TestChain): Promise<() => Promise<void>> {
   return async () => {
     const depth = Number((await chain.client.getBlockNumber()) - before);
     await chain.client.revert({ id });
-    // Another time makes other blocks.
+    // A different timestamp gives the new blocks different hashes.
     await chain.client.increaseTime({ seconds: 7 });
     await mine(chain, depth);
   };

@@ -17,20 +17,20 @@ import { startTcpRelay } from "./tcp-relay.ts";
 const run = promisify(execFile);
 
 export type ReplicatedPostgres = {
-  /** What a deployment connects to: the primary, and after the failover the replica. */
+  /** The URL that a deployment connects to: the primary, and after the failover the replica. */
   readonly url: string;
   readonly primary: Service;
-  /** The replica itself, which only answers questions until the failover. */
+  /** The replica itself, which is read-only until the failover. */
   readonly replicaUrl: string;
-  /** Waits until the replica has all that the primary has committed by now. */
+  /** Waits until the replica has replayed everything that the primary has committed by now. */
   catchUp(): Promise<void>;
-  /** From now on the replica receives nothing: later commits of the primary are lost in a failover. */
+  /** Cuts replication: later commits of the primary are lost in a failover. */
   freeze(): void;
-  /** The primary dies with what the replica has not received, the replica is promoted, and `url` leads there. */
+  /** Kills the primary, promotes the replica and points `url` to it. Commits that were not replicated are lost. */
   failOver(): Promise<void>;
 };
 
-/** A Postgres with a replica that streams from it, `lagMs` behind, and an address that follows the failover. */
+/** Starts a Postgres with a streaming replica that lags by `lagMs`, and an address that follows the failover. */
 export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } = {}): Promise<ReplicatedPostgres> {
   const primary = await startPrivatePostgres();
   const stream = await startTcpRelay({ target: portOf(primary.url), lagMs });
@@ -43,8 +43,8 @@ export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } 
     async catchUp() {
       const [at] = await execute(primary.url, "select pg_current_wal_flush_lsn()::text as lsn");
       const reached = `select pg_last_wal_replay_lsn() >= '${at?.lsn}' as reached`;
-      const ask = async () => (await execute(replicaUrl, reached))[0]?.reached === true;
-      await waitUntil("the replica has replayed what was committed", ask, { withinMs: 20_000 + lagMs });
+      const isReached = async () => (await execute(replicaUrl, reached))[0]?.reached === true;
+      await waitUntil("the replica has replayed what was committed", isReached, { withinMs: 20_000 + lagMs });
     },
     freeze: stream.freeze,
     async failOver() {
@@ -57,7 +57,7 @@ export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } 
   };
 }
 
-/** A server on a copy of another one's data, which streams from it through a port. Gives its URL. */
+/** Starts a standby on a copy of the primary's data, which streams from it through `streamPort`. Returns its URL. */
 async function startReplica(primaryUrl: string, streamPort: number): Promise<string> {
   const runner = await unprivilegedUser();
   const binaries = await findPostgres(runner);
@@ -87,18 +87,18 @@ async function startReplica(primaryUrl: string, streamPort: number): Promise<str
   return url;
 }
 
-/** A copy of a running server's data, by the backup functions: not every distribution brings pg_basebackup. */
+/** Copies a running server's data by the backup functions, because not every distribution has pg_basebackup. */
 export async function copyData(url: string, to: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     const { rows } = await client.query("select current_setting('data_directory') as folder");
     await client.query("select pg_backup_start('replica', true)");
-    // Files that come and go while they are copied are none that a restart needs.
+    // cp fails on files that disappear while it runs. Recovery does not need those.
     await run("cp", ["-a", rows[0].folder, to]).catch(() => undefined);
-    const stopped = await client.query("select labelfile from pg_backup_stop(false)");
+    const backup = await client.query("select labelfile from pg_backup_stop(false)");
     await rm(join(to, "postmaster.pid"), { force: true });
-    await writeFile(join(to, "backup_label"), stopped.rows[0].labelfile);
+    await writeFile(join(to, "backup_label"), backup.rows[0].labelfile);
   } finally {
     await client.end();
   }

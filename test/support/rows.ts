@@ -7,14 +7,14 @@ import type { Db, Mode } from "../../db/tables.ts";
 import { insertTransfers } from "../../db/transfers.ts";
 import { newId } from "../../payments/ids.ts";
 
-/** Rows that a test needs and does not care about. Each gives what it wrote the id of. */
+/** Functions that insert the rows a test needs but does not check. Each returns the ids of its rows. */
 
 export const someAsset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 export const someChain = "eip155:31337";
 
 const hex = (bytes: number) => `0x${randomBytes(bytes).toString("hex")}`;
 
-/** An account with one merchant. */
+/** Inserts an account with one merchant. */
 export async function insertMerchant(db: Db, mode: Mode = "live"): Promise<{ accountId: string; merchantId: string }> {
   const accountId = newId("acct");
   const merchantId = newId("mrch");
@@ -36,7 +36,7 @@ export async function insertMerchant(db: Db, mode: Mode = "live"): Promise<{ acc
   return { accountId, merchantId };
 }
 
-/** A payment in any state that needs no further facts. */
+/** Inserts a payment in any state that needs no further columns. */
 export async function insertPaymentRow(
   db: Db,
   merchant: { accountId: string; merchantId: string },
@@ -83,7 +83,7 @@ export type TransferFacts = {
   due_at: Date | null;
 };
 
-/** A transfer that is ready, with a payment of its own that is being paid. */
+/** Inserts a ready transfer and its processing payment. */
 export async function insertTransferRow(
   db: Db,
   merchant: { accountId: string; merchantId: string },
@@ -117,7 +117,7 @@ export async function insertTransferRow(
   return { id, paymentId };
 }
 
-/** A lane nobody holds. */
+/** Inserts a lane that no worker holds. */
 export async function insertLaneRow(db: Db, chain = someChain): Promise<{ id: string; address: string }> {
   const address = hex(20);
   const id = `${chain}:${address}`;
@@ -125,7 +125,7 @@ export async function insertLaneRow(db: Db, chain = someChain): Promise<{ id: st
   return { id, address };
 }
 
-/** A settlement that is due, for a payment of its own. */
+/** Inserts a due settlement and its payment. */
 export async function insertSettlementRow(
   db: Db,
   merchant: { accountId: string; merchantId: string },
@@ -147,7 +147,7 @@ export async function insertSettlementRow(
   return id;
 }
 
-/** What a payment is paid out by. Throws while nothing is owed for it. */
+/** Returns a payment's settlement. Throws if it has none. */
 export function findSettlementOf(db: Db, paymentId: string) {
   return db
     .selectFrom("settlement as s")
@@ -157,7 +157,7 @@ export function findSettlementOf(db: Db, paymentId: string) {
     .executeTakeFirstOrThrow();
 }
 
-/** A way to pay that a payment's buyer was offered. */
+/** Inserts an option of a payment. */
 export async function insertOption(db: Db, paymentId: string, kind: "eip3009" | "push"): Promise<void> {
   await db
     .insertInto("payment_option")

@@ -12,9 +12,9 @@ import type { Service } from "../../ops/local/service.ts";
 import type { Contracts } from "../../ops/local/usdc.ts";
 import { execute, namedDatabase } from "./sql.ts";
 
-/** What all test files share; they get it by vitest's `inject("services")`. */
+/** The services that all test files share; a file gets them by vitest's `inject("services")`. */
 export type SharedServices = {
-  /** Where databases are made; nobody works in this one. */
+  /** The database from which tests create their own; no test uses it itself. */
   postgresUrl: string;
   template: string;
   redisUrl: string;
@@ -30,12 +30,12 @@ declare module "vitest" {
 
 type Running = { shared: Promise<SharedServices>; users: number; close(): Promise<void> };
 
-/** Two projects ask for the same services, each with its own copy of this module. */
+/** Several vitest projects share the services, but each loads its own copy of this module. */
 const slot = globalThis as { paymentServiceTestServices?: Running };
 
-/** Brings Postgres, Redis and the base Anvil up before the first project that needs them, down after the last one. */
+/** Starts Postgres, Redis and the base Anvil before the first project that needs them and stops them after the last. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  slot.paymentServiceTestServices ??= begin();
+  slot.paymentServiceTestServices ??= start();
   const running = slot.paymentServiceTestServices;
   running.users += 1;
   try {
@@ -50,7 +50,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-function begin(): Running {
+function start(): Running {
   const opened: Service[] = [];
   const keep = async (service: Promise<Service>): Promise<Service> => {
     const started = await service;
@@ -76,7 +76,7 @@ function begin(): Running {
     return { postgresUrl: postgres.url, template, redisUrl: redis.url, anvilUrl: anvil.url, contracts };
   }
   async function close(): Promise<void> {
-    // On a Postgres that somebody else runs, nothing of ours is left behind.
+    // An external Postgres outlives this run, so the template is dropped.
     if (postgresUrl !== undefined && process.env.DATABASE_URL)
       await execute(postgresUrl, `drop database if exists ${template} with (force)`);
     await Promise.all(opened.splice(0).map((service) => service.close()));
@@ -85,8 +85,8 @@ function begin(): Running {
 }
 
 /**
- * What a process has compiled is kept only when it ends by itself, and tests kill most of theirs: here each is started
- * once without anything that it needs. It says so and ends.
+ * Fills Node's compile cache, which a process writes only when it exits by itself (tests kill most of theirs). Starts
+ * the entry point without configuration, so that it reports the error and exits.
  */
 function compile(entryPoint: string): Promise<void> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;

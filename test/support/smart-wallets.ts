@@ -2,7 +2,7 @@ import { concat, encodeAbiParameters, encodeFunctionData, type Hex, type Private
 import type { TestChain } from "./chain.ts";
 import { deployTestContract, testContract } from "./collector.ts";
 
-/** A contract that makes wallets, and what stands at their addresses before and after. */
+/** A wallet factory, with the address of an owner's wallet and the number of calls of the factory. */
 export type Factory = { address: Hex; addressOf(owner: Hex): Promise<Hex>; calls(): Promise<bigint> };
 
 /** Deploys a wallet factory. */
@@ -18,14 +18,14 @@ export async function deployFactory(chain: TestChain): Promise<Factory> {
   };
 }
 
-/** Puts an owner's wallet in place; gives its address. */
+/** Deploys an owner's wallet. Returns its address. */
 export async function deployWallet(chain: TestChain, factory: Factory, owner: Hex): Promise<Hex> {
   const hash = await chain.client.sendTransaction({ to: factory.address, data: encodeCreate(owner) });
   await chain.client.waitForTransactionReceipt({ hash });
   return factory.addressOf(owner);
 }
 
-/** What ERC-6492 puts around the signature of a wallet that is not deployed yet. */
+/** Wraps the signature of a wallet that is not deployed yet, as ERC-6492 specifies. */
 export function wrapUndeployed(factory: Factory, owner: Hex, signature: Hex): Hex {
   const parts = encodeAbiParameters(
     [{ type: "address" }, { type: "bytes" }, { type: "bytes" }],
@@ -34,7 +34,7 @@ export function wrapUndeployed(factory: Factory, owner: Hex, signature: Hex): He
   return concat([parts, `0x${"6492".repeat(16)}`]);
 }
 
-/** Delegates a key to code (EIP-7702), by the key's own authorization. */
+/** Delegates a key to a contract's code (EIP-7702) by the key's own authorization. */
 export async function delegate(chain: TestChain, key: PrivateKeyAccount, name: "Delegate" | "SilentDelegate") {
   const contractAddress = await deployTestContract(chain.client, "Wallets", name);
   const chainId = await chain.client.getChainId();

@@ -1,14 +1,14 @@
 import { startAlteringProxy } from "./altering-proxy.ts";
 import { startFaultProxy } from "./fault-proxy.ts";
 
-/** An endpoint of a Solana that can be away, lose answers, or say something else. */
+/** Starts a proxy for a Solana endpoint that can be unreachable, lose answers or alter them. */
 export async function startEndpoint({ url }: { url: string }) {
   const altering = await startAlteringProxy({ target: url });
   const fault = await startFaultProxy({ target: altering.url });
   return {
     fault,
     alter: altering.alter,
-    /** It has not seen any transaction yet; with `slotsBehind` it says itself that it is so far behind. */
+    /** Makes the endpoint know no transaction, and report a slot that is `slotsBehind` behind. */
     forget(slotsBehind = 0) {
       altering.alter((method, _params, result) => {
         if (method !== "getSignatureStatuses") return result;

@@ -29,26 +29,26 @@ import { findSettlementOf } from "./rows.ts";
 import { makeSolanaKeys, type TestSolana } from "./solana.ts";
 import { good, tillWallet } from "./till.ts";
 
-/** What a deployment keeps when its processes and its database come and go. */
+/** The parts of a deployment that outlive its processes and its database. */
 type Deployment = { keys: SolanaChainKeys; accountId: string; merchantId: string; destination: string };
 
 export type SolanaTillOptions = Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> & {
-  /** The deployment whose keys these are, and which the database knows already; one of its own when unset. */
+  /** An existing deployment, whose merchant the database already has. Default: a new one. */
   of?: Deployment;
   mode?: Mode;
   lanes?: number;
-  /** Further assets beside the chain's first mint. */
+  /** Additional mints beside the cluster's first one. */
   mints?: readonly Mint[];
-  /** Mints that the merchant is paid in; all of the cluster's when unset. */
+  /** Mints in which the merchant settles. Default: all mints of the cluster. */
   settles?: readonly Mint[];
   rpcUrls?: readonly string[];
-  /** Members of the cluster's entry set otherwise. */
+  /** Members that override the cluster's entry. */
   change?: Record<string, unknown>;
-  /** An EVM chain of the same deployment, whose USDC the merchant settles too. */
+  /** An EVM chain of the same deployment, whose USDC the merchant also settles. */
   evm?: TestChain;
 };
 
-/** The steps that processes take, each by its own domain function. */
+/** Returns the steps that worker processes take, each by its own domain function. */
 function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: string) {
   const verifyOne = createVerify(deps);
   const books = createBooks(deps);
@@ -57,10 +57,10 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
   return {
     verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
     submit: () => submitReady(deps, id, createSendBooks(deps)),
-    /** A turn of the watcher alone. */
+    /** Makes one pass of the watcher without reading the history. */
     watchOnly,
     readHistory: history,
-    /** The same after the history was read on, which another job does. */
+    /** Reads the history, which in a worker another job does, and then makes one pass of the watcher. */
     watch: async (signal = AbortSignal.abort()) => {
       await history();
       return watchOnly(signal);
@@ -68,7 +68,7 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
   };
 }
 
-/** The same as `makeTill`, on a Solana. */
+/** Returns the same fixture as `makeTill`, on a Solana cluster. */
 export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOptions = {}) {
   const { id } = solana;
   const mode = options.mode ?? "live";
@@ -106,7 +106,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     const accounts = buyers.map(({ address }) => `${id}:${address}`);
     return good(await listOptions(deps, { paymentId, mode, accounts })).options;
   };
-  /** The transaction that a wallet is asked to sign, in base64. */
+  /** Returns the transaction that a wallet is asked to sign, in base64. */
   const fetchTransaction = async (paymentId: string, optionId: string): Promise<string> => {
     const { actions } = good(await listActions(deps, { paymentId, mode, optionId, data: "" }));
     const [param] = (actions[0]?.params ?? []) as { transaction: string }[];
@@ -114,7 +114,7 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   };
   const confirm = (paymentId: string, optionId: string, results: WalletResult[]) =>
     acceptConfirm(deps, { paymentId, mode, optionId, results, requester: tillWallet });
-  /** Options, transaction and signature: all that a confirm needs. */
+  /** Lists the options, fetches the transaction and signs it. Returns what a confirm needs. */
   const sign = async (paymentId: string, buyer: SolanaKey) => {
     const [option] = await offer(paymentId, buyer);
     if (!option) throw new Error("there is no way to pay");
@@ -132,10 +132,10 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
   };
   const { verify, submit, watch, watchOnly, readHistory: readOn } = stepsOf(deps, id);
   const status = async (paymentId: string) => good(await findStatus(deps, { paymentId, mode }));
-  /** Turns of the watcher, one after the other, until something is so. */
+  /** Makes passes of the watcher until `isSo` returns true. Throws after `withinMs`. */
   const watchUntil = async (isSo: () => Promise<boolean>, withinMs = 20_000): Promise<void> => {
     for (const until = Date.now() + withinMs; !(await isSo()); ) {
-      if (Date.now() > until) throw new Error("the watcher has not brought it about in time");
+      if (Date.now() > until) throw new Error("the condition did not hold within the time limit");
       await watch(new AbortController().signal);
     }
   };
@@ -149,18 +149,18 @@ export async function makeSolanaTill(solana: TestSolana, options: SolanaTillOpti
     ...{ create, offer, fetchTransaction, confirm, sign, attempt, attemptWith, verify, submit, watch, status },
     ...{ watchOnly, readHistory: readOn },
     ...{ watchUntil, watchUntilState, settlementOf },
-    /** What another process of the same deployment works with. */
+    /** Returns the dependencies and steps of another process of the same deployment. */
     anotherProcess: async () => {
       const other = await makeDepsFor(networks, env, { databaseUrl: made.databaseUrl, clock: made.clock });
       return { ...other, ...stepsOf(other.deps, id) };
     },
     verdict: (attemptId: string) => findVerdict(deps, attemptId),
-    /** As soon as the watcher has read what there was. */
+    /** Begins settlements as soon as the watcher is caught up. */
     settle: async (...ids: string[]) => {
       await watchUntil(() => isCaughtUp(deps, id));
       return beginSettlements(deps, ids);
     },
-    /** A whole payment, until its money has been booked. */
+    /** Makes a complete payment and waits until its money is booked. Returns its id. */
     pay: async (buyer: SolanaKey, cents = 100n): Promise<string> => {
       const paymentId = await create(cents);
       await verify(await attempt(paymentId, buyer));

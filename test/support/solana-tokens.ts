@@ -9,27 +9,27 @@ import { keypairOf, type SolanaKey, sendAll } from "../../ops/local/solana-clien
 import * as spl from "../../ops/local/spl.ts";
 import type { TestSolana } from "./solana.ts";
 
-type Held = { solana: TestSolana; owner: string; mint?: spl.Mint };
+type TokenAccountOf = { solana: TestSolana; owner: string; mint?: spl.Mint };
 
-const parts = ({ solana, owner, mint = solana.mint }: Held) => {
+const parts = ({ solana, owner, mint = solana.mint }: TokenAccountOf) => {
   const us = solana.client.operator.publicKey;
   const account = new PublicKey(spl.tokenAccountOf(mint, owner));
   return { us, account, mint: new PublicKey(mint.address), program: new PublicKey(mint.program), of: mint };
 };
 
-/** The issuer freezes an owner's token account. */
-export function freeze(held: Held): Promise<string[]> {
+/** Freezes an owner's token account as the issuer. */
+export function freeze(held: TokenAccountOf): Promise<string[]> {
   const { us, account, mint, program } = parts(held);
   return act(held.solana, createFreezeAccountInstruction(account, mint, us, [], program));
 }
 
-/** The issuer lets it go again. */
-export function thaw(held: Held): Promise<string[]> {
+/** Thaws an owner's token account as the issuer. */
+export function thaw(held: TokenAccountOf): Promise<string[]> {
   const { us, account, mint, program } = parts(held);
   return act(held.solana, createThawAccountInstruction(account, mint, us, [], program));
 }
 
-/** The owner moves tokens to somebody else's account, which has to be there; the operator pays the fee. */
+/** Moves tokens from an owner to another owner's existing token account. The operator pays the fee. */
 export function moveTokens(held: {
   solana: TestSolana;
   from: SolanaKey;
@@ -48,14 +48,14 @@ export function moveTokens(held: {
   );
 }
 
-/** The owner closes his empty token account, and keeps its rent. */
+/** Closes an owner's empty token account. Its rent goes to the owner. */
 export function closeAccount({ solana, owner }: { solana: TestSolana; owner: SolanaKey }): Promise<string[]> {
   const { account, program } = parts({ solana, owner: owner.address });
   const key = new PublicKey(owner.address);
   return act(solana, createCloseAccountInstruction(account, key, key, [], program), owner);
 }
 
-/** A key sends all the SOL it has to the operator. */
+/** Sends all SOL of a key to the operator. */
 export async function drainSol(solana: TestSolana, key: SolanaKey): Promise<void> {
   const from = new PublicKey(key.address);
   const lamports = await solana.client.connection.getBalance(from, "confirmed");

@@ -1,17 +1,17 @@
 import { PublicKey, type TransactionInstruction, TransactionMessage, VersionedTransaction } from "@solana/web3.js";
 import { keypairOf, type SolanaKey } from "../../ops/local/solana-client.ts";
 
-/** What a wallet may do to a transaction before it signs. */
+/** Changes that a wallet may make to a transaction before it signs. */
 export type WalletChange = {
   instructions?: (ours: TransactionInstruction[]) => TransactionInstruction[];
   feePayer?: string;
   blockhash?: string;
   legacy?: boolean;
-  /** Who signs; the buyer alone when unset. */
+  /** The signers. Default: the buyer alone. */
   signers?: readonly SolanaKey[];
 };
 
-/** Takes a transaction (base64) apart, puts it together in another way and signs that. */
+/** Decompiles a transaction (base64), rebuilds it with changes and signs it. Returns it in base64. */
 export function signChanged(transaction: string, buyer: SolanaKey, change: WalletChange): string {
   const ours = TransactionMessage.decompile(
     VersionedTransaction.deserialize(Buffer.from(transaction, "base64")).message,

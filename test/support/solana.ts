@@ -23,29 +23,29 @@ export type TestSolana = {
   /** CAIP-19 of `mint`. */
   asset: string;
   client: SolanaClient;
-  /** The token payments are made in: 6 decimals, Token. */
+  /** The token of payments: a mint of the Token program with 6 decimals. */
   mint: spl.Mint;
   /** Milliseconds between slots. */
   slotMs: number;
-  /** Time and faults. They need the local Solana: under SOLANA_RPC_URL each of them says so. */
+  /** Controls for time and faults. They need the local Solana and throw under SOLANA_RPC_URL. */
   knobs: SolanaKnobs;
   service: Service;
 };
 
 export type TestSolanaOptions = {
-  /** Milliseconds between slots; 50 when unset, so that a blockhash lives for 7.5 seconds. */
+  /** Milliseconds between slots. Default: 50, so that a blockhash is valid for 7.5 seconds. */
   slotMs?: number;
-  /** Slots until a transaction is final; 4 when unset. */
+  /** Slots until a transaction is final. Default: 4. */
   finalAfter?: number;
-  /** Another one than the local chain's, for a second chain in the same test. */
+  /** Sets a genesis hash other than the local chain's, for a second cluster in the same test. */
   genesis?: string;
-  /** Another kind of mint than Token with 6 decimals. */
+  /** Default: a mint of the Token program with 6 decimals. */
   mint?: spl.MintOptions;
-  /** Takes no notice of SOLANA_RPC_URL: for tests that turn knobs, or stop and start it. */
+  /** Ignores SOLANA_RPC_URL, for tests that use `knobs` or restart the cluster. */
   own?: boolean;
 };
 
-/** A Solana of one's own (a process each) with a mint. */
+/** Starts a private Solana cluster (one process) with a mint. */
 export async function startTestSolana({ mint: kind, ...options }: TestSolanaOptions = {}): Promise<TestSolana> {
   const { slotMs = 50 } = options;
   const service = await startSolana({ finalAfter: 4, ...options, slotMs });
@@ -57,7 +57,7 @@ export async function startTestSolana({ mint: kind, ...options }: TestSolanaOpti
   return { url: service.url, id, asset, client, mint, slotMs, knobs: openKnobs(service.url), service };
 }
 
-/** A treasury and so many relayers with 10 SOL each. */
+/** Creates a treasury key and `lanes` relayer keys with 10 SOL each. */
 export async function makeSolanaKeys({ client }: TestSolana, lanes = 1): Promise<SolanaChainKeys> {
   const keys = newSolanaKeys(lanes);
   const relayers = keys.lanes.map(({ address }) => address);
@@ -65,14 +65,14 @@ export async function makeSolanaKeys({ client }: TestSolana, lanes = 1): Promise
   return keys;
 }
 
-/** A buyer with so many tokens (1000 when unset, in the smallest unit) and no SOL. */
+/** Creates a buyer with `amount` tokens in the smallest unit (default: 1000 tokens) and no SOL. */
 export async function fundSolanaBuyer(solana: TestSolana, amount = 1_000_000_000n): Promise<SolanaKey> {
   const [buyer] = await fundSolanaBuyers(solana, 1, amount);
   if (buyer === undefined) throw new Error("no buyer was made");
   return buyer;
 }
 
-/** Many such buyers at once. */
+/** Creates `count` such buyers. */
 export async function fundSolanaBuyers(
   { client, mint }: TestSolana,
   count: number,
@@ -84,12 +84,12 @@ export async function fundSolanaBuyers(
   return buyers;
 }
 
-/** Tokens in an owner's own account, in the smallest unit; 0 without an account. */
+/** Returns an owner's tokens in the smallest unit, 0 without a token account. */
 export function tokenBalance({ client, mint }: TestSolana, owner: string, other: spl.Mint = mint): Promise<bigint> {
   return spl.tokenBalance(client, other, owner);
 }
 
-/** A holder's own transfer, at the operator's expense, with a memo if one is given. */
+/** Transfers tokens as their holder, with an optional memo. The operator pays the fee. Returns the signature. */
 export async function sendTokens(
   { client, mint }: TestSolana,
   args: { from: SolanaKey; to: string; amount: bigint; memo?: string },
@@ -119,14 +119,14 @@ export async function sendTokens(
 }
 
 /**
- * So many transactions of a stranger's, each with a little of the token for an owner: 1, 2, 3 and so on, in the smallest
- * unit. Gives their signatures.
+ * Sends `count` transactions of a third party that give an owner 1, 2, 3 and so on of the token's smallest unit.
+ * Returns their signatures.
  */
 export function sendDust({ client, mint }: TestSolana, to: string, count: number): Promise<string[]> {
   const [token, account, program] = [mint.address, spl.tokenAccountOf(mint, to), mint.program].map(
     (address) => new PublicKey(address),
   );
-  if (!token || !account || !program) throw new Error("dust has somewhere to go");
+  if (!token || !account || !program) throw new Error("dust needs a receiver");
   const work = Array.from({ length: count }, (_, index) => ({
     instructions: [createMintToInstruction(token, account, client.operator.publicKey, index + 1, [], program)],
   }));

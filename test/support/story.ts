@@ -11,17 +11,17 @@ import {
   waitFinal,
 } from "../../ops/local/wallet.ts";
 
-/** A payment that only lacks its confirm. */
+/** A signed payment that has not been confirmed. */
 export type Signed = { paymentId: string; optionId: string; results: WalletResult[] };
 
-/** Creates a payment of so many cents and signs the buyer's option, without confirming. */
+/** Creates a payment of `cents` and signs the buyer's option without confirming it. */
 export async function signPayment(
   shop: Shop,
   chain: { id: string },
   buyer: Buyer,
   args: { cents?: string; referenceId?: string } = {},
 ): Promise<Signed> {
-  // Longer than the default, so that a test on a slow machine never expires what it means to pay.
+  // Longer than the default, so that the payment does not expire on a slow machine.
   const expiresAt = new Date(Date.now() + 600_000);
   const paymentId = await createPayment(shop, {
     referenceId: args.referenceId ?? "order",
@@ -33,7 +33,7 @@ export async function signPayment(
   return { paymentId, optionId: option.id, results: await signOption(shop, paymentId, option, buyer) };
 }
 
-/** Many of them, from many buyers in turn. */
+/** Signs `count` payments, by the buyers in turn. */
 export async function signPayments(
   shop: Shop,
   chain: { id: string },
@@ -48,7 +48,9 @@ export async function signPayments(
   });
 }
 
-/** Confirms like a wallet that is told nothing: again and again until it is answered, then polls until the end. */
+/**
+ * Confirms like a wallet on a bad connection: retries until it gets an answer, then polls until the payment is final.
+ */
 export async function insistOnPaying(
   shop: Shop,
   { paymentId, optionId, results }: Signed,
@@ -60,14 +62,14 @@ export async function insistOnPaying(
       await confirm(shop, paymentId, { optionId, results });
       return await waitFinal(shop, paymentId, until - Date.now());
     } catch (error) {
-      // A wallet repeats after 5xx and broken connections, and after nothing else (specification, part 7).
+      // A wallet retries only after 5xx responses and broken connections (specification, part 7).
       if ((error instanceof Refused && error.status < 500) || Date.now() > until) throw error;
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   }
 }
 
-/** Runs a task per item, so many at once, and gives the results in order. */
+/** Runs a task for each item, up to `atOnce` concurrently. Returns the results in order. */
 export async function runAtOnce<I, O>(
   items: readonly I[],
   atOnce: number,
@@ -75,9 +77,9 @@ export async function runAtOnce<I, O>(
 ): Promise<O[]> {
   const results: O[] = [];
   let next = 0;
-  const go = async (): Promise<void> => {
+  const runNext = async (): Promise<void> => {
     for (let index = next++; index < items.length; index = next++) results[index] = await task(items[index] as I);
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, go));
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, runNext));
   return results;
 }

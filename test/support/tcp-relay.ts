@@ -4,13 +4,13 @@ import { atEnd } from "./at-end.ts";
 
 export type TcpRelay = {
   readonly port: number;
-  /** Where new connections go; those that are open are reset. Undefined refuses them. */
+  /** Sets the port to which new connections go and resets open ones. Undefined refuses connections. */
   to(port: number | undefined): void;
-  /** From now on nothing that the target says arrives: what it has said and is held back is lost. */
+  /** Drops everything that the target sends from now on, including data that is still delayed. */
   freeze(): void;
 };
 
-/** A relay before a TCP server: it can hold back what the server says for a while, lose it, and change the server. */
+/** Starts a TCP relay that can delay or drop what the server sends, and switch to another server. */
 export async function startTcpRelay({ target, lagMs = 0 }: { target?: number; lagMs?: number }): Promise<TcpRelay> {
   let current = target;
   let frozen = false;
@@ -18,19 +18,19 @@ export async function startTcpRelay({ target, lagMs = 0 }: { target?: number; la
   const server = createServer((caller) => {
     caller.on("error", () => undefined);
     if (current === undefined) return void caller.resetAndDestroy();
-    const answerer = connect(current, "127.0.0.1");
-    for (const socket of [caller, answerer]) {
+    const upstream = connect(current, "127.0.0.1");
+    for (const socket of [caller, upstream]) {
       socket.setNoDelay(true);
       open.add(socket);
       socket.on("error", () => undefined).once("close", () => open.delete(socket));
     }
-    const pass = (data: Buffer) => {
+    const forward = (data: Buffer) => {
       if (!frozen && !caller.destroyed) caller.write(data);
     };
-    answerer.on("data", (data: Buffer) => (lagMs > 0 ? void setTimeout(pass, lagMs, data) : pass(data)));
-    answerer.once("close", () => caller.destroy());
-    caller.once("close", () => answerer.destroy());
-    caller.pipe(answerer);
+    upstream.on("data", (data: Buffer) => (lagMs > 0 ? void setTimeout(forward, lagMs, data) : forward(data)));
+    upstream.once("close", () => caller.destroy());
+    caller.once("close", () => upstream.destroy());
+    caller.pipe(upstream);
   });
   const reset = () => {
     for (const socket of open) socket.resetAndDestroy();

@@ -25,16 +25,16 @@ import type { TestChain } from "./chain.ts";
 import { type DepsOptions, makeDeps, type TestDeps } from "./deps.ts";
 import { findSettlementOf } from "./rows.ts";
 
-/** The wallet that confirms a till's payments. */
-export const tillWallet = nameRequester("app", ["till", "wallet"], { isOne: true });
+/** The requester that confirms a merchant fixture's payments. */
+export const tillWallet = nameRequester("app", ["fixture", "wallet"], { isOne: true });
 
-/** The value of an answer that must have gone well. */
+/** Returns the value of a successful result. Throws when the result is an error. */
 export function good<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(`refused: ${result.code} ${result.message}`);
   return result.value;
 }
 
-/** The actions of an option that shows them at once, as options on EVM do. */
+/** Returns an option's actions as wallet calls. Throws if they have to be fetched, as on Solana. */
 export function walletActions(option: Pick<OptionView, "actions">): WalletAction[] {
   return option.actions.map((action) => {
     if ("build" in action) throw new Error("the option's actions have to be fetched");
@@ -42,7 +42,7 @@ export function walletActions(option: Pick<OptionView, "actions">): WalletAction
   });
 }
 
-/** Does an option's actions as a wallet does, in order: signs typed data, and sends transactions and waits for them. */
+/** Performs an option's actions in order as a wallet does: signs typed data, sends transactions and waits for them. */
 export async function signOption(
   option: OptionView,
   buyer: PrivateKeyAccount,
@@ -64,8 +64,8 @@ export async function signOption(
 }
 
 /**
- * The room payments/ on a real chain and database: a merchant of a mode, and the steps of a payment's life called by
- * hand, each by its own domain function.
+ * Returns a fixture for the module payments/ on a real chain and database: a merchant of one mode, and the steps of a
+ * payment's life, each by its own domain function.
  */
 export async function makeTill(
   chain: TestChain,
@@ -73,7 +73,7 @@ export async function makeTill(
     mode?: Mode;
     settles?: boolean;
     assets?: readonly string[];
-    /** A merchant that the database has already; one of its own when unset. */
+    /** A merchant that the database already has. Default: a new one. */
     merchant?: { accountId: string; merchantId: string };
   } = {},
 ) {
@@ -109,7 +109,7 @@ export async function makeTill(
     );
   const confirm = (paymentId: string, optionId: string, results: WalletResult[]) =>
     acceptConfirm(deps, { paymentId, mode, optionId, results, requester: tillWallet });
-  /** Options, signature and confirm; gives the attempt, which is not judged yet. */
+  /** Lists the options, signs the first one and confirms it. Returns the attempt's id, which is not verified yet. */
   const attempt = async (paymentId: string, buyer: PrivateKeyAccount, on = chain): Promise<string> => {
     const [option] = await offerTo(paymentId, [accountOf(buyer, on)]);
     if (!option) throw new Error("there is no way to pay");
@@ -118,7 +118,7 @@ export async function makeTill(
     return attemptId;
   };
   const verifyOne = createVerify(deps);
-  /** Where the payer turns out to be code, what its own queue does as well. */
+  /** Verifies attempts, and a second time those whose payer is a contract, as the queue for contract wallets does. */
   const verify = async (...attemptIds: string[]) => {
     const ends = await Promise.all(attemptIds.map(verifyOne));
     await Promise.all(attemptIds.filter((_id, index) => ends[index] === "by code").map(verifyOne));
@@ -149,7 +149,7 @@ export async function makeTill(
     verdict: (attemptId: string) => findVerdict(deps, attemptId),
     relay,
     watch,
-    /** A whole payment, until its money has been booked. */
+    /** Makes a complete payment until its money is booked. Returns its id. */
     pay: async (buyer: PrivateKeyAccount, cents = 100n): Promise<string> => {
       const paymentId = await create(cents);
       await verify(await attempt(paymentId, buyer));

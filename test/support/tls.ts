@@ -4,18 +4,18 @@ import type { AddressInfo } from "node:net";
 import selfsigned from "selfsigned";
 import { atEnd } from "./at-end.ts";
 
-/** A real HTTPS server on a free port of all this machine's addresses, with a certificate of its own for the names it is given. */
+/** Starts an HTTPS server on a free port of all local addresses, with a self-signed certificate for `names`. */
 export async function startHttps(names: readonly string[], listener: RequestListener) {
   const altNames = names.map((value) => ({ type: 2 as const, value }));
-  const made = await selfsigned.generate([{ name: "commonName", value: names[0] ?? "test" }], {
+  const certificate = await selfsigned.generate([{ name: "commonName", value: names[0] ?? "test" }], {
     algorithm: "sha256",
     extensions: [{ name: "subjectAltName", altNames }],
   });
-  const server = createServer({ key: made.private, cert: made.cert }, listener);
+  const server = createServer({ key: certificate.private, cert: certificate.cert }, listener);
   await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
   atEnd(async () => {
     server.closeAllConnections();
     server.close();
   });
-  return { port: (server.address() as AddressInfo).port, ca: made.cert };
+  return { port: (server.address() as AddressInfo).port, ca: certificate.cert };
 }

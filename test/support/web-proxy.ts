@@ -2,10 +2,12 @@ import { createServer } from "node:http";
 import { listen } from "./listen.ts";
 
 export type WebAnswer = { status: number; headers: Record<string, string>; body: Buffer };
-/** Changes what a path answers; undefined passes it on as it is, "away" cuts the connection. */
+/** Changes a path's response. Undefined forwards it unchanged, "away" cuts the connection. */
 export type AlterWeb = (path: string, answer: WebAnswer) => WebAnswer | "away" | undefined;
 
-/** A proxy before an api that tells callers something else than the api has said: a bad deploy, or somebody in between. */
+/**
+ * Starts an HTTP proxy for an api that can alter its responses, as a bad deployment or an attacker in the middle may.
+ */
 export async function startWebProxy() {
   let target = "";
   let alter: AlterWeb | undefined;
@@ -14,14 +16,14 @@ export async function startWebProxy() {
     const path = request.url ?? "/";
     asked.push(path);
     const headers = { "accept-encoding": String(request.headers["accept-encoding"] ?? "identity") };
-    const passed = await fetch(target + path, { headers, redirect: "manual" }).catch(() => undefined);
-    if (!passed) return void response.destroy();
-    const body = Buffer.from(await passed.arrayBuffer());
-    const { "content-length": _, connection: __, "keep-alive": ___, ...kept } = Object.fromEntries(passed.headers);
-    const answer = { status: passed.status, headers: kept, body };
-    const told = alter?.(path, answer) ?? answer;
-    if (told === "away") return void response.destroy();
-    response.writeHead(told.status, told.headers).end(told.body);
+    const upstream = await fetch(target + path, { headers, redirect: "manual" }).catch(() => undefined);
+    if (!upstream) return void response.destroy();
+    const body = Buffer.from(await upstream.arrayBuffer());
+    const { "content-length": _, connection: __, "keep-alive": ___, ...kept } = Object.fromEntries(upstream.headers);
+    const answer = { status: upstream.status, headers: kept, body };
+    const altered = alter?.(path, answer) ?? answer;
+    if (altered === "away") return void response.destroy();
+    response.writeHead(altered.status, altered.headers).end(altered.body);
   });
   const url = await listen(server);
   return {
@@ -30,7 +32,7 @@ export async function startWebProxy() {
     pointTo(url: string) {
       target = url;
     },
-    /** Undefined passes everything on as it is. */
+    /** Sets the function that alters responses; undefined forwards them unchanged. */
     alter(next: AlterWeb | undefined) {
       alter = next;
     },

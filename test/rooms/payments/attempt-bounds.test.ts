@@ -9,9 +9,9 @@ import { remember } from "../../support/remember.ts";
 import { makeTill, signOption, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 
-/** A signature of the right form that nobody has made. */
+/** A well-formed signature that no key made. */
 const garbage = (seed: number) => [
   { type: "walletRpc" as const, data: [`0x${"1b".repeat(32)}${seed.toString(16).padStart(64, "0")}1b`] },
 ];
@@ -19,7 +19,7 @@ const rowsOf = (own: Till, paymentId: string) =>
   own.db.selectFrom("attempt").selectAll().where("payment_id", "=", paymentId).execute();
 const eventsOf = (own: Till) => own.db.selectFrom("event").select("id").where("machine", "=", "attempt").execute();
 
-/** Confirms with garbage, verified a few at a time; gives the answers that were no attempt. */
+/** Confirms with garbage and verifies each attempt. Returns the error codes of the confirms that made no attempt. */
 async function flood(own: Till, paymentId: string, optionId: string, count: number) {
   const kept: string[] = [];
   for (let seed = 0; seed < count; seed += 1) {
@@ -30,82 +30,82 @@ async function flood(own: Till, paymentId: string, optionId: string, count: numb
   return kept;
 }
 
-test("two hundred garbage confirms leave ten attempts, and the buyer whose option they are for pays", async () => {
-  const id = await till.create();
+test("two hundred garbage confirms leave ten attempts, and the buyer of the option still pays", async () => {
+  const id = await fixture.create();
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(id, buyer);
+  const [option] = await fixture.offer(id, buyer);
   if (!option) throw new Error("no option");
-  const before = (await eventsOf(till)).length;
-  const refused = await flood(till, id, option.id, 200);
+  const before = (await eventsOf(fixture)).length;
+  const refused = await flood(fixture, id, option.id, 200);
   expect(new Set(refused)).toEqual(new Set(["rate_limited"]));
-  expect(await rowsOf(till, id)).toHaveLength(10);
-  expect((await eventsOf(till)).length - before).toBeLessThanOrEqual(20);
-  const answer = await till.confirm(id, option.id, garbage(1_000));
+  expect(await rowsOf(fixture, id)).toHaveLength(10);
+  expect((await eventsOf(fixture)).length - before).toBeLessThanOrEqual(20);
+  const answer = await fixture.confirm(id, option.id, garbage(1_000));
   expect(answer).toMatchObject({ ok: false, retryAfterSeconds: expect.any(Number) });
 
-  await till.verify(await till.attempt(id, buyer));
-  expect((await till.status(id)).state).toBe("processing");
+  await fixture.verify(await fixture.attempt(id, buyer));
+  expect((await fixture.status(id)).state).toBe("processing");
 });
 
-test("two hundred garbage confirms at the same moment leave three that wait", async () => {
-  const id = await till.create();
+test("two hundred concurrent garbage confirms leave three waiting attempts", async () => {
+  const id = await fixture.create();
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(id, buyer);
+  const [option] = await fixture.offer(id, buyer);
   if (!option) throw new Error("no option");
   const answers = await Promise.all(
-    Array.from({ length: 200 }, (_, seed) => till.confirm(id, option.id, garbage(seed))),
+    Array.from({ length: 200 }, (_, seed) => fixture.confirm(id, option.id, garbage(seed))),
   );
   expect(answers.filter(({ ok }) => ok)).toHaveLength(3);
-  expect(await rowsOf(till, id)).toHaveLength(3);
-  await till.verify(await till.attempt(id, buyer));
-  expect((await till.status(id)).state).toBe("processing");
+  expect(await rowsOf(fixture, id)).toHaveLength(3);
+  await fixture.verify(await fixture.attempt(id, buyer));
+  expect((await fixture.status(id)).state).toBe("processing");
 });
 
-test("garbage for many accounts leaves thirty attempts, and a first confirm of another account is still taken", async () => {
-  const id = await till.create();
-  const options = await till.offer(id, ...(await fundBuyers(chain, 6)));
-  for (const option of options) await flood(till, id, option.id, 10);
-  expect((await rowsOf(till, id)).length).toBeLessThanOrEqual(30);
-  const [late] = await till.offer(id, await fundBuyer(chain));
-  expect(await till.confirm(id, late?.id ?? "", garbage(0))).toMatchObject({ ok: true });
+test("garbage confirms for many accounts leave at most thirty attempts, and the first confirm of another account is accepted", async () => {
+  const id = await fixture.create();
+  const options = await fixture.offer(id, ...(await fundBuyers(chain, 6)));
+  for (const option of options) await flood(fixture, id, option.id, 10);
+  expect((await rowsOf(fixture, id)).length).toBeLessThanOrEqual(30);
+  const [late] = await fixture.offer(id, await fundBuyer(chain));
+  expect(await fixture.confirm(id, late?.id ?? "", garbage(0))).toMatchObject({ ok: true });
 });
 
-test("an account's own good signatures are kept ten of, however they are written", async () => {
-  const id = await till.create();
+test("a payment keeps ten attempts of one account, even if each is a different spelling of a valid signature", async () => {
+  const id = await fixture.create();
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(id, buyer);
+  const [option] = await fixture.offer(id, buyer);
   if (!option) throw new Error("no option");
   const [signed] = await signOption(option, buyer);
   const signature = String(signed?.data[0]);
-  // Hex digits in both cases: as many texts of one signature as anybody likes.
+  // Hex digits are case-insensitive, so one signature has many spellings.
   const texts = Array.from({ length: 60 }, (_, index) => {
     const at = 2 + index;
     return signature.slice(0, at) + signature.slice(at).toUpperCase();
   });
   const answers = await Promise.all(
-    [...new Set(texts)].map((text) => till.confirm(id, option.id, [{ type: "walletRpc", data: [text] }])),
+    [...new Set(texts)].map((text) => fixture.confirm(id, option.id, [{ type: "walletRpc", data: [text] }])),
   );
-  expect(await rowsOf(till, id)).toHaveLength(10);
+  expect(await rowsOf(fixture, id)).toHaveLength(10);
   expect(answers.filter(({ ok }) => !ok)).not.toHaveLength(0);
 });
 
-test("the same refused confirm is verified anew a few times at once, and then every ten seconds", async () => {
-  const id = await till.create();
-  const [option] = await till.offer(id, await fundBuyer(chain));
+test("a repeated refused confirm is verified again a few times at once, then once every ten seconds", async () => {
+  const id = await fixture.create();
+  const [option] = await fixture.offer(id, await fundBuyer(chain));
   const count = async () => {
-    till.rung.length = 0;
-    for (let turn = 0; turn < 20; turn += 1) {
-      const answer = await till.confirm(id, option?.id ?? "", garbage(1));
-      if (answer.ok) await till.verify(answer.value.attemptId ?? "");
+    fixture.rung.length = 0;
+    for (let round = 0; round < 20; round += 1) {
+      const answer = await fixture.confirm(id, option?.id ?? "", garbage(1));
+      if (answer.ok) await fixture.verify(answer.value.attemptId ?? "");
     }
-    return till.rung.filter(({ queue }) => queue === "verify-wallet").length;
+    return fixture.rung.filter(({ queue }) => queue === "verify-wallet").length;
   };
   expect(await count()).toBe(4);
-  till.clock.advance(11_000);
+  fixture.clock.advance(11_000);
   expect(await count()).toBe(1);
 });
 
-test("refused attempts are deleted after a day with what wallets handed over, and verified ones stay", async () => {
+test("the cleanup deletes refused attempts and their wallet results after a day and keeps verified attempts", async () => {
   const own = await makeTill(chain);
   const [kept, dropped] = [await own.create(), await own.create()];
   await own.verify(await own.attempt(kept, await fundBuyer(chain)));
@@ -119,7 +119,7 @@ test("refused attempts are deleted after a day with what wallets handed over, an
   expect(await rowsOf(own, kept)).toMatchObject([{ state: "verified" }]);
 });
 
-test("garbage beside a confirm does not hide its signature from the watcher: after a reorg we make the transfer", async () => {
+test("a watcher finds a valid signature among garbage attempts and remakes the transfer after a reorg", async () => {
   const own = await makeTill(chain, { change: { finality: { blocks: 30 } } });
   const id = await own.create();
   const buyer = await fundBuyer(chain);

@@ -10,163 +10,165 @@ import { good, makeTill, signOption } from "../../support/till.ts";
 
 const chain = await startChain();
 const proxy = await startFaultProxy({ target: chain.url });
-const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+const fixture = await makeTill(chain, { rpcUrls: [proxy.url] });
 
-describe("an attempt to pay", () => {
-  test("that is good makes the payment processing, writes one transfer and rings for it", async () => {
+describe("attempts", () => {
+  test("a valid attempt makes the payment processing, writes one transfer and enqueues its relay job", async () => {
     const buyer = await fundBuyer(chain);
-    const id = await till.create(100n);
-    const attempt = await till.attempt(id, buyer);
-    expect(await till.verdict(attempt)).toBe("waiting");
-    expect(till.rung.filter(({ queue }) => queue === "verify-signature").at(-1)?.bell.data).toEqual({
+    const id = await fixture.create(100n);
+    const attempt = await fixture.attempt(id, buyer);
+    expect(await fixture.verdict(attempt)).toBe("waiting");
+    expect(fixture.rung.filter(({ queue }) => queue === "verify-signature").at(-1)?.bell.data).toEqual({
       attemptIds: [attempt],
     });
-    await till.verify(attempt);
-    expect(await till.verdict(attempt)).toBe("verified");
-    expect((await till.status(id)).state).toBe("processing");
-    const transfer = (await till.transfers()).filter((row) => row.payment_id === id);
+    await fixture.verify(attempt);
+    expect(await fixture.verdict(attempt)).toBe("verified");
+    expect((await fixture.status(id)).state).toBe("processing");
+    const transfer = (await fixture.transfers()).filter((row) => row.payment_id === id);
     expect(transfer).toMatchObject([{ state: "ready", amount: 1_000_000n, payer: buyer.address.toLowerCase() }]);
-    expect(till.rung.at(-1)).toMatchObject({ queue: "relay-permit" });
-    expect(till.announced).toContain(id);
+    expect(fixture.rung.at(-1)).toMatchObject({ queue: "relay-permit" });
+    expect(fixture.announced).toContain(id);
   });
 
-  test("judged by two processes at once is verified once and makes one transfer", async () => {
-    const id = await till.create();
-    const attempt = await till.attempt(id, await fundBuyer(chain));
-    await Promise.all(Array.from({ length: 6 }, () => till.verify(attempt)));
-    expect(await till.verdict(attempt)).toBe("verified");
-    expect((await till.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
+  test("an attempt that six jobs verify concurrently makes one transfer", async () => {
+    const id = await fixture.create();
+    const attempt = await fixture.attempt(id, await fundBuyer(chain));
+    await Promise.all(Array.from({ length: 6 }, () => fixture.verify(attempt)));
+    expect(await fixture.verdict(attempt)).toBe("verified");
+    expect((await fixture.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
   });
 
-  test("beside a different one that races it: one is verified, the other refused, and one transfer is made", async () => {
-    const id = await till.create();
-    const attempts = await Promise.all((await fundBuyers(chain, 5)).map((buyer) => till.attempt(id, buyer)));
-    await Promise.all(attempts.map((attempt) => till.verify(attempt)));
-    const verdicts = await Promise.all(attempts.map(till.verdict));
-    expect(verdicts.filter((verdict) => verdict === "verified")).toHaveLength(1);
-    expect(verdicts.filter((verdict) => typeof verdict === "object")).toHaveLength(4);
-    expect((await till.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
+  test("of five concurrent attempts for one payment, one is verified, four are refused, and one transfer is made", async () => {
+    const id = await fixture.create();
+    const attempts = await Promise.all((await fundBuyers(chain, 5)).map((buyer) => fixture.attempt(id, buyer)));
+    await Promise.all(attempts.map((attempt) => fixture.verify(attempt)));
+    const results = await Promise.all(attempts.map(fixture.verdict));
+    expect(results.filter((result) => result === "verified")).toHaveLength(1);
+    expect(results.filter((result) => typeof result === "object")).toHaveLength(4);
+    expect((await fixture.transfers()).filter((row) => row.payment_id === id)).toHaveLength(1);
   });
 
-  test("beside a different one in the same batch: the earlier one pays", async () => {
-    const id = await till.create();
+  test("the earlier of two attempts in one batch pays", async () => {
+    const id = await fixture.create();
     const [first, second] = await fundBuyers(chain, 2);
     if (!first || !second) throw new Error("no buyers");
-    const early = await till.attempt(id, first);
-    till.clock.advance(10);
-    const late = await till.attempt(id, second);
-    await till.verify(late, early);
-    expect(await till.verdict(early)).toBe("verified");
-    expect(await till.verdict(late)).toMatchObject({ refused: expect.any(String) });
+    const early = await fixture.attempt(id, first);
+    fixture.clock.advance(10);
+    const late = await fixture.attempt(id, second);
+    await fixture.verify(late, early);
+    expect(await fixture.verdict(early)).toBe("verified");
+    expect(await fixture.verdict(late)).toMatchObject({ refused: expect.any(String) });
   });
 
-  test("that is refused leaves the payment waiting, and may be confirmed again once the buyer has topped up", async () => {
+  test("a refused attempt leaves the payment open, and the buyer can confirm again after topping up", async () => {
     const buyer = await fundBuyer(chain, 1_000_000n);
-    const id = await till.create(100n);
-    const [option] = await till.offer(id, buyer);
+    const id = await fixture.create(100n);
+    const [option] = await fixture.offer(id, buyer);
     if (!option) throw new Error("no option");
     await sendUsdc(chain, buyer, chain.keys.lanes[0]?.address as Hex, 1n);
     const results = await signOption(option, buyer);
-    const { attemptId } = good(await till.confirm(id, option.id, results));
-    await till.verify(attemptId ?? "");
-    expect(await till.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("exceeds balance") });
-    expect((await till.status(id)).state).toBe("requires_action");
+    const { attemptId } = good(await fixture.confirm(id, option.id, results));
+    await fixture.verify(attemptId ?? "");
+    expect(await fixture.verdict(attemptId ?? "")).toMatchObject({
+      refused: expect.stringContaining("exceeds balance"),
+    });
+    expect((await fixture.status(id)).state).toBe("requires_action");
 
     await sendUsdc(chain, await fundBuyer(chain), buyer.address, 1n);
-    expect(good(await till.confirm(id, option.id, results)).attemptId).toBe(attemptId);
-    const last = till.rung.at(-1);
-    expect(last?.bell, "a new job, which the first one's id does not block").toMatchObject({ again: 1 });
-    await till.verify(attemptId ?? "");
-    expect((await till.status(id)).state).toBe("processing");
+    expect(good(await fixture.confirm(id, option.id, results)).attemptId).toBe(attemptId);
+    const last = fixture.rung.at(-1);
+    expect(last?.bell, "a new job, which the id of the first job does not block").toMatchObject({ again: 1 });
+    await fixture.verify(attemptId ?? "");
+    expect((await fixture.status(id)).state).toBe("processing");
   });
 
-  test("with a signature for another payment of the same amount is refused, and the payment can still be paid", async () => {
+  test("an attempt with a signature for another payment of the same amount is refused, and the payment can still be paid", async () => {
     const buyer = await fundBuyer(chain);
-    const [one, two] = [await till.create(), await till.create()];
-    const [option] = await till.offer(one, buyer);
-    const [other] = await till.offer(two, buyer);
+    const [one, two] = [await fixture.create(), await fixture.create()];
+    const [option] = await fixture.offer(one, buyer);
+    const [other] = await fixture.offer(two, buyer);
     if (!option || !other) throw new Error("no option");
-    const { attemptId } = good(await till.confirm(two, other.id, await signOption(option, buyer)));
-    await till.verify(attemptId ?? "");
-    expect(await till.verdict(attemptId ?? "")).toMatchObject({
+    const { attemptId } = good(await fixture.confirm(two, other.id, await signOption(option, buyer)));
+    await fixture.verify(attemptId ?? "");
+    expect(await fixture.verdict(attemptId ?? "")).toMatchObject({
       refused: expect.stringContaining("over this payment"),
     });
-    await till.verify(await till.attempt(two, buyer));
-    expect((await till.status(two)).state).toBe("processing");
+    await fixture.verify(await fixture.attempt(two, buyer));
+    expect((await fixture.status(two)).state).toBe("processing");
   });
 
-  test("waits while the chain cannot be asked, and is judged when it can", async () => {
-    const id = await till.create();
-    const attempt = await till.attempt(id, await fundBuyer(chain));
+  test("an attempt waits while the chain is unreachable and is verified afterwards", async () => {
+    const id = await fixture.create();
+    const attempt = await fixture.attempt(id, await fundBuyer(chain));
     proxy.refuse(true);
-    await expect(till.verify(attempt)).rejects.toMatchObject({ transient: true });
+    await expect(fixture.verify(attempt)).rejects.toMatchObject({ transient: true });
     proxy.refuse(false);
-    expect(await till.verdict(attempt)).toBe("waiting");
-    expect((await till.status(id)).state).toBe("requires_action");
-    await till.verify(attempt);
-    expect(await till.verdict(attempt)).toBe("verified");
+    expect(await fixture.verdict(attempt)).toBe("waiting");
+    expect((await fixture.status(id)).state).toBe("requires_action");
+    await fixture.verify(attempt);
+    expect(await fixture.verdict(attempt)).toBe("verified");
   });
 
-  test("confirmed sixteen times at once is one attempt, and confirmed after the end it has nothing to wait for", async () => {
+  test("sixteen concurrent equal confirms make one attempt, and a confirm after the payment's end makes none", async () => {
     const buyer = await fundBuyer(chain);
-    const id = await till.create();
-    const [option] = await till.offer(id, buyer);
+    const id = await fixture.create();
+    const [option] = await fixture.offer(id, buyer);
     if (!option) throw new Error("no option");
     const results = await signOption(option, buyer);
-    const answers = await Promise.all(Array.from({ length: 16 }, () => till.confirm(id, option.id, results)));
+    const answers = await Promise.all(Array.from({ length: 16 }, () => fixture.confirm(id, option.id, results)));
     const ids = new Set(answers.map((answer) => good(answer).attemptId));
     expect(ids.size).toBe(1);
-    await till.verify([...ids][0] ?? "");
-    expect(good(await till.confirm(id, option.id, results)).attemptId).toBeNull();
+    await fixture.verify([...ids][0] ?? "");
+    expect(good(await fixture.confirm(id, option.id, results)).attemptId).toBeNull();
     const others = await signOption(option, await fundBuyer(chain));
-    expect(await till.confirm(id, option.id, others)).toMatchObject({ ok: false, code: "invalid_state" });
+    expect(await fixture.confirm(id, option.id, others)).toMatchObject({ ok: false, code: "invalid_state" });
   });
 
-  test("with an option of another payment, or results of the wrong form, is refused and writes nothing", async () => {
+  test("a confirm with another payment's option or malformed results is refused and writes nothing", async () => {
     const buyer = await fundBuyer(chain);
-    const [one, two] = [await till.create(), await till.create()];
-    const [option] = await till.offer(one, buyer);
-    const [other] = await till.offer(two, buyer);
+    const [one, two] = [await fixture.create(), await fixture.create()];
+    const [option] = await fixture.offer(one, buyer);
+    const [other] = await fixture.offer(two, buyer);
     if (!option || !other) throw new Error("no option");
     const results = await signOption(option, buyer);
     const refused = { ok: false, code: "invalid_params" };
-    expect(await till.confirm(one, other.id, results)).toMatchObject(refused);
-    expect(await till.confirm(one, option.id, [])).toMatchObject(refused);
-    expect(await till.confirm(one, option.id, [...results, ...results])).toMatchObject(refused);
-    expect(await till.confirm(one, option.id, [{ type: "walletRpc", data: ["0x12"] }])).toMatchObject(refused);
-    const written = await till.db.selectFrom("attempt").select("id").where("payment_id", "in", [one, two]).execute();
+    expect(await fixture.confirm(one, other.id, results)).toMatchObject(refused);
+    expect(await fixture.confirm(one, option.id, [])).toMatchObject(refused);
+    expect(await fixture.confirm(one, option.id, [...results, ...results])).toMatchObject(refused);
+    expect(await fixture.confirm(one, option.id, [{ type: "walletRpc", data: ["0x12"] }])).toMatchObject(refused);
+    const written = await fixture.db.selectFrom("attempt").select("id").where("payment_id", "in", [one, two]).execute();
     expect(written).toEqual([]);
   });
 
-  test("whose money somebody else has brought already pays with that money", async () => {
+  test("an attempt whose authorization a third party already relayed pays with that transaction", async () => {
     const buyer = await fundBuyer(chain);
-    const id = await till.create();
-    const attempt = await till.attempt(id, buyer);
-    const option = await till.db
+    const id = await fixture.create();
+    const attempt = await fixture.attempt(id, buyer);
+    const option = await fixture.db
       .selectFrom("payment_option")
       .selectAll()
       .where("payment_id", "=", id)
       .executeTakeFirstOrThrow();
-    const row = await till.db.selectFrom("attempt").selectAll().where("id", "=", attempt).executeTakeFirstOrThrow();
+    const row = await fixture.db.selectFrom("attempt").selectAll().where("id", "=", attempt).executeTakeFirstOrThrow();
     const [{ data }] = row.results as [{ data: [Hex] }];
     const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
     const hash = await relayByStranger(chain, encodeTransfer(toAuthorization(option), data[0]));
-    await till.watch();
-    await till.verify(attempt);
-    await till.relay();
+    await fixture.watch();
+    await fixture.verify(attempt);
+    await fixture.relay();
     await mine(chain);
-    await till.watch();
-    expect(await till.status(id)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    await fixture.watch();
+    expect(await fixture.status(id)).toMatchObject({ state: "succeeded", info: { txId: hash } });
     const paid = (await transfersTo(chain, chain.keys.treasury.address)).slice(before);
     expect(paid.filter((log) => log.args.from === buyer.address)).toHaveLength(1);
   });
 });
 
-test("an attempt that two processes judge, and two jobs of one, is counted once, as what became of it", async () => {
+test("an attempt that several processes and jobs verify is counted once, with its final outcome", async () => {
   const own = await makeTill(chain);
   const attempt = await own.attempt(await own.create(), await fundBuyer(chain));
-  const judges = Array.from({ length: 6 }, () => createVerify(own.deps));
-  await Promise.all([...judges, ...judges].map((judge) => judge(attempt)));
+  const verifiers = Array.from({ length: 6 }, () => createVerify(own.deps));
+  await Promise.all([...verifiers, ...verifiers].map((verify) => verify(attempt)));
   const counted = (await own.deps.metrics.attempts.get()).values.map(({ labels, value }) => [labels.outcome, value]);
   expect(counted).toEqual([["verified", 1]]);
 });

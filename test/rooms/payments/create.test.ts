@@ -8,123 +8,118 @@ import { startChain } from "../../support/chain.ts";
 import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
-const caller = { accountId: till.accountId, mode: "live" as const, scopes: [] };
+const fixture = await makeTill(chain);
+const caller = { accountId: fixture.accountId, mode: "live" as const, scopes: [] };
 const usd = { unit: "iso4217/USD", value: 100n };
-const ask = (more: object = {}) =>
-  createPayment(till.deps, { caller, merchantId: till.merchantId, amount: usd, ...more });
-const inMs = (ms: number) => new Date(till.deps.now().getTime() + ms);
-const countPayments = async () => (await till.db.selectFrom("payment").select("id").execute()).length;
+const create = (more: object = {}) =>
+  createPayment(fixture.deps, { caller, merchantId: fixture.merchantId, amount: usd, ...more });
+const inMs = (ms: number) => new Date(fixture.deps.now().getTime() + ms);
+const countPayments = async () => (await fixture.db.selectFrom("payment").select("id").execute()).length;
 
-describe("a payment that a merchant asks for", () => {
-  test("waits for its buyer for five minutes when nothing else is said, and its job is rung for then", async () => {
-    const view = good(await ask());
+describe("payment creation", () => {
+  test("a new payment lives for five minutes by default, and its expiry job is enqueued with that delay", async () => {
+    const view = good(await create());
     expect(view).toMatchObject({ state: "requires_action", stateVersion: 0, info: null, failureCode: null });
     const lifetime = view.expiresAt.getTime() - view.createdAt.getTime();
     expect(lifetime).toBe(300_000);
-    expect(till.rung.at(-1)).toMatchObject({ queue: "expire-payment", bell: { delayMs: lifetime } });
+    expect(fixture.rung.at(-1)).toMatchObject({ queue: "expire-payment", bell: { delayMs: lifetime } });
   });
 
-  test("lives as long as the merchant says, and a day at most", async () => {
-    const wanted = inMs(3_600_000);
-    expect(good(await ask({ expiresAt: wanted })).expiresAt).toEqual(wanted);
-    const cut = good(await ask({ expiresAt: inMs(30 * 86_400_000) }));
+  test("a payment lives until the deadline that the merchant sets, capped at one day", async () => {
+    const deadline = inMs(3_600_000);
+    expect(good(await create({ expiresAt: deadline })).expiresAt).toEqual(deadline);
+    const cut = good(await create({ expiresAt: inMs(30 * 86_400_000) }));
     expect(cut.expiresAt.getTime() - cut.createdAt.getTime()).toBe(86_400_000);
   });
 
   test.each([
     ["a deadline that has passed", { expiresAt: new Date(0) }, "params_validation", "expiresAt"],
-    [
-      "a currency that there is not",
-      { amount: { unit: "iso4217/XYZ", value: 1n } },
-      "params_validation",
-      "amount.unit",
-    ],
-    ["a unit of no known kind", { amount: { unit: "USD", value: 1n } }, "params_validation", "amount.unit"],
-    ["an asset that is none", { amount: { unit: "caip19/usdc", value: 1n } }, "params_validation", "amount.unit"],
-    ["a merchant that is not there", { merchantId: "mrch_0" }, "merchant_not_found", "merchant"],
-  ])("with %s is refused, says why, and nothing is written", async (_what, more, code, message) => {
+    ["an unknown currency", { amount: { unit: "iso4217/XYZ", value: 1n } }, "params_validation", "amount.unit"],
+    ["an unknown kind of unit", { amount: { unit: "USD", value: 1n } }, "params_validation", "amount.unit"],
+    ["a malformed asset", { amount: { unit: "caip19/usdc", value: 1n } }, "params_validation", "amount.unit"],
+    ["an unknown merchant", { merchantId: "mrch_0" }, "merchant_not_found", "merchant"],
+  ])("a payment with %s is refused with the reason, and nothing is written", async (_what, more, code, message) => {
     const before = await countPayments();
-    const rung = till.rung.length;
-    expect(await ask(more)).toMatchObject({ ok: false, code, message: expect.stringContaining(message) });
+    const rung = fixture.rung.length;
+    expect(await create(more)).toMatchObject({ ok: false, code, message: expect.stringContaining(message) });
     expect(await countPayments()).toBe(before);
-    expect(till.rung).toHaveLength(rung);
+    expect(fixture.rung).toHaveLength(rung);
   });
 
-  test("for another account's or another mode's merchant is refused as if there were none", async () => {
-    const { id: accountId } = await createAccount(till.deps, { name: "Other" });
+  test("a payment for a merchant of another account or mode is refused as merchant_not_found", async () => {
+    const { id: accountId } = await createAccount(fixture.deps, { name: "Other" });
     const stranger = { ...caller, accountId };
-    expect(await ask({ caller: stranger })).toMatchObject({ code: "merchant_not_found" });
-    expect(await ask({ caller: { ...caller, mode: "test" } })).toMatchObject({ code: "merchant_not_found" });
+    expect(await create({ caller: stranger })).toMatchObject({ code: "merchant_not_found" });
+    expect(await create({ caller: { ...caller, mode: "test" } })).toMatchObject({ code: "merchant_not_found" });
   });
 
-  test("is seen by its own mode, account and merchant alone", async () => {
-    const { paymentId } = good(await ask());
-    const merchant = { accountId: till.accountId, merchantId: till.merchantId };
-    expect(await findPaymentView(till.deps, { paymentId, mode: "live", merchant })).toMatchObject({ ok: true });
+  test("a payment is visible only to its own mode, account and merchant", async () => {
+    const { paymentId } = good(await create());
+    const merchant = { accountId: fixture.accountId, merchantId: fixture.merchantId };
+    expect(await findPaymentView(fixture.deps, { paymentId, mode: "live", merchant })).toMatchObject({ ok: true });
     const others = [
       { paymentId, mode: "test" as const },
       { paymentId, mode: "live" as const, merchant: { ...merchant, merchantId: "mrch_0" } },
       { paymentId, mode: "live" as const, merchant: { ...merchant, accountId: "acct_0" } },
     ];
     for (const query of others)
-      expect(await findPaymentView(till.deps, query)).toMatchObject({ code: "payment_not_found" });
+      expect(await findPaymentView(fixture.deps, query)).toMatchObject({ code: "payment_not_found" });
   });
 });
 
-describe("where a merchant is paid", () => {
+describe("settlement destinations", () => {
   const add = async (settlements: { asset: string; destination: string }[]) => {
-    const whom = { accountId: till.accountId, mode: "live" as const, name: "Shop", email: "shop@example.test" };
-    const { id: merchantId } = await createMerchant(till.deps, whom);
-    const result = await addDestinations(till.deps, {
-      accountId: till.accountId,
+    const whom = { accountId: fixture.accountId, mode: "live" as const, name: "Shop", email: "shop@example.test" };
+    const { id: merchantId } = await createMerchant(fixture.deps, whom);
+    const result = await addDestinations(fixture.deps, {
+      accountId: fixture.accountId,
       mode: "live",
       merchantId,
       settlements,
     });
-    const rows = await till.db
+    const rows = await fixture.db
       .selectFrom("settlement_destination")
       .selectAll()
       .where("merchant_id", "=", merchantId)
       .execute();
     return { result, rows, merchantId };
   };
-  const good1 = { asset: chain.asset, destination: `${chain.id}:0x${"d1".repeat(20)}` };
+  const valid = { asset: chain.asset, destination: `${chain.id}:0x${"d1".repeat(20)}` };
 
-  test("is one account per asset: a second one for the same asset is a conflict, in any spelling, all or nothing", async () => {
-    const { merchantId, rows } = await add([good1]);
+  test("a second destination for the same asset in any spelling is a conflict, and none of the request is stored", async () => {
+    const { merchantId, rows } = await add([valid]);
     expect(rows).toHaveLength(1);
-    const other = { asset: `${chain.id}/erc20:0x${"77".repeat(20)}`, destination: good1.destination };
+    const other = { asset: `${chain.id}/erc20:0x${"77".repeat(20)}`, destination: valid.destination };
     const shouted = {
-      ...good1,
-      asset: good1.asset.replace(/0x[0-9a-f]{40}/, (token) => `0x${token.slice(2).toUpperCase()}`),
+      ...valid,
+      asset: valid.asset.replace(/0x[0-9a-f]{40}/, (token) => `0x${token.slice(2).toUpperCase()}`),
     };
-    const again = await addDestinations(till.deps, {
-      accountId: till.accountId,
+    const again = await addDestinations(fixture.deps, {
+      accountId: fixture.accountId,
       mode: "live",
       merchantId,
       settlements: [other, shouted],
     });
     expect(again).toMatchObject({ ok: false, code: "settlement_asset_conflict" });
-    const kept = await till.db
+    const kept = await fixture.db
       .selectFrom("settlement_destination")
       .select("asset")
       .where("merchant_id", "=", merchantId)
       .execute();
     expect(kept).toEqual([{ asset: chain.asset }]);
-    expect((await add([good1, good1])).rows).toEqual([]);
+    expect((await add([valid, valid])).rows).toEqual([]);
   });
 
   test.each([
-    ["no asset", { asset: "usdc" }, "settlements.1.asset"],
-    ["no account", { destination: "0x12" }, "settlements.1.destination"],
+    ["a malformed asset", { asset: "usdc" }, "settlements.1.asset"],
+    ["a malformed account", { destination: "0x12" }, "settlements.1.destination"],
     ["an account on another chain", { destination: `eip155:1:0x${"d1".repeat(20)}` }, "settlements.1.destination"],
     ["a short address", { destination: `${chain.id}:0x12` }, "settlements.1.destination"],
     ["the zero address", { destination: `${chain.id}:0x${"0".repeat(40)}` }, "settlements.1.destination"],
     ["the token itself", { destination: `${chain.id}:${chain.asset.split(":").at(-1)}` }, "settlements.1.destination"],
-  ])("is refused as %s, naming the entry, and the others with it", async (_what, bad, named) => {
-    const fine = { asset: `${chain.id}/erc20:0x${"88".repeat(20)}`, destination: good1.destination };
-    const { result, rows } = await add([fine, { ...good1, ...bad }]);
+  ])("%s is refused with the name of its entry, and none of the request is stored", async (_what, bad, named) => {
+    const fine = { asset: `${chain.id}/erc20:0x${"88".repeat(20)}`, destination: valid.destination };
+    const { result, rows } = await add([fine, { ...valid, ...bad }]);
     expect(result).toMatchObject({ ok: false, code: "params_validation", message: expect.stringContaining(named) });
     expect(rows).toEqual([]);
   });

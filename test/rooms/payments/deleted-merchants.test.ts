@@ -13,93 +13,101 @@ const UNIT = 1_000_000n;
 
 const open = () => makeTill(chain, { databaseUrl: first.databaseUrl, clock: first.clock });
 const owner = ({ accountId, merchantId }: Till) => ({ accountId, merchantId, mode: "live" as const });
-const remove = async (till: Till) => good(await deleteMerchant(till.deps, owner(till)));
-async function destinationOf(till: Till): Promise<string> {
-  const [one] = good(await listDestinations(till.deps, owner(till)));
+const remove = async (fixture: Till) => good(await deleteMerchant(fixture.deps, owner(fixture)));
+async function destinationOf(fixture: Till): Promise<string> {
+  const [one] = good(await listDestinations(fixture.deps, owner(fixture)));
   return one?.id ?? "";
 }
-async function accumulate(till: Till, gather: { ms: number; minimum?: bigint }) {
-  const id = await destinationOf(till);
-  good(await gatherPayouts(till.deps, { ...owner(till), id, gather: { amount: 1_000n * UNIT, ...gather } }));
+async function accumulate(fixture: Till, gather: { ms: number; minimum?: bigint }) {
+  const id = await destinationOf(fixture);
+  good(await gatherPayouts(fixture.deps, { ...owner(fixture), id, gather: { amount: 1_000n * UNIT, ...gather } }));
 }
 async function json<T>(...args: string[]): Promise<T> {
   const { code, stdout, stderr } = await admin(...args, "--json");
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as T;
 }
-/** Begins what is due of a payment's settlement, and has it paid. */
-async function settle(till: Till, paymentId: string) {
-  const outcome = await till.settle((await till.settlementOf(paymentId)).id);
-  await till.relay();
-  await till.watch();
+/** Begins a payment's settlement, relays it and confirms it. Returns the outcome of the begin. */
+async function settle(fixture: Till, paymentId: string) {
+  const outcome = await fixture.settle((await fixture.settlementOf(paymentId)).id);
+  await fixture.relay();
+  await fixture.watch();
   return outcome;
 }
 
-test("a deleted merchant is held and released by an operator, and its accumulated payout waits that long", async () => {
-  const till = await open();
-  await accumulate(till, { ms: 60_000 });
-  const paymentId = await till.pay(await fundBuyer(chain), 200n);
-  await remove(till);
-  expect(await json("merchants", "hold", till.merchantId)).toMatchObject({ heldSince: expect.any(String) });
+test("an operator holds and releases a deleted merchant, and its accumulated payout waits meanwhile", async () => {
+  const fixture = await open();
+  await accumulate(fixture, { ms: 60_000 });
+  const paymentId = await fixture.pay(await fundBuyer(chain), 200n);
+  await remove(fixture);
+  expect(await json("merchants", "hold", fixture.merchantId)).toMatchObject({ heldSince: expect.any(String) });
   first.clock.advance(61_000);
-  await till.watch();
-  await settle(till, paymentId);
-  expect(await till.settlementOf(paymentId)).toMatchObject({ state: "gathering" });
-  expect(await usdcBalance(chain, till.destination)).toBe(0n);
-  await json("merchants", "release", till.merchantId);
-  await settle(till, paymentId);
-  expect(await usdcBalance(chain, till.destination)).toBe(2n * UNIT);
+  await fixture.watch();
+  await settle(fixture, paymentId);
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "gathering" });
+  expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
+  await json("merchants", "release", fixture.merchantId);
+  await settle(fixture, paymentId);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(2n * UNIT);
 });
 
-test("what a deleted merchant without a destination is owed is kept, shown, and paid once an operator registers one", async () => {
-  const till = await open();
-  const paymentId = await till.pay(await fundBuyer(chain), 300n);
-  good(await deleteDestination(till.deps, { ...owner(till), id: await destinationOf(till) }));
-  await remove(till);
-  expect(await settle(till, paymentId)).toEqual(["no_destination"]);
+test("a deleted merchant without a destination keeps a visible balance, which is paid once an operator registers a destination", async () => {
+  const fixture = await open();
+  const paymentId = await fixture.pay(await fundBuyer(chain), 300n);
+  good(await deleteDestination(fixture.deps, { ...owner(fixture), id: await destinationOf(fixture) }));
+  await remove(fixture);
+  expect(await settle(fixture, paymentId)).toEqual(["no_destination"]);
   const owed = [{ asset: chain.asset, amount: String(3n * UNIT) }];
-  expect(await json("merchants", "show", till.merchantId)).toMatchObject({
+  expect(await json("merchants", "show", fixture.merchantId)).toMatchObject({
     deletedAt: expect.any(String),
     settlements: [],
     owed,
   });
-  const of = ["--account", till.accountId, "--mode", "live"];
+  const of = ["--account", fixture.accountId, "--mode", "live"];
   expect(await json("merchants", "list", ...of)).toEqual([]);
   expect(await json("merchants", "list", ...of, "--deleted")).toMatchObject([
-    { id: till.merchantId, deletedAt: expect.any(String), owed },
+    { id: fixture.merchantId, deletedAt: expect.any(String), owed },
   ]);
-  const to = `${chain.id}:${till.destination}`;
-  const { id } = await json<{ id: string }>("destinations", "add", till.merchantId, "--asset", chain.asset, "--to", to);
-  expect(await settle(till, paymentId)).toEqual(["begun"]);
-  expect(await usdcBalance(chain, till.destination)).toBe(3n * UNIT);
-  expect(await json("merchants", "show", till.merchantId)).toMatchObject({ owed: [] });
-  await json("destinations", "remove", till.merchantId, id);
+  const to = `${chain.id}:${fixture.destination}`;
+  const { id } = await json<{ id: string }>(
+    "destinations",
+    "add",
+    fixture.merchantId,
+    "--asset",
+    chain.asset,
+    "--to",
+    to,
+  );
+  expect(await settle(fixture, paymentId)).toEqual(["begun"]);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(3n * UNIT);
+  expect(await json("merchants", "show", fixture.merchantId)).toMatchObject({ owed: [] });
+  await json("destinations", "remove", fixture.merchantId, id);
   const today = first.clock.now().toISOString().slice(0, 10);
-  const statement = await json<object[]>("statement", till.merchantId, "--from", "2020-01-01", "--until", today);
+  const statement = await json<object[]>("statement", fixture.merchantId, "--from", "2020-01-01", "--until", today);
   expect(statement).toHaveLength(1);
 });
 
-test("what a deleted merchant has accumulated is paid out below its minimum, because no more will come", async () => {
-  const till = await open();
-  await accumulate(till, { ms: 60_000, minimum: 50n * UNIT });
-  const paymentId = await till.pay(await fundBuyer(chain), 200n);
+test("a deleted merchant's accumulated payout is paid below the minimum, because nothing more will arrive", async () => {
+  const fixture = await open();
+  await accumulate(fixture, { ms: 60_000, minimum: 50n * UNIT });
+  const paymentId = await fixture.pay(await fundBuyer(chain), 200n);
   first.clock.advance(61_000);
-  await till.watch();
-  await settle(till, paymentId);
-  expect(await till.settlementOf(paymentId)).toMatchObject({ state: "gathering" });
+  await fixture.watch();
+  await settle(fixture, paymentId);
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "gathering" });
   const blocked = { blocked_by: "minimum", blocked_at: new Date(), due_at: new Date(Date.now() + 600_000) };
-  await till.db.updateTable("payout_queue").set(blocked).where("merchant_id", "=", till.merchantId).execute();
-  await remove(till);
+  await fixture.db.updateTable("payout_queue").set(blocked).where("merchant_id", "=", fixture.merchantId).execute();
+  await remove(fixture);
   const queue = () =>
-    till.db.selectFrom("payout_queue").select("blocked_by").where("merchant_id", "=", till.merchantId).execute();
+    fixture.db.selectFrom("payout_queue").select("blocked_by").where("merchant_id", "=", fixture.merchantId).execute();
   expect(await queue()).toEqual([{ blocked_by: null }]);
-  await settle(till, paymentId);
-  expect(await usdcBalance(chain, till.destination)).toBe(2n * UNIT);
+  await settle(fixture, paymentId);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(2n * UNIT);
 });
 
-test("the account itself does not reach a deleted merchant", async () => {
-  const till = await open();
-  await remove(till);
-  expect(await listDestinations(till.deps, owner(till))).toMatchObject({ code: "merchant_not_found" });
-  expect(await till.addDestination()).toMatchObject({ code: "merchant_not_found" });
+test("an account cannot access its deleted merchant", async () => {
+  const fixture = await open();
+  await remove(fixture);
+  expect(await listDestinations(fixture.deps, owner(fixture))).toMatchObject({ code: "merchant_not_found" });
+  expect(await fixture.addDestination()).toMatchObject({ code: "merchant_not_found" });
 });

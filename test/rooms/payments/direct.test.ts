@@ -1,6 +1,4 @@
-import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { listBalances } from "../../../db/balances.ts";
 import { moveRows } from "../../../db/moves.ts";
 import { listDestinations } from "../../../payments/destinations.ts";
@@ -11,72 +9,63 @@ import { findPaymentDetail } from "../../../payments/read.ts";
 import { reconcileChain } from "../../../payments/reconcile.ts";
 import { refundPayment } from "../../../payments/refund.ts";
 import { readStatements } from "../../../payments/statement.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/chain.ts";
 import { startKinds } from "../../support/kinds.ts";
 import { remember } from "../../support/remember.ts";
-import { good, makeTill, signOption, type Till } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 const treasury = chain.keys.treasury.address;
-async function goDirect(till: Till, asset: string) {
-  const { accountId, merchantId, mode, deps } = till;
+async function enableDirect(fixture: Till, asset: string) {
+  const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const { id } = good(await listDestinations(deps, owner)).find((one) => one.asset === asset) ?? { id: "" };
   return payDirectly(deps, { ...owner, id, direct: true });
 }
 async function makeDirect(options: Parameters<typeof makeTill>[1] = {}) {
-  const till = await makeTill(chain, options);
-  good(await goDirect(till, chain.asset));
-  return till;
+  const fixture = await makeTill(chain, options);
+  good(await enableDirect(fixture, chain.asset));
+  return fixture;
 }
 
-describe("a destination that buyers pay themselves", () => {
-  test("has been paid by an authorization that somebody else submits before it is confirmed here", async () => {
-    const till = await makeDirect();
+describe("direct destinations", () => {
+  test("a direct payment succeeds when a third party submits its authorization before the confirm", async () => {
+    const fixture = await makeDirect();
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.create();
-    const [option] = await till.offer(paymentId, buyer);
-    if (!option) throw new Error("there is no way to pay");
-    const [signed] = await signOption(option, buyer, chain);
-    const row = await till.db
-      .selectFrom("payment_option")
-      .selectAll()
-      .where("id", "=", option.id)
-      .executeTakeFirstOrThrow();
-    await relayByStranger(chain, encodeTransfer(toAuthorization(row), signed?.data[0] as Hex));
-    await till.watch();
-    expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect((await till.settlementOf(paymentId)).state).toBe("paid");
+    const { paymentId, relay } = await signUnconfirmed(fixture, { chain, buyer });
+    await relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect((await fixture.settlementOf(paymentId)).state).toBe("paid");
   });
 
-  test("has the money as soon as the payment succeeds, which is settled with it, and nothing ever is in the treasury", async () => {
-    const till = await makeDirect();
-    await setFee(till.deps, { accountId: till.accountId, merchantId: null, points: 500, fixedMicros: 0n });
+  test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
+    const fixture = await makeDirect();
+    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, points: 500, fixedMicros: 0n });
     const before = await usdcBalance(chain, treasury);
-    const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
-    expect(await usdcBalance(chain, till.destination)).toBe(10_000_000n);
+    const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
+    expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);
     expect(await usdcBalance(chain, treasury)).toBe(before);
-    const { accountId, merchantId, deps } = till;
-    const { state, info } = await till.status(paymentId);
+    const { accountId, merchantId, deps } = fixture;
+    const { state, info } = await fixture.status(paymentId);
     expect(state).toBe("succeeded");
-    expect(await till.settlementOf(paymentId)).toMatchObject({
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({
       ...{ state: "paid", amount: 10_000_000n, due_at: null, number: 1 },
-      destination: `${chain.id}:${till.destination.toLowerCase()}`,
+      destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
     });
     const settlement = { txId: info?.txId, amount: { value: 10_000_000n } };
     const merchant = { accountId, merchantId };
     expect(good(await findPaymentDetail(deps, { paymentId, mode: "live", merchant })).settlement).toMatchObject(
       settlement,
     );
-    const asked = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
-    expect(good(await listPaymentViews(deps, asked)).items[0]).toMatchObject({
+    const query = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+    expect(good(await listPaymentViews(deps, query)).items[0]).toMatchObject({
       fees: null,
       settlement: { settled: true, txHash: info?.txId },
       settledAt: expect.any(Date),
     });
-    expect(await listBalances(till.db, { asset: chain.asset })).toEqual([]);
+    expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
     const today = new Date().toISOString().slice(0, 10);
     const [statement] = await readStatements(deps, { merchantId, from: today, until: today });
     expect(statement).toMatchObject({ payments: 10_000_000n, settled: 10_000_000n, closing: 0n, fees: 0n });
@@ -85,47 +74,49 @@ describe("a destination that buyers pay themselves", () => {
     expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
   });
 
-  test("is paid once by each of several payments that share a transaction", async () => {
-    const till = await makeDirect();
+  test("a direct destination is paid once by each of several payments that share a transaction", async () => {
+    const fixture = await makeDirect();
     const buyers = await fundBuyers(chain, 4);
-    const ids = await Promise.all(buyers.map(() => till.create(100n)));
-    await till.verify(...(await Promise.all(buyers.map((buyer, index) => till.attempt(ids[index] ?? "", buyer)))));
-    await till.relay();
-    await till.watch();
-    expect(await usdcBalance(chain, till.destination)).toBe(4_000_000n);
-    const settlements = await Promise.all(ids.map((id) => till.settlementOf(id)));
+    const ids = await Promise.all(buyers.map(() => fixture.create(100n)));
+    await fixture.verify(
+      ...(await Promise.all(buyers.map((buyer, index) => fixture.attempt(ids[index] ?? "", buyer)))),
+    );
+    await fixture.relay();
+    await fixture.watch();
+    expect(await usdcBalance(chain, fixture.destination)).toBe(4_000_000n);
+    const settlements = await Promise.all(ids.map((id) => fixture.settlementOf(id)));
     expect(settlements.map(({ state, number }) => [state, number]).sort()).toEqual(
       [1, 2, 3, 4].map((number) => ["paid", number]),
     );
   });
 
-  test("is paid again by the same bytes when a reorg has taken them away, and booked once", async () => {
+  test("a direct payment that a reorg removes is broadcast again with the same bytes and booked once", async () => {
     const own = await startChain();
-    const till = await makeTill(own, { change: { finality: { blocks: 4 } } });
-    good(await goDirect(till, own.asset));
-    const paymentId = await till.create(100n);
-    await till.verify(await till.attempt(paymentId, await fundBuyer(own)));
-    const takeBack = await remember(own);
-    await till.relay();
-    await till.watch();
-    await takeBack();
-    expect(await usdcBalance(own, till.destination)).toBe(0n);
-    for (let turn = 0; turn < 4; turn += 1) {
-      till.clock.advance(20_000);
-      await till.watch();
+    const fixture = await makeTill(own, { change: { finality: { blocks: 4 } } });
+    good(await enableDirect(fixture, own.asset));
+    const paymentId = await fixture.create(100n);
+    await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(own)));
+    const reorg = await remember(own);
+    await fixture.relay();
+    await fixture.watch();
+    await reorg();
+    expect(await usdcBalance(own, fixture.destination)).toBe(0n);
+    for (let round = 0; round < 4; round += 1) {
+      fixture.clock.advance(20_000);
+      await fixture.watch();
       await own.client.mine({ blocks: 3 });
-      await till.watch();
+      await fixture.watch();
     }
-    expect(await usdcBalance(own, till.destination)).toBe(1_000_000n);
-    expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect(await till.db.selectFrom("settlement").select("state").execute()).toEqual([{ state: "paid" }]);
+    expect(await usdcBalance(own, fixture.destination)).toBe(1_000_000n);
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect(await fixture.db.selectFrom("settlement").select("state").execute()).toEqual([{ state: "paid" }]);
   });
 
-  test("is none of ours to refund: that is only marked", async () => {
-    const till = await makeDirect();
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
-    const row = await till.db
+  test("a refund of a direct payment is only marked, because we never held the money", async () => {
+    const fixture = await makeDirect();
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const { refundId } = good(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+    const row = await fixture.db
       .selectFrom("refund")
       .select(["state", "due_at"])
       .where("id", "=", refundId)
@@ -133,24 +124,29 @@ describe("a destination that buyers pay themselves", () => {
     expect(row).toEqual({ state: "marked", due_at: null });
   });
 
-  test("that is paid for a payment that has ended is told, and not booked as ours", async () => {
-    const till = await makeDirect();
-    const paymentId = await till.create();
-    await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
-    await moveRows(till.db, "payment", { ids: [paymentId], from: "processing", to: "failed", at: till.deps.now() });
-    await till.relay();
-    await till.watch();
-    expect(await listBalances(till.db, { asset: chain.asset })).toEqual([]);
-    expect(till.lines.some((line) => line.includes("paid directly for a payment that has ended"))).toBe(true);
-    const lines = good(await reconcileChain(till.deps, { chain: chain.id }));
+  test("a direct payment for an ended payment is logged and not booked", async () => {
+    const fixture = await makeDirect();
+    const paymentId = await fixture.create();
+    await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+    await moveRows(fixture.db, "payment", {
+      ids: [paymentId],
+      from: "processing",
+      to: "failed",
+      at: fixture.deps.now(),
+    });
+    await fixture.relay();
+    await fixture.watch();
+    expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
+    expect(fixture.lines.some((line) => line.includes("paid directly for a payment that has ended"))).toBe(true);
+    const lines = good(await reconcileChain(fixture.deps, { chain: chain.id }));
     expect(lines.filter(({ difference, account }) => account === "treasury" && difference !== 0n)).toEqual([]);
   });
 
-  test("is refused for an asset that buyers do not pay by a signature that anybody may submit", async () => {
+  test("direct payment is refused for assets whose transfers need more than a relayable signature", async () => {
     const kinds = await startKinds();
-    const till = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
-    expect(await goDirect(till, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
-    expect(await goDirect(till, kinds.assets.push)).toMatchObject({ code: "params_validation" });
-    good(await goDirect(till, kinds.assets.usdc));
+    const fixture = await makeTill(kinds.chain, { change: kinds.change, assets: Object.values(kinds.assets) });
+    expect(await enableDirect(fixture, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
+    expect(await enableDirect(fixture, kinds.assets.push)).toMatchObject({ code: "params_validation" });
+    good(await enableDirect(fixture, kinds.assets.usdc));
   });
 });

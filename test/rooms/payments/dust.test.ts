@@ -23,13 +23,13 @@ const DAY_MS = 86_400_000;
 const noonTomorrow = () => Math.ceil(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-/** A chain at a time, and a till of it whose USDC has a dust amount. */
+/** Returns a chain whose clock stands at a given time, and a merchant fixture on it whose USDC has a dust amount. */
 async function makeDustyTill({ dust = "10", at }: { dust?: string; at?: number } = {}) {
   const chain = await startChain();
   if (at !== undefined) await setTime(chain, at);
   const [{ assets } = { assets: [] }] = (await networksFor(chain)).chains;
-  const till = await makeTill(chain, { change: { assets: assets.map((asset) => ({ ...asset, dust })) } });
-  return { chain, till, treasury: chain.keys.treasury.address };
+  const fixture = await makeTill(chain, { change: { assets: assets.map((asset) => ({ ...asset, dust })) } });
+  return { chain, fixture, treasury: chain.keys.treasury.address };
 }
 
 async function setTime(chain: TestChain, at: number): Promise<void> {
@@ -42,21 +42,21 @@ const dustOf = ({ databaseUrl }: Pick<Till, "databaseUrl">) =>
     databaseUrl,
     "select day::text, amount::text, transfers, group_id is not null as booked from dust order by day",
   );
-const open = (till: Pick<Till, "deps">) => listExceptions(till.deps, 1_000);
-const booked = async (till: Pick<Till, "db">, account: string) =>
-  (await listBalances(till.db, { account }))[0]?.amount ?? 0n;
-const linesOf = (till: Till, text: string) => till.lines.filter((line) => line.includes(text));
+const open = (fixture: Pick<Till, "deps">) => listExceptions(fixture.deps, 1_000);
+const booked = async (fixture: Pick<Till, "db">, account: string) =>
+  (await listBalances(fixture.db, { account }))[0]?.amount ?? 0n;
+const linesOf = (fixture: Till, text: string) => fixture.lines.filter((line) => line.includes(text));
 
-/** Ledger and chain agree at every block that was read. */
-async function expectInStep(till: Till, chain: TestChain, since: number): Promise<void> {
-  const { number } = await till.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow();
+/** Expects the ledger to match the chain at every block that was read. */
+async function expectReconciled(fixture: Till, chain: TestChain, since: number): Promise<void> {
+  const { number } = await fixture.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow();
   for (let block = since; block <= number; block += 1) {
-    const lines = good(await reconcileChain(till.deps, { chain: chain.id, block }));
+    const lines = good(await reconcileChain(fixture.deps, { chain: chain.id, block }));
     expect([block, lines.filter(({ difference }) => difference !== 0n)]).toEqual([block, []]);
   }
 }
 
-/** So many deposits of one minor unit by one transaction. */
+/** Sends `count` deposits of one minor unit in one transaction. */
 async function sprinkle(chain: TestChain, count: number): Promise<void> {
   const { token, multicall } = chain.contracts;
   const abi = parseAbi([
@@ -79,97 +79,97 @@ async function sprinkle(chain: TestChain, count: number): Promise<void> {
   await write(multicall, encodeFunctionData({ abi: many, functionName: "aggregate3", args: [calls] }));
 }
 
-test("deposits below the dust amount of a day become one exception and one log line, and the ledger holds all of it", async () => {
-  const { chain, till, treasury } = await makeDustyTill({ at: noonTomorrow() });
+test("a day's deposits below the dust amount become one exception and one log line, and the ledger holds all of them", async () => {
+  const { chain, fixture, treasury } = await makeDustyTill({ at: noonTomorrow() });
   const since = Number(await chain.client.getBlockNumber());
   const today = dayOf(Number((await chain.client.getBlock()).timestamp) * 1_000);
   await sprinkle(chain, 250);
   const stranger = await fundBuyer(chain);
   for (const amount of [9n, 10n, 5_000_000n]) await sendUsdc(chain, stranger, treasury, amount);
-  await till.watch();
+  await fixture.watch();
 
-  // Until the day is over they are in flight: two rows would not be more for ten thousand.
-  expect(await dustOf(till)).toEqual([{ day: today, amount: "259", transfers: 251, booked: false }]);
-  expect((await open(till)).map(({ what, amount }) => [what, amount])).toEqual([
+  // Until the day is over, dust is in flight: one row per asset and day, whatever the number of deposits.
+  expect(await dustOf(fixture)).toEqual([{ day: today, amount: "259", transfers: 251, booked: false }]);
+  expect((await open(fixture)).map(({ what, amount }) => [what, amount])).toEqual([
     ["unknown", 10n],
     ["unknown", 5_000_000n],
   ]);
-  expect(linesOf(till, "belongs to no payment")).toHaveLength(2);
-  expect(await booked(till, "treasury")).toBe(5_000_010n);
-  await expectInStep(till, chain, since);
+  expect(linesOf(fixture, "belongs to no payment")).toHaveLength(2);
+  expect(await booked(fixture, "treasury")).toBe(5_000_010n);
+  await expectReconciled(fixture, chain, since);
 
   await setTime(chain, noonTomorrow() + DAY_MS);
-  await till.watch();
+  await fixture.watch();
   await mine(chain);
-  await till.watch();
-  expect(await dustOf(till)).toEqual([{ day: today, amount: "259", transfers: 251, booked: true }]);
-  const dust = (await open(till)).filter(({ what }) => what === "dust");
+  await fixture.watch();
+  expect(await dustOf(fixture)).toEqual([{ day: today, amount: "259", transfers: 251, booked: true }]);
+  const dust = (await open(fixture)).filter(({ what }) => what === "dust");
   expect(dust).toMatchObject([
     { amount: 259n, asset: chain.asset, payer: null, note: `251 small deposits of ${today}` },
   ]);
-  expect(linesOf(till, "dust is booked")).toHaveLength(1);
-  expect(linesOf(till, "belongs to no payment")).toHaveLength(2);
-  expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, treasury));
-  await expectInStep(till, chain, since);
+  expect(linesOf(fixture, "dust is booked")).toHaveLength(1);
+  expect(linesOf(fixture, "belongs to no payment")).toHaveLength(2);
+  expect(await booked(fixture, "treasury")).toBe(await usdcBalance(chain, treasury));
+  await expectReconciled(fixture, chain, since);
 
-  // A person closes it as any other exception.
+  // An operator closes it like any other exception.
   const id = dust[0]?.id ?? 0;
-  expect(await returnException(till.deps, { id })).toMatchObject({ code: "invalid_state" });
-  good(await bookException(till.deps, { id, as: "losses", note: "dust" }));
-  expect(await booked(till, "losses")).toBe(-259n);
-  expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, treasury));
+  expect(await returnException(fixture.deps, { id })).toMatchObject({ code: "invalid_state" });
+  good(await bookException(fixture.deps, { id, as: "losses", note: "dust" }));
+  expect(await booked(fixture, "losses")).toBe(-259n);
+  expect(await booked(fixture, "treasury")).toBe(await usdcBalance(chain, treasury));
 });
 
-test("a small deposit that is found after its day was booked belongs to the next day that is not", async () => {
-  const { chain, till, treasury } = await makeDustyTill({ at: noonTomorrow() });
+test("a dust deposit found after its day was booked is counted on the next unbooked day", async () => {
+  const { chain, fixture, treasury } = await makeDustyTill({ at: noonTomorrow() });
   const stranger = await fundBuyer(chain);
   const block = Number(await chain.client.getBlockNumber());
   await sendUsdc(chain, stranger, treasury, 4n);
-  await till.watch();
+  await fixture.watch();
   await setTime(chain, noonTomorrow() + DAY_MS);
-  await till.watch();
-  const [first] = await dustOf(till);
+  await fixture.watch();
+  const [first] = await dustOf(fixture);
   expect(first).toMatchObject({ amount: "4", booked: true });
-  const found = await till.db.selectFrom("sighting").selectAll().executeTakeFirstOrThrow();
-  await till.db
+  const found = await fixture.db.selectFrom("sighting").selectAll().executeTakeFirstOrThrow();
+  await fixture.db
     .insertInto("sighting")
     .values({ ...found, block_number: block + 1, log_index: 77, amount: 3n, booked: false, dust_id: null })
     .execute();
-  await till.watch();
-  expect(await dustOf(till)).toEqual([
+  await fixture.watch();
+  expect(await dustOf(fixture)).toEqual([
     first,
     { day: dayOf(noonTomorrow() + DAY_MS), amount: "3", transfers: 1, booked: false },
   ]);
 });
 
-test("what leaves the treasury is never dust, and a payment of less than the dust amount is a payment", async () => {
-  const { chain, till, treasury } = await makeDustyTill({ dust: "3000000" });
-  const paymentId = await till.pay(await fundBuyer(chain), 200n);
-  expect((await till.status(paymentId)).state).toBe("succeeded");
+test("money that leaves the treasury is never dust, and a payment below the dust amount is still a payment", async () => {
+  const { chain, fixture, treasury } = await makeDustyTill({ dust: "3000000" });
+  const paymentId = await fixture.pay(await fundBuyer(chain), 200n);
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
   const thief = (await fundBuyer(chain)).address;
   await sendUsdc(chain, privateKeyToAccount(chain.keys.treasury.privateKey), thief, 5n);
-  await till.watch();
-  expect((await open(till)).map(({ what, amount }) => [what, amount])).toEqual([["left", -5n]]);
-  expect(await dustOf(till)).toEqual([]);
-  expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, treasury));
+  await fixture.watch();
+  expect((await open(fixture)).map(({ what, amount }) => [what, amount])).toEqual([["left", -5n]]);
+  expect(await dustOf(fixture)).toEqual([]);
+  expect(await booked(fixture, "treasury")).toBe(await usdcBalance(chain, treasury));
 });
 
-test("small deposits on Solana are booked together too, by the day of the worker's clock", async () => {
+test("dust deposits on Solana are grouped by the day of the worker's clock", async () => {
   const solana = await startTestSolana();
   const clock = makeClock();
   clock.advance(noonTomorrow() - Date.now());
   const asset = { asset: solana.asset, symbol: "USDC", name: "USD Coin", decimals: solana.mint.decimals };
   const program = solana.mint.program.startsWith("Tokenz") ? "token-2022" : "token";
   const assets = [{ ...asset, program, peg: "iso4217/USD", dust: "10" }];
-  const till = await makeSolanaTill(solana, { clock, change: { assets } });
+  const fixture = await makeSolanaTill(solana, { clock, change: { assets } });
   const stranger = await fundSolanaBuyer(solana);
   for (const amount of [4n, 5n, 10n])
-    await sendTokens(solana, { from: stranger, to: till.keys.treasury.address, amount });
-  const isTaken = async () => (await dustOf(till))[0]?.transfers === 2;
-  await till.watchUntil(isTaken);
-  await till.watchUntil(async () => (await booked(till, "exceptions")) === -10n);
+    await sendTokens(solana, { from: stranger, to: fixture.keys.treasury.address, amount });
+  const isTaken = async () => (await dustOf(fixture))[0]?.transfers === 2;
+  await fixture.watchUntil(isTaken);
+  await fixture.watchUntil(async () => (await booked(fixture, "exceptions")) === -10n);
   clock.advance(DAY_MS);
-  await till.watchUntil(async () => (await booked(till, "exceptions")) === -19n);
-  expect(await dustOf(till)).toEqual([{ day: dayOf(noonTomorrow()), amount: "9", transfers: 2, booked: true }]);
-  expect(await booked(till, "treasury")).toBe(await tokenBalance(solana, till.keys.treasury.address));
+  await fixture.watchUntil(async () => (await booked(fixture, "exceptions")) === -19n);
+  expect(await dustOf(fixture)).toEqual([{ day: dayOf(noonTomorrow()), amount: "9", transfers: 2, booked: true }]);
+  expect(await booked(fixture, "treasury")).toBe(await tokenBalance(solana, fixture.keys.treasury.address));
 });

@@ -21,7 +21,7 @@ async function makeOwner() {
   return { accountId, mode: "live" as const };
 }
 
-/** The secrets that sign for an endpoint now, the newest first. */
+/** Returns the secrets that currently sign for an endpoint, newest first. */
 async function signingSecrets(id: string): Promise<string[]> {
   const row = await db.selectFrom("webhook_endpoint").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
   const open = (keyId: string | null, sealed: Buffer | null) =>
@@ -29,26 +29,26 @@ async function signingSecrets(id: string): Promise<string[]> {
   return [...open(row.key_id, row.secret), ...open(row.previous_key_id, row.previous_secret)];
 }
 
-const isAnyoneBlocked = async () => {
+const isBlocked = async () => {
   const { rows } = await sql`select from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
   return rows.length > 0;
 };
 
-/** Does `first` in a transaction that commits only when `second` waits for it. */
+/** Runs `first` in a transaction that commits only once `second` waits for its lock. */
 async function race<A, B>(first: (own: typeof base) => Promise<A>, second: () => Promise<B>): Promise<[A, B]> {
   const { promise, resolve } = Promise.withResolvers<Promise<B>>();
   const result = await db.transaction().execute(async (open) => {
     const ended = await first({ ...base, db: open });
     resolve(second());
     // Not awaited here: it ends only after this commit.
-    await waitFor(isAnyoneBlocked, { within: 10_000, what: "the second call to wait for the first" });
+    await waitFor(isBlocked, { within: 10_000, what: "the second call to wait for the first" });
     return ended;
   });
   return [result, await await promise];
 }
 
-test("a secret that is given while its endpoint is moved still signs beside the newest one", async () => {
+test("a secret rotated while its endpoint moves keeps signing beside the newest secret", async () => {
   const owner = await makeOwner();
   const { id } = good(await setEndpoint(base, { ...owner, url: to("a") }));
   const [rotated, moved] = await race(
@@ -58,7 +58,7 @@ test("a secret that is given while its endpoint is moved still signs beside the 
   expect(await signingSecrets(id)).toEqual([good(moved).secret, good(rotated).secret]);
 });
 
-test("an endpoint that is registered while the one before is taken away is a new one, and not the deleted", async () => {
+test("an endpoint registered while the previous one is being deleted is a new endpoint", async () => {
   const owner = await makeOwner();
   const before = good(await setEndpoint(base, { ...owner, url: to("a") }));
   const [, registered] = await race(

@@ -10,48 +10,48 @@ import { copyDatabase } from "../../support/database.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const treasury = chain.keys.treasury.address;
-const list = (of: Till = till) => listExceptions(of.deps, 100);
-const newest = async (of: Till = till) => {
+const list = (of: Till = fixture) => listExceptions(of.deps, 100);
+const newest = async (of: Till = fixture) => {
   const one = (await list(of)).at(-1);
   if (!one) throw new Error("there is no open exception");
   return one;
 };
-const booked = async (account: string, of: Till = till) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
+const booked = async (account: string, of: Till = fixture) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
 
-/** Money that arrives for a payment that has ended: by an operator's hand, say. */
+/** Relays the money of a payment that has already failed. */
 async function payLate() {
   const buyer = await fundBuyer(chain);
-  const late = await till.create(100n);
-  await till.verify(await till.attempt(late, buyer));
-  await moveRows(till.db, "payment", { ids: [late], from: "processing", to: "failed", at: till.deps.now() });
-  await till.relay();
-  await till.watch();
+  const late = await fixture.create(100n);
+  await fixture.verify(await fixture.attempt(late, buyer));
+  await moveRows(fixture.db, "payment", { ids: [late], from: "processing", to: "failed", at: fixture.deps.now() });
+  await fixture.relay();
+  await fixture.watch();
   return { buyer, late };
 }
 
 async function sendUnknown(amount = 3_000_000n) {
   const buyer = await fundBuyer(chain);
   await sendUsdc(chain, buyer, treasury, amount);
-  await till.watch();
+  await fixture.watch();
   return { buyer, amount };
 }
 
-async function expectEven(of: Till = till) {
+async function expectEven(of: Till = fixture) {
   expect(await booked("treasury", of)).toBe(await usdcBalance(chain, treasury));
 }
 
-test("money that arrives for a payment that has ended is booked as nobody's, not lost, and ends nothing else", async () => {
-  const fine = await till.create(250n);
-  await till.verify(await till.attempt(fine, await fundBuyer(chain)));
+test("money that arrives for an ended payment is booked as an exception and does not affect other payments", async () => {
+  const fine = await fixture.create(250n);
+  await fixture.verify(await fixture.attempt(fine, await fundBuyer(chain)));
   const { buyer, late } = await payLate();
-  expect((await till.status(late)).state).toBe("failed");
-  expect((await till.status(fine)).state).toBe("succeeded");
+  expect((await fixture.status(late)).state).toBe("failed");
+  expect((await fixture.status(fine)).state).toBe("succeeded");
   expect(await booked("exceptions")).toBe(-1_000_000n);
-  expect(await booked(`payable:${till.merchantId}`)).toBe(-2_500_000n);
+  expect(await booked(`payable:${fixture.merchantId}`)).toBe(-2_500_000n);
   await expectEven();
-  expect(await till.db.selectFrom("settlement").select("amount").execute()).toEqual([{ amount: 2_500_000n }]);
+  expect(await fixture.db.selectFrom("settlement").select("amount").execute()).toEqual([{ amount: 2_500_000n }]);
   expect(await list()).toMatchObject([
     {
       what: "late",
@@ -64,91 +64,91 @@ test("money that arrives for a payment that has ended is booked as nobody's, not
   ]);
 });
 
-describe("money that belongs to nobody", () => {
-  test("goes one way, however many say so at once", async () => {
+describe("exceptions", () => {
+  test("an exception is resolved once when several operators resolve it concurrently", async () => {
     const { late } = await payLate();
     const { id } = await newest();
-    const owed = await booked(`payable:${till.merchantId}`);
-    const said = await Promise.all(
+    const owed = await booked(`payable:${fixture.merchantId}`);
+    const outcomes = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
-        index % 2 ? assignException(till.deps, { id, paymentId: late }) : returnException(till.deps, { id }),
+        index % 2 ? assignException(fixture.deps, { id, paymentId: late }) : returnException(fixture.deps, { id }),
       ),
     );
-    expect(said.filter(({ ok }) => ok)).toHaveLength(1);
-    for (const one of said) if (!one.ok) expect(one).toMatchObject({ code: "invalid_state" });
-    const wasAssigned = said.findIndex(({ ok }) => ok) % 2 === 1;
-    expect(await booked(`payable:${till.merchantId}`)).toBe(owed - (wasAssigned ? 1_000_000n : 0n));
-    const sentBack = await till.db.selectFrom("refund").select("id").where("exception_id", "=", id).execute();
+    expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1);
+    for (const one of outcomes) if (!one.ok) expect(one).toMatchObject({ code: "invalid_state" });
+    const wasAssigned = outcomes.findIndex(({ ok }) => ok) % 2 === 1;
+    expect(await booked(`payable:${fixture.merchantId}`)).toBe(owed - (wasAssigned ? 1_000_000n : 0n));
+    const sentBack = await fixture.db.selectFrom("refund").select("id").where("exception_id", "=", id).execute();
     expect(sentBack).toHaveLength(wasAssigned ? 0 : 1);
   });
 
-  test("assigned to a payment is owed to its merchant and paid out, and the payment stays as it is", async () => {
+  test("an exception assigned to a payment is paid out to its merchant, and the payment's state does not change", async () => {
     const { late } = await payLate();
     const { id } = await newest();
-    expect(await assignException(till.deps, { id, paymentId: `pay_${"0".repeat(32)}` })).toMatchObject({
+    expect(await assignException(fixture.deps, { id, paymentId: `pay_${"0".repeat(32)}` })).toMatchObject({
       code: "payment_not_found",
     });
-    good(await assignException(till.deps, { id, paymentId: late }));
-    const before = await usdcBalance(chain, till.destination);
-    const due = await till.db
+    good(await assignException(fixture.deps, { id, paymentId: late }));
+    const before = await usdcBalance(chain, fixture.destination);
+    const due = await fixture.db
       .selectFrom("settlement")
       .select("id")
       .where("state", "=", "due")
       .orderBy("created_at", "desc")
       .executeTakeFirstOrThrow();
-    await till.settle(due.id);
-    await till.relay();
-    await till.watch();
-    expect((await usdcBalance(chain, till.destination)) - before).toBe(1_000_000n);
-    expect((await till.status(late)).state).toBe("failed");
+    await fixture.settle(due.id);
+    await fixture.relay();
+    await fixture.watch();
+    expect((await usdcBalance(chain, fixture.destination)) - before).toBe(1_000_000n);
+    expect((await fixture.status(late)).state).toBe("failed");
     expect(
-      (await till.db.selectFrom("payment").select("settlement_id").where("id", "=", late).executeTakeFirstOrThrow())
+      (await fixture.db.selectFrom("payment").select("settlement_id").where("id", "=", late).executeTakeFirstOrThrow())
         .settlement_id,
     ).toBeNull();
     await expectEven();
   });
 
-  test("that nobody asked for is told as unknown, and goes back to where it came from, once", async () => {
+  test("unsolicited money is listed as unknown and is returned to its sender once", async () => {
     const { buyer, amount } = await sendUnknown();
     const one = await newest();
     expect(one).toMatchObject({ what: "unknown", paymentId: null, perhaps: null, amount });
-    good(await returnException(till.deps, { id: one.id }));
-    expect(await returnException(till.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
-    const refund = await till.db
+    good(await returnException(fixture.deps, { id: one.id }));
+    expect(await returnException(fixture.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
+    const refund = await fixture.db
       .selectFrom("refund")
       .select("id")
       .where("exception_id", "=", one.id)
       .executeTakeFirstOrThrow();
-    await till.refund(refund.id);
-    await till.refund(refund.id);
-    await till.relay();
-    await till.watch();
+    await fixture.refund(refund.id);
+    await fixture.refund(refund.id);
+    await fixture.relay();
+    await fixture.watch();
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
     expect((await list()).map(({ id }) => id)).not.toContain(one.id);
     await expectEven();
   });
 
-  test("of a payer who had a payment once is told with that payment as a guess", async () => {
+  test("unsolicited money from a known payer is listed with that payer's payment as a guess", async () => {
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.pay(buyer);
+    const paymentId = await fixture.pay(buyer);
     await sendUsdc(chain, buyer, treasury, 5n);
-    await till.watch();
+    await fixture.watch();
     expect(await newest()).toMatchObject({ what: "unknown", perhaps: paymentId });
   });
 
-  test("of the operator's own is booked as capital, and what is lost as a loss", async () => {
+  test("an operator books their own deposit as capital and lost money as a loss", async () => {
     const { amount } = await sendUnknown(7_000_000n);
     const one = await newest();
-    good(await bookException(till.deps, { id: one.id, as: "capital", note: "stock" }));
+    good(await bookException(fixture.deps, { id: one.id, as: "capital", note: "inventory" }));
     expect(await booked("operator_capital")).toBe(-amount);
     await sendUnknown(1n);
-    good(await bookException(till.deps, { id: (await newest()).id, as: "losses", note: "dust" }));
+    good(await bookException(fixture.deps, { id: (await newest()).id, as: "losses", note: "dust" }));
     expect(await booked("losses")).toBe(-1n);
     await expectEven();
   });
 });
 
-test("money that leaves the treasury without us is told as such, and cannot be given to anybody", async () => {
+test("money that leaves the treasury without the service is listed as left and cannot be returned", async () => {
   const own = await startChain();
   const robbed = await makeTill(own);
   await robbed.pay(await fundBuyer(own), 500n);
@@ -163,7 +163,7 @@ test("money that leaves the treasury without us is told as such, and cannot be g
   expect(await booked("treasury", robbed)).toBe(await usdcBalance(own, own.keys.treasury.address));
 });
 
-test("a refund that a restored database has forgotten is adopted by itself, and not made again", async () => {
+test("a restored database adopts a refund that the backup lacks and does not send it again", async () => {
   const own = await startChain();
   const first = await makeTill(own);
   const buyer = await fundBuyer(own);
@@ -188,15 +188,15 @@ test("a refund that a restored database has forgotten is adopted by itself, and 
   expect(await listBalances(restored.db, { asset: own.asset })).toEqual([]);
 });
 
-test("an operator lists, assigns, returns and books by commands, and each is written down", async () => {
-  const admin = adminIn({ DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" });
+test("an operator lists, assigns, returns and books exceptions by command, and each action is recorded", async () => {
+  const admin = adminIn({ DATABASE_URL: fixture.databaseUrl, OPERATOR: "night watch" });
   const ids = [];
   for (let round = 0; round < 3; round += 1) {
     await sendUnknown(11n);
     ids.push(String((await newest()).id));
   }
   const [one = "", two = "", three = ""] = ids;
-  const paymentId = await till.pay(await fundBuyer(chain));
+  const paymentId = await fixture.pay(await fundBuyer(chain));
   const listed = await admin("exceptions");
   for (const part of [...ids, "unknown", chain.asset]) expect(listed.stdout).toContain(part);
   expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({ code: 0 });
@@ -207,7 +207,7 @@ test("an operator lists, assigns, returns and books by commands, and each is wri
   expect(await admin("exceptions", "return", two)).toMatchObject({ code: 0 });
   expect(await admin("exceptions", "return", "x")).toMatchObject({ code: 2 });
   const capital = await booked("operator_capital");
-  expect(await admin("ledger", "capital", three, "--note", "stock")).toMatchObject({ code: 0 });
+  expect(await admin("ledger", "capital", three, "--note", "inventory")).toMatchObject({ code: 0 });
   expect(await booked("operator_capital")).toBe(capital - 11n);
   const correct = [
     "ledger",
@@ -224,20 +224,20 @@ test("an operator lists, assigns, returns and books by commands, and each is wri
     "OPS-17",
   ];
   expect(await admin(...correct, "--debit", "operator_capital")).toMatchObject({ code: 0 });
-  // The answer was lost, and the operator repeats the command.
+  // The operator lost the answer and repeats the command.
   expect(await admin(...correct, "--debit", "operator_capital")).toMatchObject({ code: 0 });
   expect(await admin(...correct, "--debit", "gas_spent")).toMatchObject({
     code: 1,
     stderr: "--reference: another correction is booked as OPS-17\n",
   });
-  expect(await admin(...correct, "--debit", `payable:${till.merchantId}`)).toMatchObject({ code: 1 });
+  expect(await admin(...correct, "--debit", `payable:${fixture.merchantId}`)).toMatchObject({ code: 1 });
   expect(await booked("operator_capital")).toBe(capital - 6n);
   const { stdout } = await admin("ledger", "balances", "--account", "operator_capital", "--json");
   expect(JSON.parse(stdout)).toEqual([
     { account: "operator_capital", asset: chain.asset, amount: String(capital - 6n) },
   ]);
   expect(JSON.parse((await admin("ledger", "balances", "--day", "2020-01-01", "--json")).stdout)).toEqual([]);
-  const actions = await till.db.selectFrom("operator_action").select(["who", "action"]).orderBy("id").execute();
+  const actions = await fixture.db.selectFrom("operator_action").select(["who", "action"]).orderBy("id").execute();
   expect(actions.map(({ action }) => action)).toEqual([
     `exceptions assign ${one}`,
     "exceptions return",

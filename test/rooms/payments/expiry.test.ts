@@ -1,100 +1,97 @@
 import { sql } from "kysely";
-import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { createBooks } from "../../../payments/book.ts";
 import { expirePayment } from "../../../payments/expire.ts";
 import { listOptions } from "../../../payments/options.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
 import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { watchChain } from "../../../transfers/watch.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
 import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const MINUTE = 60_000;
-const inMinutes = (till: Till, minutes: number) => new Date(till.deps.now().getTime() + minutes * MINUTE);
+const inMinutes = (fixture: Till, minutes: number) => new Date(fixture.deps.now().getTime() + minutes * MINUTE);
 
-describe("a payment whose deadline has passed", () => {
-  test("expires, once, and tells who waits for it", async () => {
-    const till = await makeTill(await startChain());
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    expect(till.rung).toMatchObject([
+describe("a payment past its deadline", () => {
+  test("a payment past its deadline expires once and notifies its pollers", async () => {
+    const fixture = await makeTill(await startChain());
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    expect(fixture.rung).toMatchObject([
       { queue: "expire-payment", bell: { data: { paymentId: id }, delayMs: expect.closeTo(MINUTE, -3) } },
     ]);
-    await expirePayment(till.deps, id);
-    expect((await till.status(id)).state).toBe("requires_action");
-    till.clock.advance(MINUTE);
-    await Promise.all([1, 2, 3, 4].map(() => expirePayment(till.deps, id)));
-    expect(await till.status(id)).toMatchObject({ state: "expired", stateVersion: 1 });
-    expect(till.announced).toEqual([id]);
+    await expirePayment(fixture.deps, id);
+    expect((await fixture.status(id)).state).toBe("requires_action");
+    fixture.clock.advance(MINUTE);
+    await Promise.all([1, 2, 3, 4].map(() => expirePayment(fixture.deps, id)));
+    expect(await fixture.status(id)).toMatchObject({ state: "expired", stateVersion: 1 });
+    expect(fixture.announced).toEqual([id]);
   });
 
-  test("is not expired once it is being paid, however late its money is", async () => {
+  test("a processing payment does not expire, however late its money arrives", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    await till.verify(await till.attempt(id, await fundBuyer(chain)));
-    till.clock.advance(2 * MINUTE);
-    await expirePayment(till.deps, id);
-    expect((await till.status(id)).state).toBe("processing");
+    const fixture = await makeTill(chain);
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    await fixture.verify(await fixture.attempt(id, await fundBuyer(chain)));
+    fixture.clock.advance(2 * MINUTE);
+    await expirePayment(fixture.deps, id);
+    expect((await fixture.status(id)).state).toBe("processing");
   });
 
-  test("does not expire while a confirm that came in time waits for its verification, and is then paid by it", async () => {
+  test("a payment does not expire while a timely confirm waits for verification, and that confirm then pays it", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    const attempt = await till.attempt(id, await fundBuyer(chain));
-    // No worker verified or watched until long after the deadline.
-    till.clock.advance(5 * MINUTE);
-    await till.watch();
-    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-    expect((await till.status(id)).state).toBe("requires_action");
-    await till.verify(attempt);
-    expect(await till.verdict(attempt)).toBe("verified");
-    await till.relay();
-    await till.watch();
-    expect((await till.status(id)).state).toBe("succeeded");
+    const fixture = await makeTill(chain);
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    const attempt = await fixture.attempt(id, await fundBuyer(chain));
+    // No worker verifies or watches until long after the deadline.
+    fixture.clock.advance(5 * MINUTE);
+    await fixture.watch();
+    expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
+    expect((await fixture.status(id)).state).toBe("requires_action");
+    await fixture.verify(attempt);
+    expect(await fixture.verdict(attempt)).toBe("verified");
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.status(id)).state).toBe("succeeded");
   });
 
-  test("is not paid by a confirm whose row says that it came after it", async () => {
+  test("a confirm whose row was created after the deadline is refused", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    const attempt = await till.attempt(id, await fundBuyer(chain));
-    await till.db
+    const fixture = await makeTill(chain);
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    const attempt = await fixture.attempt(id, await fundBuyer(chain));
+    await fixture.db
       .updateTable("attempt")
-      .set({ created_at: inMinutes(till, 2) })
+      .set({ created_at: inMinutes(fixture, 2) })
       .execute();
-    await till.verify(attempt);
-    expect(await till.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
-    expect(await till.transfers()).toEqual([]);
-    expect((await till.status(id)).state).toBe("requires_action");
+    await fixture.verify(attempt);
+    expect(await fixture.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
+    expect(await fixture.transfers()).toEqual([]);
+    expect((await fixture.status(id)).state).toBe("requires_action");
   });
 
-  test("takes no confirm any more, and does not verify a refused one anew", async () => {
+  test("a payment past its deadline accepts no new confirm and does not verify a refused confirm again", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+    const fixture = await makeTill(chain);
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
     const buyer = await fundBuyer(chain);
-    const [option] = await till.offer(id, buyer);
+    const [option] = await fixture.offer(id, buyer);
     if (!option) throw new Error("there is no way to pay");
     const wrong = [{ type: "walletRpc" as const, data: [`0x${"11".repeat(64)}1b`] }];
-    const refused = good(await till.confirm(id, option.id, wrong)).attemptId ?? "";
-    await till.verify(refused);
+    const refused = good(await fixture.confirm(id, option.id, wrong)).attemptId ?? "";
+    await fixture.verify(refused);
     const [right] = await signOption(option, buyer);
-    till.clock.advance(MINUTE + 2_000);
-    expect(await till.confirm(id, option.id, right ? [right] : [])).toMatchObject({ code: "payment_expired" });
-    expect(good(await till.confirm(id, option.id, wrong)).attemptId).toBe(refused);
-    expect(await till.verdict(refused)).toMatchObject({ refused: expect.any(String) });
-    await till.watch();
-    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
-    expect((await till.status(id)).state).toBe("expired");
+    fixture.clock.advance(MINUTE + 2_000);
+    expect(await fixture.confirm(id, option.id, right ? [right] : [])).toMatchObject({ code: "payment_expired" });
+    expect(good(await fixture.confirm(id, option.id, wrong)).attemptId).toBe(refused);
+    expect(await fixture.verdict(refused)).toMatchObject({ refused: expect.any(String) });
+    await fixture.watch();
+    expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
+    expect((await fixture.status(id)).state).toBe("expired");
   });
 
-  test("loses no race against the verification of a confirm that came in time", async () => {
+  test("an expiry never wins a race against the verification of a timely confirm", async () => {
     const chain = await startChain();
-    // One clock stands a moment before the deadline and the other one behind it, as on two machines.
+    // One clock stands before the deadline and the other one after it, as on two machines.
     const verifies = await makeTill(chain);
     const expires = await makeTill(chain, { databaseUrl: verifies.databaseUrl });
     const expiresAt = inMinutes(verifies, 1);
@@ -103,7 +100,7 @@ describe("a payment whose deadline has passed", () => {
     for (let round = 0; round < 12; round += 1) {
       const id = await verifies.create(100n, { expiresAt });
       const attempt = await verifies.attempt(id, await fundBuyer(chain));
-      // Verification asks the chain first: every other round the expiry waits about as long.
+      // Verification calls the chain first. In every other round the expiry waits about as long as that call takes.
       const late = round % 2 === 0 ? 0 : 4 + round;
       await Promise.all([
         verifies.verify(attempt),
@@ -116,120 +113,122 @@ describe("a payment whose deadline has passed", () => {
   });
 });
 
-describe("a payment with a way to pay on a chain", () => {
-  test("expires only when that chain's watcher has read past its deadline, and is checked less and less often", async () => {
+describe("a payment with an option on a chain", () => {
+  test("a payment expires only after the chain's watcher has read past its deadline, and it is checked with growing delays", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    await till.offer(id, await fundBuyer(chain));
+    const fixture = await makeTill(chain);
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    await fixture.offer(id, await fundBuyer(chain));
     const payment = () =>
-      till.db.selectFrom("payment").select(["expires_at", "due_at"]).where("id", "=", id).executeTakeFirstOrThrow();
+      fixture.db.selectFrom("payment").select(["expires_at", "due_at"]).where("id", "=", id).executeTakeFirstOrThrow();
     const deadline = (await payment()).expires_at.getTime();
     for (const late of [0, 1_000, 11_000, 10 * MINUTE]) {
-      till.clock.advance(Math.max(0, deadline + late - till.deps.now().getTime()));
-      const before = till.deps.now().getTime();
-      const expiry = await expirePayment(till.deps, id);
+      fixture.clock.advance(Math.max(0, deadline + late - fixture.deps.now().getTime()));
+      const before = fixture.deps.now().getTime();
+      const expiry = await expirePayment(fixture.deps, id);
       if (expiry.decided) throw new Error("the payment was decided");
-      // As long again as it has waited, a minute at most.
+      // The delay equals the time since the deadline, up to one minute.
       expect(expiry.waitMs).toBeGreaterThanOrEqual(Math.min(MINUTE, Math.max(250, before - deadline)));
-      expect(expiry.waitMs).toBeLessThanOrEqual(Math.min(MINUTE, Math.max(250, till.deps.now().getTime() - deadline)));
-      // The sweep takes over after that check, and not before.
+      expect(expiry.waitMs).toBeLessThanOrEqual(
+        Math.min(MINUTE, Math.max(250, fixture.deps.now().getTime() - deadline)),
+      );
+      // The sweep takes over only after that check.
       expect((await payment()).due_at?.getTime()).toBeGreaterThanOrEqual(before + expiry.waitMs + 5_000);
     }
-    await till.watch();
-    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
-    expect((await till.status(id)).state).toBe("expired");
+    await fixture.watch();
+    expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
+    expect((await fixture.status(id)).state).toBe("expired");
   });
 
-  test("does not expire in the second after its deadline, for which a later block may still bear the deadline's time", async () => {
+  test("a payment does not expire in the second after its deadline, because a later block can still carry the deadline's timestamp", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    await till.offer(id, await fundBuyer(chain));
-    till.clock.advance(2 * MINUTE);
-    const standAt = (ms: number) =>
+    const fixture = await makeTill(chain);
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    await fixture.offer(id, await fundBuyer(chain));
+    fixture.clock.advance(2 * MINUTE);
+    const setReachedHead = (ms: number) =>
       sql`update chain_cursor set reached_head_at = p.expires_at + ${ms}::float8 * interval '1 millisecond' from payment p`.execute(
-        till.db,
+        fixture.db,
       );
-    await standAt(900);
-    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-    await standAt(1_100);
-    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+    await setReachedHead(900);
+    expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
+    await setReachedHead(1_100);
+    expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
   });
 
-  test("stays open while one of its chains has no watcher, though the watcher of another has read past its deadline", async () => {
+  test("a payment stays open while any of its chains has not been read past the deadline", async () => {
     const [here, there] = [await startChain(), await startChain({ chainId: 31_338 })];
-    const till = await makeTill(here, { also: [{ chain: there }] });
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    await till.offer(id, await fundBuyer(here));
+    const fixture = await makeTill(here, { also: [{ chain: there }] });
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    await fixture.offer(id, await fundBuyer(here));
     const buyer = await fundBuyer(there);
-    const account = till.accountOf(buyer, there);
-    good(await listOptions(till.deps, { paymentId: id, mode: "live", accounts: [account] }));
-    till.clock.advance(MINUTE + 2_000);
-    await till.watch();
-    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-    const books = createBooks(till.deps);
-    await watchChain(till.deps, { chain: there.id, signal: AbortSignal.abort(), books });
-    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+    const account = fixture.accountOf(buyer, there);
+    good(await listOptions(fixture.deps, { paymentId: id, mode: "live", accounts: [account] }));
+    fixture.clock.advance(MINUTE + 2_000);
+    await fixture.watch();
+    expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
+    const books = createBooks(fixture.deps);
+    await watchChain(fixture.deps, { chain: there.id, signal: AbortSignal.abort(), books });
+    expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
   });
 
-  test("is not expired by an endpoint whose newest block is minutes old, which counts as caught up for nothing", async () => {
+  test("a watcher whose endpoint's newest block is minutes old does not count as caught up and expires no payment", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain, { change: { maxHeadAgeMs: 60_000 } });
-    const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-    await till.offer(id, await fundBuyer(chain));
-    // A fork goes on from the time of its first block, which is that of the shared chain.
-    const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000) + 1);
+    const fixture = await makeTill(chain, { change: { maxHeadAgeMs: 60_000 } });
+    const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+    await fixture.offer(id, await fundBuyer(chain));
+    // A fork continues from the timestamp of the shared chain's last block.
+    const timestamp = BigInt(Math.floor(fixture.clock.now().getTime() / 1_000) + 1);
     await chain.client.setNextBlockTimestamp({ timestamp });
     await mine(chain, 1);
-    await till.watch();
-    expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
-    till.clock.advance(3 * MINUTE);
-    await till.watch();
-    expect(await isCaughtUp(till.deps, chain.id)).toBe(false);
-    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-    // Nor by a new block that is as old.
+    await fixture.watch();
+    expect(await isCaughtUp(fixture.deps, chain.id)).toBe(true);
+    fixture.clock.advance(3 * MINUTE);
+    await fixture.watch();
+    expect(await isCaughtUp(fixture.deps, chain.id)).toBe(false);
+    expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
+    // A new block with an equally old timestamp does not count either.
     await mine(chain, 1);
-    expect(await till.watch()).toMatchObject({ moved: true });
-    expect(await isCaughtUp(till.deps, chain.id)).toBe(false);
-    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
+    expect(await fixture.watch()).toMatchObject({ moved: true });
+    expect(await isCaughtUp(fixture.deps, chain.id)).toBe(false);
+    expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
     // The endpoint follows the chain again.
     await chain.client.increaseTime({ seconds: 180 });
     await mine(chain, 1);
-    await till.watch();
-    expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
-    expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
+    await fixture.watch();
+    expect(await isCaughtUp(fixture.deps, chain.id)).toBe(true);
+    expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
   });
 
-  test("and money that moved in time by the chain's clock is paid, however late the watcher reads of it", async () => {
-    const { chain, till, id, relay } = await signedOnly();
+  test("money that moved before the deadline by the chain's clock pays the payment, however late the watcher reads it", async () => {
+    const { chain, fixture, id, relay } = await makeSignedPayment();
     await relay();
-    till.clock.advance(30 * MINUTE);
-    expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-    await till.watch();
+    fixture.clock.advance(30 * MINUTE);
+    expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
+    await fixture.watch();
     await mine(chain, 1);
-    await till.watch();
-    expect((await till.status(id)).state).toBe("succeeded");
+    await fixture.watch();
+    expect((await fixture.status(id)).state).toBe("succeeded");
   });
 
   test.each([
-    ["one by one", 1],
+    ["block by block", 1],
     ["in a range", 60],
   ])(
-    "and money that moved after it is an exception, also when the watcher reads both together %s",
+    "money that moved after the deadline is an exception, even when the watcher reads both moments at once %s",
     async (_how, blocks) => {
-      const { chain, till, id, relay } = await signedOnly();
+      const { chain, fixture, id, relay } = await makeSignedPayment();
       await mine(chain, blocks);
-      // A fork's own clock may be minutes behind.
-      const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000) + 180);
+      // A fork's clock can be minutes behind.
+      const timestamp = BigInt(Math.floor(fixture.clock.now().getTime() / 1_000) + 180);
       await chain.client.setNextBlockTimestamp({ timestamp });
       await relay();
       await mine(chain, blocks);
-      till.clock.advance(3 * MINUTE);
-      await till.watch();
-      expect((await till.status(id)).state).toBe("requires_action");
-      expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
-      const rows = await till.db
+      fixture.clock.advance(3 * MINUTE);
+      await fixture.watch();
+      expect((await fixture.status(id)).state).toBe("requires_action");
+      expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
+      const rows = await fixture.db
         .selectFrom("ledger_entry")
         .select("amount")
         .where("account", "=", "exceptions")
@@ -239,69 +238,68 @@ describe("a payment with a way to pay on a chain", () => {
   );
 });
 
-/** A payment of a minute that its buyer has signed and not confirmed, and what a stranger does with the signature. */
-async function signedOnly() {
+/**
+ * Returns a one-minute payment that its buyer has signed but not confirmed, and a function that relays the signature as
+ * a third party.
+ */
+async function makeSignedPayment() {
   const chain = await startChain();
-  const till = await makeTill(chain);
-  const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
+  const fixture = await makeTill(chain);
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(id, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const [signed] = await signOption(option, buyer);
-  const row = await till.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
-  const call = encodeTransfer(toAuthorization(row), signed?.data[0] as Hex);
-  return { chain, till, id, relay: () => relayByStranger(chain, call) };
+  const more = { expiresAt: inMinutes(fixture, 1) };
+  const { paymentId: id, relay } = await signUnconfirmed(fixture, { chain, buyer, more });
+  return { chain, fixture, id, relay };
 }
 
-test("a payment of test mode expires at its deadline, unless a confirm waits", async () => {
+test("a test payment expires at its deadline unless a confirm is waiting", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain, { mode: "test" });
-  const [left, confirmed] = [
-    await till.create(100n, { expiresAt: inMinutes(till, 1) }),
-    await till.create(100n, { expiresAt: inMinutes(till, 1) }),
+  const fixture = await makeTill(chain, { mode: "test" });
+  const [abandoned, confirmed] = [
+    await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) }),
+    await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) }),
   ];
   const buyer = await fundBuyer(chain);
-  await till.offer(left, buyer);
-  const attempt = await till.attempt(confirmed, buyer);
-  till.clock.advance(MINUTE);
-  expect(await expirePayment(till.deps, left)).toEqual({ decided: true });
-  expect((await till.status(left)).state).toBe("expired");
-  expect(await expirePayment(till.deps, confirmed)).toMatchObject({ decided: false });
-  await till.verify(attempt);
-  expect((await till.status(confirmed)).state).toBe("succeeded");
+  await fixture.offer(abandoned, buyer);
+  const attempt = await fixture.attempt(confirmed, buyer);
+  fixture.clock.advance(MINUTE);
+  expect(await expirePayment(fixture.deps, abandoned)).toEqual({ decided: true });
+  expect((await fixture.status(abandoned)).state).toBe("expired");
+  expect(await expirePayment(fixture.deps, confirmed)).toMatchObject({ decided: false });
+  await fixture.verify(attempt);
+  expect((await fixture.status(confirmed)).state).toBe("succeeded");
 });
 
-test("a confirm that is verified only after its authorization has run out is refused, and the payment expires", async () => {
+test("a confirm verified after its authorization has expired is refused, and the payment expires", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain);
-  const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-  const attempt = await till.attempt(id, await fundBuyer(chain));
+  const fixture = await makeTill(chain);
+  const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+  const attempt = await fixture.attempt(id, await fundBuyer(chain));
   await chain.client.increaseTime({ seconds: 3_600 });
   await mine(chain, 1);
-  till.clock.advance(60 * MINUTE);
-  await till.watch();
-  expect(await expirePayment(till.deps, id)).toMatchObject({ decided: false });
-  await till.verify(attempt);
-  expect(await till.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
-  expect(await expirePayment(till.deps, id)).toEqual({ decided: true });
-  expect((await till.status(id)).state).toBe("expired");
+  fixture.clock.advance(60 * MINUTE);
+  await fixture.watch();
+  expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
+  await fixture.verify(attempt);
+  expect(await fixture.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
+  expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
+  expect((await fixture.status(id)).state).toBe("expired");
 });
 
-test("a payment whose authorization ran out unused expires, and nothing has moved on chain", async () => {
+test("a payment whose authorization expires unused expires too, and no money moves on chain", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain);
-  const id = await till.create(100n, { expiresAt: inMinutes(till, 1) });
-  await till.verify(await till.attempt(id, await fundBuyer(chain)));
-  await till.watch();
-  // Nothing carries it until after its deadline and the grace behind it.
+  const fixture = await makeTill(chain);
+  const id = await fixture.create(100n, { expiresAt: inMinutes(fixture, 1) });
+  await fixture.verify(await fixture.attempt(id, await fundBuyer(chain)));
+  await fixture.watch();
+  // No worker relays it until its deadline and the grace period have passed.
   await chain.client.increaseTime({ seconds: 3_600 });
   await mine(chain, 2);
-  await till.watch();
-  expect((await till.status(id)).state).toBe("expired");
-  expect((await till.transfers()).map((row) => row.state)).toEqual(["ended"]);
-  expect(till.announced.at(-1)).toBe(id);
-  await till.relay();
-  await till.watch();
+  await fixture.watch();
+  expect((await fixture.status(id)).state).toBe("expired");
+  expect((await fixture.transfers()).map((row) => row.state)).toEqual(["ended"]);
+  expect(fixture.announced.at(-1)).toBe(id);
+  await fixture.relay();
+  await fixture.watch();
   expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
-  expect(await till.db.selectFrom("ledger_entry").select("id").execute()).toEqual([]);
+  expect(await fixture.db.selectFrom("ledger_entry").select("id").execute()).toEqual([]);
 });

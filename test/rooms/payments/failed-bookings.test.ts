@@ -8,42 +8,42 @@ import { remember } from "../../support/remember.ts";
 import { execute } from "../../support/sql.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
-const failures = (till: Till) => till.db.selectFrom("failed_booking").selectAll().orderBy("id").execute();
-const cursor = (till: Till) => till.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
-const booked = async (till: Till, account: string) => (await listBalances(till.db, { account }))[0]?.amount ?? 0n;
-const retryAll = (till: Till) => adminIn({ DATABASE_URL: till.databaseUrl })("failed-bookings", "retry", "--all");
+const failures = (fixture: Till) => fixture.db.selectFrom("failed_booking").selectAll().orderBy("id").execute();
+const cursor = (fixture: Till) => fixture.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+const booked = async (fixture: Till, account: string) => (await listBalances(fixture.db, { account }))[0]?.amount ?? 0n;
+const retryAll = (fixture: Till) => adminIn({ DATABASE_URL: fixture.databaseUrl })("failed-bookings", "retry", "--all");
 
-/** Everything that has been read is final and booked, and ledger and chain agree. */
-async function expectInStep(till: Till, chain: TestChain) {
-  const { number, final_number } = await cursor(till);
+/** Expects that every block that was read is final and that the ledger matches the chain. */
+async function expectReconciled(fixture: Till, chain: TestChain) {
+  const { number, final_number } = await cursor(fixture);
   expect(number).toBe(Number(await chain.client.getBlockNumber()));
   expect(final_number).toBe(number);
-  const lines = good(await reconcileChain(till.deps, { chain: chain.id }));
+  const lines = good(await reconcileChain(fixture.deps, { chain: chain.id }));
   expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
 }
 
-/** The database refuses rows of a table, until what is given back is called. */
-async function refuse(till: Till, table: string, when: string): Promise<() => Promise<unknown>> {
+/** Makes the database refuse matching rows of a table. Returns a function that lifts this. */
+async function refuse(fixture: Till, table: string, when: string): Promise<() => Promise<unknown>> {
   await execute(
-    till.databaseUrl,
+    fixture.databaseUrl,
     `create or replace function refuse_row() returns trigger language plpgsql as $$
       begin raise exception 'no such row today'; end $$`,
     `create trigger refuse_row before insert or update on ${table} for each row when (${when}) execute function refuse_row()`,
   );
-  return () => execute(till.databaseUrl, `drop trigger refuse_row on ${table}`);
+  return () => execute(fixture.databaseUrl, `drop trigger refuse_row on ${table}`);
 }
 
-/** A payment whose buyer has signed, and that a lane has sent. */
-async function relayPayment(till: Till, chain: TestChain, cents: bigint): Promise<string> {
-  const paymentId = await till.create(cents);
-  await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
-  await till.relay();
+/** Creates a payment, has its buyer sign it and a lane send it. Returns its id. */
+async function relayPayment(fixture: Till, chain: TestChain, cents: bigint): Promise<string> {
+  const paymentId = await fixture.create(cents);
+  await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+  await fixture.relay();
   return paymentId;
 }
 
-test("a stranger's transfer of zero in the treasury's name stops neither payments nor bookings nor finality", async () => {
+test("a third party's zero-value transferFrom the treasury does not stop payments, bookings or finality", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const treasury = chain.keys.treasury.address;
   const hash = await chain.client.writeContract({
     address: chain.contracts.token,
@@ -52,211 +52,211 @@ test("a stranger's transfer of zero in the treasury's name stops neither payment
     args: [treasury, `0x${"77".repeat(20)}`, 0n],
   });
   expect((await chain.client.waitForTransactionReceipt({ hash })).logs).toHaveLength(1);
-  await till.watch();
+  await fixture.watch();
   await sendUsdc(chain, await fundBuyer(chain), treasury, 7n);
-  const paymentId = await till.pay(await fundBuyer(chain));
-  expect((await till.status(paymentId)).state).toBe("succeeded");
-  expect(await booked(till, "exceptions")).toBe(-7n);
-  expect(await failures(till)).toEqual([]);
-  await expectInStep(till, chain);
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  expect(await booked(fixture, "exceptions")).toBe(-7n);
+  expect(await failures(fixture)).toEqual([]);
+  await expectReconciled(fixture, chain);
 });
 
-describe("a row that cannot be booked is kept apart, everything else goes on, and a retry books it once:", () => {
-  test("a confirmed transfer, whose payment then succeeds", async () => {
+describe("a row that cannot be booked", () => {
+  test("a confirmed transfer that cannot be booked is set aside while other rows are booked, and a retry completes its payment", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const allow = await refuse(till, "ledger_entry", "new.amount = 2000000");
-    const bad = await relayPayment(till, chain, 200n);
-    const fine = await relayPayment(till, chain, 300n);
+    const fixture = await makeTill(chain);
+    const allow = await refuse(fixture, "ledger_entry", "new.amount = 2000000");
+    const bad = await relayPayment(fixture, chain, 200n);
+    const fine = await relayPayment(fixture, chain, 300n);
     await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 7n);
-    await till.watch();
-    expect((await till.status(fine)).state).toBe("succeeded");
-    expect((await till.status(bad)).state).toBe("processing");
-    expect(await booked(till, "exceptions")).toBe(-7n);
-    const [transfer] = (await till.transfers()).filter((one) => one.payment_id === bad);
-    expect(await failures(till)).toMatchObject([
+    await fixture.watch();
+    expect((await fixture.status(fine)).state).toBe("succeeded");
+    expect((await fixture.status(bad)).state).toBe("processing");
+    expect(await booked(fixture, "exceptions")).toBe(-7n);
+    const [transfer] = (await fixture.transfers()).filter((one) => one.payment_id === bad);
+    expect(await failures(fixture)).toMatchObject([
       { chain: chain.id, kind: "transfer", subject: transfer?.id, error: "no such row today", retries: 0 },
     ]);
-    await expectInStep(till, chain);
+    await expectReconciled(fixture, chain);
 
-    // Left out until it is due, and kept apart once more while the cause is there.
+    // The watcher skips the row until its retry is due, and sets it aside again while the cause remains.
     await mine(chain);
-    await till.watch();
-    expect((await failures(till))[0]?.retries).toBe(0);
-    await retryAll(till);
-    await till.watch();
-    expect((await failures(till))[0]?.retries).toBe(1);
-    expect(till.lines.filter((line) => line.includes("cannot be booked"))).toHaveLength(2);
+    await fixture.watch();
+    expect((await failures(fixture))[0]?.retries).toBe(0);
+    await retryAll(fixture);
+    await fixture.watch();
+    expect((await failures(fixture))[0]?.retries).toBe(1);
+    expect(fixture.lines.filter((line) => line.includes("cannot be booked"))).toHaveLength(2);
 
     await allow();
-    expect(await retryAll(till)).toMatchObject({ code: 0 });
-    await till.watch();
-    await till.watch();
-    expect((await till.status(bad)).state).toBe("succeeded");
-    expect(await booked(till, `payable:${till.merchantId}`)).toBe(-5_000_000n);
-    expect(await failures(till)).toEqual([]);
-    expect(till.announced).toContain(bad);
-    await expectInStep(till, chain);
+    expect(await retryAll(fixture)).toMatchObject({ code: 0 });
+    await fixture.watch();
+    await fixture.watch();
+    expect((await fixture.status(bad)).state).toBe("succeeded");
+    expect(await booked(fixture, `payable:${fixture.merchantId}`)).toBe(-5_000_000n);
+    expect(await failures(fixture)).toEqual([]);
+    expect(fixture.announced).toContain(bad);
+    await expectReconciled(fixture, chain);
   });
 
-  test("an unmatched movement", async () => {
+  test("an unmatched movement that cannot be booked is set aside, and a retry books it once", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const allow = await refuse(till, "ledger_entry", "new.account = 'exceptions' and new.amount = -7");
+    const fixture = await makeTill(chain);
+    const allow = await refuse(fixture, "ledger_entry", "new.account = 'exceptions' and new.amount = -7");
     const stranger = await fundBuyer(chain);
     for (const amount of [5n, 7n, 9n]) await sendUsdc(chain, stranger, chain.keys.treasury.address, amount);
-    await till.watch();
-    expect(await booked(till, "exceptions")).toBe(-14n);
-    await till.watch();
-    expect(await failures(till)).toMatchObject([{ kind: "unmatched", retries: 0 }]);
-    await expectInStep(till, chain);
+    await fixture.watch();
+    expect(await booked(fixture, "exceptions")).toBe(-14n);
+    await fixture.watch();
+    expect(await failures(fixture)).toMatchObject([{ kind: "unmatched", retries: 0 }]);
+    await expectReconciled(fixture, chain);
     await allow();
-    await retryAll(till);
-    await till.watch();
-    await till.watch();
-    expect(await booked(till, "exceptions")).toBe(-21n);
-    expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, chain.keys.treasury.address));
-    expect(await failures(till)).toEqual([]);
+    await retryAll(fixture);
+    await fixture.watch();
+    await fixture.watch();
+    expect(await booked(fixture, "exceptions")).toBe(-21n);
+    expect(await booked(fixture, "treasury")).toBe(await usdcBalance(chain, chain.keys.treasury.address));
+    expect(await failures(fixture)).toEqual([]);
   });
 
-  test("the cost of a transaction", async () => {
+  test("a transaction cost that cannot be booked is set aside, and a retry books it once", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const allow = await refuse(till, "ledger_group", "new.kind = 'gas'");
-    const paymentId = await till.pay(await fundBuyer(chain));
-    expect((await till.status(paymentId)).state).toBe("succeeded");
+    const fixture = await makeTill(chain);
+    const allow = await refuse(fixture, "ledger_group", "new.kind = 'gas'");
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
     await mine(chain);
-    await till.watch();
-    expect(await failures(till)).toMatchObject([{ kind: "transaction", retries: 0 }]);
-    expect(await booked(till, "gas_spent")).toBe(0n);
-    await expectInStep(till, chain);
+    await fixture.watch();
+    expect(await failures(fixture)).toMatchObject([{ kind: "transaction", retries: 0 }]);
+    expect(await booked(fixture, "gas_spent")).toBe(0n);
+    await expectReconciled(fixture, chain);
     await allow();
-    await retryAll(till);
+    await retryAll(fixture);
     await mine(chain);
-    await till.watch();
-    const [transaction] = await till.db.selectFrom("transaction").selectAll().execute();
+    await fixture.watch();
+    const [transaction] = await fixture.db.selectFrom("transaction").selectAll().execute();
     expect(transaction?.state).toBe("final");
-    expect(await booked(till, "gas_spent")).toBe(transaction?.fee);
-    expect(await failures(till)).toEqual([]);
+    expect(await booked(fixture, "gas_spent")).toBe(transaction?.fee);
+    expect(await failures(fixture)).toEqual([]);
   });
 
-  test("what says that a transaction is in a block, while the transfers in it are booked", async () => {
+  test("a transaction whose inclusion cannot be stored is set aside while its transfers are booked", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const allow = await refuse(till, "transaction", "new.state = 'included'");
-    const paymentId = await till.pay(await fundBuyer(chain));
-    expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect(await failures(till)).toMatchObject([{ kind: "transaction" }]);
+    const fixture = await makeTill(chain);
+    const allow = await refuse(fixture, "transaction", "new.state = 'included'");
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect(await failures(fixture)).toMatchObject([{ kind: "transaction" }]);
     await allow();
-    await retryAll(till);
+    await retryAll(fixture);
     await mine(chain);
-    await till.watch();
-    await till.watch();
-    const transactions = await till.db.selectFrom("transaction").selectAll().execute();
+    await fixture.watch();
+    await fixture.watch();
+    const transactions = await fixture.db.selectFrom("transaction").selectAll().execute();
     expect(transactions.map(({ state }) => state)).toEqual(["final"]);
-    expect(await booked(till, "gas_spent")).toBe(transactions[0]?.fee);
-    expect(await failures(till)).toEqual([]);
-    await expectInStep(till, chain);
+    expect(await booked(fixture, "gas_spent")).toBe(transactions[0]?.fee);
+    expect(await failures(fixture)).toEqual([]);
+    await expectReconciled(fixture, chain);
   });
 
-  test("a movement, which is no reason to make its transfer again", async () => {
+  test("a movement that cannot be stored is set aside, and its transfer is not made again", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const allow = await refuse(till, "sighting", "new.amount = 2000000");
-    const bad = await relayPayment(till, chain, 200n);
-    const fine = await relayPayment(till, chain, 300n);
-    await till.watch();
-    expect((await till.status(fine)).state).toBe("succeeded");
-    expect((await till.status(bad)).state).toBe("processing");
-    const { movement, ...row } = (await failures(till))[0] ?? {};
+    const fixture = await makeTill(chain);
+    const allow = await refuse(fixture, "sighting", "new.amount = 2000000");
+    const bad = await relayPayment(fixture, chain, 200n);
+    const fine = await relayPayment(fixture, chain, 300n);
+    await fixture.watch();
+    expect((await fixture.status(fine)).state).toBe("succeeded");
+    expect((await fixture.status(bad)).state).toBe("processing");
+    const { movement, ...row } = (await failures(fixture))[0] ?? {};
     expect(row).toMatchObject({ kind: "movement", error: "no such row today" });
     expect(movement).toMatchObject({ amount: "2000000", token: chain.contracts.token.toLowerCase() });
-    expect((await till.transfers()).map(({ state }) => state)).toEqual(["carried", "confirmed"]);
-    await expectInStep(till, chain);
+    expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["carried", "confirmed"]);
+    await expectReconciled(fixture, chain);
     await allow();
-    await retryAll(till);
+    await retryAll(fixture);
     await mine(chain);
-    await till.watch();
-    await till.watch();
-    expect((await till.status(bad)).state).toBe("succeeded");
-    expect(await failures(till)).toEqual([]);
-    await expectInStep(till, chain);
+    await fixture.watch();
+    await fixture.watch();
+    expect((await fixture.status(bad)).state).toBe("succeeded");
+    expect(await failures(fixture)).toEqual([]);
+    await expectReconciled(fixture, chain);
   });
 
-  test("a transfer that has ended", async () => {
+  test("an ended transfer that cannot be booked is set aside, and a retry expires its payment", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const [bad, fine] = [await till.create(200n), await till.create(300n)];
-    for (const id of [bad, fine]) await till.verify(await till.attempt(id, await fundBuyer(chain)));
-    const allow = await refuse(till, "payment", `new.id = '${bad}' and new.state = 'expired'`);
+    const fixture = await makeTill(chain);
+    const [bad, fine] = [await fixture.create(200n), await fixture.create(300n)];
+    for (const id of [bad, fine]) await fixture.verify(await fixture.attempt(id, await fundBuyer(chain)));
+    const allow = await refuse(fixture, "payment", `new.id = '${bad}' and new.state = 'expired'`);
     await chain.client.increaseTime({ seconds: 7_200 });
     await mine(chain, 2);
-    await till.watch();
-    await till.watch();
-    expect([(await till.status(bad)).state, (await till.status(fine)).state]).toEqual(["processing", "expired"]);
-    expect(await failures(till)).toMatchObject([{ kind: "ended", retries: 0 }]);
+    await fixture.watch();
+    await fixture.watch();
+    expect([(await fixture.status(bad)).state, (await fixture.status(fine)).state]).toEqual(["processing", "expired"]);
+    expect(await failures(fixture)).toMatchObject([{ kind: "ended", retries: 0 }]);
     await allow();
-    await retryAll(till);
-    await till.watch();
-    expect((await till.status(bad)).state).toBe("expired");
-    expect(await failures(till)).toEqual([]);
+    await retryAll(fixture);
+    await fixture.watch();
+    expect((await fixture.status(bad)).state).toBe("expired");
+    expect(await failures(fixture)).toEqual([]);
   });
 });
 
-test("a movement that could not be written down is forgotten with its block, and read anew in the other one", async () => {
+test("a reorg discards a movement that could not be stored, and the watcher reads it again from the new block", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain, { change: { finality: { blocks: 3 } } });
+  const fixture = await makeTill(chain, { change: { finality: { blocks: 3 } } });
   await mine(chain, 3);
-  await till.watch();
-  const allow = await refuse(till, "sighting", "new.amount = 7");
+  await fixture.watch();
+  const allow = await refuse(fixture, "sighting", "new.amount = 7");
   const stranger = await fundBuyer(chain);
-  await till.watch();
-  const forget = await remember(chain);
+  await fixture.watch();
+  const reorg = await remember(chain);
   await sendUsdc(chain, stranger, chain.keys.treasury.address, 7n);
-  await till.watch();
-  expect(await failures(till)).toMatchObject([{ kind: "movement" }]);
-  await forget();
-  await till.watch();
-  expect(await failures(till)).toEqual([]);
+  await fixture.watch();
+  expect(await failures(fixture)).toMatchObject([{ kind: "movement" }]);
+  await reorg();
+  await fixture.watch();
+  expect(await failures(fixture)).toEqual([]);
   await allow();
   await mine(chain, 5);
-  await till.watch();
-  await till.watch();
-  expect(await booked(till, "treasury")).toBe(await usdcBalance(chain, chain.keys.treasury.address));
+  await fixture.watch();
+  await fixture.watch();
+  expect(await booked(fixture, "treasury")).toBe(await usdcBalance(chain, chain.keys.treasury.address));
 });
 
-test("a transaction of the database that is in the way keeps nothing apart: the pass is made again", async () => {
+test("a database deadlock sets no row aside, and the watcher repeats the pass", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const allow = await (async () => {
     await execute(
-      till.databaseUrl,
+      fixture.databaseUrl,
       `create function deadlock() returns trigger language plpgsql as $$
         begin raise exception 'deadlock detected' using errcode = '40P01'; end $$`,
       "create trigger deadlock before insert on ledger_entry for each row execute function deadlock()",
     );
-    return () => execute(till.databaseUrl, "drop trigger deadlock on ledger_entry");
+    return () => execute(fixture.databaseUrl, "drop trigger deadlock on ledger_entry");
   })();
-  const paymentId = await relayPayment(till, chain, 200n);
-  await expect(till.watch()).rejects.toMatchObject({ code: "40P01" });
-  expect(await failures(till)).toEqual([]);
+  const paymentId = await relayPayment(fixture, chain, 200n);
+  await expect(fixture.watch()).rejects.toMatchObject({ code: "40P01" });
+  expect(await failures(fixture)).toEqual([]);
   await allow();
-  await till.watch();
-  expect((await till.status(paymentId)).state).toBe("succeeded");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
 });
 
-describe("the command line", () => {
-  test("lists what failed, retries one by its id, and refuses what is not there", async () => {
+describe("the failed-bookings command", () => {
+  test("the command lists failed bookings, retries one by id and refuses unknown ids", async () => {
     const chain = await startChain();
-    const till = await makeTill(chain);
-    const admin = adminIn({ DATABASE_URL: till.databaseUrl });
+    const fixture = await makeTill(chain);
+    const admin = adminIn({ DATABASE_URL: fixture.databaseUrl });
     expect(await admin("failed-bookings", "list")).toMatchObject({ code: 0, stdout: "none\n" });
     expect(await admin("failed-bookings", "retry", "--all")).toMatchObject({ code: 1 });
-    const allow = await refuse(till, "ledger_entry", "new.account = 'exceptions'");
+    const allow = await refuse(fixture, "ledger_entry", "new.account = 'exceptions'");
     const stranger = await fundBuyer(chain);
     for (const amount of [5n, 7n]) await sendUsdc(chain, stranger, chain.keys.treasury.address, amount);
-    await till.watch();
-    const [first, second] = await failures(till);
+    await fixture.watch();
+    const [first, second] = await failures(fixture);
     const listed = await admin("failed-bookings", "list");
     expect(listed.stdout).toContain("no such row today");
     expect(JSON.parse((await admin("failed-bookings", "list", "--json")).stdout)).toMatchObject([
@@ -265,12 +265,12 @@ describe("the command line", () => {
     ]);
     await allow();
     expect(await admin("failed-bookings", "retry", String(first?.id))).toMatchObject({ code: 0 });
-    await till.watch();
-    expect(await failures(till)).toMatchObject([{ id: second?.id }]);
+    await fixture.watch();
+    expect(await failures(fixture)).toMatchObject([{ id: second?.id }]);
     expect(await admin("failed-bookings", "retry", String(first?.id))).toMatchObject({ code: 1 });
     for (const wrong of [["retry"], ["retry", "x"], ["retry", "1", "--all"], ["list", "--limit", "x"]])
       expect(await admin("failed-bookings", ...wrong)).toMatchObject({ code: 2 });
-    const actions = await till.db.selectFrom("operator_action").select(["action", "subject"]).execute();
+    const actions = await fixture.db.selectFrom("operator_action").select(["action", "subject"]).execute();
     expect(actions).toEqual([{ action: "failed-bookings retry", subject: String(first?.id) }]);
   });
 });

@@ -10,7 +10,7 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 
-/** Makes Postgres refuse writes of a table's rows for which a condition on the new row holds. */
+/** Makes Postgres refuse writes to a table when a condition on the new row holds. */
 async function refuseRows({ db }: Pick<Till, "db">, table: string, when: string): Promise<void> {
   for (const statement of [
     `create or replace function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`,
@@ -19,97 +19,99 @@ async function refuseRows({ db }: Pick<Till, "db">, table: string, when: string)
     await sql.raw(statement).execute(db);
 }
 
-test("a transfer whose own trouble cannot be written down is held with another one, and those beside it go", async () => {
-  const till = await makeTill(chain);
+test("a transfer whose error cannot be stored is held with another error, and the other transfers of its batch are sent", async () => {
+  const fixture = await makeTill(chain);
   const paymentIds: string[] = [];
   for (const buyer of await fundBuyers(chain, 3)) {
-    const paymentId = await till.create();
-    await till.verify(await till.attempt(paymentId, buyer));
+    const paymentId = await fixture.create();
+    await fixture.verify(await fixture.attempt(paymentId, buyer));
     paymentIds.push(paymentId);
     if (paymentIds.length === 1) await chain.client.setCode({ address: buyer.address, bytecode: "0xfe" });
   }
   await refuseRows(
-    till,
+    fixture,
     "transfer",
     "new.last_trouble is not null and new.last_trouble not like 'it cannot be handled%'",
   );
-  await till.relay();
-  await till.watch();
-  const [first, ...others] = await Promise.all(paymentIds.map(till.status));
+  await fixture.relay();
+  await fixture.watch();
+  const [first, ...others] = await Promise.all(paymentIds.map(fixture.status));
   expect(first?.state).toBe("processing");
   expect(others.map(({ state }) => state)).toEqual(["succeeded", "succeeded"]);
-  const [held] = await till.transfers();
+  const [held] = await fixture.transfers();
   expect(held).toMatchObject({ state: "ready", last_trouble: "it cannot be handled: refused" });
   expect(held?.hold_until).not.toBeNull();
 });
 
-test("a refund that cannot begin keeps no other one from beginning, and those are enqueued", async () => {
-  const till = await makeTill(chain);
+test("a refund that cannot begin does not stop the other refunds from beginning and being enqueued", async () => {
+  const fixture = await makeTill(chain);
   const refundIds: string[] = [];
   for (const buyer of await fundBuyers(chain, 3)) {
-    const paymentId = await till.pay(buyer);
-    refundIds.push(good(await refundPayment(till.deps, { paymentId, mode: "live" })).refundId);
+    const paymentId = await fixture.pay(buyer);
+    refundIds.push(good(await refundPayment(fixture.deps, { paymentId, mode: "live" })).refundId);
   }
-  await refuseRows(till, "transfer", `new.refund_id = '${refundIds[0]}'`);
-  till.rung.splice(0);
-  await expect(till.refund(...refundIds)).rejects.toThrow("refused");
-  const rows = await till.db.selectFrom("refund").select(["id", "state"]).execute();
+  await refuseRows(fixture, "transfer", `new.refund_id = '${refundIds[0]}'`);
+  fixture.rung.splice(0);
+  await expect(fixture.refund(...refundIds)).rejects.toThrow("refused");
+  const rows = await fixture.db.selectFrom("refund").select(["id", "state"]).execute();
   expect(refundIds.map((id) => rows.find((row) => row.id === id)?.state)).toEqual(["due", "paying", "paying"]);
-  expect(till.rung.map(({ queue }) => queue)).toEqual(["relay-permit"]);
+  expect(fixture.rung.map(({ queue }) => queue)).toEqual(["relay-permit"]);
 });
 
-test("a webhook event that we fail to send is tried again later, and the others of its endpoint are delivered", async () => {
-  const { till, endpoint, id: endpointId, deliveries } = await makeHook(chain);
-  const [poison] = [await till.create(), await till.create(), await till.create()];
-  const outward: typeof till.deps.outward = (request) => {
+test("a webhook event that fails with an internal error is retried later, and the other events of its endpoint are delivered", async () => {
+  const { fixture, endpoint, id: endpointId, deliveries } = await makeHook(chain);
+  const [poison] = [await fixture.create(), await fixture.create(), await fixture.create()];
+  const outward: typeof fixture.deps.outward = (request) => {
     if (request.body?.includes(poison ?? "")) throw new Error("a bug of ours");
-    return till.deps.outward(request);
+    return fixture.deps.outward(request);
   };
   const { signal } = new AbortController();
-  expect(await deliverDue({ ...till.deps, outward }, { endpointId, signal })).toBe("done");
+  expect(await deliverDue({ ...fixture.deps, outward }, { endpointId, signal })).toBe("done");
   expect(endpoint.arrivals).toHaveLength(2);
   const failed = (await deliveries()).filter(({ payment_id }) => payment_id === poison);
   expect(failed).toMatchObject([{ state: "pending", tries: 1, last_outcome: "internal error" }]);
 });
 
-test("a buyer's Solana transaction that cannot be signed is held, and the others and the payouts go", async () => {
+test("a buyer's Solana transaction that cannot be signed is held, and other payments and payouts are sent", async () => {
   const solana = await startTestSolana();
-  const till = await makeSolanaTill(solana);
-  const owed = await till.pay(await fundSolanaBuyer(solana));
-  expect(await till.settle((await till.settlementOf(owed)).id)).toEqual(["begun"]);
+  const fixture = await makeSolanaTill(solana);
+  const owed = await fixture.pay(await fundSolanaBuyer(solana));
+  expect(await fixture.settle((await fixture.settlementOf(owed)).id)).toEqual(["begun"]);
   const paymentIds: string[] = [];
   for (let count = 0; count < 2; count += 1) {
-    const paymentId = await till.create();
-    await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
+    const paymentId = await fixture.create();
+    await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
     paymentIds.push(paymentId);
   }
   const [bad, honest] = paymentIds as [string, string];
-  await till.db
+  await fixture.db
     .updateTable("transfer")
     .set({ signature: Buffer.of(0) })
     .where("payment_id", "=", bad)
     .execute();
-  await till.submit();
-  const stateOf = async (column: "payment_id" | "settlement_id", id: string) =>
-    (await till.transfers()).find((row) => row[column] === id);
-  expect(await stateOf("payment_id", bad)).toMatchObject({
+  await fixture.submit();
+  const findTransfer = async (column: "payment_id" | "settlement_id", id: string) =>
+    (await fixture.transfers()).find((row) => row[column] === id);
+  expect(await findTransfer("payment_id", bad)).toMatchObject({
     state: "ready",
     last_trouble: "the transaction names no relayer that we hold",
     hold_until: expect.any(Date),
   });
-  expect(await stateOf("payment_id", honest)).toMatchObject({ state: "carried" });
-  expect(await stateOf("settlement_id", (await till.settlementOf(owed)).id)).toMatchObject({ state: "carried" });
+  expect(await findTransfer("payment_id", honest)).toMatchObject({ state: "carried" });
+  expect(await findTransfer("settlement_id", (await fixture.settlementOf(owed)).id)).toMatchObject({
+    state: "carried",
+  });
 });
 
-test("payouts on Solana go while screening cannot say whether a buyer may be served", async () => {
+test("Solana payouts are sent while the screening of buyers fails", async () => {
   const solana = await startTestSolana();
-  const till = await makeSolanaTill(solana);
-  const owed = await till.pay(await fundSolanaBuyer(solana));
-  expect(await till.settle((await till.settlementOf(owed)).id)).toEqual(["begun"]);
-  await till.verify(await till.attempt(await till.create(), await fundSolanaBuyer(solana)));
-  till.brokenList.on = true;
-  await expect(till.submit()).rejects.toMatchObject({ code: "screening_down" });
-  const states = (await till.transfers()).map(({ purpose, state }) => [purpose, state]);
+  const fixture = await makeSolanaTill(solana);
+  const owed = await fixture.pay(await fundSolanaBuyer(solana));
+  expect(await fixture.settle((await fixture.settlementOf(owed)).id)).toEqual(["begun"]);
+  await fixture.verify(await fixture.attempt(await fixture.create(), await fundSolanaBuyer(solana)));
+  fixture.brokenList.on = true;
+  await expect(fixture.submit()).rejects.toMatchObject({ code: "screening_down" });
+  const states = (await fixture.transfers()).map(({ purpose, state }) => [purpose, state]);
   expect(states).toEqual([
     ["payment", "confirmed"],
     ["settlement", "carried"],

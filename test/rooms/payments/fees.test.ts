@@ -12,23 +12,23 @@ import { fundBuyer, startChain, usdcBalance } from "../../support/chain.ts";
 import { good, makeTill, signOption, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
-const { accountId, merchantId, deps } = till;
-const booked = async (account: string, of: Till = till) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
+const fixture = await makeTill(chain);
+const { accountId, merchantId, deps } = fixture;
+const booked = async (account: string, of: Till = fixture) => (await listBalances(of.db, { account }))[0]?.amount ?? 0n;
 const settle = async (paymentId: string) => {
-  await till.settle((await till.settlementOf(paymentId)).id);
-  await till.relay();
-  await till.watch();
+  await fixture.settle((await fixture.settlementOf(paymentId)).id);
+  await fixture.relay();
+  await fixture.watch();
 };
 
-test("nothing is taken unless somebody says so", async () => {
-  const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
-  expect((await till.settlementOf(paymentId)).amount).toBe(10_000_000n);
+test("no fee is taken unless a fee policy is set", async () => {
+  const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
+  expect((await fixture.settlementOf(paymentId)).amount).toBe(10_000_000n);
   expect(await booked("fees")).toBe(0n);
   await settle(paymentId);
 });
 
-test("a fee is booked apart, and the merchant is paid the rest and told so", async () => {
+test("a fee is booked separately, the merchant is paid the rest, and lists and webhooks show both", async () => {
   good(
     await setEndpoint(
       { ...deps, findUrlFault: () => undefined },
@@ -36,19 +36,19 @@ test("a fee is booked apart, and the merchant is paid the rest and told so", asy
     ),
   );
   await setFee(deps, { accountId, merchantId: null, points: 150, fixedMicros: 100_000n });
-  const before = await usdcBalance(chain, till.destination);
+  const before = await usdcBalance(chain, fixture.destination);
   const buyer = await fundBuyer(chain);
-  const paymentId = await till.pay(buyer, 1_000n);
+  const paymentId = await fixture.pay(buyer, 1_000n);
   expect(await usdcBalance(chain, buyer.address)).toBe(990_000_000n);
   expect(await booked("fees")).toBe(-250_000n);
-  expect((await till.settlementOf(paymentId)).amount).toBe(9_750_000n);
+  expect((await fixture.settlementOf(paymentId)).amount).toBe(9_750_000n);
   await settle(paymentId);
-  expect((await usdcBalance(chain, till.destination)) - before).toBe(9_750_000n);
+  expect((await usdcBalance(chain, fixture.destination)) - before).toBe(9_750_000n);
   expect(await booked(`payable:${merchantId}`)).toBe(0n);
   expect(await booked("treasury")).toBe(250_000n);
 
-  const asked = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
-  expect(good(await listPaymentViews(deps, asked)).items[0]).toMatchObject({
+  const query = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+  expect(good(await listPaymentViews(deps, query)).items[0]).toMatchObject({
     tokenAmount: { value: 10_000_000n },
     fees: { total: { value: 250_000n }, fixed: { value: 100_000n }, points: 150 },
     settlement: { settled: true, amount: { value: 9_750_000n } },
@@ -56,15 +56,15 @@ test("a fee is booked apart, and the merchant is paid the rest and told so", asy
   const detail = good(await findPaymentDetail(deps, { paymentId, mode: "live", merchant: { accountId, merchantId } }));
   expect(detail.settlement?.amount.value).toBe(9_750_000n);
 
-  const [endpoint] = await till.db.selectFrom("webhook_endpoint").select("id").execute();
+  const [endpoint] = await fixture.db.selectFrom("webhook_endpoint").select("id").execute();
   await writeSettledEvents(deps, { endpointId: endpoint?.id ?? "" });
-  const events = await listDueEvents(till.db, {
+  const events = await listDueEvents(fixture.db, {
     endpointId: endpoint?.id ?? "",
     now: deps.now(),
     without: [],
     limit: 50,
   });
-  const told = Object.fromEntries(
+  const dataByType = Object.fromEntries(
     events.filter((one) => one.paymentId === paymentId).map((one) => [one.type, JSON.parse(toPayload(one)).data]),
   );
   const unit = `caip19/${chain.asset}`;
@@ -76,42 +76,45 @@ test("a fee is booked apart, and the merchant is paid the rest and told so", asy
     fixed_amount: { unit, value: "100000" },
     total_amount: { unit, value: "250000" },
   };
-  expect(told["payment.processing"].processing).toMatchObject({ fee, settlement_amount: { unit, value: "9750000" } });
-  expect(told["payment.settled"]).toMatchObject({
+  expect(dataByType["payment.processing"].processing).toMatchObject({
+    fee,
+    settlement_amount: { unit, value: "9750000" },
+  });
+  expect(dataByType["payment.settled"]).toMatchObject({
     processing: { fee, option_amount: { unit, value: "10000000" } },
     settled: { amount: { unit, value: "9750000" } },
   });
 });
 
-test("a merchant's own policy counts instead of its account's, and a fee that was shown stays", async () => {
+test("a merchant's own fee policy replaces its account's, and an option keeps the fee it was created with", async () => {
   await setFee(deps, { accountId, merchantId, points: 1_000, fixedMicros: 0n });
-  const paymentId = await till.create(1_000n);
+  const paymentId = await fixture.create(1_000n);
   const buyer = await fundBuyer(chain);
-  const [option] = await till.offer(paymentId, buyer);
+  const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   expect(option.amount.value).toBe(10_000_000n);
   await setFee(deps, { accountId, merchantId, points: 5_000, fixedMicros: 0n });
-  const { attemptId } = good(await till.confirm(paymentId, option.id, await signOption(option, buyer)));
-  await till.verify(attemptId ?? "");
-  await till.relay();
-  await till.watch();
-  expect((await till.settlementOf(paymentId)).amount).toBe(9_000_000n);
+  const { attemptId } = good(await fixture.confirm(paymentId, option.id, await signOption(option, buyer)));
+  await fixture.verify(attemptId ?? "");
+  await fixture.relay();
+  await fixture.watch();
+  expect((await fixture.settlementOf(paymentId)).amount).toBe(9_000_000n);
   await settle(paymentId);
   expect(await clearFee(deps, { accountId, merchantId })).toBe(true);
   expect(await clearFee(deps, { accountId, merchantId })).toBe(false);
-  const next = await till.pay(await fundBuyer(chain), 1_000n);
-  expect((await till.settlementOf(next)).amount).toBe(9_750_000n);
+  const next = await fixture.pay(await fundBuyer(chain), 1_000n);
+  expect((await fixture.settlementOf(next)).amount).toBe(9_750_000n);
   await settle(next);
 });
 
-test("the whole of what a buyer paid is refunded, and its merchant bears the fee", async () => {
+test("a refund returns the buyer's full amount, and the merchant bears the fee", async () => {
   const buyer = await fundBuyer(chain);
-  const paymentId = await till.pay(buyer, 1_000n);
+  const paymentId = await fixture.pay(buyer, 1_000n);
   const { refundId } = good(await refundPayment(deps, { paymentId, mode: "live" }));
-  expect(await till.refund(refundId)).toEqual(["balance_short"]);
-  await till.pay(await fundBuyer(chain), 100n);
-  expect(await till.refund(refundId)).toEqual(["begun"]);
-  await till.relay();
-  await till.watch();
+  expect(await fixture.refund(refundId)).toEqual(["balance_short"]);
+  await fixture.pay(await fundBuyer(chain), 100n);
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+  await fixture.relay();
+  await fixture.watch();
   expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
 });

@@ -15,7 +15,7 @@ test.each([
   "https://a.b-c.example:8443",
   "http://localhost",
   "http://localhost:5173",
-])("%s may be listed, and again", async (origin) => {
+])("%s can be added as a frame origin, also twice", async (origin) => {
   for (let times = 0; times < 2; times += 1)
     expect(await addFrameOrigin(deps, { accountId, origin })).toMatchObject({ ok: true });
   const listed = await listFrameOrigins(deps, accountId);
@@ -45,7 +45,7 @@ test.each([
   "null",
   "",
   `https://${"a".repeat(260)}.example`,
-])("%j is refused, and the database would not take it either", async (origin) => {
+])("%j is refused as a frame origin by the function and by the database", async (origin) => {
   expect(await addFrameOrigin(deps, { accountId, origin })).toMatchObject({
     code: "params_validation",
     message: expect.stringContaining("origin: expected"),
@@ -54,7 +54,7 @@ test.each([
 });
 
 test.each(["https://wallet.example:443", "https://wallet.example:99999", "https://1.2.3"])(
-  "%s, which a browser writes in another way, is refused",
+  "%s is refused, because browsers serialize this origin differently",
   async (origin) => {
     expect(await addFrameOrigin(deps, { accountId, origin })).toMatchObject({ code: "params_validation" });
   },

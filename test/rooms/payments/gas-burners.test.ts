@@ -5,12 +5,13 @@ import { arm, type Burner, confirmAsWallet, deployBlockBurner, deployPriceBurner
 import { makeTill, type Till } from "../../support/till.ts";
 
 const DAY_MS = 24 * 3_600_000;
-/** What one transaction of a contract wallet may burn, by default. */
+/** Maximum gas that one transaction of a contract wallet can burn by default. */
 const MOST_GAS = 1_060_000n;
 
-const transactionsOf = (till: Till) => till.db.selectFrom("transaction").selectAll().orderBy("created_at").execute();
-const gasOf = async (till: Till) =>
-  (await transactionsOf(till)).reduce((sum, { gas_used }) => sum + (gas_used ?? 0n), 0n);
+const transactionsOf = (fixture: Till) =>
+  fixture.db.selectFrom("transaction").selectAll().orderBy("created_at").execute();
+const gasOf = async (fixture: Till) =>
+  (await transactionsOf(fixture)).reduce((sum, { gas_used }) => sum + (gas_used ?? 0n), 0n);
 
 async function deployMany(chain: TestChain, salts: readonly bigint[]): Promise<Burner[]> {
   const burners: Burner[] = [];
@@ -18,173 +19,176 @@ async function deployMany(chain: TestChain, salts: readonly bigint[]): Promise<B
   return burners;
 }
 
-/** A payment of such a wallet that verification has accepted. */
-async function accept(till: Till, chain: TestChain, burner: Burner): Promise<string> {
-  const paymentId = await till.create();
+/** Creates a payment by a gas-burning wallet that verification accepts. Returns its id. */
+async function accept(fixture: Till, chain: TestChain, burner: Burner): Promise<string> {
+  const paymentId = await fixture.create();
   await arm(chain, [burner]);
-  const attempt = await confirmAsWallet(till, paymentId, burner);
-  await till.verify(attempt);
-  expect(await till.verdict(attempt)).toBe("verified");
+  const attempt = await confirmAsWallet(fixture, paymentId, burner);
+  await fixture.verify(attempt);
+  expect(await fixture.verdict(attempt)).toBe("verified");
   return paymentId;
 }
 
-/** Lanes and watcher, as often as a payment of a few minutes would have them. */
-async function run(till: Till, chain: TestChain, burners: readonly Burner[], turns = 20): Promise<void> {
-  for (let turn = 0; turn < turns; turn += 1) {
+/** Runs lanes and watcher `rounds` times, 15 seconds apart. */
+async function run(fixture: Till, chain: TestChain, burners: readonly Burner[], rounds = 20): Promise<void> {
+  for (let round = 0; round < rounds; round += 1) {
     await arm(chain, burners);
-    await till.relay();
-    await till.watch();
-    till.clock.advance(15_000);
+    await fixture.relay();
+    await fixture.watch();
+    fixture.clock.advance(15_000);
   }
 }
 
-test("a wallet that takes signatures only where gas costs nothing is refused, and nothing is sent", async () => {
+test("a wallet that accepts signatures only at a gas price of zero is refused, and nothing is sent", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const burner = await deployPriceBurner(chain);
   const attempts: string[] = [];
-  for (let count = 0; count < 3; count += 1) attempts.push(await confirmAsWallet(till, await till.create(), burner));
-  await till.verify(...attempts);
+  for (let count = 0; count < 3; count += 1)
+    attempts.push(await confirmAsWallet(fixture, await fixture.create(), burner));
+  await fixture.verify(...attempts);
   for (const attempt of attempts)
-    expect(await till.verdict(attempt)).toEqual({ refused: expect.stringContaining("would fail") });
-  await till.relay();
-  expect(await transactionsOf(till)).toEqual([]);
+    expect(await fixture.verdict(attempt)).toEqual({ refused: expect.stringContaining("would fail") });
+  await fixture.relay();
+  expect(await transactionsOf(fixture)).toEqual([]);
 });
 
-test("a wallet that no simulation finds out has three transactions, and its payment fails once the last one is final", async () => {
+test("a wallet that burns gas despite a good simulation gets three transactions, and its payment fails once the last one is final", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain, { change: { finality: { blocks: 5 } } });
+  const fixture = await makeTill(chain, { change: { finality: { blocks: 5 } } });
   const burner = await deployBlockBurner(chain);
-  const paymentId = await accept(till, chain, burner);
-  await run(till, chain, [burner]);
-  const burnt = await transactionsOf(till);
+  const paymentId = await accept(fixture, chain, burner);
+  await run(fixture, chain, [burner]);
+  const burnt = await transactionsOf(fixture);
   expect(burnt).toHaveLength(3);
-  expect(await gasOf(till)).toBeLessThanOrEqual(3n * MOST_GAS);
-  // The last one is in a block that a reorg may take, and then move the money.
+  expect(await gasOf(fixture)).toBeLessThanOrEqual(3n * MOST_GAS);
+  // The last transaction is not final: after a reorg it could still move the money.
   expect(burnt.at(-1)?.state).toBe("included");
-  expect((await till.status(paymentId)).state).toBe("processing");
+  expect((await fixture.status(paymentId)).state).toBe("processing");
 
   await mine(chain, 5);
-  await till.watch();
-  expect((await transactionsOf(till)).map(({ state }) => state)).toEqual(["final", "final", "final"]);
-  expect(await till.status(paymentId)).toMatchObject({ state: "failed" });
-  expect(await till.transfers()).toMatchObject([{ state: "ended" }]);
-  expect(till.announced).toContain(paymentId);
-  const booked = await till.db.selectFrom("ledger_group").select("kind").where("kind", "=", "gas").execute();
+  await fixture.watch();
+  expect((await transactionsOf(fixture)).map(({ state }) => state)).toEqual(["final", "final", "final"]);
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "failed" });
+  expect(await fixture.transfers()).toMatchObject([{ state: "ended" }]);
+  expect(fixture.announced).toContain(paymentId);
+  const booked = await fixture.db.selectFrom("ledger_group").select("kind").where("kind", "=", "gas").execute();
   expect(booked).toHaveLength(3);
-  const counted = (await till.deps.metrics.gasWithoutTransfer.get()).values;
-  expect(counted).toMatchObject([{ labels: { chain: chain.id }, value: Number(await gasOf(till)) }]);
+  const counted = (await fixture.deps.metrics.gasWithoutTransfer.get()).values;
+  expect(counted).toMatchObject([{ labels: { chain: chain.id }, value: Number(await gasOf(fixture)) }]);
 });
 
-test("money that comes by the authorization of a failed payment after all is booked as an exception", async () => {
+test("money moved by the authorization of a failed payment is booked as an exception", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const burner = await deployBlockBurner(chain);
-  const paymentId = await accept(till, chain, burner);
-  await run(till, chain, [burner], 10);
-  expect((await till.status(paymentId)).state).toBe("failed");
+  const paymentId = await accept(fixture, chain, burner);
+  await run(fixture, chain, [burner], 10);
+  expect((await fixture.status(paymentId)).state).toBe("failed");
   await arm(chain, [burner], true);
-  const [first] = await transactionsOf(till);
+  const [first] = await transactionsOf(fixture);
   const call = await chain.client.getTransaction({ hash: first?.hash as `0x${string}` });
   await chain.client.sendTransaction({ to: call.to, data: call.input, gas: 300_000n });
-  await till.watch();
+  await fixture.watch();
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
-  expect((await till.status(paymentId)).state).toBe("failed");
-  const groups = await till.db.selectFrom("ledger_group").select("kind").where("kind", "=", "stray").execute();
+  expect((await fixture.status(paymentId)).state).toBe("failed");
+  const groups = await fixture.db.selectFrom("ledger_group").select("kind").where("kind", "=", "stray").execute();
   expect(groups).toHaveLength(1);
 });
 
-test("a reorg that takes a burned transaction away takes it off the payer's account too", async () => {
+test("a reorg that removes a gas-burning transaction also removes it from the payer's burned gas", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain, { change: { finality: { blocks: 20 } } });
+  const fixture = await makeTill(chain, { change: { finality: { blocks: 20 } } });
   const burner = await deployBlockBurner(chain);
-  const paymentId = await accept(till, chain, burner);
+  const paymentId = await accept(fixture, chain, burner);
   const before = await chain.client.snapshot();
-  await till.relay();
-  await till.watch();
-  expect(await till.db.selectFrom("burned_gas").selectAll().execute()).toHaveLength(1);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.db.selectFrom("burned_gas").selectAll().execute()).toHaveLength(1);
   await chain.client.revert({ id: before });
   await mine(chain, 3);
-  await till.watch();
-  expect(await till.db.selectFrom("burned_gas").selectAll().execute()).toHaveLength(0);
-  // The very bytes are offered again, and land where the wallet lets them.
+  await fixture.watch();
+  expect(await fixture.db.selectFrom("burned_gas").selectAll().execute()).toHaveLength(0);
+  // The watcher broadcasts the same bytes again, and this time the wallet accepts the signature.
   await arm(chain, [burner], true);
-  till.clock.advance(10_000);
-  await till.watch();
+  fixture.clock.advance(10_000);
+  await fixture.watch();
   await mine(chain, 20);
-  await till.watch();
-  expect((await till.status(paymentId)).state).toBe("succeeded");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
 });
 
-test("a payer that burned gas is barred for a day: no options, no transaction, and all of it afterwards", async () => {
+test("a payer that burned gas gets no options and no transactions for a day, and can pay again afterwards", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const burner = await deployBlockBurner(chain, { amount: 10_000_000n });
-  const first = await accept(till, chain, burner);
-  const second = await accept(till, chain, burner);
-  const waiting = await till.create();
-  const [option] = await till.offer(waiting, burner);
-  await run(till, chain, [burner]);
-  expect(await transactionsOf(till)).toHaveLength(3);
-  // The second one has not been sent at all, or less often than it might.
-  for (const id of [first, second]) expect((await till.status(id)).state).toBe("failed");
+  const first = await accept(fixture, chain, burner);
+  const second = await accept(fixture, chain, burner);
+  const open = await fixture.create();
+  const [option] = await fixture.offer(open, burner);
+  await run(fixture, chain, [burner]);
+  expect(await transactionsOf(fixture)).toHaveLength(3);
+  // Both payments share the payer's limit of three transactions.
+  for (const id of [first, second]) expect((await fixture.status(id)).state).toBe("failed");
 
-  const later = await till.create(100n, { expiresAt: new Date(till.clock.now().getTime() + 3_600_000) });
-  await expect(till.offer(later, burner)).rejects.toThrow("rate_limited the account cannot pay here for now");
+  const later = await fixture.create(100n, { expiresAt: new Date(fixture.clock.now().getTime() + 3_600_000) });
+  await expect(fixture.offer(later, burner)).rejects.toThrow("rate_limited the account cannot pay here for now");
   expect(option).toBeDefined();
   const other = await fundBuyer(chain);
-  expect(await till.offer(later, burner, other)).toHaveLength(1);
+  expect(await fixture.offer(later, burner, other)).toHaveLength(1);
 
-  till.clock.advance(DAY_MS);
-  const afterwards = await accept(till, chain, burner);
+  fixture.clock.advance(DAY_MS);
+  const afterwards = await accept(fixture, chain, burner);
   await arm(chain, [burner], true);
-  await till.relay();
-  await till.watch();
-  expect((await till.status(afterwards)).state).toBe("succeeded");
+  await fixture.relay();
+  await fixture.watch();
+  expect((await fixture.status(afterwards)).state).toBe("succeeded");
 });
 
-test("wallets with the same code burn no more than its limit in an hour, with other codes no more than the chain's", async () => {
+test("wallets with the same code burn at most the limit per code in an hour, and all wallets together at most the limit per chain", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain, { change: { walletGasPerCode: 2_500_000, walletGasPerHour: 4_500_000 } });
+  const fixture = await makeTill(chain, { change: { walletGasPerCode: 2_500_000, walletGasPerHour: 4_500_000 } });
   const clones = await deployMany(chain, [0n, 0n, 0n, 0n]);
-  for (const clone of clones) await accept(till, chain, clone);
-  await run(till, chain, clones, 8);
-  expect(await transactionsOf(till)).toHaveLength(2);
-  expect(await gasOf(till)).toBeLessThanOrEqual(2_500_000n);
+  for (const clone of clones) await accept(fixture, chain, clone);
+  await run(fixture, chain, clones, 8);
+  expect(await transactionsOf(fixture)).toHaveLength(2);
+  expect(await gasOf(fixture)).toBeLessThanOrEqual(2_500_000n);
 
   const clone = await deployBlockBurner(chain);
-  const refused = await confirmAsWallet(till, await till.create(), clone);
+  const refused = await confirmAsWallet(fixture, await fixture.create(), clone);
   await arm(chain, [clone]);
-  await till.verify(refused);
-  expect(await till.verdict(refused)).toEqual({ refused: expect.stringContaining("contract wallets like this one") });
+  await fixture.verify(refused);
+  expect(await fixture.verdict(refused)).toEqual({
+    refused: expect.stringContaining("contract wallets like this one"),
+  });
 
   const others = [await deployBlockBurner(chain, { salt: 1n }), await deployBlockBurner(chain, { salt: 2n })];
-  for (const other of others) await accept(till, chain, other);
-  await run(till, chain, others, 8);
-  expect(await transactionsOf(till)).toHaveLength(4);
-  expect(await gasOf(till)).toBeLessThanOrEqual(4_500_000n);
+  for (const other of others) await accept(fixture, chain, other);
+  await run(fixture, chain, others, 8);
+  expect(await transactionsOf(fixture)).toHaveLength(4);
+  expect(await gasOf(fixture)).toBeLessThanOrEqual(4_500_000n);
   const last = await deployBlockBurner(chain, { salt: 3n });
-  const late = await confirmAsWallet(till, await till.create(), last);
-  await till.verify(late);
-  expect(await till.verdict(late)).toEqual({ refused: expect.stringContaining("contract wallets like this one") });
+  const late = await confirmAsWallet(fixture, await fixture.create(), last);
+  await fixture.verify(late);
+  expect(await fixture.verdict(late)).toEqual({ refused: expect.stringContaining("contract wallets like this one") });
 
-  // Plain keys have nothing to do with it.
-  expect((await till.status(await till.pay(await fundBuyer(chain)))).state).toBe("succeeded");
+  // Payments from plain keys are not limited.
+  expect((await fixture.status(await fixture.pay(await fundBuyer(chain)))).state).toBe("succeeded");
 });
 
 test.each([1, 2])(
-  "with lanes: %i, a plain key's transfer goes into the very next transaction of its lane, whatever wallets wait",
+  "with %i lane(s), a plain key's transfer is in its lane's next transaction, however many wallets wait",
   async (lanes) => {
     const chain = await startChain({ lanes });
-    const till = await makeTill(chain);
+    const fixture = await makeTill(chain);
     const burners = await deployMany(chain, [0n, 1n, 2n]);
-    for (const burner of burners) await accept(till, chain, burner);
-    const honest = await till.create();
-    await till.verify(await till.attempt(honest, await fundBuyer(chain)));
+    for (const burner of burners) await accept(fixture, chain, burner);
+    const honest = await fixture.create();
+    await fixture.verify(await fixture.attempt(honest, await fundBuyer(chain)));
     await arm(chain, burners);
     await chain.client.setAutomine(false);
-    await till.relay();
-    const sent = await till.db
+    await fixture.relay();
+    const sent = await fixture.db
       .selectFrom("transfer as f")
       .select(["f.payment_id", "f.lane_id", "f.lane_nonce", "f.smart_wallet"])
       .where("f.state", "=", "carried")
@@ -197,55 +201,55 @@ test.each([1, 2])(
   },
 );
 
-test("a wallet whose owner signs pays with gas priced as it is, and a second payment of it waits for the first", async () => {
+test("an honest wallet pays at the current gas price, and its second payment waits for the first", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const wallet = await deployBlockBurner(chain, { amount: 10_000_000n });
-  const payments = [await accept(till, chain, wallet), await accept(till, chain, wallet)];
+  const payments = [await accept(fixture, chain, wallet), await accept(fixture, chain, wallet)];
   await arm(chain, [wallet], true);
   await chain.client.setAutomine(false);
-  await till.relay();
-  expect((await till.transfers()).map(({ state }) => state).toSorted()).toEqual(["carried", "ready"]);
+  await fixture.relay();
+  expect((await fixture.transfers()).map(({ state }) => state).toSorted()).toEqual(["carried", "ready"]);
   await chain.client.setAutomine(true);
   await mine(chain);
-  await till.watch();
-  await till.relay();
-  await till.watch();
-  for (const id of payments) expect((await till.status(id)).state).toBe("succeeded");
+  await fixture.watch();
+  await fixture.relay();
+  await fixture.watch();
+  for (const id of payments) expect((await fixture.status(id)).state).toBe("succeeded");
 });
 
 test.each([
-  ["one at a time", 1],
-  ["by two processes at once", 2],
-])("an account that can pay one of three payments has one accepted, %s", async (_how, processes) => {
+  ["one after the other", 1],
+  ["by two concurrent processes", 2],
+])("of three payments by an account that can afford one, one is accepted when verified %s", async (_how, processes) => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const buyer = await fundBuyer(chain, 1_900_000n);
   const attempts: string[] = [];
-  for (let count = 0; count < 3; count += 1) attempts.push(await till.attempt(await till.create(), buyer));
-  const verifiers = Array.from({ length: processes }, () => createVerify(till.deps));
+  for (let count = 0; count < 3; count += 1) attempts.push(await fixture.attempt(await fixture.create(), buyer));
+  const verifiers = Array.from({ length: processes }, () => createVerify(fixture.deps));
   await Promise.all(attempts.map((attempt, index) => verifiers[index % processes]?.(attempt)));
-  const verdicts = await Promise.all(attempts.map(till.verdict));
-  expect(verdicts.filter((verdict) => verdict === "verified")).toHaveLength(1);
+  const results = await Promise.all(attempts.map(fixture.verdict));
+  expect(results.filter((result) => result === "verified")).toHaveLength(1);
   const refused = { refused: expect.stringContaining("other payments") };
-  expect(verdicts.filter((verdict) => verdict !== "verified")).toEqual([refused, refused]);
+  expect(results.filter((result) => result !== "verified")).toEqual([refused, refused]);
 });
 
-test("an account that can pay both of two payments has both accepted, also while the first is in a block nobody has read", async () => {
+test("payments that an account can afford are all accepted, even while the watcher has not read the first ones' block", async () => {
   const chain = await startChain({ lanes: 2 });
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const buyer = await fundBuyer(chain, 3_000_000n);
-  const [one, two, three] = [await till.create(), await till.create(), await till.create()];
-  const verifiers = [createVerify(till.deps), createVerify(till.deps)];
-  const attempts = [await till.attempt(one, buyer), await till.attempt(two, buyer)];
+  const [one, two, three] = [await fixture.create(), await fixture.create(), await fixture.create()];
+  const verifiers = [createVerify(fixture.deps), createVerify(fixture.deps)];
+  const attempts = [await fixture.attempt(one, buyer), await fixture.attempt(two, buyer)];
   await Promise.all(attempts.map((attempt, index) => verifiers[index]?.(attempt)));
-  for (const id of [one, two]) expect((await till.status(id)).state).toBe("processing");
-  await till.relay();
-  // Two dollars are gone, and the watcher does not know: they are not taken off a second time.
-  const last = await till.attempt(three, buyer);
-  await till.verify(last);
-  expect(await till.verdict(last)).toBe("verified");
-  await till.relay();
-  await till.watch();
-  for (const id of [one, two, three]) expect((await till.status(id)).state).toBe("succeeded");
+  for (const id of [one, two]) expect((await fixture.status(id)).state).toBe("processing");
+  await fixture.relay();
+  // Two dollars have left the account, and the watcher has not read that block: they are not deducted twice.
+  const last = await fixture.attempt(three, buyer);
+  await fixture.verify(last);
+  expect(await fixture.verdict(last)).toBe("verified");
+  await fixture.relay();
+  await fixture.watch();
+  for (const id of [one, two, three]) expect((await fixture.status(id)).state).toBe("succeeded");
 });

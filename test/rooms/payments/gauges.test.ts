@@ -24,7 +24,7 @@ const chains = openChains(parseNetworks(networksDocument), createMetrics(new Reg
 const here = "eip155:31337";
 const start = new Date("2026-03-01T12:00:00Z");
 const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
-const look = (seconds: number) => readSystem({ db, chains, now: () => after(seconds) });
+const read = (seconds: number) => readSystem({ db, chains, now: () => after(seconds) });
 
 await execute(
   url,
@@ -33,7 +33,7 @@ await execute(
     values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', now())`,
 );
 
-test("a sweep that rings again does not make what waits look young", async () => {
+test("a sweep that enqueues a settlement again does not reset its age", async () => {
   await execute(
     url,
     `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
@@ -49,40 +49,40 @@ test("a sweep that rings again does not make what waits look young", async () =>
     );
     const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60), epoch };
     expect((await takeOwed(deps)).settlements).toHaveLength(1);
-    expect((await look(seconds)).owed).toContainEqual({ table: "settlement", seconds });
+    expect((await read(seconds)).owed).toContainEqual({ table: "settlement", seconds });
   }
-  // A payout that does not arrive (a blocked destination) is waited for as well.
+  // A payout that does not arrive (for example to a blocked destination) counts too.
   await execute(url, "update settlement set state = 'paying', due_at = null");
-  expect((await look(3_600)).owed).toContainEqual({ table: "settlement", seconds: 3_600 });
+  expect((await read(3_600)).owed).toContainEqual({ table: "settlement", seconds: 3_600 });
   await execute(url, "update settlement set state = 'paid'");
-  expect((await look(3_600)).owed).toContainEqual({ table: "settlement", seconds: 0 });
+  expect((await read(3_600)).owed).toContainEqual({ table: "settlement", seconds: 0 });
 });
 
-test("a payment waits for its job from its deadline on, and not before", async () => {
+test("a payment's age is counted from its deadline", async () => {
   await execute(
     url,
     `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at, due_at)
       values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '${start.toISOString()}',
         '${start.toISOString()}', '${after(300).toISOString()}', '${after(300).toISOString()}')`,
   );
-  expect((await look(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
-  expect((await look(310)).owed).toContainEqual({ table: "payment", seconds: 10 });
+  expect((await read(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
+  expect((await read(310)).owed).toContainEqual({ table: "payment", seconds: 10 });
 });
 
-test("a confirm waits for its verification from its acceptance on; a push that waits for its block waits for no job", async () => {
+test("a confirm's age is counted from its acceptance, and a push that waits for its block has no age", async () => {
   const attempt = (id: string, option: string) =>
     `insert into attempt (id, payment_id, option_id, digest, results, state, created_at, due_at)
       values ('${id}', 'pay_1', '${option}', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
   await insertOption(db, "pay_1", "push");
   await execute(url, attempt("0a", "opt_pay_1"));
-  expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 0 });
+  expect((await read(60)).owed).toContainEqual({ table: "attempt", seconds: 0 });
   await execute(url, "delete from attempt", "delete from payment_option");
   await insertOption(db, "pay_1", "eip3009");
   await execute(url, attempt("0a", "opt_pay_1"));
-  expect((await look(60)).owed).toContainEqual({ table: "attempt", seconds: 60 });
+  expect((await read(60)).owed).toContainEqual({ table: "attempt", seconds: 60 });
 });
 
-/** How a transaction comes to stand in a state, by moves that there are. */
+/** The moves by which a transaction reaches a state. */
 const ways: Record<string, string[]> = { accepted: ["accepted"], included: ["included"], final: ["included", "final"] };
 
 /** A lane's bytes: nonce, replacement, state, seconds of age at the start, fee cap. */
@@ -96,7 +96,7 @@ const bytes = (lane: string, nonce: number, replacement: number, state: string, 
   ),
 ];
 
-test("a nonce is as old as its first bytes, however often they were replaced, and over with the first that is included", async () => {
+test("a nonce's age is counted from its first transaction, whatever its replacements, and ends when one of them is included", async () => {
   const lane = (id: string) =>
     `insert into lane (id, chain, address, next_nonce) values ('${id}', '${here}', '${id}', 9)`;
   await execute(
@@ -109,37 +109,37 @@ test("a nonce is as old as its first bytes, however often they were replaced, an
     ...bytes("done", 8, 0, "accepted", 60, 20),
     ...bytes("done", 8, 1, "included", 30, 40),
   );
-  expect((await look(0)).lanes).toEqual([
+  expect((await read(0)).lanes).toEqual([
     { chain: here, lane: "busy", nextNonce: 9, inFlight: 2, oldestSeconds: 60, maxFee: 25n, held: false },
     { chain: here, lane: "done", nextNonce: 9, inFlight: 0, oldestSeconds: 0, maxFee: 40n, held: false },
     { chain: here, lane: "fresh", nextNonce: 9, inFlight: 0, oldestSeconds: 0, maxFee: undefined, held: false },
   ]);
 });
 
-test("a chain is behind since it last stood at the head, or since its first block; one that was removed is not told of", async () => {
+test("a chain's lag is counted from the last time it reached the head or from its first block, and a removed chain is not reported", async () => {
   await execute(
     url,
     `insert into chain_cursor (chain, number, hash, final_number) values ('eip155:1', 1, '', 1)`,
     "update chain_cursor set reached_head_at = null",
     `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
   );
-  expect((await look(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20 }]);
+  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20 }]);
   await execute(url, `update chain_cursor set reached_head_at = '${after(-3).toISOString()}'`);
-  expect((await look(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 3 }]);
+  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 3 }]);
 });
 
-test("states in which nothing stands are told as zero", async () => {
-  expect((await look(0)).transfers).toEqual(
+test("states without rows are reported as zero", async () => {
+  expect((await read(0)).transfers).toEqual(
     ["ready", "carried", "included"].map((state) => ({ chain: here, state, count: 0 })),
   );
 });
 
-test("rows that could not be booked are counted by chain, and none are where none failed", async () => {
-  expect((await look(0)).failedBookings).toEqual([...chains.keys()].map((chain) => ({ chain, count: 0 })));
+test("failed bookings are counted by chain, and a chain without any is reported as zero", async () => {
+  expect((await read(0)).failedBookings).toEqual([...chains.keys()].map((chain) => ({ chain, count: 0 })));
   await execute(
     url,
     `insert into failed_booking (chain, kind, subject, error, first_at, last_at, retry_at)
       select '${here}', 'transfer', 'trf_' || n, 'refused', now(), now(), now() from generate_series(1, 3) n`,
   );
-  expect((await look(0)).failedBookings).toContainEqual({ chain: here, count: 3 });
+  expect((await read(0)).failedBookings).toContainEqual({ chain: here, count: 3 });
 });

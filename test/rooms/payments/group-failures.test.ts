@@ -5,30 +5,30 @@ import { good, makeTill, signOption } from "../../support/till.ts";
 
 const chain = await startChain();
 
-test("an attempt that cannot be refused delays none of its group: the accepted ones are enqueued and announced", async () => {
-  const till = await makeTill(chain);
+test("an attempt whose refusal cannot be stored does not delay its group: accepted attempts are enqueued and announced", async () => {
+  const fixture = await makeTill(chain);
   const [one, two, stranger, other] = await fundBuyers(chain, 4);
   if (!one || !two || !stranger || !other) throw new Error("no buyers");
-  const payments = [await till.create(), await till.create(), await till.create()];
-  const honest = [await till.attempt(payments[0] ?? "", one), await till.attempt(payments[1] ?? "", two)];
-  const [option] = await till.offer(payments[2] ?? "", stranger);
+  const payments = [await fixture.create(), await fixture.create(), await fixture.create()];
+  const honest = [await fixture.attempt(payments[0] ?? "", one), await fixture.attempt(payments[1] ?? "", two)];
+  const [option] = await fixture.offer(payments[2] ?? "", stranger);
   if (!option) throw new Error("no option");
-  const { attemptId } = good(await till.confirm(payments[2] ?? "", option.id, await signOption(option, other)));
-  // Whatever Postgres refuses of one row, such as a reason with a byte that no text column takes.
+  const { attemptId } = good(await fixture.confirm(payments[2] ?? "", option.id, await signOption(option, other)));
+  // Stands for any error of one row, such as a reason with a byte that a text column cannot store.
   await sql`create function refuse_row() returns trigger language plpgsql as $$
-    begin raise exception 'invalid byte sequence' using errcode = '22021'; end $$`.execute(till.db);
+    begin raise exception 'invalid byte sequence' using errcode = '22021'; end $$`.execute(fixture.db);
   await sql`create trigger refuse_row before update on attempt for each row
-    when (new.state = 'refused') execute function refuse_row()`.execute(till.db);
-  till.rung.length = 0;
+    when (new.state = 'refused') execute function refuse_row()`.execute(fixture.db);
+  fixture.rung.length = 0;
 
-  const ends = await Promise.allSettled([till.verify(...honest), till.verify(attemptId ?? "")]);
+  const ends = await Promise.allSettled([fixture.verify(...honest), fixture.verify(attemptId ?? "")]);
   expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
-  expect(await Promise.all(honest.map(till.verdict))).toEqual(["verified", "verified"]);
-  expect(till.rung.filter(({ queue }) => queue === "relay-permit")).toHaveLength(1);
-  expect(till.announced).toEqual(expect.arrayContaining(payments.slice(0, 2)));
-  expect(await till.verdict(attemptId ?? "")).toBe("waiting");
+  expect(await Promise.all(honest.map(fixture.verdict))).toEqual(["verified", "verified"]);
+  expect(fixture.rung.filter(({ queue }) => queue === "relay-permit")).toHaveLength(1);
+  expect(fixture.announced).toEqual(expect.arrayContaining(payments.slice(0, 2)));
+  expect(await fixture.verdict(attemptId ?? "")).toBe("waiting");
 
-  await sql`drop trigger refuse_row on attempt`.execute(till.db);
-  await till.verify(attemptId ?? "");
-  expect(await till.verdict(attemptId ?? "")).toMatchObject({ refused: expect.any(String) });
+  await sql`drop trigger refuse_row on attempt`.execute(fixture.db);
+  await fixture.verify(attemptId ?? "");
+  expect(await fixture.verdict(attemptId ?? "")).toMatchObject({ refused: expect.any(String) });
 });

@@ -11,7 +11,7 @@ import { fundBuyers, mine, sendUsdc, startChain, usdcBalance } from "../../suppo
 import { remember } from "../../support/remember.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
-/** What a reorg of a history takes away was never final. */
+/** Blocks until finality: more than any reorg of a history removes. */
 const FINAL = 8;
 const BUYERS = 3;
 const LATER_MS = 5_000;
@@ -34,7 +34,7 @@ const steps = fc.array(
     },
     {
       weight: 1,
-      arbitrary: fc.record({ do: fc.constant("stray" as const), amount: fc.integer({ min: 1, max: 5_000_000 }) }),
+      arbitrary: fc.record({ do: fc.constant("unsolicited" as const), amount: fc.integer({ min: 1, max: 5_000_000 }) }),
     },
     {
       weight: 2,
@@ -61,7 +61,7 @@ async function makeWorld() {
   const buyers = await fundBuyers(chain, BUYERS);
   await mine(chain, FINAL);
   await one.watch();
-  const world = { chain, one, tills: [one, two], buyers, payments: [] as string[], paid: 0 };
+  const world = { chain, one, fixtures: [one, two], buyers, payments: [] as string[], paid: 0 };
 
   const work = async () => {
     one.clock.advance(LATER_MS);
@@ -104,10 +104,10 @@ async function makeWorld() {
 
   const run = async (step: Step): Promise<void> => {
     if (step.do === "pay") {
-      const till = world.tills[step.who] ?? one;
+      const fixture = world.fixtures[step.who] ?? one;
       const buyer = nextBuyer();
-      const paymentId = await till.create(BigInt(step.cents));
-      if (buyer) await till.verify(await till.attempt(paymentId, buyer));
+      const paymentId = await fixture.create(BigInt(step.cents));
+      if (buyer) await fixture.verify(await fixture.attempt(paymentId, buyer));
       world.payments.push(paymentId);
     } else if (step.do === "settle") {
       const id = pick(await idsOf("settlement", ["due"]), step.which);
@@ -124,7 +124,7 @@ async function makeWorld() {
       const amount = step.quarters === 4 ? undefined : { unit: `caip19/${asset}`, value };
       const made = await refundPayment(one.deps, { paymentId, mode: "live", amount });
       if (made.ok) await one.refund(made.value.refundId);
-    } else if (step.do === "stray") {
+    } else if (step.do === "unsolicited") {
       const buyer = nextBuyer();
       if (buyer) await sendUsdc(chain, buyer, chain.keys.treasury.address, BigInt(step.amount));
     } else if (step.do === "resolve") {
@@ -136,11 +136,11 @@ async function makeWorld() {
       else if (step.how === "capital") good(await bookException(one.deps, { id, as: "capital", note: "" }));
       else if (paymentId) good(await assignException(one.deps, { id, paymentId }));
     } else if (step.do === "reorg") {
-      const takeBack = await remember(chain);
+      const reorg = await remember(chain);
       await work();
       await mine(chain, step.depth);
       await one.watch();
-      await takeBack();
+      await reorg();
       await one.watch();
     } else if (step.do === "fee") {
       await setFee(one.deps, { accountId: one.accountId, merchantId: null, points: step.points, fixedMicros: 0n });
@@ -148,10 +148,10 @@ async function makeWorld() {
     else await work();
   };
 
-  /** Works until nothing moves any more: what is left waits for money that does not come. */
+  /** Works until nothing moves any more. Whatever is left then waits for money that does not arrive. */
   const rest = async () => {
     await list("unBlacklist");
-    for (let turn = 0; turn < 30; turn += 1) {
+    for (let round = 0; round < 30; round += 1) {
       one.clock.advance(60_000);
       await begin();
       await one.relay();
@@ -163,14 +163,17 @@ async function makeWorld() {
         .where("state", "not in", ["confirmed", "ended"])
         .execute();
       const begun = [...(await idsOf("settlement", ["paying"])), ...(await idsOf("refund", ["paying"]))];
-      if (turn > 2 && moving.length === 0 && begun.length === 0) return;
+      if (round > 2 && moving.length === 0 && begun.length === 0) return;
     }
-    throw new Error("the world does not come to rest");
+    throw new Error("the history does not come to rest");
   };
   return { ...world, run, rest };
 }
 
-/** What holds at every moment: no balance is below zero, and three ways of saying what a merchant is owed agree. */
+/**
+ * Expects what holds at every moment: no merchant balance is negative, and it equals both the open settlements and the
+ * ledger.
+ */
 async function expectSound({ db }: Pick<Till, "db">) {
   const { rows: sums } = await sql<{ asset: string; sum: bigint }>`
     select asset, sum(amount) as sum from ledger_entry group by asset having sum(amount) <> 0`.execute(db);
@@ -180,20 +183,20 @@ async function expectSound({ db }: Pick<Till, "db">) {
     full join (select account, asset, sum(amount) as amount from ledger_day group by account, asset) d
       on d.account = e.account and d.asset = e.asset where e.amount is distinct from d.amount`.execute(db);
   expect(days).toEqual([]);
-  const { rows: owed } = await sql<{ owed: bigint; laid: bigint; booked: bigint }>`
+  const { rows: owed } = await sql<{ owed: bigint; settling: bigint; booked: bigint }>`
     select b.amount as owed,
       coalesce((select sum(amount) from settlement s
-        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as laid,
+        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as settling,
       coalesce((select -sum(amount) from ledger_day d
         where d.account = 'payable:' || b.merchant_id and d.asset = b.asset), 0) as booked
     from merchant_balance b`.execute(db);
-  for (const { owed: amount, laid, booked } of owed) {
+  for (const { owed: amount, settling, booked } of owed) {
     expect(amount).toBeGreaterThanOrEqual(0n);
-    expect([laid, booked]).toEqual([amount, amount]);
+    expect([settling, booked]).toEqual([amount, amount]);
   }
 }
 
-test("whatever happens in whatever order, the books are sound at every step, and at rest they are what the chain says", {
+test("the ledger is sound after every step of a random history, and it matches the chain at the end", {
   timeout: 400_000,
 }, async () => {
   await fc.assert(
@@ -215,7 +218,7 @@ test("whatever happens in whatever order, the books are sound at every step, and
       expect(booked("treasury")).toBe(held);
       const lines = good(await reconcileChain(world.one.deps, { chain: world.chain.id }));
       expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
-      // What is not sent back yet of money that belonged to nobody.
+      // Exceptions that are being returned and have not been sent yet.
       const returning = await db
         .selectFrom("refund")
         .select("amount")

@@ -11,10 +11,10 @@ import { makeTill } from "../../support/till.ts";
 const amount = (value: bigint) => encodeAbiParameters([{ type: "uint256" }], [value]);
 const word = (byte: string): Hex => `0x${byte.repeat(32)}`;
 
-test("a token that emits anything at all stops neither the payments in another one, nor finality, nor bookings", async () => {
+test("a token that emits arbitrary logs does not stop payments in other tokens, finality or bookings", async () => {
   const kinds = await startKinds();
   const { chain } = kinds;
-  const till = await makeTill(chain, { change: kinds.change, assets: [kinds.assets.usdc] });
+  const fixture = await makeTill(chain, { change: kinds.change, assets: [kinds.assets.usdc] });
   const treasury = pad(chain.keys.treasury.address);
   const stranger = word("77");
   const address = tokenOf(kinds.assets.push);
@@ -26,16 +26,16 @@ test("a token that emits anything at all stops neither the payments in another o
     expect((await chain.client.waitForTransactionReceipt({ hash })).logs).toHaveLength(1);
   };
 
-  // A payment that waits, whose natural key the token knows.
+  // An open payment whose payer and authorization nonce the token knows.
   const buyer = await fundBuyer(chain);
-  const waiting = await till.create();
-  await till.offer(waiting, buyer);
-  const option = await till.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
+  const open = await fixture.create();
+  await fixture.offer(open, buyer);
+  const option = await fixture.db.selectFrom("payment_option").selectAll().executeTakeFirstOrThrow();
   const payer = pad(option.payer as Hex);
 
   await emit([AUTHORIZATION_USED_TOPIC, payer, option.authorization_nonce as Hex], "0x");
   await emit([TRANSFER_TOPIC, payer, treasury], amount(option.amount));
-  for (let time = 0; time < 10; time += 1) await emit([TRANSFER_TOPIC, stranger, treasury], amount(maxUint256));
+  for (let count = 0; count < 10; count += 1) await emit([TRANSFER_TOPIC, stranger, treasury], amount(maxUint256));
   for (const [topics, data] of [
     [[TRANSFER_TOPIC, stranger, treasury], amount(0n)],
     [[TRANSFER_TOPIC, treasury, stranger], amount(0n)],
@@ -51,35 +51,35 @@ test("a token that emits anything at all stops neither the payments in another o
     [[AUTHORIZATION_USED_TOPIC, stranger, word("02"), word("03")], amount(5n)],
   ] as [Hex[], Hex][])
     await emit(topics, data);
-  await till.watch();
-  await till.watch();
+  await fixture.watch();
+  await fixture.watch();
 
-  expect((await till.status(waiting)).state).toBe("requires_action");
-  const paymentId = await till.pay(await fundBuyer(chain));
-  expect((await till.status(paymentId)).state).toBe("succeeded");
-  const { number, final_number } = await till.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+  expect((await fixture.status(open)).state).toBe("requires_action");
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  const { number, final_number } = await fixture.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
   expect([number, final_number]).toEqual([number, number]);
-  // The sum of a day cannot hold ten times the largest number there is: what is beyond it is kept apart.
-  const failed = await till.db.selectFrom("failed_booking").selectAll().execute();
+  // The sum of a day overflows at ten times the largest uint256: the movements beyond it become failed bookings.
+  const failed = await fixture.db.selectFrom("failed_booking").selectAll().execute();
   expect(failed.length).toBeGreaterThan(0);
   expect(new Set(failed.map(({ kind }) => kind))).toEqual(new Set(["unmatched"]));
   expect(failed[0]?.error).toContain("overflow");
-  const open = await listExceptions(till.deps, 100);
-  expect(open.filter((one) => one.amount === maxUint256).length).toBe(10 - failed.length);
-  expect(open.filter((one) => one.amount === option.amount)).toHaveLength(1);
+  const listed = await listExceptions(fixture.deps, 100);
+  expect(listed.filter((one) => one.amount === maxUint256).length).toBe(10 - failed.length);
+  expect(listed.filter((one) => one.amount === option.amount)).toHaveLength(1);
 });
 
-test("an endpoint that lists a log twice has it booked once", async () => {
+test("a log that an endpoint lists twice is booked once", async () => {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
   proxy.alter((method, _params, result) =>
     method === "eth_getLogs" ? [...(result as unknown[]), ...(result as unknown[])] : result,
   );
-  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
-  const paymentId = await till.pay(await fundBuyer(chain));
+  const fixture = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const paymentId = await fixture.pay(await fundBuyer(chain));
   await mine(chain);
-  await till.watch();
-  expect((await till.status(paymentId)).state).toBe("succeeded");
-  expect(await till.db.selectFrom("sighting").select("transfer_id").execute()).toHaveLength(1);
-  expect(await till.db.selectFrom("failed_booking").selectAll().execute()).toEqual([]);
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  expect(await fixture.db.selectFrom("sighting").select("transfer_id").execute()).toHaveLength(1);
+  expect(await fixture.db.selectFrom("failed_booking").selectAll().execute()).toEqual([]);
 });

@@ -7,13 +7,16 @@ import { good, makeTill } from "../../support/till.ts";
 
 const kinds = await startKinds();
 const { chain, assets } = kinds;
-const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc, assets.permit] });
+const fixture = await makeTill(chain, { change: kinds.change, assets: [assets.usdc, assets.permit] });
 
-/** The test token's allowances: after its name, its symbol and its balances. */
+/** Storage slot of the test token's allowances, after its name, symbol and balances. */
 const ALLOWANCES_SLOT = pad("0x3");
 const slotOf = (key: Hex, slot: Hex) => keccak256(concat([pad(key), slot]));
 
-/** A contract that pays by Permit2 and takes every signature, until it is told to revert with some words. */
+/**
+ * Deploys a wallet that pays through Permit2 and accepts every signature until `refuseWith` makes it revert with given
+ * bytes.
+ */
 async function makeRefusingPayer() {
   const address = await deployTestContract(chain.client, "RefusingWallet", "RefusingWallet");
   await mintTestToken(chain, assets.permit, address);
@@ -29,35 +32,35 @@ async function makeRefusingPayer() {
 
 test.each<[string, Hex, string]>([
   ["a zero byte", "0x00", "\ufffd"],
-  ["bytes that are no UTF-8", "0xc328ff", "\ufffd(\ufffd"],
-  ["half a surrogate pair at the place where it is cut", stringToHex(`${"a".repeat(199)}😀b`), `${"a".repeat(199)}…`],
-  ["a megabyte's worth of control characters", toHex(new Uint8Array(10_000).fill(7)), `${"\ufffd".repeat(199)}…`],
+  ["invalid UTF-8", "0xc328ff", "\ufffd(\ufffd"],
+  ["a surrogate pair at the place where the text is cut", stringToHex(`${"a".repeat(199)}😀b`), `${"a".repeat(199)}…`],
+  ["ten thousand control characters", toHex(new Uint8Array(10_000).fill(7)), `${"\ufffd".repeat(199)}…`],
 ])(
-  "a contract that pays by Permit2 and reverts later with %s is held, and everybody else is paid",
+  "a Permit2 transfer whose wallet later reverts with %s is held, and all other transfers are paid",
   async (_name, words, shown) => {
     const payer = await makeRefusingPayer();
-    const hostile = await till.create();
-    const [option] = await till.offer(hostile, payer);
+    const hostile = await fixture.create();
+    const [option] = await fixture.offer(hostile, payer);
     if (!option) throw new Error("there is no way to pay");
     const results = [{ type: "walletRpc" as const, data: [`0x${"11".repeat(65)}`] }];
-    const { attemptId } = good(await till.confirm(hostile, option.id, results));
-    await till.verify(attemptId ?? "");
-    expect(await till.verdict(attemptId ?? "")).toBe("verified");
+    const { attemptId } = good(await fixture.confirm(hostile, option.id, results));
+    await fixture.verify(attemptId ?? "");
+    expect(await fixture.verdict(attemptId ?? "")).toBe("verified");
     await payer.refuseWith(words);
 
-    const owed = await till.pay((await fundBuyers(chain, 1))[0] as never);
-    await till.settle((await till.settlementOf(owed)).id);
+    const owed = await fixture.pay((await fundBuyers(chain, 1))[0] as never);
+    await fixture.settle((await fixture.settlementOf(owed)).id);
     const honest: string[] = [];
     for (const buyer of await fundBuyers(chain, 5)) {
-      const paymentId = await till.create();
-      await till.verify(await till.attempt(paymentId, buyer));
+      const paymentId = await fixture.create();
+      await fixture.verify(await fixture.attempt(paymentId, buyer));
       honest.push(paymentId);
     }
-    await till.relay();
-    await till.watch();
-    for (const paymentId of honest) expect((await till.status(paymentId)).state).toBe("succeeded");
-    expect((await till.settlementOf(owed)).state).toBe("paid");
-    const held = (await till.transfers()).find(({ payment_id }) => payment_id === hostile);
+    await fixture.relay();
+    await fixture.watch();
+    for (const paymentId of honest) expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect((await fixture.settlementOf(owed)).state).toBe("paid");
+    const held = (await fixture.transfers()).find(({ payment_id }) => payment_id === hostile);
     expect(held).toMatchObject({ state: "ready", last_trouble: shown });
     expect(held?.hold_until).not.toBeNull();
   },

@@ -16,92 +16,98 @@ import {
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const AMOUNT = 1_000_000n;
-const listAbi = parseAbi(["function blacklist(address)", "function unBlacklist(address)"]);
+const blocklistAbi = parseAbi(["function blacklist(address)", "function unBlacklist(address)"]);
 
-/** The token's issuer puts an account on its list, or takes it off. */
-async function list(chain: TestChain, functionName: "blacklist" | "unBlacklist", who: Hex): Promise<void> {
-  const call = { address: chain.contracts.token, abi: listAbi, functionName, args: [who], account: operator } as const;
+/** Adds an account to the token issuer's blocklist, or removes it. */
+async function setBlocked(chain: TestChain, functionName: "blacklist" | "unBlacklist", account: Hex): Promise<void> {
+  const call = {
+    address: chain.contracts.token,
+    abi: blocklistAbi,
+    functionName,
+    args: [account],
+    account: operator,
+  } as const;
   await chain.client.waitForTransactionReceipt({ hash: await chain.client.writeContract(call) });
 }
 
-/** A payment that was accepted, and whose payer was blocked before anything was sent. */
-async function blockedPayer() {
+/** Creates a verified payment whose payer the issuer blocks before any transaction is sent. */
+async function makeBlockedPayer() {
   const chain = await startChain();
-  const till = await makeTill(chain);
+  const fixture = await makeTill(chain);
   const buyer = await fundBuyer(chain);
-  const paymentId = await till.create(100n);
-  await till.verify(await till.attempt(paymentId, buyer));
-  await list(chain, "blacklist", buyer.address);
+  const paymentId = await fixture.create(100n);
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
+  await setBlocked(chain, "blacklist", buyer.address);
   const lane = chain.keys.lanes[0]?.address ?? "0x";
   const gas = await chain.client.getBalance({ address: lane });
-  for (let turn = 0; turn < 8; turn += 1) {
-    await till.relay();
-    await till.watch();
-    till.clock.advance(10_000);
+  for (let round = 0; round < 8; round += 1) {
+    await fixture.relay();
+    await fixture.watch();
+    fixture.clock.advance(10_000);
   }
-  expect(await till.status(paymentId)).toMatchObject({ state: "processing" });
-  expect((await till.transfers()).map(({ state }) => state)).toEqual(["ready"]);
-  expect((await till.transfers())[0]?.last_trouble).toContain("blacklisted");
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "processing" });
+  expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["ready"]);
+  expect((await fixture.transfers())[0]?.last_trouble).toContain("blacklisted");
   const expectNothingSpent = async () => {
     expect(await chain.client.getBalance({ address: lane })).toBe(gas);
     expect(await chain.client.getTransactionCount({ address: lane })).toBe(0);
   };
   await expectNothingSpent();
-  return { chain, till, buyer, paymentId, expectNothingSpent };
+  return { chain, fixture, buyer, paymentId, expectNothingSpent };
 }
 
-test("a payer whom the issuer blocks after the confirm costs no gas, and the payment expires when its authorization has", async () => {
-  const { chain, till, paymentId, expectNothingSpent } = await blockedPayer();
+test("a payer blocked by the issuer after the confirm costs no gas, and the payment expires with its authorization", async () => {
+  const { chain, fixture, paymentId, expectNothingSpent } = await makeBlockedPayer();
   await chain.client.increaseTime({ seconds: 3_600 });
   await mine(chain, 2);
-  await till.watch();
-  expect(await till.status(paymentId)).toMatchObject({ state: "expired" });
-  expect((await till.transfers()).map(({ state }) => state)).toEqual(["ended"]);
-  await till.relay();
+  await fixture.watch();
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "expired" });
+  expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["ended"]);
+  await fixture.relay();
   await expectNothingSpent();
 });
 
-test("a payer whom the issuer lets go again in time pays after all", async () => {
-  const { chain, till, buyer, paymentId } = await blockedPayer();
-  await list(chain, "unBlacklist", buyer.address);
-  till.clock.advance(60_000);
-  await till.relay();
-  await till.watch();
-  expect(await till.status(paymentId)).toMatchObject({ state: "succeeded" });
+test("a payer whom the issuer unblocks in time still pays", async () => {
+  const { chain, fixture, buyer, paymentId } = await makeBlockedPayer();
+  await setBlocked(chain, "unBlacklist", buyer.address);
+  fixture.clock.advance(60_000);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "succeeded" });
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("a merchant whose destination the issuer blocks is not paid out, keeps what it is owed, and holds up no other one", async () => {
+test("a merchant whose destination the issuer blocks is not paid, keeps its balance and does not delay other merchants", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain);
-  const other = await addMerchant(till, chain);
-  const ids = [await till.create(100n), await till.create(100n, { merchantId: other.merchantId })];
+  const fixture = await makeTill(chain);
+  const other = await addMerchant(fixture, chain);
+  const ids = [await fixture.create(100n), await fixture.create(100n, { merchantId: other.merchantId })];
   for (const [index, buyer] of (await fundBuyers(chain, 2)).entries())
-    await till.verify(await till.attempt(ids[index] ?? "", buyer));
-  await till.relay();
-  await till.watch();
-  await list(chain, "blacklist", till.destination);
+    await fixture.verify(await fixture.attempt(ids[index] ?? "", buyer));
+  await fixture.relay();
+  await fixture.watch();
+  await setBlocked(chain, "blacklist", fixture.destination);
 
-  const settlements = await Promise.all(ids.map((id) => till.settlementOf(id)));
-  await till.settle(...settlements.map(({ id }) => id));
-  for (let turn = 0; turn < 8; turn += 1) {
-    await till.relay();
-    await till.watch();
-    till.clock.advance(10_000);
+  const settlements = await Promise.all(ids.map((id) => fixture.settlementOf(id)));
+  await fixture.settle(...settlements.map(({ id }) => id));
+  for (let round = 0; round < 8; round += 1) {
+    await fixture.relay();
+    await fixture.watch();
+    fixture.clock.advance(10_000);
   }
-  const states = async () => (await Promise.all(ids.map((id) => till.settlementOf(id)))).map(({ state }) => state);
+  const states = async () => (await Promise.all(ids.map((id) => fixture.settlementOf(id)))).map(({ state }) => state);
   expect(await states()).toEqual(["paying", "paid"]);
   expect(await usdcBalance(chain, other.destination)).toBe(AMOUNT);
   expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(AMOUNT);
-  const held = (await till.transfers()).find(({ settlement_id: of }) => of === settlements[0]?.id);
+  const held = (await fixture.transfers()).find(({ settlement_id: of }) => of === settlements[0]?.id);
   expect(held).toMatchObject({ state: "ready", last_trouble: expect.stringContaining("blacklisted") });
 
-  await list(chain, "unBlacklist", till.destination);
-  till.clock.advance(60_000);
-  await till.relay();
-  await till.watch();
+  await setBlocked(chain, "unBlacklist", fixture.destination);
+  fixture.clock.advance(60_000);
+  await fixture.relay();
+  await fixture.watch();
   expect(await states()).toEqual(["paid", "paid"]);
-  expect(await usdcBalance(chain, till.destination)).toBe(AMOUNT);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(AMOUNT);
 });
 
 async function addMerchant({ deps, accountId, mode }: Till, chain: TestChain) {

@@ -11,9 +11,9 @@ import { good, makeTill, signOption, walletActions } from "../../support/till.ts
 const kinds = await startKinds();
 const { chain, assets } = kinds;
 const { client } = chain;
-const till = await makeTill(chain, { change: kinds.change, assets: Object.values(assets) });
+const fixture = await makeTill(chain, { change: kinds.change, assets: Object.values(assets) });
 
-/** A buyer with some of one test token; with gas only where it is said. */
+/** Creates a buyer with a balance of one test token, and with `gas` wei. */
 async function makeBuyer(asset: string, gas = 0n): Promise<PrivateKeyAccount> {
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, asset, buyer.address);
@@ -23,27 +23,27 @@ async function makeBuyer(asset: string, gas = 0n): Promise<PrivateKeyAccount> {
 const ether = 10n ** 18n;
 
 async function offerOne(paymentId: string, buyer: PrivateKeyAccount) {
-  const options = await till.offer(paymentId, buyer);
+  const options = await fixture.offer(paymentId, buyer);
   expect(options).toHaveLength(1);
   const [option] = options;
   if (!option) throw new Error("there is no way to pay");
   return option;
 }
 
-/** The rest of a payment's life once it is confirmed: verified, carried, booked, and paid out to the merchant. */
+/** Verifies, relays, books and pays out a confirmed payment. Returns its status. */
 async function finish(paymentId: string, attemptId: string, asset: string) {
-  const before = await testTokenBalance(chain, asset, till.destination);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toBe("verified");
-  await till.relay();
-  await till.watch();
-  const status = await till.status(paymentId);
+  const before = await testTokenBalance(chain, asset, fixture.destination);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toBe("verified");
+  await fixture.relay();
+  await fixture.watch();
+  const status = await fixture.status(paymentId);
   expect(status.state).toBe("succeeded");
-  await till.settle((await till.settlementOf(paymentId)).id);
-  await till.relay();
-  await till.watch();
-  expect((await till.settlementOf(paymentId)).state).toBe("paid");
-  expect((await testTokenBalance(chain, asset, till.destination)) - before).toBe(1_000_000n);
+  await fixture.settle((await fixture.settlementOf(paymentId)).id);
+  await fixture.relay();
+  await fixture.watch();
+  expect((await fixture.settlementOf(paymentId)).state).toBe("paid");
+  expect((await testTokenBalance(chain, asset, fixture.destination)) - before).toBe(1_000_000n);
   return status;
 }
 
@@ -51,72 +51,72 @@ const methodsOf = (option: Pick<OptionView, "actions">) => walletActions(option)
 const sign = "eth_signTypedData_v4";
 const send = "eth_sendTransaction";
 
-describe("a token with EIP-2612, through Permit2,", () => {
-  test("is paid without gas by a permit and a signature, and paid out as the treasury has signed it, without gas of the treasury's", async () => {
+describe("an EIP-2612 token through Permit2", () => {
+  test("a buyer pays an EIP-2612 token with two signatures and no gas, and the payout costs the treasury no gas", async () => {
     const buyer = await makeBuyer(assets.permit);
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     const option = await offerOne(paymentId, buyer);
     expect(methodsOf(option)).toEqual([sign, sign]);
-    await finish(paymentId, await till.attempt(paymentId, buyer), assets.permit);
+    await finish(paymentId, await fixture.attempt(paymentId, buyer), assets.permit);
     expect(await client.getTransactionCount({ address: buyer.address })).toBe(0);
     expect(await client.getBalance({ address: chain.keys.treasury.address })).toBe(0n);
     expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(999_000_000n);
   });
 
-  test("needs one signature only where Permit2 is allowed enough already", async () => {
+  test("a buyer whose Permit2 allowance suffices signs once", async () => {
     const buyer = await makeBuyer(assets.permit, ether);
     const args = [kinds.permit2, 2n ** 256n - 1n];
     await write(chain, { token: tokenOf(assets.permit), functionName: "approve", args, by: buyer });
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     expect(methodsOf(await offerOne(paymentId, buyer))).toEqual([sign]);
-    await finish(paymentId, await till.attempt(paymentId, buyer), assets.permit);
+    await finish(paymentId, await fixture.attempt(paymentId, buyer), assets.permit);
   });
 
-  test("is paid also when a stranger has sent the permit before us", async () => {
+  test("a payment succeeds when a third party submits its permit first", async () => {
     const buyer = await makeBuyer(assets.permit);
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     const option = await offerOne(paymentId, buyer);
     const results = await signOption(option, buyer);
     const { r, s, yParity } = parseSignature(results[0]?.data[0] as Hex);
     const { message } = JSON.parse(String(walletActions(option)[0]?.params[1]));
     const args = [buyer.address, kinds.permit2, BigInt(message.value), BigInt(message.deadline), 27 + yParity, r, s];
     await write(chain, { token: tokenOf(assets.permit), functionName: "permit", args });
-    const { attemptId } = good(await till.confirm(paymentId, option.id, results));
+    const { attemptId } = good(await fixture.confirm(paymentId, option.id, results));
     await finish(paymentId, attemptId ?? "", assets.permit);
   });
 
-  test("is refused with the two signatures in the wrong order, and paid with the right one afterwards", async () => {
+  test("a confirm with its two signatures swapped is refused, and the correct order then pays", async () => {
     const buyer = await makeBuyer(assets.permit);
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     const option = await offerOne(paymentId, buyer);
     const results = await signOption(option, buyer);
-    const wrong = good(await till.confirm(paymentId, option.id, results.toReversed()));
-    await till.verify(wrong.attemptId ?? "");
-    expect(await till.verdict(wrong.attemptId ?? "")).toEqual({
+    const wrong = good(await fixture.confirm(paymentId, option.id, results.toReversed()));
+    await fixture.verify(wrong.attemptId ?? "");
+    expect(await fixture.verdict(wrong.attemptId ?? "")).toEqual({
       refused: expect.stringContaining("over this payment"),
     });
-    const right = good(await till.confirm(paymentId, option.id, results));
+    const right = good(await fixture.confirm(paymentId, option.id, results));
     await finish(paymentId, right.attemptId ?? "", assets.permit);
   });
 
-  test("is refused with the signatures of another payment of the same amount", async () => {
+  test("a confirm with the signatures of another payment of the same amount is refused", async () => {
     const buyer = await makeBuyer(assets.permit);
-    const [one, other] = [await till.create(), await till.create()];
+    const [one, other] = [await fixture.create(), await fixture.create()];
     const signed = await signOption(await offerOne(one, buyer), buyer);
-    const { attemptId } = good(await till.confirm(other, (await offerOne(other, buyer)).id, signed));
-    await till.verify(attemptId ?? "");
-    expect(await till.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining("over this payment") });
-    expect((await till.status(other)).state).toBe("requires_action");
+    const { attemptId } = good(await fixture.confirm(other, (await offerOne(other, buyer)).id, signed));
+    await fixture.verify(attemptId ?? "");
+    expect(await fixture.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining("over this payment") });
+    expect((await fixture.status(other)).state).toBe("requires_action");
   });
 
-  test("that a stranger collects with the buyer's signature before us succeeds with the stranger's transaction", async () => {
+  test("a payment that a third party collects first succeeds with the third party's transaction", async () => {
     const buyer = await makeBuyer(assets.permit, ether);
     const args = [kinds.permit2, 2n ** 256n - 1n];
     await write(chain, { token: tokenOf(assets.permit), functionName: "approve", args, by: buyer });
-    const paymentId = await till.create();
-    const attemptId = await till.attempt(paymentId, buyer);
-    await till.verify(attemptId);
-    const transfer = (await till.transfers()).find((row) => row.payment_id === paymentId);
+    const paymentId = await fixture.create();
+    const attemptId = await fixture.attempt(paymentId, buyer);
+    await fixture.verify(attemptId);
+    const transfer = (await fixture.transfers()).find((row) => row.payment_id === paymentId);
     if (!transfer?.signature) throw new Error("there is no signed transfer");
     const hash = await client.writeContract({
       address: kinds.collector,
@@ -132,56 +132,56 @@ describe("a token with EIP-2612, through Permit2,", () => {
       ],
     });
     await client.waitForTransactionReceipt({ hash });
-    await till.watch();
-    const status = await till.status(paymentId);
+    await fixture.watch();
+    const status = await fixture.status(paymentId);
     expect([status.state, status.info?.txId]).toEqual(["succeeded", hash]);
   });
 });
 
 test.each([
-  ["a payment that the buyer's wallet sends", assets.push],
-  ["an approval", assets.zeroFirst],
-])("%s names its network, so that a wallet on another one refuses it", async (_what, asset) => {
-  const [action] = walletActions(await offerOne(await till.create(), await makeBuyer(asset, ether)));
+  ["a push transaction", assets.push],
+  ["an approval transaction", assets.zeroFirst],
+])("%s names its chain, so that a wallet on another chain refuses it", async (_what, asset) => {
+  const [action] = walletActions(await offerOne(await fixture.create(), await makeBuyer(asset, ether)));
   const chainId = `0x${(await client.getChainId()).toString(16)}`;
   expect(action).toMatchObject({ chain: chain.id, method: send, params: [{ chainId, value: "0x0" }] });
 });
 
-describe("a token like USDT, through Permit2,", () => {
-  test("is approved by a transaction and paid by a signature", async () => {
+describe("a USDT-like token through Permit2", () => {
+  test("a buyer approves a USDT-like token by a transaction and pays by a signature", async () => {
     const buyer = await makeBuyer(assets.zeroFirst, ether);
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     expect(methodsOf(await offerOne(paymentId, buyer))).toEqual([send, sign]);
-    const attemptId = await till.attempt(paymentId, buyer);
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toBe("verified");
+    const attemptId = await fixture.attempt(paymentId, buyer);
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toBe("verified");
   });
 
-  test("is approved through zero where an allowance is there that is too small", async () => {
+  test("a buyer with a too small allowance resets it to zero before approving", async () => {
     const buyer = await makeBuyer(assets.zeroFirst, ether);
     const args = [kinds.permit2, 1n];
     await write(chain, { token: tokenOf(assets.zeroFirst), functionName: "approve", args, by: buyer });
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     expect(methodsOf(await offerOne(paymentId, buyer))).toEqual([send, send, sign]);
-    const attemptId = await till.attempt(paymentId, buyer);
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toBe("verified");
+    const attemptId = await fixture.attempt(paymentId, buyer);
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toBe("verified");
   });
 
-  test("is not offered to an account that cannot pay the gas of approving it", async () => {
-    expect(await till.offer(await till.create(), await makeBuyer(assets.zeroFirst))).toEqual([]);
+  test("a USDT-like token is not offered to an account that cannot pay the gas of the approval", async () => {
+    expect(await fixture.offer(await fixture.create(), await makeBuyer(assets.zeroFirst))).toEqual([]);
   });
 
   test.each([
-    ["too few", (results: unknown[]) => results.slice(0, 0)],
+    ["missing", (results: unknown[]) => results.slice(0, 0)],
     ["in the wrong order", (results: unknown[]) => results.toReversed()],
-    ["too many", (results: unknown[]) => [...results, ...results]],
-  ])("is refused at once with %s results", async (_what, spoil) => {
+    ["duplicated", (results: unknown[]) => [...results, ...results]],
+  ])("a confirm with results %s is refused immediately", async (_what, spoil) => {
     const buyer = await makeBuyer(assets.zeroFirst, ether);
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     const option = await offerOne(paymentId, buyer);
     const results = spoil(await signOption(option, buyer, chain)) as never;
-    expect(await till.confirm(paymentId, option.id, results)).toMatchObject({ ok: false, code: "invalid_params" });
+    expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject({ ok: false, code: "invalid_params" });
   });
 });
 
@@ -190,14 +190,14 @@ test("transfers of different kinds share one transaction", async () => {
   const attempts: string[] = [];
   const payments: string[] = [];
   for (const buyer of buyers) {
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     payments.push(paymentId);
-    attempts.push(await till.attempt(paymentId, buyer));
+    attempts.push(await fixture.attempt(paymentId, buyer));
   }
-  await till.verify(...attempts);
-  await till.relay();
-  await till.watch();
-  const statuses = await Promise.all(payments.map(till.status));
+  await fixture.verify(...attempts);
+  await fixture.relay();
+  await fixture.watch();
+  const statuses = await Promise.all(payments.map(fixture.status));
   expect(statuses.map(({ state }) => state)).toEqual(["succeeded", "succeeded", "succeeded"]);
   expect(new Set(statuses.map(({ info }) => info?.txId)).size).toBe(1);
 });

@@ -7,62 +7,62 @@ import { makeTill, walletActions } from "../../support/till.ts";
 
 const chain = await startChain();
 const proxy = await startFaultProxy({ target: chain.url });
-const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+const fixture = await makeTill(chain, { rpcUrls: [proxy.url] });
 const rich = await fundBuyer(chain, 1_000_000n);
 const poor = await fundBuyer(chain, 999_999n);
 
-describe("the ways to pay", () => {
-  test("are those that the accounts can afford, in the wallet's own order", async () => {
+describe("options", () => {
+  test("options list the accounts that can afford the payment, in the wallet's order", async () => {
     const other = await fundBuyer(chain);
-    const options = await till.offer(await till.create(100n), poor, other, rich);
-    expect(options.map(({ account }) => account)).toEqual([till.accountOf(other), till.accountOf(rich)]);
+    const options = await fixture.offer(await fixture.create(100n), poor, other, rich);
+    expect(options.map(({ account }) => account)).toEqual([fixture.accountOf(other), fixture.accountOf(rich)]);
     expect(options[0]?.amount).toMatchObject({ unit: `caip19/${chain.asset}`, value: 1_000_000n });
   });
 
-  test("cost one call of the chain, however many accounts there are", async () => {
-    const id = await till.create(100n);
+  test("listing options makes one chain call, whatever the number of accounts", async () => {
+    const id = await fixture.create(100n);
     const before = proxy.calls.eth_call ?? 0;
-    await till.offer(id, rich, poor, till.deps.networks.chains[0]?.lanes[0] as never);
+    await fixture.offer(id, rich, poor, fixture.deps.networks.chains[0]?.lanes[0] as never);
     expect((proxy.calls.eth_call ?? 0) - before).toBe(1);
   });
 
-  test("are the same ones when they are asked for again, also when many ask at once", async () => {
-    const id = await till.create();
-    const answers = await Promise.all(Array.from({ length: 8 }, () => till.offer(id, rich)));
+  test("repeated and concurrent requests return the same options", async () => {
+    const id = await fixture.create();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => fixture.offer(id, rich)));
     expect(new Set(answers.flat().map((option) => option.id)).size).toBe(1);
     const texts = answers.flat().map((option) => walletActions(option)[0]?.params[1]);
     expect(new Set(texts).size).toBe(1);
   });
 
-  test("of one account written in two spellings are one, and spelt as it was first", async () => {
-    const id = await till.create();
+  test("one account in two spellings gets one option, in its first spelling", async () => {
+    const id = await fixture.create();
     const lower = { address: rich.address.toLowerCase() };
-    const options = await till.offer(id, lower, rich);
-    expect(options.map(({ account }) => account)).toEqual([till.accountOf(lower)]);
+    const options = await fixture.offer(id, lower, rich);
+    expect(options.map(({ account }) => account)).toEqual([fixture.accountOf(lower)]);
   });
 
-  test("are none for our own treasury, nor on a chain that we do not know", async () => {
-    const id = await till.create();
-    expect(await till.offer(id, chain.keys.treasury)).toEqual([]);
+  test("the treasury and accounts on unknown chains get no options", async () => {
+    const id = await fixture.create();
+    expect(await fixture.offer(id, chain.keys.treasury)).toEqual([]);
     const accounts = [`eip155:1:${rich.address}`, "cosmos:cosmoshub-3:cosmos1abc"];
-    expect(await listOptions(till.deps, { paymentId: id, mode: "live", accounts })).toMatchObject({
+    expect(await listOptions(fixture.deps, { paymentId: id, mode: "live", accounts })).toMatchObject({
       ok: true,
       value: { options: [] },
     });
   });
 
-  test("are none once the merchant has no destination any more", async () => {
-    const bare = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("a merchant without a destination offers no options", async () => {
+    const bare = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const paymentId = await bare.create();
     await bare.db.deleteFrom("settlement_destination").where("merchant_id", "=", bare.merchantId).execute();
     expect(await bare.offer(paymentId, rich)).toEqual([]);
   });
 
   test.each(["", "nonsense", "eip155:31337:0x12", `eip155:31337:${"0".repeat(42)}`])(
-    "are refused for an account like %j, naming which one it was",
+    "the malformed account %j is refused with its position",
     async (bad) => {
-      const accounts = [till.accountOf(rich), bad];
-      const answer = await listOptions(till.deps, { paymentId: await till.create(), mode: "live", accounts });
+      const accounts = [fixture.accountOf(rich), bad];
+      const answer = await listOptions(fixture.deps, { paymentId: await fixture.create(), mode: "live", accounts });
       expect(answer).toMatchObject({
         ok: false,
         code: "invalid_params",
@@ -71,11 +71,11 @@ describe("the ways to pay", () => {
     },
   );
 
-  test("bind every payer of a payment to one nonce, and no two payments to the same", async () => {
+  test("all options of a payment share one nonce, and different payments have different nonces", async () => {
     const other = await fundBuyer(chain);
-    const [one, two] = [await till.create(), await till.create()];
+    const [one, two] = [await fixture.create(), await fixture.create()];
     const nonces = async (id: string) =>
-      (await till.offer(id, rich, other)).map((option) => {
+      (await fixture.offer(id, rich, other)).map((option) => {
         const text = walletActions(option)[0]?.params[1] as string;
         return (JSON.parse(text) as TypedDataDefinition & { message: { nonce: string } }).message.nonce;
       });
@@ -84,22 +84,22 @@ describe("the ways to pay", () => {
     expect(new Set([...a, ...b]).size).toBe(2);
   });
 
-  test("fail, and say nothing of what can be afforded, while the chain cannot be asked", async () => {
-    const id = await till.create();
+  test("listing options fails while the chain is unreachable", async () => {
+    const id = await fixture.create();
     proxy.refuse(true);
-    await expect(till.offer(id, rich)).rejects.toMatchObject({ code: "rpc_unreachable" });
+    await expect(fixture.offer(id, rich)).rejects.toMatchObject({ code: "rpc_unreachable" });
     proxy.refuse(false);
-    expect(await till.offer(id, rich)).toHaveLength(1);
+    expect(await fixture.offer(id, rich)).toHaveLength(1);
   });
 
-  test("are refused for a payment of another mode, and for one whose time is up though nothing has expired it yet", async () => {
-    const paymentId = await till.create(100n, { expiresAt: new Date(till.deps.now().getTime() + 60_000) });
-    const accounts = [till.accountOf(rich)];
-    expect(await listOptions(till.deps, { paymentId, mode: "test", accounts })).toMatchObject({
+  test("options are refused for a payment of another mode and for a payment past its deadline that has not expired yet", async () => {
+    const paymentId = await fixture.create(100n, { expiresAt: new Date(fixture.deps.now().getTime() + 60_000) });
+    const accounts = [fixture.accountOf(rich)];
+    expect(await listOptions(fixture.deps, { paymentId, mode: "test", accounts })).toMatchObject({
       code: "payment_not_found",
     });
-    till.clock.advance(60_000);
-    expect(await listOptions(till.deps, { paymentId, mode: "live", accounts })).toMatchObject({
+    fixture.clock.advance(60_000);
+    expect(await listOptions(fixture.deps, { paymentId, mode: "live", accounts })).toMatchObject({
       code: "payment_expired",
     });
   });

@@ -28,13 +28,13 @@ import { waitFor } from "../../support/wait-for.ts";
 const kinds = await startKinds();
 const { chain, assets } = kinds;
 const UNIT = 1_000_000n;
-/** Paid out in USDC only. */
-const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
-const { deps, accountId, merchantId } = till;
-const owner = { accountId, merchantId, mode: till.mode };
+/** The merchant is paid out in USDC only. */
+const fixture = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
+const { deps, accountId, merchantId } = fixture;
+const owner = { accountId, merchantId, mode: fixture.mode };
 const [{ id: destination } = { id: "" }] = good(await listDestinations(deps, owner));
 const booked = async (account: string, asset: string) =>
-  (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
+  (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
 
 async function makeBuyer(): Promise<PrivateKeyAccount> {
   const buyer = privateKeyToAccount(newKey().privateKey);
@@ -42,8 +42,8 @@ async function makeBuyer(): Promise<PrivateKeyAccount> {
   return buyer;
 }
 async function payWith(buyer: PrivateKeyAccount, cents = 1_000n): Promise<string> {
-  const paymentId = await till.pay(buyer, cents);
-  expect((await till.status(paymentId)).state).toBe("succeeded");
+  const paymentId = await fixture.pay(buyer, cents);
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
   return paymentId;
 }
 const settle = async (of: Till, paymentId: string) => {
@@ -52,57 +52,65 @@ const settle = async (of: Till, paymentId: string) => {
   await of.watch();
   return outcome;
 };
-async function expectEven() {
+async function expectReconciled() {
   const lines = good(await reconcileChain(deps, { chain: chain.id }));
   expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
 }
-/** The operator puts USDC into the treasury. */
-async function stock(amount: bigint) {
+/** Deposits USDC into the treasury and books it as the operator's capital. */
+async function addInventory(amount: bigint) {
   await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, amount);
-  await till.watch();
+  await fixture.watch();
   const one = (await listExceptions(deps, 50)).at(-1);
-  good(await bookException(deps, { id: one?.id ?? 0, as: "capital", note: "stock" }));
+  good(await bookException(deps, { id: one?.id ?? 0, as: "capital", note: "inventory" }));
 }
 
-/** What blocks the merchant's payouts of USDC. */
-async function readObstacle(): Promise<string | null> {
-  const query = till.db.selectFrom("payout_queue").select("blocked_by").where("asset", "=", assets.usdc);
+/** Returns what blocks the merchant's USDC payouts, or null. */
+async function readBlockedBy(): Promise<string | null> {
+  const query = fixture.db.selectFrom("payout_queue").select("blocked_by").where("asset", "=", assets.usdc);
   return (await query.where("merchant_id", "=", merchantId).executeTakeFirstOrThrow()).blocked_by;
 }
 
-test("another asset is not offered unless the operator allows it", async () => {
-  expect(await till.offer(await till.create(), await makeBuyer())).toEqual([]);
+test("another asset is offered only if its merchant takes other assets", async () => {
+  expect(await fixture.offer(await fixture.create(), await makeBuyer())).toEqual([]);
 });
 
-test("a payment in another asset is owed in the merchant's, waits for stock, touches nobody else's money, and is paid", async () => {
+test("a payment in another asset is settled in the merchant's asset once inventory covers it, and never with other merchants' money", async () => {
   good(await takeOthers(deps, { ...owner, id: destination, take: true }));
-  const other = await makeTill(chain, { change: kinds.change, assets: [assets.usdc], databaseUrl: till.databaseUrl });
+  const other = await makeTill(chain, {
+    change: kinds.change,
+    assets: [assets.usdc],
+    databaseUrl: fixture.databaseUrl,
+  });
   const theirs = await other.pay(await fundBuyer(chain), 1_500n);
   const buyer = await makeBuyer();
   const paymentId = await payWith(buyer);
   expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(990n * UNIT);
-  expect(await till.settlementOf(paymentId)).toMatchObject({ asset: assets.usdc, amount: 10n * UNIT, converted: true });
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({
+    asset: assets.usdc,
+    amount: 10n * UNIT,
+    converted: true,
+  });
   expect(await booked("exchange", assets.permit)).toBe(-10n * UNIT);
   expect(await booked("exchange", assets.usdc)).toBe(10n * UNIT);
   expect(await booked(`payable:${merchantId}`, assets.usdc)).toBe(-10n * UNIT);
 
-  // There are fifteen USDC, and they are another merchant's.
-  expect(await settle(till, paymentId)).toEqual(["stock_short"]);
-  expect(await payOut(deps, [(await till.settlementOf(paymentId)).id])).toEqual(["stock_short"]);
-  expect(await readObstacle()).toBe("stock_short");
-  expect(till.lines.some((line) => line.includes("stock of an asset is short"))).toBe(true);
-  const own = await till.pay(await fundBuyer(chain), 100n);
-  expect(await settle(till, own)).toEqual(["begun"]);
+  // The treasury holds fifteen USDC that belong to the other merchant.
+  expect(await settle(fixture, paymentId)).toEqual(["stock_short"]);
+  expect(await payOut(deps, [(await fixture.settlementOf(paymentId)).id])).toEqual(["stock_short"]);
+  expect(await readBlockedBy()).toBe("stock_short");
+  expect(fixture.lines.some((line) => line.includes("stock of an asset is short"))).toBe(true);
+  const own = await fixture.pay(await fundBuyer(chain), 100n);
+  expect(await settle(fixture, own)).toEqual(["begun"]);
   expect(await settle(other, theirs)).toEqual(["begun"]);
   expect(await usdcBalance(chain, other.destination)).toBe(15n * UNIT);
 
-  await stock(12n * UNIT);
-  expect(await readObstacle()).toBeNull();
-  expect(await settle(till, paymentId)).toEqual(["begun"]);
-  expect(await usdcBalance(chain, till.destination)).toBe(11n * UNIT);
-  await expectEven();
-  const asked = { accountId, mode: "live", sortBy: "date", sortDir: "asc", limit: 2 } as const;
-  expect(good(await listPaymentViews(deps, asked)).items[1]).toMatchObject({
+  await addInventory(12n * UNIT);
+  expect(await readBlockedBy()).toBeNull();
+  expect(await settle(fixture, paymentId)).toEqual(["begun"]);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(11n * UNIT);
+  await expectReconciled();
+  const query = { accountId, mode: "live", sortBy: "date", sortDir: "asc", limit: 2 } as const;
+  expect(good(await listPaymentViews(deps, query)).items[1]).toMatchObject({
     tokenAmount: { unit: `caip19/${assets.permit}`, value: 10n * UNIT },
     settlement: { settled: true, amount: { unit: `caip19/${assets.usdc}`, value: 10n * UNIT } },
   });
@@ -111,46 +119,46 @@ test("a payment in another asset is owed in the merchant's, waits for stock, tou
   expect(statement).toMatchObject({ asset: assets.usdc, payments: 11n * UNIT, settled: 11n * UNIT, closing: 0n });
 });
 
-test("two of them that race for a stock that covers one are paid one after the other", async () => {
+test("two converted payouts that compete for inventory for one are paid one after the other", async () => {
   const ids = [await payWith(await makeBuyer(), 200n), await payWith(await makeBuyer(), 200n)];
-  const settlements = await Promise.all(ids.map((id) => till.settlementOf(id)));
-  const outcomes = (await Promise.all(settlements.map(({ id }) => till.settle(id)))).flat();
+  const settlements = await Promise.all(ids.map((id) => fixture.settlementOf(id)));
+  const outcomes = (await Promise.all(settlements.map(({ id }) => fixture.settle(id)))).flat();
   expect(outcomes.toSorted()).toEqual(["begun", "stock_short"]);
-  await till.relay();
-  await till.watch();
-  await stock(2n * UNIT);
-  const left = settlements.filter((_one, index) => outcomes[index] !== "begun").map(({ id }) => id);
-  expect(await till.settle(...left)).toEqual(["begun"]);
-  await till.relay();
-  await till.watch();
-  await expectEven();
+  await fixture.relay();
+  await fixture.watch();
+  await addInventory(2n * UNIT);
+  const remaining = settlements.filter((_one, index) => outcomes[index] !== "begun").map(({ id }) => id);
+  expect(await fixture.settle(...remaining)).toEqual(["begun"]);
+  await fixture.relay();
+  await fixture.watch();
+  await expectReconciled();
 });
 
-test("a refund goes back in the asset it came in, drawn on what the merchant is owed, the fee included", async () => {
+test("a refund returns the asset that was paid and deducts it, fee included, from the merchant's balance", async () => {
   await setFee(deps, { accountId, merchantId: null, points: 1_000, fixedMicros: 0n });
   const buyer = await makeBuyer();
   const paymentId = await payWith(buyer);
-  expect((await till.settlementOf(paymentId)).amount).toBe(9n * UNIT);
+  expect((await fixture.settlementOf(paymentId)).amount).toBe(9n * UNIT);
   expect(await booked("fees", assets.permit)).toBe(-UNIT);
   const { refundId } = good(await refundPayment(deps, { paymentId, mode: "live" }));
-  expect(await till.refund(refundId)).toEqual(["balance_short"]);
-  const more = await till.pay(await fundBuyer(chain), 200n);
-  expect(await settle(till, more)).toEqual(["refund_waits"]);
-  expect(await till.refund(refundId)).toEqual(["begun"]);
-  await till.relay();
-  await till.watch();
+  expect(await fixture.refund(refundId)).toEqual(["balance_short"]);
+  const more = await fixture.pay(await fundBuyer(chain), 200n);
+  expect(await settle(fixture, more)).toEqual(["refund_waits"]);
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+  await fixture.relay();
+  await fixture.watch();
   expect(await testTokenBalance(chain, assets.permit, buyer.address)).toBe(1_000n * UNIT);
-  const [{ amount: owed } = { amount: 0n }] = await till.db
+  const [{ amount: owed } = { amount: 0n }] = await fixture.db
     .selectFrom("merchant_balance")
     .select("amount")
     .where("merchant_id", "=", merchantId)
     .execute();
-  // Nine and almost two came, ten were drawn.
+  // Payments of 9 and 1.8 were credited, and the refund deducted 10.
   expect(owed).toBe(9n * UNIT + 1_800_000n - 10n * UNIT);
-  await expectEven();
+  await expectReconciled();
 });
 
-test("a payment on Solana is owed in the merchant's asset on EVM, and paid out of the stock there", async () => {
+test("a payment on Solana is settled in the merchant's EVM asset from the inventory there", async () => {
   const evm = await startChain();
   const solana = await startTestSolana();
   const keys = newSolanaKeys();
@@ -161,12 +169,12 @@ test("a payment on Solana is owed in the merchant's asset on EVM, and paid out o
   const across = await makeTill(evm, { solana: { chain: solana, keys }, assets: [evm.asset] });
   const { deps: here, mode } = across;
   const own = { accountId: across.accountId, merchantId: across.merchantId, mode };
-  const [place] = good(await listDestinations(here, own));
-  good(await takeOthers(here, { ...own, id: place?.id ?? "", take: true }));
+  const [registered] = good(await listDestinations(here, own));
+  good(await takeOthers(here, { ...own, id: registered?.id ?? "", take: true }));
   await sendUsdc(evm, await fundBuyer(evm), evm.keys.treasury.address, 12n * UNIT);
   await across.watch();
-  const stocked = (await listExceptions(here, 50)).find(({ amount }) => amount === 12n * UNIT);
-  good(await bookException(here, { id: stocked?.id ?? 0, as: "capital", note: "stock" }));
+  const deposit = (await listExceptions(here, 50)).find(({ amount }) => amount === 12n * UNIT);
+  good(await bookException(here, { id: deposit?.id ?? 0, as: "capital", note: "inventory" }));
 
   const buyer = await fundSolanaBuyer(solana);
   const paymentId = await across.create(1_000n);

@@ -16,14 +16,14 @@ const kinds = await startKinds();
 const { chain, assets } = kinds;
 const feed = await deployTestContract(chain.client, "Feed", "Feed");
 const { abi } = testContract("Feed", "Feed");
-const till = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
-const { databaseUrl } = till;
-const testTill = await makeTill(chain, { mode: "test", change: kinds.change, assets: [assets.usdc], databaseUrl });
+const fixture = await makeTill(chain, { change: kinds.change, assets: [assets.usdc] });
+const { databaseUrl } = fixture;
+const testMode = await makeTill(chain, { mode: "test", change: kinds.change, assets: [assets.usdc], databaseUrl });
 const pusher = await makeTill(chain, { mode: "test", change: kinds.change, assets: [assets.push], databaseUrl });
 const source = { base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 3_600 };
 
 const usePrices = (prices: object[]) => {
-  for (const { deps } of [till, testTill]) Object.assign(deps, { networks: { ...deps.networks, prices } });
+  for (const { deps } of [fixture, testMode]) Object.assign(deps, { networks: { ...deps.networks, prices } });
 };
 async function setPrice(price: bigint, ageSeconds = 0n): Promise<void> {
   const args = [price, BigInt(Math.floor(Date.now() / 1_000)) - ageSeconds];
@@ -43,52 +43,52 @@ beforeEach(async () => {
   await setPrice(108_000_000n);
 });
 
-describe("the buyer's page names what the options of a wallet offer:", () => {
-  test("a payment in euros names the dollar asset that a wallet is offered at the price of the feed", async () => {
-    const paymentId = await till.create(1n, { amount: euros });
-    const [option] = await till.offer(paymentId, await fundBuyer(chain));
+describe("the assets that the checkout page names", () => {
+  test("the page of a payment in euros names the dollar asset that its options offer at the feed's price", async () => {
+    const paymentId = await fixture.create(1n, { amount: euros });
+    const [option] = await fixture.offer(paymentId, await fundBuyer(chain));
     expect(option?.amount).toMatchObject({ value: 10_800_000n, display: { assetSymbol: "USDC" } });
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 
-  test("a merchant whose destination takes other assets of its currency has those named too", async () => {
-    const owner = await destinationOf(till);
-    good(await takeOthers(till.deps, { ...owner, take: true }));
-    const paymentId = await till.create();
+  test("the page names other assets of the currency if the merchant's destination takes them", async () => {
+    const owner = await destinationOf(fixture);
+    good(await takeOthers(fixture.deps, { ...owner, take: true }));
+    const paymentId = await fixture.create();
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, assets.permit, buyer.address);
-    const [option] = await till.offer(paymentId, buyer);
-    expect(await ways(till, paymentId)).toContain(option?.amount.display.assetSymbol);
-    good(await takeOthers(till.deps, { ...owner, take: false }));
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+    const [option] = await fixture.offer(paymentId, buyer);
+    expect(await ways(fixture, paymentId)).toContain(option?.amount.display.assetSymbol);
+    good(await takeOthers(fixture.deps, { ...owner, take: false }));
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 
-  test("a test payment does not name an asset that its wallet would have to send itself", async () => {
+  test("the page of a test payment does not name an asset that the wallet would have to push", async () => {
     const paymentId = await pusher.create();
     expect(await pusher.offer(paymentId, { address: newKey().address })).toEqual([]);
     expect(await ways(pusher, paymentId)).toEqual([]);
   });
 
-  test("a payment whose merchant has lost its destination names nothing", async () => {
-    const paymentId = await till.create();
-    await till.db.deleteFrom("settlement_destination").where("merchant_id", "=", till.merchantId).execute();
-    expect(await ways(till, paymentId)).toEqual([]);
-    good(await till.addDestination());
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+  test("the page of a payment whose merchant lost its destination names no asset", async () => {
+    const paymentId = await fixture.create();
+    await fixture.db.deleteFrom("settlement_destination").where("merchant_id", "=", fixture.merchantId).execute();
+    expect(await ways(fixture, paymentId)).toEqual([]);
+    good(await fixture.addDestination());
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 
-  test("a payment in euros whose price has become too old names nothing until there is a new one", async () => {
-    const paymentId = await till.create(1n, { amount: euros });
+  test("the page of a payment in euros names no asset while the price is too old", async () => {
+    const paymentId = await fixture.create(1n, { amount: euros });
     await setPrice(108_000_000n, 3_700n);
-    expect(await ways(till, paymentId)).toEqual([]);
+    expect(await ways(fixture, paymentId)).toEqual([]);
     await setPrice(109_000_000n);
-    expect(await ways(till, paymentId)).toEqual(["USDC"]);
+    expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 });
 
-describe("a payment that nothing can pay is refused when it is created, with the reason:", () => {
-  const countPayments = async () => (await till.db.selectFrom("payment").select("id").execute()).length;
-  const refusal = async (of: Till, amount: { unit: string; value: bigint }, reason: string) => {
+describe("an unpayable payment is refused at creation", () => {
+  const countPayments = async () => (await fixture.db.selectFrom("payment").select("id").execute()).length;
+  const expectRefused = async (of: Till, amount: { unit: string; value: bigint }, reason: string) => {
     const { accountId, merchantId, mode } = of;
     const before = await countPayments();
     const made = await createPayment(of.deps, { caller: { accountId, mode }, merchantId, amount });
@@ -96,9 +96,9 @@ describe("a payment that nothing can pay is refused when it is created, with the
     expect(await countPayments()).toBe(before);
   };
 
-  test("a merchant without a settlement destination", async () => {
+  test("a merchant without a settlement destination cannot create a payment", async () => {
     const none = await makeTill(chain, { change: kinds.change, settles: false, databaseUrl });
-    await refusal(
+    await expectRefused(
       none,
       { unit: "iso4217/USD", value: 100n },
       "amount: nothing can pay it, the merchant has no settlem",
@@ -107,38 +107,46 @@ describe("a payment that nothing can pay is refused when it is created, with the
     await none.create();
   });
 
-  test("a merchant that is paid only in an asset of no network here", async () => {
+  test("a merchant whose only asset belongs to no configured network cannot create a payment", async () => {
     const foreign = await makeTill(chain, { assets: [`eip155:5/erc20:0x${"77".repeat(20)}`], databaseUrl });
-    await refusal(foreign, { unit: "iso4217/USD", value: 100n }, "no network here has an asset");
+    await expectRefused(foreign, { unit: "iso4217/USD", value: 100n }, "no network here has an asset");
   });
 
   test.each<[string, () => unknown]>([
     ["that no feed prices", () => usePrices([])],
     ["whose price is too old", () => setPrice(108_000_000n, 3_700n)],
-  ])("a currency %s", async (_what, spoil) => {
+  ])("a payment in a currency %s is refused", async (_what, spoil) => {
     await spoil();
     const reason = "amount.unit: there is no price of iso4217/EUR in iso4217/USD";
-    await refusal(till, euros, reason);
-    await refusal(testTill, euros, reason);
+    await expectRefused(fixture, euros, reason);
+    await expectRefused(testMode, euros, reason);
   });
 
-  test("an asset that no network here has, and one that the merchant is not paid in", async () => {
-    await refusal(
-      till,
+  test("a payment in an unknown asset, or in one that the merchant does not settle, is refused", async () => {
+    await expectRefused(
+      fixture,
       { unit: `caip19/${chain.id}/erc20:0x${"77".repeat(20)}`, value: 1n },
       "amount.unit: no network",
     );
-    await refusal(till, { unit: `caip19/${assets.permit}`, value: 1n }, "amount.unit: the merchant has no settlement");
-    await till.create(1n, { amount: { unit: `caip19/${assets.usdc}`, value: 1n } });
+    await expectRefused(
+      fixture,
+      { unit: `caip19/${assets.permit}`, value: 1n },
+      "amount.unit: the merchant has no settlement",
+    );
+    await fixture.create(1n, { amount: { unit: `caip19/${assets.usdc}`, value: 1n } });
   });
 
-  test("an amount beyond what any asset counts in", async () => {
-    await refusal(till, { unit: "iso4217/USD", value: 10n ** 77n }, "amount.value: is more than any asset can pay");
+  test("an amount larger than any asset can represent is refused", async () => {
+    await expectRefused(
+      fixture,
+      { unit: "iso4217/USD", value: 10n ** 77n },
+      "amount.value: is more than any asset can pay",
+    );
   });
 });
 
-test("a test payment in euros can be driven to its success, at the price of the feed", async () => {
-  const paymentId = await testTill.create(1n, { amount: euros });
-  const status = good(await simulatePayment(testTill.deps, { paymentId, mode: "test" }, "succeeded"));
+test("a test payment in euros can be simulated to success at the feed's price", async () => {
+  const paymentId = await testMode.create(1n, { amount: euros });
+  const status = good(await simulatePayment(testMode.deps, { paymentId, mode: "test" }, "succeeded"));
   expect(status.info?.optionAmount).toMatchObject({ value: 10_800_000n, display: { assetSymbol: "USDC" } });
 });

@@ -8,23 +8,23 @@ import { delegate, deployFactory, deployWallet, wrapUndeployed } from "../../sup
 import { good, makeTill, signOption } from "../../support/till.ts";
 
 /**
- * Whoever pays, what verification says is what the chain says: what is verified arrives, and what is refused would have
- * been reverted (lessons: signature passes verify, fails on chain; wallets that are not deployed; delegated keys).
+ * Verification agrees with the chain for every kind of payer: a verified transfer arrives, and a refused transfer would
+ * have reverted (lessons: signature passes verify, fails on chain; wallets that are not deployed; delegated keys).
  */
 const kinds = await startKinds();
 const { chain } = kinds;
 const { client } = chain;
 const [allowed, unknown] = [await deployFactory(chain), await deployFactory(chain)];
-const till = await makeTill(chain, {
+const fixture = await makeTill(chain, {
   change: { ...kinds.change, walletFactories: [allowed.address] },
   assets: [kinds.assets.usdc, kinds.assets.permit],
 });
 
-/** The test token's allowances: after its name, its symbol and its balances. */
+/** Storage slot of the test token's allowances, after its name, symbol and balances. */
 const ALLOWANCES_SLOT = pad("0x3");
 const slotOf = (key: Hex, slot: Hex) => keccak256(concat([pad(key), slot]));
 
-/** Who pays: an address, and how it signs once its owner's key has. */
+/** A payer: its address, its owner's key, and what it makes of the key's signature. */
 type Payer = { address: Hex; key: PrivateKeyAccount; finish: (signature: Hex) => Hex };
 
 const same = (signature: Hex) => signature;
@@ -32,8 +32,8 @@ const newOwner = () => privateKeyToAccount(newKey().privateKey);
 const withV = (signature: Hex, v: number) => concat([slice(signature, 0, 64), numberToHex(v, { size: 1 })]);
 const vOf = (signature: Hex) => Number(slice(signature, 64)) - 27;
 const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-/** The same signature's twin with a high s. */
-const twin = (signature: Hex) =>
+/** Returns the equivalent signature with a high s. */
+const withHighS = (signature: Hex) =>
   concat([
     slice(signature, 0, 32),
     numberToHex(N - BigInt(slice(signature, 32, 64)), { size: 32 }),
@@ -63,61 +63,65 @@ const undeployed = (factory: typeof allowed, by: "owner" | "stranger") => async 
   return { address: await factory.addressOf(owner.address), key: by === "owner" ? owner : newOwner(), finish };
 };
 
-const cells: [string, () => Promise<Payer>, "pays" | string][] = [
-  ["a plain key", plain(same), "pays"],
-  ["a plain key that writes v as 0 or 1", plain((signature) => withV(signature, vOf(signature))), "pays"],
-  ["a plain key with v of 29", plain((signature) => withV(signature, 29)), "last byte"],
-  ["a plain key with a high s", plain(twin), "upper half"],
-  ["a plain key with a byte more", plain((signature) => `${signature}00`), "65 bytes"],
-  ["a delegated key whose code takes its signature", delegated("Delegate"), "pays"],
-  ["a delegated key whose code takes none", delegated("SilentDelegate"), "would fail"],
-  ["a deployed wallet by its owner", deployed("owner"), "pays"],
-  ["a deployed wallet that still signs as if it were not", deployed("owner", true), "pays"],
-  ["a deployed wallet by a stranger", deployed("stranger"), "would fail"],
-  ["an undeployed wallet of an allowed factory", undeployed(allowed, "owner"), "pays"],
-  ["an undeployed wallet of an allowed factory, by a stranger", undeployed(allowed, "stranger"), "would fail"],
-  ["an undeployed wallet of a factory that nobody allowed", undeployed(unknown, "owner"), "not allowed"],
+const cases: [string, () => Promise<Payer>, "pays" | string][] = [
+  ["by a plain key", plain(same), "pays"],
+  ["by a plain key that writes v as 0 or 1", plain((signature) => withV(signature, vOf(signature))), "pays"],
+  ["by a plain key with v = 29", plain((signature) => withV(signature, 29)), "last byte"],
+  ["by a plain key with a high s", plain(withHighS), "upper half"],
+  ["by a plain key with an extra byte", plain((signature) => `${signature}00`), "65 bytes"],
+  ["by a delegated key whose code accepts its signature", delegated("Delegate"), "pays"],
+  ["by a delegated key whose code accepts no signature", delegated("SilentDelegate"), "would fail"],
+  ["by the owner of a deployed wallet", deployed("owner"), "pays"],
+  ["by a deployed wallet that still wraps its signature as undeployed", deployed("owner", true), "pays"],
+  ["by a third party for a deployed wallet", deployed("stranger"), "would fail"],
+  ["by the owner of an undeployed wallet of an allowed factory", undeployed(allowed, "owner"), "pays"],
+  ["by a third party for an undeployed wallet of an allowed factory", undeployed(allowed, "stranger"), "would fail"],
+  [
+    "by the owner of an undeployed wallet of a factory that is not allowed",
+    undeployed(unknown, "owner"),
+    "not allowed",
+  ],
 ];
 
 describe.each(["usdc", "permit"] as const)("with %s,", (name) => {
   const asset = kinds.assets[name];
 
-  /** Money, and for Permit2 an allowance, which a wallet would have from before. */
+  /** Funds a payer and, for Permit2, sets the allowance that a wallet would have from before. */
   const prepare = async ({ address }: Payer) => {
     if (name === "usdc") return mintUsdc(client, chain.contracts.token, [address], 1_000_000_000n);
     await mintTestToken(chain, asset, address);
-    // Written where the token keeps it: a wallet that is not deployed cannot send an approval.
+    // Written directly to the token's storage: an undeployed wallet cannot send an approval.
     const index = slotOf(kinds.permit2, slotOf(address, ALLOWANCES_SLOT));
     await client.setStorageAt({ address: tokenOf(asset), index, value: `0x${"ff".repeat(32)}` });
   };
 
-  test.each(cells)("%s", async (_who, make, end) => {
+  test.each(cases)("verification agrees with the chain on a signature %s", async (_payer, make, end) => {
     const payer = await make();
     await prepare(payer);
-    const paymentId = await till.create();
-    const [option] = await till.offer(paymentId, payer);
+    const paymentId = await fixture.create();
+    const [option] = await fixture.offer(paymentId, payer);
     if (!option) throw new Error("there is no way to pay");
     const [signed] = await signOption(option, payer.key);
     const results = [{ type: "walletRpc" as const, data: [payer.finish(signed?.data[0] as Hex)] }];
-    const { attemptId } = good(await till.confirm(paymentId, option.id, results));
-    await till.verify(attemptId ?? "");
+    const { attemptId } = good(await fixture.confirm(paymentId, option.id, results));
+    await fixture.verify(attemptId ?? "");
     if (end !== "pays") {
-      expect(await till.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining(end) });
-      expect((await till.status(paymentId)).state).toBe("requires_action");
+      expect(await fixture.verdict(attemptId ?? "")).toEqual({ refused: expect.stringContaining(end) });
+      expect((await fixture.status(paymentId)).state).toBe("requires_action");
       return;
     }
-    expect(await till.verdict(attemptId ?? "")).toBe("verified");
-    await till.relay();
-    await till.watch();
-    expect((await till.status(paymentId)).state).toBe("succeeded");
+    expect(await fixture.verdict(attemptId ?? "")).toBe("verified");
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
   });
 });
 
-test("a factory that nobody allowed is never called", async () => {
+test("a factory that is not allowed is never called", async () => {
   expect(await unknown.calls()).toBe(0n);
 });
 
-test("a wallet that is code goes alone, and the others share a transaction", async () => {
+test("a contract wallet's transfer has its own transaction, and plain keys' transfers share one", async () => {
   const payers = [await plain(same)(), await deployed("owner")(), await plain(same)()];
   await mintUsdc(
     client,
@@ -127,16 +131,16 @@ test("a wallet that is code goes alone, and the others share a transaction", asy
   );
   const payments: string[] = [];
   for (const payer of payers) {
-    const paymentId = await till.create();
+    const paymentId = await fixture.create();
     payments.push(paymentId);
-    const [option] = await till.offer(paymentId, payer);
+    const [option] = await fixture.offer(paymentId, payer);
     if (!option) throw new Error("there is no way to pay");
-    const { attemptId } = good(await till.confirm(paymentId, option.id, await signOption(option, payer.key)));
-    await till.verify(attemptId ?? "");
+    const { attemptId } = good(await fixture.confirm(paymentId, option.id, await signOption(option, payer.key)));
+    await fixture.verify(attemptId ?? "");
   }
-  await till.relay();
-  await till.watch();
-  const hashes = (await Promise.all(payments.map(till.status))).map(({ info }) => info?.txId);
+  await fixture.relay();
+  await fixture.watch();
+  const hashes = (await Promise.all(payments.map(fixture.status))).map(({ info }) => info?.txId);
   expect(hashes[0]).toBe(hashes[2]);
   expect(hashes[1]).not.toBe(hashes[0]);
 });

@@ -9,24 +9,24 @@ import { mintTestToken, startKinds } from "../../support/kinds.ts";
 import { makeTill } from "../../support/till.ts";
 
 const { chain, change, assets } = await startKinds();
-const till = await makeTill(chain, { change, assets: [assets.push] });
-await addPolicy(till.deps, { merchantId: till.merchantId, asset: null, unit: null, minimum: null });
+const fixture = await makeTill(chain, { change, assets: [assets.push] });
+await addPolicy(fixture.deps, { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null });
 
-const person = (fullName: string): CollectedField[] =>
+const makeFields = (fullName: string): CollectedField[] =>
   Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(
     ([id, value]) => ({ id, value }),
   );
-const [truth, forged] = [person("Zoë Quux"), person("Mallory")];
+const [truth, forged] = [makeFields("Zoë Quux"), makeFields("Mallory")];
 
-test("the hash of a push proves nobody: the data of each who confirms with it is kept, marked, and not replaced", async () => {
-  const paymentId = await till.create();
+test("a push hash proves no identity: the data of every confirm with that hash is kept as unproven and never replaced", async () => {
+  const paymentId = await fixture.create();
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.push, buyer.address);
   await chain.client.setBalance({ address: buyer.address, value: 10n ** 18n });
-  const [option] = await till.offer(paymentId, buyer);
+  const [option] = await fixture.offer(paymentId, buyer);
   const confirm = (name: string, fields: CollectedField[]) =>
-    acceptConfirm(till.deps, {
-      ...{ paymentId, mode: till.mode, optionId: option?.id ?? "" },
+    acceptConfirm(fixture.deps, {
+      ...{ paymentId, mode: fixture.mode, optionId: option?.id ?? "" },
       results: [{ type: "walletRpc", data: [`0x${"ab".repeat(32)}`] }],
       requester: nameRequester("app", ["app", name], { isOne: true }),
       collected: { fields, keepMs: 60_000 },
@@ -34,9 +34,9 @@ test("the hash of a push proves nobody: the data of each who confirms with it is
   expect(await confirm("stranger", forged)).toMatchObject({ ok: true });
   expect(await confirm("buyer", truth)).toMatchObject({ ok: true });
   for (let index = 0; index < 8; index += 1) await confirm(`more ${index}`, forged);
-  await till.db.updateTable("attempt").set({ state: "verified" }).where("payment_id", "=", paymentId).execute();
-  await confirm("stranger", person("Other"));
-  const kept = (await readCollected(till.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
+  await fixture.db.updateTable("attempt").set({ state: "verified" }).where("payment_id", "=", paymentId).execute();
+  await confirm("stranger", makeFields("Other"));
+  const kept = (await readCollected(fixture.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
   expect(kept).toHaveLength(5);
   expect(kept.slice(0, 2)).toEqual([
     { fields: forged, proven: false },

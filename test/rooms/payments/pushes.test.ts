@@ -13,9 +13,9 @@ const { chain } = kinds;
 const { client } = chain;
 const asset = kinds.assets.push;
 const start = () => makeTill(chain, { change: kinds.change, assets: [asset] });
-const till = await start();
+const fixture = await start();
 const ether = 10n ** 18n;
-/** Where the test token keeps what accounts hold: after its name and its symbol. */
+/** Storage slot of the test token's balances, after its name and symbol. */
 const BALANCES_SLOT = 2n;
 
 async function makeBuyer(gas = ether): Promise<PrivateKeyAccount> {
@@ -25,8 +25,8 @@ async function makeBuyer(gas = ether): Promise<PrivateKeyAccount> {
   return buyer;
 }
 
-/** A payment with the call data that its buyer is asked to send. */
-async function ask(buyer: PrivateKeyAccount, at = till) {
+/** Creates a payment and returns it with the call data that its buyer is asked to send. */
+async function requestPush(buyer: PrivateKeyAccount, at = fixture) {
   const paymentId = await at.create();
   const [option] = await at.offer(paymentId, buyer);
   const [action] = option ? walletActions(option) : [];
@@ -45,255 +45,258 @@ async function push(by: PrivateKeyAccount, { to, data }: { to: Hex; data: Hex })
   return hash;
 }
 
-const stateOf = async (paymentId: string, at = till) => (await at.status(paymentId)).state;
-const exceptions = async (at = till) => {
+const stateOf = async (paymentId: string, at = fixture) => (await at.status(paymentId)).state;
+const exceptions = async (at = fixture) => {
   const rows = await at.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute();
   return rows.map(({ amount }) => amount);
 };
 
-test("a push that its wallet confirms succeeds with its own transaction, and is paid out through the Disburser", async () => {
+test("a push confirmed by its wallet pays with its own transaction and is paid out through the Disburser", async () => {
   const buyer = await makeBuyer();
-  const asked = await ask(buyer);
-  const hash = await push(buyer, asked);
-  const attemptId = await asked.confirm(hash);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toBe("verified");
-  await till.watch();
-  expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
-  const { id } = await till.settlementOf(asked.paymentId);
-  await till.settle(id);
-  await till.relay();
-  await till.watch();
-  expect((await till.settlementOf(asked.paymentId)).state).toBe("paid");
-  expect(await testTokenBalance(chain, asset, till.destination)).toBe(1_000_000n);
+  const requested = await requestPush(buyer);
+  const hash = await push(buyer, requested);
+  const attemptId = await requested.confirm(hash);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toBe("verified");
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  const { id } = await fixture.settlementOf(requested.paymentId);
+  await fixture.settle(id);
+  await fixture.relay();
+  await fixture.watch();
+  expect((await fixture.settlementOf(requested.paymentId)).state).toBe("paid");
+  expect(await testTokenBalance(chain, asset, fixture.destination)).toBe(1_000_000n);
 });
 
-test("a push that its wallet never confirmed pays its payment all the same, and a late confirm is told so", async () => {
+test("a push that its wallet never confirms still pays, and a late confirm makes no attempt", async () => {
   const buyer = await makeBuyer();
-  const asked = await ask(buyer);
-  const hash = await push(buyer, asked);
-  await till.watch();
-  expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  const requested = await requestPush(buyer);
+  const hash = await push(buyer, requested);
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   const results = [{ type: "walletRpc" as const, data: [hash] }];
-  expect(good(await till.confirm(asked.paymentId, asked.option.id, results))).toEqual({ attemptId: null });
+  expect(good(await fixture.confirm(requested.paymentId, requested.option.id, results))).toEqual({ attemptId: null });
 });
 
-test("a hash that the network does not know leaves the payment waiting for anybody, and is refused in the end", async () => {
+test("a hash unknown to the chain leaves the payment open to all payers and is refused after its waiting time", async () => {
   const buyer = await makeBuyer();
-  const asked = await ask(buyer);
-  const attemptId = await asked.confirm(`0x${"ab".repeat(32)}`);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toBe("waiting");
-  expect(await stateOf(asked.paymentId)).toBe("requires_action");
-  till.clock.advance(31_000);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("does not know") });
-  expect(await stateOf(asked.paymentId)).toBe("requires_action");
+  const requested = await requestPush(buyer);
+  const attemptId = await requested.confirm(`0x${"ab".repeat(32)}`);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toBe("waiting");
+  expect(await stateOf(requested.paymentId)).toBe("requires_action");
+  fixture.clock.advance(31_000);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toEqual({ refused: expect.stringContaining("does not know") });
+  expect(await stateOf(requested.paymentId)).toBe("requires_action");
 });
 
-test.each<[string, (asked: { to: Hex; data: Hex }) => { to: Hex; data: Hex }, "own" | "stranger"]>([
+test.each<[string, (requested: { to: Hex; data: Hex }) => { to: Hex; data: Hex }, "own" | "stranger"]>([
   ["of another amount", ({ to, data }) => ({ to, data: change(data, { amount: 999_999n }) }), "own"],
   ["for another payment", ({ to, data }) => ({ to, data: change(data, { tag: `0x${"09".repeat(32)}` }) }), "own"],
-  ["without its tag", ({ to, data }) => ({ to, data: data.slice(0, 138) as Hex }), "own"],
-  ["with a byte more", ({ to, data }) => ({ to, data: `${data}00` }), "own"],
+  ["without the payment tag", ({ to, data }) => ({ to, data: data.slice(0, 138) as Hex }), "own"],
+  ["with an extra byte", ({ to, data }) => ({ to, data: `${data}00` }), "own"],
   ["of another token", ({ data }) => ({ to: tokenOf(kinds.assets.permit), data }), "own"],
-  ["by somebody else", (asked) => asked, "stranger"],
+  ["by another sender", (requested) => requested, "stranger"],
 ])("the hash of a transaction %s is refused, and its money is not lost", async (_what, spoil, by) => {
   const [buyer, stranger] = [await makeBuyer(), await makeBuyer()];
   await mintTestToken(chain, kinds.assets.permit, buyer.address);
-  const asked = await ask(buyer);
+  const requested = await requestPush(buyer);
   const before = (await exceptions()).length;
-  const hash = await push(by === "own" ? buyer : stranger, spoil(asked));
-  const attemptId = await asked.confirm(hash);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("not the payment") });
-  await till.watch();
-  expect(await stateOf(asked.paymentId)).toBe("requires_action");
+  const hash = await push(by === "own" ? buyer : stranger, spoil(requested));
+  const attemptId = await requested.confirm(hash);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toEqual({ refused: expect.stringContaining("not the payment") });
+  await fixture.watch();
+  expect(await stateOf(requested.paymentId)).toBe("requires_action");
   expect(await exceptions()).toHaveLength(before + 1);
 });
 
-describe("a push that is in no block", () => {
+describe("a push that is not mined", () => {
   const price = { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 9n };
   /** Sends a push under a nonce that leaves a gap, so that no block can take it. */
   const pushBehindGap = async (by: PrivateKeyAccount, { to, data }: { to: Hex; data: Hex }) =>
     client.sendTransaction({ account: by, to, data, nonce: 1, gas: 200_000n, ...price });
 
-  test("leaves its payment payable by another option, which pays it once; mined later, it is an exception", async () => {
+  test("a payment with an unmined push can be paid by another option, and the push becomes an exception when mined", async () => {
     const [stuck, other] = [await makeBuyer(), await makeBuyer()];
-    const asked = await ask(stuck);
-    const attemptId = await asked.confirm(await pushBehindGap(stuck, asked));
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toBe("waiting");
-    expect(await stateOf(asked.paymentId)).toBe("requires_action");
+    const requested = await requestPush(stuck);
+    const attemptId = await requested.confirm(await pushBehindGap(stuck, requested));
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toBe("waiting");
+    expect(await stateOf(requested.paymentId)).toBe("requires_action");
 
-    const [option] = await till.offer(asked.paymentId, other);
+    const [option] = await fixture.offer(requested.paymentId, other);
     if (!option) throw new Error("there is no way to pay");
     const hash = await push(other, walletActions(option)[0]?.params[0] as { to: Hex; data: Hex });
-    const second = good(await till.confirm(asked.paymentId, option.id, [{ type: "walletRpc", data: [hash] }]));
-    await till.verify(second.attemptId ?? "");
-    await till.watch();
-    expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
+    const second = good(await fixture.confirm(requested.paymentId, option.id, [{ type: "walletRpc", data: [hash] }]));
+    await fixture.verify(second.attemptId ?? "");
+    await fixture.watch();
+    expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
 
     const before = (await exceptions()).length;
     await client.sendTransaction({ account: stuck, to: stuck.address, nonce: 0, gas: 21_000n, ...price });
-    await till.watch();
-    expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+    await fixture.watch();
+    expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
     expect(await exceptions()).toHaveLength(before + 1);
   });
 
-  test("waits for longer than an unknown hash may, and succeeds as soon as a block has it", async () => {
+  test("an unmined push waits longer than an unknown hash and succeeds once it is mined", async () => {
     const own = await start();
     const buyer = await makeBuyer();
-    const asked = await ask(buyer, own);
-    const attemptId = await asked.confirm(await pushBehindGap(buyer, asked));
+    const requested = await requestPush(buyer, own);
+    const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
     await own.verify(attemptId);
     own.clock.advance(4 * 60_000);
     await own.verify(attemptId);
     expect(await own.verdict(attemptId)).toBe("waiting");
     await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
-    // The watcher finds it by its tag; nothing else asks for it.
+    // Only the watcher finds it, by its tag.
     await own.watch();
     expect(await own.verdict(attemptId)).toBe("verified");
-    expect(await stateOf(asked.paymentId, own)).toBe("succeeded");
+    expect(await stateOf(requested.paymentId, own)).toBe("succeeded");
   });
 
-  test("is refused once another transaction has taken its nonce, and its payment is still payable", async () => {
+  test("an unmined push is refused once another transaction uses its nonce, and its payment can still be paid", async () => {
     const own = await start();
     const buyer = await makeBuyer();
-    const asked = await ask(buyer, own);
-    const attemptId = await asked.confirm(await pushBehindGap(buyer, asked));
+    const requested = await requestPush(buyer, own);
+    const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
     await own.verify(attemptId);
-    const dearer = { maxFeePerGas: 2n * price.maxFeePerGas, maxPriorityFeePerGas: 2n * price.maxPriorityFeePerGas };
-    await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 1, gas: 21_000n, ...dearer });
+    const higherPrice = {
+      maxFeePerGas: 2n * price.maxFeePerGas,
+      maxPriorityFeePerGas: 2n * price.maxPriorityFeePerGas,
+    };
+    await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 1, gas: 21_000n, ...higherPrice });
     await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
     await own.verify(attemptId);
     expect(await own.verdict(attemptId)).toBe("waiting");
     own.clock.advance(31_000);
     await own.verify(attemptId);
     expect(await own.verdict(attemptId)).toEqual({ refused: expect.stringContaining("does not know") });
-    expect(await stateOf(asked.paymentId, own)).toBe("requires_action");
+    expect(await stateOf(requested.paymentId, own)).toBe("requires_action");
   });
 
-  test("keeps its payment open for a minute after the deadline and no longer; mined then, it is an exception", async () => {
+  test("an unmined push keeps its payment open for one minute after the deadline and becomes an exception when mined later", async () => {
     const own = await start();
     const buyer = await makeBuyer();
-    const asked = await ask(buyer, own);
-    const attemptId = await asked.confirm(await pushBehindGap(buyer, asked));
+    const requested = await requestPush(buyer, own);
+    const attemptId = await requested.confirm(await pushBehindGap(buyer, requested));
     own.clock.advance(5 * 60_000 + 30_000);
     await own.watch();
     await own.verify(attemptId);
     expect(await own.verdict(attemptId)).toBe("waiting");
-    expect(await expirePayment(own.deps, asked.paymentId)).toMatchObject({ decided: false });
+    expect(await expirePayment(own.deps, requested.paymentId)).toMatchObject({ decided: false });
     own.clock.advance(31_000);
     await own.verify(attemptId);
     expect(await own.verdict(attemptId)).toEqual({ refused: "the transaction is in no block" });
-    expect(await expirePayment(own.deps, asked.paymentId)).toEqual({ decided: true });
-    expect(await stateOf(asked.paymentId, own)).toBe("expired");
+    expect(await expirePayment(own.deps, requested.paymentId)).toEqual({ decided: true });
+    expect(await stateOf(requested.paymentId, own)).toBe("expired");
     await client.sendTransaction({ account: buyer, to: buyer.address, nonce: 0, gas: 21_000n, ...price });
     await own.watch();
-    expect(await stateOf(asked.paymentId, own)).toBe("expired");
+    expect(await stateOf(requested.paymentId, own)).toBe("expired");
     expect(await exceptions(own)).toContain(-1_000_000n);
   });
 });
 
-test("a push that its token reverted is refused, and its payment is still payable", async () => {
+test("a reverted push is refused, and its payment can still be paid", async () => {
   const buyer = await makeBuyer();
-  const asked = await ask(buyer);
+  const requested = await requestPush(buyer);
   const holdings = keccak256(
     encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [buyer.address, BALANCES_SLOT]),
   );
   await client.setStorageAt({ address: tokenOf(asset), index: holdings, value: pad("0x0") });
-  const hash = await client.sendTransaction({ account: buyer, to: asked.to, data: asked.data, gas: 200_000n });
+  const hash = await client.sendTransaction({ account: buyer, to: requested.to, data: requested.data, gas: 200_000n });
   await client.waitForTransactionReceipt({ hash });
-  const attemptId = await asked.confirm(hash);
-  await till.verify(attemptId);
-  expect(await till.verdict(attemptId)).toEqual({ refused: "the transaction failed" });
-  expect(await stateOf(asked.paymentId)).toBe("requires_action");
+  const attemptId = await requested.confirm(hash);
+  await fixture.verify(attemptId);
+  expect(await fixture.verdict(attemptId)).toEqual({ refused: "the transaction failed" });
+  expect(await stateOf(requested.paymentId)).toBe("requires_action");
 });
 
-test("money that comes twice for one payment pays it once, and the second time is an exception", async () => {
+test("two pushes of one buyer pay a payment once, and the second becomes an exception", async () => {
   const buyer = await makeBuyer();
-  const asked = await ask(buyer);
-  await till.watch();
+  const requested = await requestPush(buyer);
+  await fixture.watch();
   const before = await exceptions();
-  const hash = await push(buyer, asked);
-  await push(buyer, asked);
-  await till.watch();
-  expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  const hash = await push(buyer, requested);
+  await push(buyer, requested);
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
 });
 
-test("money that comes again after its payment has succeeded is an exception", async () => {
+test("a push for a succeeded payment becomes an exception", async () => {
   const buyer = await makeBuyer();
-  const asked = await ask(buyer);
-  const hash = await push(buyer, asked);
-  await till.watch();
+  const requested = await requestPush(buyer);
+  const hash = await push(buyer, requested);
+  await fixture.watch();
   const before = await exceptions();
-  await push(buyer, asked);
-  await till.watch();
-  expect(await till.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
+  await push(buyer, requested);
+  await fixture.watch();
+  expect(await fixture.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: hash } });
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
-  expect(await till.db.selectFrom("failed_booking").select("error").execute()).toEqual([]);
+  expect(await fixture.db.selectFrom("failed_booking").select("error").execute()).toEqual([]);
 });
 
-test("a push that comes after its payment has ended is an exception, and the payment stays as it was", async () => {
+test("a push for an expired payment becomes an exception and does not change the payment", async () => {
   const own = await start();
   const buyer = await makeBuyer();
-  const asked = await ask(buyer, own);
-  await own.db.updateTable("payment").set({ state: "expired" }).where("id", "=", asked.paymentId).execute();
-  await push(buyer, asked);
+  const requested = await requestPush(buyer, own);
+  await own.db.updateTable("payment").set({ state: "expired" }).where("id", "=", requested.paymentId).execute();
+  await push(buyer, requested);
   await own.watch();
-  expect(await stateOf(asked.paymentId, own)).toBe("expired");
+  expect(await stateOf(requested.paymentId, own)).toBe("expired");
   expect(await exceptions(own)).toContain(-1_000_000n);
 });
 
-test("two wallets' pushes to one payment at the same moment pay it once", async () => {
+test("pushes of two wallets to one payment pay it once", async () => {
   const [one, other] = [await makeBuyer(), await makeBuyer()];
-  const paymentId = await till.create();
-  const [first, second] = await till.offer(paymentId, one, other);
+  const paymentId = await fixture.create();
+  const [first, second] = await fixture.offer(paymentId, one, other);
   if (!first || !second) throw new Error("there is no way to pay");
-  await till.watch();
+  await fixture.watch();
   const before = await exceptions();
   await push(one, walletActions(first)[0]?.params[0] as { to: Hex; data: Hex });
   await push(other, walletActions(second)[0]?.params[0] as { to: Hex; data: Hex });
-  await till.watch();
+  await fixture.watch();
   expect(await stateOf(paymentId)).toBe("succeeded");
   expect((await exceptions()).slice(before.length)).toEqual([-1_000_000n]);
 });
 
-test("a push that a reorg takes away is waited for, and found again in another block", async () => {
+test("a push removed by a reorg is awaited and found again in another block", async () => {
   const own = await makeTill(chain, { change: { ...kinds.change, finality: { blocks: 3 } }, assets: [asset] });
   const buyer = await makeBuyer();
-  const asked = await ask(buyer, own);
+  const requested = await requestPush(buyer, own);
   await own.watch();
-  const forget = await remember(chain);
-  const hash = await push(buyer, asked);
-  await own.verify(await asked.confirm(hash));
+  const reorg = await remember(chain);
+  const hash = await push(buyer, requested);
+  await own.verify(await requested.confirm(hash));
   await own.watch();
-  const transfer = async () => (await own.transfers()).find((row) => row.payment_id === asked.paymentId)?.state;
+  const transfer = async () => (await own.transfers()).find((row) => row.payment_id === requested.paymentId)?.state;
   expect(await transfer()).toBe("included");
-  await forget();
+  await reorg();
   await own.watch();
   expect(await transfer()).toBe("awaited");
-  expect(await stateOf(asked.paymentId, own)).toBe("processing");
-  const again = await push(buyer, asked);
+  expect(await stateOf(requested.paymentId, own)).toBe("processing");
+  const again = await push(buyer, requested);
   await client.mine({ blocks: 2 });
   await own.watch();
-  expect(await own.status(asked.paymentId)).toMatchObject({ state: "succeeded", info: { txId: again } });
+  expect(await own.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: again } });
 });
 
-test("a payout that its token reverts is tried again when the treasury has the money, and arrives once", async () => {
+test("a reverted payout is retried when the treasury has the money and arrives once", async () => {
   const own = await makeTill(chain, { change: { ...kinds.change, finality: { blocks: 3 } }, assets: [asset] });
   const buyer = await makeBuyer();
-  const asked = await ask(buyer, own);
-  await push(buyer, asked);
+  const requested = await requestPush(buyer, own);
+  await push(buyer, requested);
   await client.mine({ blocks: 2 });
   await own.watch();
-  const { id } = await own.settlementOf(asked.paymentId);
+  const { id } = await own.settlementOf(requested.paymentId);
   await own.settle(id);
-  // Simulated while the treasury has the money, and carried when it has none: its own transaction fails.
+  // The simulation sees the treasury's money. The block does not, so the transaction fails.
   await client.setAutomine(false);
   await own.relay();
   const treasury = chain.keys.treasury.address;
@@ -312,11 +315,11 @@ test("a payout that its token reverts is tried again when the treasury has the m
   await own.relay();
   await client.mine({ blocks: 3 });
   await own.watch();
-  expect((await own.settlementOf(asked.paymentId)).state).toBe("paid");
+  expect((await own.settlementOf(requested.paymentId)).state).toBe("paid");
   expect(await testTokenBalance(chain, asset, own.destination)).toBe(1_000_000n);
 });
 
-/** Call data of a push with something else in it. */
+/** Returns a push's call data with another amount or tag. */
 function change(data: Hex, to: { amount?: bigint; tag?: Hex }): Hex {
   const receiver: Hex = `0x${data.slice(34, 74)}`;
   const amount = to.amount ?? BigInt(`0x${data.slice(74, 138)}`);

@@ -21,124 +21,124 @@ async function makePusher(): Promise<PrivateKeyAccount> {
   await chain.client.setBalance({ address: buyer.address, value: parseEther("1") });
   return buyer;
 }
-async function offerOne(till: Till, paymentId: string, buyer: { address: string }) {
-  const [option] = await till.offer(paymentId, buyer);
+async function offerOne(fixture: Till, paymentId: string, buyer: { address: string }) {
+  const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   return option;
 }
-const takeFee = ({ deps, accountId }: Till, points: number) =>
+const setFeePoints = ({ deps, accountId }: Till, points: number) =>
   setFee(deps, { accountId, merchantId: null, points, fixedMicros: 0n });
-const idsOf = async (till: Till, paymentId: string) => {
-  const rows = await till.db.selectFrom("payment_option").select("id").where("payment_id", "=", paymentId).execute();
+const idsOf = async (fixture: Till, paymentId: string) => {
+  const rows = await fixture.db.selectFrom("payment_option").select("id").where("payment_id", "=", paymentId).execute();
   return rows.map(({ id }) => id);
 };
 
-describe("a quote", () => {
-  test("is one row, however often and in whatever spelling it is asked for while it holds", async () => {
-    const till = await makeMerchant([assets.usdc]);
+describe("quotes", () => {
+  test("a quote is stored once, however often and in whatever spelling its account asks", async () => {
+    const fixture = await makeMerchant([assets.usdc]);
     await setPrice(120n);
     const { address } = await fundBuyer(chain);
-    for (const paymentId of [await till.create(100n), await askEuros(till)]) {
-      await Promise.all(Array.from({ length: 8 }, () => till.offer(paymentId, { address })));
+    for (const paymentId of [await fixture.create(100n), await askEuros(fixture)]) {
+      await Promise.all(Array.from({ length: 8 }, () => fixture.offer(paymentId, { address })));
       for (const spelling of [address, address.toLowerCase(), address]) {
-        const option = await offerOne(till, paymentId, { address: spelling });
-        expect(option.account).toBe(till.accountOf({ address: spelling }));
+        const option = await offerOne(fixture, paymentId, { address: spelling });
+        expect(option.account).toBe(fixture.accountOf({ address: spelling }));
       }
-      expect(await idsOf(till, paymentId)).toHaveLength(1);
+      expect(await idsOf(fixture, paymentId)).toHaveLength(1);
     }
   });
 
-  test("never changes, whoever tries", async () => {
-    const till = await makeMerchant([assets.usdc]);
-    const { id } = await offerOne(till, await till.create(100n), await fundBuyer(chain));
+  test("the database refuses to change a quote", async () => {
+    const fixture = await makeMerchant([assets.usdc]);
+    const { id } = await offerOne(fixture, await fixture.create(100n), await fundBuyer(chain));
     for (const change of ["amount = 5", "receiver = 'r'", "fee = 1", "quoted_until = now(), rate = 'r'"])
-      await expect(execute(till.databaseUrl, `update payment_option set ${change} where id = '${id}'`)).rejects.toThrow(
-        "a quote never changes",
-      );
+      await expect(
+        execute(fixture.databaseUrl, `update payment_option set ${change} where id = '${id}'`),
+      ).rejects.toThrow("a quote never changes");
   });
 
-  test("that was signed decides the fee, though another one is shown since", async () => {
-    const till = await makeMerchant([assets.usdc]);
-    await takeFee(till, 500);
+  test("the signed quote decides the fee, even when a newer quote has been shown", async () => {
+    const fixture = await makeMerchant([assets.usdc]);
+    await setFeePoints(fixture, 500);
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.create(1_000n);
-    const first = await offerOne(till, paymentId, buyer);
-    await takeFee(till, 1_000);
-    const second = await offerOne(till, paymentId, buyer);
+    const paymentId = await fixture.create(1_000n);
+    const first = await offerOne(fixture, paymentId, buyer);
+    await setFeePoints(fixture, 1_000);
+    const second = await offerOne(fixture, paymentId, buyer);
     expect(second.id).not.toBe(first.id);
-    const { attemptId } = good(await till.confirm(paymentId, first.id, await signOption(first, buyer)));
-    await till.verify(attemptId ?? "");
-    await till.relay();
-    await till.watch();
-    expect((await till.settlementOf(paymentId)).amount).toBe(9_500_000n);
+    const { attemptId } = good(await fixture.confirm(paymentId, first.id, await signOption(first, buyer)));
+    await fixture.verify(attemptId ?? "");
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.settlementOf(paymentId)).amount).toBe(9_500_000n);
   });
 
-  test("that asks for the same money as another one counts when it was confirmed, else when it is the newer", async () => {
-    const till = await makeMerchant([assets.push]);
+  test("of two quotes for the same amount the confirmed one applies, otherwise the newer one", async () => {
+    const fixture = await makeMerchant([assets.push]);
     const run = async (confirms: boolean) => {
-      await takeFee(till, 500);
+      await setFeePoints(fixture, 500);
       const buyer = await makePusher();
-      const paymentId = await till.create(1_000n);
-      const first = await offerOne(till, paymentId, buyer);
-      await takeFee(till, 1_000);
-      await offerOne(till, paymentId, buyer);
+      const paymentId = await fixture.create(1_000n);
+      const first = await offerOne(fixture, paymentId, buyer);
+      await setFeePoints(fixture, 1_000);
+      await offerOne(fixture, paymentId, buyer);
       const results = await signOption(first, buyer, chain);
-      if (confirms) good(await till.confirm(paymentId, first.id, results));
-      await till.watch();
-      // A late confirm of either is told that the payment is being paid.
-      expect(await till.confirm(paymentId, first.id, results)).toEqual({ ok: true, value: { attemptId: null } });
-      return (await till.settlementOf(paymentId)).amount;
+      if (confirms) good(await fixture.confirm(paymentId, first.id, results));
+      await fixture.watch();
+      // A late confirm of either quote makes no attempt.
+      expect(await fixture.confirm(paymentId, first.id, results)).toEqual({ ok: true, value: { attemptId: null } });
+      return (await fixture.settlementOf(paymentId)).amount;
     };
     expect(await run(true)).toBe(9_500_000n);
     expect(await run(false)).toBe(9_000_000n);
   });
 
-  test("at a price pays for nothing that moves long after its end: such money is a late exception", async () => {
-    const till = await makeMerchant([assets.push]);
+  test("money that moves long after its quote has expired becomes a late exception", async () => {
+    const fixture = await makeMerchant([assets.push]);
     await setPrice(120n);
     const buyer = await makePusher();
-    const paymentId = await askEuros(till, { expiresAt: new Date(till.deps.now().getTime() + 2 * HOUR_MS) });
-    const option = await offerOne(till, paymentId, buyer);
-    till.clock.advance(PAST_QUOTE_MS + 10 * 60_000);
-    // A fork's own clock may be minutes behind.
-    const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000) + 60);
+    const paymentId = await askEuros(fixture, { expiresAt: new Date(fixture.deps.now().getTime() + 2 * HOUR_MS) });
+    const option = await offerOne(fixture, paymentId, buyer);
+    fixture.clock.advance(PAST_QUOTE_MS + 10 * 60_000);
+    // A fork's clock can be minutes behind.
+    const timestamp = BigInt(Math.floor(fixture.clock.now().getTime() / 1_000) + 60);
     await chain.client.setNextBlockTimestamp({ timestamp });
     await setPrice(150n);
-    await offerOne(till, paymentId, buyer);
+    await offerOne(fixture, paymentId, buyer);
     await signOption(option, buyer, chain);
-    await till.watch();
-    expect((await till.status(paymentId)).state).toBe("requires_action");
-    const exception = (await listExceptions(till.deps, 10)).at(-1);
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("requires_action");
+    const exception = (await listExceptions(fixture.deps, 10)).at(-1);
     expect(exception).toMatchObject({ what: "late", paymentId, amount: 12n * UNIT });
   });
 });
 
-test("the cleaning deletes renewed quotes a day after their end, but for signed ones, the newest, and what is not read yet", async () => {
-  const till = await makeMerchant([assets.usdc]);
+test("the cleanup deletes replaced quotes a day after they expire, except signed ones, the newest, and those the watcher may still need", async () => {
+  const fixture = await makeMerchant([assets.usdc]);
   const buyer = await fundBuyer(chain);
-  const paymentId = await askEuros(till, { expiresAt: new Date(till.deps.now().getTime() + HOUR_MS) });
+  const paymentId = await askEuros(fixture, { expiresAt: new Date(fixture.deps.now().getTime() + HOUR_MS) });
   const ids: string[] = [];
   let attemptId = "";
   for (const cents of [120n, 121n, 122n, 123n]) {
-    if (ids.length > 0) till.clock.advance(PAST_QUOTE_MS);
+    if (ids.length > 0) fixture.clock.advance(PAST_QUOTE_MS);
     await setPrice(cents);
-    const option = await offerOne(till, paymentId, buyer);
+    const option = await offerOne(fixture, paymentId, buyer);
     ids.push(option.id);
     if (ids.length !== 2) continue;
-    const confirmed = good(await till.confirm(paymentId, option.id, await signOption(option, buyer)));
+    const confirmed = good(await fixture.confirm(paymentId, option.id, await signOption(option, buyer)));
     attemptId = confirmed.attemptId ?? "";
   }
-  await till.verify(attemptId);
+  await fixture.verify(attemptId);
   const [, signed, , newest] = ids;
-  expect((await idsOf(till, paymentId)).toSorted()).toEqual(ids.toSorted());
-  await till.watch();
-  const readUpTo = (at: Date) => till.db.updateTable("chain_cursor").set({ chain_time: at }).execute();
-  await readUpTo(new Date(till.deps.now().getTime() - HOUR_MS));
-  till.clock.advance(23 * HOUR_MS);
-  expect(await cleanUp(till.deps)).toMatchObject({ quotes: 0 });
-  till.clock.advance(2 * HOUR_MS);
-  expect(await cleanUp(till.deps)).toMatchObject({ quotes: 0 });
-  await readUpTo(till.deps.now());
-  expect(await cleanUp(till.deps)).toMatchObject({ quotes: 2 });
-  expect((await idsOf(till, paymentId)).toSorted()).toEqual([signed, newest].toSorted());
+  expect((await idsOf(fixture, paymentId)).toSorted()).toEqual(ids.toSorted());
+  await fixture.watch();
+  const readUpTo = (at: Date) => fixture.db.updateTable("chain_cursor").set({ chain_time: at }).execute();
+  await readUpTo(new Date(fixture.deps.now().getTime() - HOUR_MS));
+  fixture.clock.advance(23 * HOUR_MS);
+  expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 0 });
+  fixture.clock.advance(2 * HOUR_MS);
+  expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 0 });
+  await readUpTo(fixture.deps.now());
+  expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 2 });
+  expect((await idsOf(fixture, paymentId)).toSorted()).toEqual([signed, newest].toSorted());
 });

@@ -12,51 +12,51 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 const kinds = await startKinds();
 const { chain, assets } = kinds;
 
-const ask = (of: Till, paymentId: string, amount?: RefundAmount) =>
+const requestRefund = (of: Till, paymentId: string, amount?: RefundAmount) =>
   refundPayment(of.deps, { paymentId, mode: of.mode, amount });
 const refund = async (of: Till, paymentId: string, amount?: RefundAmount) => {
-  const { refundId } = good(await ask(of, paymentId, amount));
+  const { refundId } = good(await requestRefund(of, paymentId, amount));
   return of.db.selectFrom("refund").selectAll().where("id", "=", refundId).executeTakeFirstOrThrow();
 };
 
-test("a partial refund in the payment's currency is rounded down to the asset, and the last one takes what is left", async () => {
-  const till = await makeTill(chain);
+test("a partial refund in the payment's currency is rounded down to the asset, and the last refund takes the remainder", async () => {
+  const fixture = await makeTill(chain);
   const feed = await deployTestContract(chain.client, "Feed", "Feed");
   const source = { base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 3_600 };
-  Object.assign(till.deps, { networks: { ...till.deps.networks, prices: [source] } });
+  Object.assign(fixture.deps, { networks: { ...fixture.deps.networks, prices: [source] } });
   const { abi } = testContract("Feed", "Feed");
   const args = [108_512_345n, BigInt(Math.floor(Date.now() / 1_000))];
   const hash = await chain.client.writeContract({ address: feed, abi, functionName: "set", args });
   await chain.client.waitForTransactionReceipt({ hash });
 
-  const paymentId = await till.create(1n, { amount: { unit: "iso4217/EUR", value: 1_001n } });
-  await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
-  await till.relay();
-  await till.watch();
-  const none = await ask(till, paymentId, { unit: "iso4217/EUR", value: 0n });
+  const paymentId = await fixture.create(1n, { amount: { unit: "iso4217/EUR", value: 1_001n } });
+  await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+  await fixture.relay();
+  await fixture.watch();
+  const none = await requestRefund(fixture, paymentId, { unit: "iso4217/EUR", value: 0n });
   expect(none).toMatchObject({ ok: false, code: "params_validation" });
-  // 10.862086 were paid: 3.33 of 10.01 euros are 3.613461177… of them.
-  expect((await refund(till, paymentId, { unit: "iso4217/EUR", value: 333n })).amount).toBe(3_613_461n);
-  expect((await refund(till, paymentId)).amount).toBe(10_862_086n - 3_613_461n);
+  // The buyer paid 10.862086: 3.33 of 10.01 euros are 3.613461177… of that.
+  expect((await refund(fixture, paymentId, { unit: "iso4217/EUR", value: 333n })).amount).toBe(3_613_461n);
+  expect((await refund(fixture, paymentId)).amount).toBe(10_862_086n - 3_613_461n);
 });
 
-test("a refund in another asset draws on what the merchant is owed rounded up, so that no other merchant pays the fraction", async () => {
-  // A token that counts in hundredths of what USDC counts in.
+test("a refund in another asset is deducted from the merchant's balance rounded up, so that no other merchant pays the fraction", async () => {
+  // A token with two more decimals than USDC.
   const entries = kinds.change.assets as { asset: string }[];
   const finer = entries.map((entry) => (entry.asset === assets.permit ? { ...entry, decimals: 8 } : entry));
-  const till = await makeTill(chain, { change: { ...kinds.change, assets: finer }, assets: [assets.usdc] });
-  const { accountId, merchantId, mode, deps } = till;
+  const fixture = await makeTill(chain, { change: { ...kinds.change, assets: finer }, assets: [assets.usdc] });
+  const { accountId, merchantId, mode, deps } = fixture;
   const [destination] = good(await listDestinations(deps, { accountId, merchantId, mode }));
   good(await takeOthers(deps, { accountId, merchantId, mode, id: destination?.id ?? "", take: true }));
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.permit, buyer.address);
-  const paymentId = await till.pay(buyer);
-  const owed = async () =>
-    (await till.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
-  expect(await owed()).toBe(1_000_000n);
+  const paymentId = await fixture.pay(buyer);
+  const balance = async () =>
+    (await fixture.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
+  expect(await balance()).toBe(1_000_000n);
 
-  const part = await refund(till, paymentId, { unit: `caip19/${assets.permit}`, value: 150n });
+  const part = await refund(fixture, paymentId, { unit: `caip19/${assets.permit}`, value: 150n });
   expect(part).toMatchObject({ amount: 150n, owed_asset: assets.usdc, owed_amount: 2n });
-  expect(await till.refund(part.id)).toEqual(["begun"]);
-  expect(await owed()).toBe(999_998n);
+  expect(await fixture.refund(part.id)).toEqual(["begun"]);
+  expect(await balance()).toBe(999_998n);
 });

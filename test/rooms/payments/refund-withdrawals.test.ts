@@ -8,10 +8,10 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const UNIT = 1_000_000n;
 
-const ask = async (of: Till, paymentId: string, cents?: bigint) => {
+const requestRefund = async (of: Till, paymentId: string, cents?: bigint) => {
   const amount = cents === undefined ? undefined : { unit: "iso4217/USD", value: cents };
   return good(await refundPayment(of.deps, { paymentId, mode: of.mode, amount })).refundId;
 };
@@ -29,14 +29,14 @@ async function settle(of: Till, paymentId: string) {
   return outcome;
 }
 
-describe("a refund that waits", () => {
-  test("is withdrawn: nothing is sent, its amount can be refunded again, and the payouts behind it go on", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+describe("refund withdrawals", () => {
+  test("a withdrawn refund is not sent, frees its amount for another refund and unblocks the payouts behind it", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const [buyer, next] = await fundBuyers(chain, 2);
     if (!buyer || !next) throw new Error("no buyers");
     const paid = await own.pay(buyer, 300n);
     await settle(own, paid);
-    const refundId = await ask(own, paid);
+    const refundId = await requestRefund(own, paid);
     expect(await own.refund(refundId)).toEqual(["balance_short"]);
     const small = await own.pay(next, 100n);
     expect(await settle(own, small)).toEqual(["refund_waits"]);
@@ -65,7 +65,7 @@ describe("a refund that waits", () => {
     expect(await usdcBalance(chain, own.destination)).toBe(4n * UNIT);
     expect(await usdcBalance(chain, buyer.address)).toBe(997n * UNIT);
 
-    const again = await ask(own, paid, 100n);
+    const again = await requestRefund(own, paid, 100n);
     const numbers = await own.db
       .selectFrom("refund")
       .select("number")
@@ -80,27 +80,27 @@ describe("a refund that waits", () => {
     ]);
   });
 
-  test("is withdrawn also when it is held because its receiver is not served", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const refundId = await ask(till, paymentId);
-    await till.db.updateTable("refund").set({ state: "held", due_at: null }).where("id", "=", refundId).execute();
-    expect(await withdraw(till, refundId)).toMatchObject({ ok: true });
-    expect(await stateOf(till, refundId)).toBe("withdrawn");
+  test("a refund that is held because of its screened receiver can be withdrawn", async () => {
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const refundId = await requestRefund(fixture, paymentId);
+    await fixture.db.updateTable("refund").set({ state: "held", due_at: null }).where("id", "=", refundId).execute();
+    expect(await withdraw(fixture, refundId)).toMatchObject({ ok: true });
+    expect(await stateOf(fixture, refundId)).toBe("withdrawn");
   });
 
-  test("races its own beginning: either it is sent and stays, or it is withdrawn and nothing is sent", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+  test("a refund that races its own withdrawal is either sent or withdrawn, never both", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     await other.watch();
     const buyers = await fundBuyers(chain, 8);
     const refunds: { refundId: string; buyer: (typeof buyers)[number] }[] = [];
-    for (const buyer of buyers) refunds.push({ refundId: await ask(own, await own.pay(buyer)), buyer });
+    for (const buyer of buyers) refunds.push({ refundId: await requestRefund(own, await own.pay(buyer)), buyer });
     const withdrawn = await Promise.all(
       refunds.map(async ({ refundId }, index) => {
         const both = [() => other.refund(refundId), () => withdraw(own, refundId)];
-        // Half of them begin first.
-        const [begin, take] = index % 2 === 0 ? both : both.toReversed();
-        const ends = await Promise.all([begin?.(), take?.()]);
+        // In every other pair the refund begins first.
+        const [first, second] = index % 2 === 0 ? both : both.toReversed();
+        const ends = await Promise.all([first?.(), second?.()]);
         return ends.some((end) => typeof end === "object" && "ok" in end && end.ok);
       }),
     );
@@ -113,51 +113,51 @@ describe("a refund that waits", () => {
         withdrawn[index] ? ["withdrawn", 0, back] : ["paid", 1, back],
       );
     }
-    const { rows } = await sql<{ owed: bigint; laid: bigint }>`
+    const { rows } = await sql<{ owed: bigint; settling: bigint }>`
       select b.amount as owed, coalesce((select sum(amount) from settlement s
-        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as laid
+        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as settling
       from merchant_balance b where b.merchant_id = ${own.merchantId}`.execute(own.db);
-    for (const { owed, laid } of rows) expect(laid).toBe(owed);
+    for (const { owed, settling } of rows) expect(settling).toBe(owed);
   });
 
-  test("is not said to be withdrawn when its beginning commits while the withdrawal waits for it", async () => {
-    const refundId = await ask(till, await till.pay(await fundBuyer(chain)));
+  test("a withdrawal that waits for a beginning refund is refused once the refund has begun", async () => {
+    const refundId = await requestRefund(fixture, await fixture.pay(await fundBuyer(chain)));
     const isBlocked = async () => {
       const { rows } = await sql`select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`.execute(till.db);
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(fixture.db);
       return rows.length > 0;
     };
     const { promise, resolve } = Promise.withResolvers<{ withdrawal: ReturnType<typeof withdraw> }>();
-    await till.db.transaction().execute(async (db) => {
-      const at = till.clock.now();
+    await fixture.db.transaction().execute(async (db) => {
+      const at = fixture.clock.now();
       await moveRows(db, "refund", { ids: [refundId], from: "due", to: "paying", at, set: { due_at: null } });
-      resolve({ withdrawal: withdraw(till, refundId) });
+      resolve({ withdrawal: withdraw(fixture, refundId) });
       await waitFor(isBlocked, { within: 30_000, what: "the withdrawal to wait for the beginning" });
     });
     const { withdrawal } = await promise;
     expect(await withdrawal).toMatchObject({ code: "invalid_state", message: "the refund is processing" });
-    expect(await stateOf(till, refundId)).toBe("paying");
+    expect(await stateOf(fixture, refundId)).toBe("paying");
   });
 
-  test("is not withdrawn once it has begun, nor when there is none of that name", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const refundId = await ask(till, paymentId);
-    await till.refund(refundId);
-    expect(await withdraw(till, refundId)).toMatchObject({
+  test("a begun or unknown refund cannot be withdrawn", async () => {
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const refundId = await requestRefund(fixture, paymentId);
+    await fixture.refund(refundId);
+    expect(await withdraw(fixture, refundId)).toMatchObject({
       code: "invalid_state",
       message: "the refund is processing",
     });
-    expect(await withdraw(till, "rfnd_0")).toMatchObject({ code: "payment_not_found" });
+    expect(await withdraw(fixture, "rfnd_0")).toMatchObject({ code: "payment_not_found" });
   });
 
-  test("is not withdrawn while a restored database is compared with the chain, nor when the chain shows that it was sent", async () => {
+  test("a refund cannot be withdrawn while a restored database reads the chain again, nor when the chain shows that it was sent", async () => {
     const own = await makeTill(chain);
     const paymentId = await own.pay(await fundBuyer(chain));
-    const refundId = await ask(own, paymentId);
+    const refundId = await requestRefund(own, paymentId);
     await own.refund(refundId);
     await own.relay();
     await own.watch();
-    // As a database from before the refund began shows it.
+    // Simulates a backup from before the refund began.
     const transfer = await own.db
       .selectFrom("transfer")
       .selectAll()

@@ -12,14 +12,14 @@ import { mintTestToken, startKinds, testTokenBalance } from "../../support/kinds
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const UNIT = 1_000_000n;
 
-const ask = (of: Till, paymentId: string, amount?: RefundAmount) =>
+const requestRefund = (of: Till, paymentId: string, amount?: RefundAmount) =>
   refundPayment(of.deps, { paymentId, mode: of.mode, amount });
-/** Asked for, begun as far as it goes, carried and confirmed. */
+/** Requests a refund, begins it if possible, relays it and confirms it. Returns its id and the outcome of the begin. */
 async function refund(of: Till, paymentId: string, amount?: RefundAmount) {
-  const { refundId } = good(await ask(of, paymentId, amount));
+  const { refundId } = good(await requestRefund(of, paymentId, amount));
   const [outcome] = await of.refund(refundId);
   await of.relay();
   await of.watch();
@@ -35,38 +35,42 @@ async function settle(of: Till, paymentId: string) {
   await of.watch();
   return outcome;
 }
-/** What the merchant is owed is what its settlements that have not begun come to, and what its ledger account says. */
-async function expectEvenBooks(of: Till) {
-  const { rows } = await sql<{ owed: bigint; laid: bigint; booked: bigint }>`
+/** Expects each merchant's balance to equal its settlements that have not begun, and its ledger account. */
+async function expectConsistentBalances(of: Till) {
+  const { rows } = await sql<{ owed: bigint; settling: bigint; booked: bigint }>`
     select b.amount as owed,
       coalesce((select sum(amount) from settlement s
-        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as laid,
+        where s.merchant_id = b.merchant_id and s.asset = b.asset and s.state in ('due', 'gathering')), 0) as settling,
       coalesce((select -sum(amount) from ledger_day d
         where d.account = 'payable:' || b.merchant_id and d.asset = b.asset), 0) as booked
     from merchant_balance b`.execute(of.db);
-  for (const { owed, laid, booked } of rows) expect([laid, booked]).toEqual([owed, owed]);
+  for (const { owed, settling, booked } of rows) expect([settling, booked]).toEqual([owed, owed]);
 }
 
-describe("a refund", () => {
-  test("of money that has not been paid out yet goes back to its payer, and nothing of it to the merchant", async () => {
+describe("refunds", () => {
+  test("a refund before the payout returns the money to its payer, and the merchant receives nothing of it", async () => {
     const buyer = await fundBuyer(chain);
-    const before = await usdcBalance(chain, till.destination);
-    const paymentId = await till.pay(buyer, 250n);
-    const { refundId } = await refund(till, paymentId);
+    const before = await usdcBalance(chain, fixture.destination);
+    const paymentId = await fixture.pay(buyer, 250n);
+    const { refundId } = await refund(fixture, paymentId);
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
-    expect(await rowOf(till, refundId)).toMatchObject({ state: "paid", amount: 2_500_000n, paid_at: expect.any(Date) });
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
-    const dossier = await readDossier(till.deps, paymentId);
+    expect(await rowOf(fixture, refundId)).toMatchObject({
+      state: "paid",
+      amount: 2_500_000n,
+      paid_at: expect.any(Date),
+    });
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
+    const dossier = await readDossier(fixture.deps, paymentId);
     expect(dossier?.transfers.map(({ purpose, state }) => [purpose, state])).toContainEqual(["refund", "confirmed"]);
     expect(dossier?.moves.map(({ machine, to }) => `${machine} ${to}`)).toContain("refund paid");
     expect(dossier?.ledger.map(({ kind }) => kind)).toContain("refund_paid");
-    await settle(till, paymentId);
-    expect(await usdcBalance(chain, till.destination)).toBe(before);
-    await expectEvenBooks(till);
+    await settle(fixture, paymentId);
+    expect(await usdcBalance(chain, fixture.destination)).toBe(before);
+    await expectConsistentBalances(fixture);
   });
 
-  test("of money that was paid out waits for its merchant's next, and that merchant's payouts wait behind it", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("a refund after the payout waits for its merchant's next payments, and that merchant's payouts wait behind it", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const [buyer, next, third] = await fundBuyers(chain, 3);
     if (!buyer || !next || !third) throw new Error("no buyers");
     const paid = await own.pay(buyer, 300n);
@@ -85,84 +89,86 @@ describe("a refund", () => {
     expect(await own.settlementOf(small)).toMatchObject({ state: "netted" });
     expect(await settle(own, large)).toEqual(["begun"]);
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000n * UNIT);
-    // Nine came in all, three went back.
+    // The merchant received nine in all and gave three back.
     expect(await usdcBalance(chain, own.destination)).toBe(3n * UNIT + 3n * UNIT);
-    await expectEvenBooks(own);
+    await expectConsistentBalances(own);
   });
 
-  test("never draws on another merchant's money", async () => {
-    const rich = await makeTill(chain, { databaseUrl: till.databaseUrl });
-    const poor = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("a refund never uses another merchant's money", async () => {
+    const rich = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
+    const poor = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     await rich.pay(await fundBuyer(chain), 900n);
     const paymentId = await poor.pay(await fundBuyer(chain), 100n);
     await settle(poor, paymentId);
     expect(await refund(poor, paymentId)).toMatchObject({ outcome: "balance_short" });
-    await expectEvenBooks(till);
+    await expectConsistentBalances(fixture);
     expect(await usdcBalance(chain, chain.keys.treasury.address)).toBeGreaterThanOrEqual(9n * UNIT);
   });
 
-  test("begun by several processes at once, and again later, makes one transfer", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const { refundId } = good(await ask(till, paymentId));
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+  test("a refund that several processes begin concurrently and again later makes one transfer", async () => {
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const { refundId } = good(await requestRefund(fixture, paymentId));
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     await other.watch();
-    await Promise.all([till, other, till, other, till].map((one) => one.refund(refundId)));
-    await till.relay();
-    await till.watch();
-    expect(await till.refund(refundId)).toEqual(["begun"]);
-    expect(await payoutsOf(till, refundId)).toHaveLength(1);
-    await expectEvenBooks(till);
+    await Promise.all([fixture, other, fixture, other, fixture].map((one) => one.refund(refundId)));
+    await fixture.relay();
+    await fixture.watch();
+    expect(await fixture.refund(refundId)).toEqual(["begun"]);
+    expect(await payoutsOf(fixture, refundId)).toHaveLength(1);
+    await expectConsistentBalances(fixture);
   });
 
-  test("races its payment's payout: one of the two gets the money", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("a refund that races its payment's payout never duplicates the money", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const buyers = await fundBuyers(chain, 6);
     const paymentIds = [];
     for (const buyer of buyers) paymentIds.push(await own.pay(buyer));
-    const refundIds = await Promise.all(paymentIds.map(async (id) => good(await ask(own, id)).refundId));
+    const refundIds = await Promise.all(paymentIds.map(async (id) => good(await requestRefund(own, id)).refundId));
     const settlements = await Promise.all(paymentIds.map((id) => own.settlementOf(id)));
     await own.db.updateTable("refund").set({ due_at: null }).where("id", "in", refundIds).execute();
     await Promise.all([...refundIds.map((id) => own.refund(id)), ...settlements.map(({ id }) => own.settle(id))]);
     await own.relay();
     await own.watch();
-    await expectEvenBooks(own);
+    await expectConsistentBalances(own);
     const back = await Promise.all(buyers.map(({ address }) => usdcBalance(chain, address)));
     expect(back).toEqual(buyers.map(() => 1_000n * UNIT));
     expect(await usdcBalance(chain, own.destination)).toBe(0n);
   });
 
-  test("is refused when there is nothing to refund, or nothing left, also when many ask at once", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
-    const waiting = await own.create();
-    expect(await ask(own, waiting)).toMatchObject({ code: "payment_not_succeeded" });
+  test("concurrent refunds never exceed what the payment received, and a further refund is refused", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
+    const open = await own.create();
+    expect(await requestRefund(own, open)).toMatchObject({ code: "payment_not_succeeded" });
     const paymentId = await own.pay(await fundBuyer(chain), 1_000n);
     const cents = (value: bigint) => ({ unit: "iso4217/USD", value });
-    const asked = await Promise.all(Array.from({ length: 10 }, () => ask(own, paymentId, cents(300n))));
-    expect(asked.filter(({ ok }) => ok)).toHaveLength(3);
-    for (const one of asked) if (!one.ok) expect(one.code).toBe("params_validation");
-    expect(await ask(own, paymentId, { unit: "iso4217/EUR", value: 1n })).toMatchObject({ code: "params_validation" });
-    const last = good(await ask(own, paymentId));
+    const answers = await Promise.all(Array.from({ length: 10 }, () => requestRefund(own, paymentId, cents(300n))));
+    expect(answers.filter(({ ok }) => ok)).toHaveLength(3);
+    for (const one of answers) if (!one.ok) expect(one.code).toBe("params_validation");
+    expect(await requestRefund(own, paymentId, { unit: "iso4217/EUR", value: 1n })).toMatchObject({
+      code: "params_validation",
+    });
+    const last = good(await requestRefund(own, paymentId));
     expect((await rowOf(own, last.refundId)).amount).toBe(UNIT);
-    expect(await ask(own, paymentId)).toMatchObject({ code: "already_refunded" });
-    expect(await ask(own, paymentId, cents(1n))).toMatchObject({ code: "already_refunded" });
+    expect(await requestRefund(own, paymentId)).toMatchObject({ code: "already_refunded" });
+    expect(await requestRefund(own, paymentId, cents(1n))).toMatchObject({ code: "already_refunded" });
   });
 
-  test("in parts goes back part by part, in the unit that was asked or the asset that was paid", async () => {
+  test("partial refunds are sent in the payment's currency or in its asset", async () => {
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.pay(buyer, 1_000n);
+    const paymentId = await fixture.pay(buyer, 1_000n);
     const had = await usdcBalance(chain, buyer.address);
-    await refund(till, paymentId, { unit: "iso4217/USD", value: 250n });
-    await refund(till, paymentId, { unit: `caip19/${chain.asset}`, value: 1n });
+    await refund(fixture, paymentId, { unit: "iso4217/USD", value: 250n });
+    await refund(fixture, paymentId, { unit: `caip19/${chain.asset}`, value: 1n });
     expect((await usdcBalance(chain, buyer.address)) - had).toBe(2_500_001n);
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 7_499_999n });
-    const before = await usdcBalance(chain, till.destination);
-    await settle(till, paymentId);
-    expect((await usdcBalance(chain, till.destination)) - before).toBe(7_499_999n);
-    await expectEvenBooks(till);
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 7_499_999n });
+    const before = await usdcBalance(chain, fixture.destination);
+    await settle(fixture, paymentId);
+    expect((await usdcBalance(chain, fixture.destination)) - before).toBe(7_499_999n);
+    await expectConsistentBalances(fixture);
   });
 
-  test("to an account that is not served any more is held, and keeps nobody waiting", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("a refund to a screened account is held and does not delay payouts", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const [buyer, next] = await fundBuyers(chain, 2);
     if (!buyer || !next) throw new Error("no buyers");
     const paymentId = await own.pay(buyer);
@@ -173,23 +179,23 @@ describe("a refund", () => {
     expect(await usdcBalance(chain, buyer.address)).toBe(999n * UNIT);
   });
 
-  test("is not begun while the watcher does not stand at the head", async () => {
-    const paymentId = await till.pay(await fundBuyer(chain));
-    const { refundId } = good(await ask(till, paymentId));
-    till.clock.advance(120_000);
-    expect(await till.refund(refundId)).toEqual(["watcher_behind"]);
-    await till.watch();
-    expect(await till.refund(refundId)).toEqual(["begun"]);
+  test("a refund does not begin while the watcher is behind the head", async () => {
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const { refundId } = good(await requestRefund(fixture, paymentId));
+    fixture.clock.advance(120_000);
+    expect(await fixture.refund(refundId)).toEqual(["watcher_behind"]);
+    await fixture.watch();
+    expect(await fixture.refund(refundId)).toEqual(["begun"]);
   });
 
-  test("of a test payment is marked and moves nothing", async () => {
+  test("a refund of a test payment is marked and moves no money", async () => {
     const testing = await makeTill(chain, { mode: "test" });
     const paymentId = await testing.create();
     await testing.verify(await testing.attempt(paymentId, await fundBuyer(chain)));
-    const { refundId } = good(await ask(testing, paymentId));
+    const { refundId } = good(await requestRefund(testing, paymentId));
     expect(await rowOf(testing, refundId)).toMatchObject({ state: "marked", due_at: null });
     expect(testing.rung.filter(({ queue }) => queue === "refund")).toEqual([]);
-    expect(await ask(testing, paymentId)).toMatchObject({ code: "already_refunded" });
+    expect(await requestRefund(testing, paymentId)).toMatchObject({ code: "already_refunded" });
   });
 });
 
@@ -206,7 +212,7 @@ test("a token without EIP-3009 is refunded through the Disburser", async () => {
   expect(await testTokenBalance(kinds.chain, kinds.assets.permit, buyer.address)).toBe(1_000n * UNIT);
 });
 
-test("a merchant that pays itself, is paid out and refunds, over and over, ends with what it began with", async () => {
+test("a merchant that repeatedly pays itself, is paid out and refunds ends with its initial balance", async () => {
   const own = await startChain();
   const honest = await makeTill(own);
   await honest.pay(await fundBuyer(own), 5_000n);
@@ -224,12 +230,12 @@ test("a merchant that pays itself, is paid out and refunds, over and over, ends 
     await honest.watch();
     const { id: settlementId } = await honest.settlementOf(paymentId);
     if (round % 2) await honest.settle(settlementId);
-    open.push(good(await ask(honest, paymentId)).refundId);
+    open.push(good(await requestRefund(honest, paymentId)).refundId);
     await honest.refund(...open);
     await honest.settle(settlementId);
     await honest.relay();
     await honest.watch();
-    // What it holds and what it is still owed, less what it still has to give back, was its own from the beginning.
+    // Its wallet and its merchant balance together never exceed what it started with.
     const balance = await honest.db
       .selectFrom("merchant_balance")
       .select("amount")
@@ -240,10 +246,10 @@ test("a merchant that pays itself, is paid out and refunds, over and over, ends 
   expect(await usdcBalance(own, own.keys.treasury.address)).toBe(
     50n * UNIT + (100n * UNIT - (await usdcBalance(own, purse.address))),
   );
-  await expectEvenBooks(honest);
+  await expectConsistentBalances(honest);
 });
 
-test("a refund that was sent after a backup is not sent again by whoever starts from that backup", async () => {
+test("a deployment restored from a backup does not resend a refund that was sent after the backup", async () => {
   const own = await startChain();
   const change = { finality: { blocks: 3 } };
   const first = await makeTill(own, { change });
@@ -251,7 +257,7 @@ test("a refund that was sent after a backup is not sent again by whoever starts 
   const paymentId = await first.pay(buyer);
   await own.client.mine({ blocks: 2 });
   await first.watch();
-  const { refundId } = good(await ask(first, paymentId));
+  const { refundId } = good(await requestRefund(first, paymentId));
   await first.db.destroy();
   const backup = await copyDatabase(first.databaseUrl);
 
@@ -269,5 +275,5 @@ test("a refund that was sent after a backup is not sent again by whoever starts 
   await restored.watch();
   expect(await rowOf(restored, refundId)).toMatchObject({ state: "paid" });
   expect(await usdcBalance(own, buyer.address)).toBe(1_000n * UNIT);
-  await expectEvenBooks(restored);
+  await expectConsistentBalances(restored);
 });

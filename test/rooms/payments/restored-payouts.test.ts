@@ -17,42 +17,42 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 
 const UNIT = 1_000_000n;
 
-const accumulate = async (till: Till) => {
-  const { accountId, merchantId, mode, deps } = till;
+const accumulate = async (fixture: Till) => {
+  const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const [destination] = good(await listDestinations(deps, owner));
   good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 600_000 } }));
 };
-const settlementsOf = (till: Till, merchantId: string) =>
-  till.db.selectFrom("settlement").selectAll().where("merchant_id", "=", merchantId).orderBy("number").execute();
-const unpaidOf = async (till: Till, merchantId: string) =>
-  (await settlementsOf(till, merchantId)).filter(({ state }) => state !== "paid" && state !== "netted");
+const settlementsOf = (fixture: Till, merchantId: string) =>
+  fixture.db.selectFrom("settlement").selectAll().where("merchant_id", "=", merchantId).orderBy("number").execute();
+const unpaidOf = async (fixture: Till, merchantId: string) =>
+  (await settlementsOf(fixture, merchantId)).filter(({ state }) => state !== "paid" && state !== "netted");
 
-/** What workers do when time passes: relays, reads the chain, and frees lanes whose nonces the lost database had used. */
-async function work(till: Till): Promise<void> {
-  await till.relay();
-  await till.watch();
-  till.clock.advance(5_000);
-  await till.watch();
+/** Relays and watches as workers do over time, which also frees lanes whose nonces the lost database used. */
+async function work(fixture: Till): Promise<void> {
+  await fixture.relay();
+  await fixture.watch();
+  fixture.clock.advance(5_000);
+  await fixture.watch();
 }
 
-/** Pays out whatever is unpaid, round after round, as the sweep and the workers do. */
-async function payOut(till: Till, merchantId: string): Promise<void> {
+/** Begins and relays unpaid settlements for eight rounds, as the sweep and the workers do. */
+async function payOut(fixture: Till, merchantId: string): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
-    const unpaid = await unpaidOf(till, merchantId);
-    await till.settle(...unpaid.map(({ id }) => id));
-    await work(till);
+    const unpaid = await unpaidOf(fixture, merchantId);
+    await fixture.settle(...unpaid.map(({ id }) => id));
+    await work(fixture);
   }
 }
 
-/** The state of a database is kept; a second deployment pays on, is lost, and the first state is started again. */
+/** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
 async function restore(
   first: Till,
   chain: TestChain,
-  forgotten: (lost: Till) => Promise<void>,
+  loseWork: (lost: Till) => Promise<void>,
   options: Pick<DepsOptions, "change"> = {},
 ) {
-  // Money of others, out of which a second payout could be paid.
+  // Another merchant's money, which a duplicate payout could spend.
   const other = await makeTill(chain, { ...options, databaseUrl: first.databaseUrl });
   await other.pay(await fundBuyer(chain), 1_000n);
   await other.db.destroy();
@@ -60,22 +60,22 @@ async function restore(
   const backup = await copyDatabase(first.databaseUrl);
   const lost = await makeTill(chain, { ...options, databaseUrl: first.databaseUrl });
   await lost.watch();
-  await forgotten(lost);
+  await loseWork(lost);
   await lost.db.destroy();
   const restored = await makeTill(chain, { ...options, databaseUrl: backup });
   await restored.watch();
   return restored;
 }
 
-const sumOf = async (till: Till, account: string, asset: string) =>
-  (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
+const sumOf = async (fixture: Till, account: string, asset: string) =>
+  (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
 
-async function expectEvenBooks(till: Till, chain: TestChain) {
-  expect(await sumOf(till, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
-  expect(await sumOf(till, "in_transit", chain.asset)).toBe(0n);
+async function expectReconciled(fixture: Till, chain: TestChain) {
+  expect(await sumOf(fixture, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
+  expect(await sumOf(fixture, "in_transit", chain.asset)).toBe(0n);
 }
 
-test("an accumulated payout that paid less than the restored rows owe is adopted, and the remainder is paid", async () => {
+test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   await accumulate(first);
@@ -102,71 +102,67 @@ test("an accumulated payout that paid less than the restored rows owe is adopted
   ]);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
   const day = restored.clock.now().toISOString().slice(0, 10);
   const [statement] = await readStatements(restored.deps, { merchantId, from: day, until: day });
   expect(statement).toMatchObject({ settled: 3n * UNIT, closing: 0n });
 });
 
-test("a refund that sent less than the restored rows ask for is adopted, and the remainder is sent", async () => {
+/** Restores a backup after a lost refund of `sent` and begins a refund of `requested` for the same payment. */
+async function restoreAfterRefund({ sent, requested }: { sent: bigint; requested: bigint }) {
   const chain = await startChain();
   const first = await makeTill(chain);
   const buyer = await fundBuyer(chain);
   const paymentId = await first.pay(buyer, 500n);
-  const ask = async (till: Till, value: bigint) => {
+  const requestRefund = async (fixture: Till, value: bigint) => {
     const amount = { unit: `caip19/${chain.asset}`, value };
-    return good(await refundPayment(till.deps, { paymentId, mode: "live", amount })).refundId;
+    return good(await refundPayment(fixture.deps, { paymentId, mode: "live", amount })).refundId;
   };
-  const held = await usdcBalance(chain, buyer.address);
+  const before = await usdcBalance(chain, buyer.address);
   const restored = await restore(first, chain, async (lost) => {
-    expect(await lost.refund(await ask(lost, 1n * UNIT))).toEqual(["begun"]);
+    expect(await lost.refund(await requestRefund(lost, sent))).toEqual(["begun"]);
     await lost.relay();
   });
-  const refund = await ask(restored, 3n * UNIT);
-  expect(await restored.refund(refund)).toEqual(["begun"]);
+  const refundId = await requestRefund(restored, requested);
+  expect(await restored.refund(refundId)).toEqual(["begun"]);
+  const received = async () => (await usdcBalance(chain, buyer.address)) - before;
+  return { chain, restored, refundId, received, merchantId: first.merchantId };
+}
+
+test("a restored database adopts a refund that sent less than requested and sends the remainder", async () => {
+  const { chain, restored, refundId, received, merchantId } = await restoreAfterRefund({
+    sent: 1n * UNIT,
+    requested: 3n * UNIT,
+  });
   const rows = () => restored.db.selectFrom("refund").selectAll().orderBy("number").execute();
   for (let round = 0; round < 8; round += 1) {
     await work(restored);
     await restored.refund(...(await rows()).map(({ id }) => id));
   }
   expect(await rows()).toMatchObject([
-    { id: refund, number: 1, amount: 1n * UNIT, state: "paid" },
+    { id: refundId, number: 1, amount: 1n * UNIT, state: "paid" },
     { number: 2, amount: 2n * UNIT, state: "paid" },
   ]);
-  expect((await usdcBalance(chain, buyer.address)) - held).toBe(3n * UNIT);
+  expect(await received()).toBe(3n * UNIT);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
-  expect(await sumOf(restored, `payable:${first.merchantId}`, chain.asset)).toBe(-2n * UNIT);
-  const unpaid = await unpaidOf(restored, first.merchantId);
+  expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(-2n * UNIT);
+  const unpaid = await unpaidOf(restored, merchantId);
   expect(unpaid.reduce((sum, { amount }) => sum + amount, 0n)).toBe(2n * UNIT);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("a refund that sent more than the restored rows ask for is adopted, and the difference is a visible exception", async () => {
-  const chain = await startChain();
-  const first = await makeTill(chain);
-  const buyer = await fundBuyer(chain);
-  const paymentId = await first.pay(buyer, 500n);
-  const ask = async (till: Till, value: bigint) => {
-    const amount = { unit: `caip19/${chain.asset}`, value };
-    return good(await refundPayment(till.deps, { paymentId, mode: "live", amount })).refundId;
-  };
-  const held = await usdcBalance(chain, buyer.address);
-  const restored = await restore(first, chain, async (lost) => {
-    expect(await lost.refund(await ask(lost, 3n * UNIT))).toEqual(["begun"]);
-    await lost.relay();
-  });
-  const refund = await ask(restored, 1n * UNIT);
-  expect(await restored.refund(refund)).toEqual(["begun"]);
+test("a restored database adopts a refund that sent more than requested and reports the difference as an exception", async () => {
+  const { chain, restored, refundId, received } = await restoreAfterRefund({ sent: 3n * UNIT, requested: 1n * UNIT });
   for (let round = 0; round < 8; round += 1) await work(restored);
   const rows = await restored.db.selectFrom("refund").selectAll().execute();
-  expect(rows).toMatchObject([{ id: refund, amount: 1n * UNIT, state: "paid" }]);
-  expect((await usdcBalance(chain, buyer.address)) - held).toBe(3n * UNIT);
+  expect(rows).toMatchObject([{ id: refundId, amount: 1n * UNIT, state: "paid" }]);
+  expect(await received()).toBe(3n * UNIT);
   const open = await listExceptions(restored.deps, 10);
   expect(open.map(({ what, amount }) => [what, amount])).toEqual([["overpaid", -2n * UNIT]]);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("a payout that paid more than the restored rows owe is adopted, and the difference is a visible exception", async () => {
+test("a restored database adopts a payout that paid more than it owes and reports the difference as an exception", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   await accumulate(first);
@@ -191,7 +187,7 @@ test("a payout that paid more than the restored rows owe is adopted, and the dif
     ["overpaid", -2n * UNIT],
     ["unknown", 2n * UNIT],
   ]);
-  // The books differ, and page, until an operator has said what it was: here the money of the forgotten payment.
+  // The mismatch stays until an operator books it: here as the money of the payment that the backup lacks.
   const difference = async () => {
     const lines = good(await reconcileChain(restored.deps, { chain: chain.id }));
     return lines.find(({ account }) => account === "treasury")?.difference;
@@ -201,10 +197,10 @@ test("a payout that paid more than the restored rows owe is adopted, and the dif
   expect(await difference()).toBe(0n);
   expect(await sumOf(restored, "operator_capital", chain.asset)).toBe(0n);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("payments that were paid out together are not paid again by single payouts with the same and other numbers", async () => {
+test("payments that one lost payout covered are not paid again by single payouts, whatever their numbers", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   const { merchantId, destination } = first;
@@ -217,7 +213,7 @@ test("payments that were paid out together are not paid again by single payouts 
   await first.relay();
 
   const restored = await restore(first, chain, async (lost) => {
-    // The lost database accumulated them before they were booked; the restored one has booked each by itself.
+    // The lost database accumulated both payments in one settlement. The restored database settles each by itself.
     const [one] = await settlementsOf(lost, merchantId);
     await lost.db
       .updateTable("settlement")
@@ -237,10 +233,10 @@ test("payments that were paid out together are not paid again by single payouts 
   for (const id of payments) expect((await restored.settlementOf(id)).state).toBe("paid");
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
-test("a forgotten payout to an earlier destination, which an operator has booked as lost, is adopted where it went", async () => {
+test("a restored database adopts a lost payout to an earlier destination that an operator had booked as a loss", async () => {
   const chain = await startChain();
   const first = await makeTill(chain);
   const { merchantId, destination } = first;
@@ -250,7 +246,7 @@ test("a forgotten payout to an earlier destination, which an operator has booked
     await lost.relay();
   });
   const [exception] = await listExceptions(restored.deps, 10);
-  good(await bookException(restored.deps, { id: exception?.id ?? 0, as: "losses", note: "nobody knows" }));
+  good(await bookException(restored.deps, { id: exception?.id ?? 0, as: "losses", note: "unexplained" }));
   const elsewhere = newKey().address;
   await restored.db
     .updateTable("settlement_destination")
@@ -265,11 +261,11 @@ test("a forgotten payout to an earlier destination, which an operator has booked
   });
   expect(await sumOf(restored, "losses", chain.asset)).toBe(0n);
   expect(restored.lines.some((line) => line.includes("with another amount or receiver"))).toBe(true);
-  await expectEvenBooks(restored, chain);
+  await expectReconciled(restored, chain);
 });
 
 test.each(["permit", "push"] as const)(
-  "a forgotten payout of a token of kind %s is adopted, and not made again",
+  "a restored database adopts a lost payout of a token of kind %s and does not repeat it",
   async (name) => {
     const kinds = await startKinds();
     const { chain, change } = kinds;
@@ -277,7 +273,7 @@ test.each(["permit", "push"] as const)(
     const first = await makeTill(chain, { change, assets: [asset, chain.asset] });
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, asset, buyer.address);
-    // What belongs to others.
+    // Other merchants' money.
     await mintTestToken(chain, asset, chain.keys.treasury.address);
     await chain.client.setBalance({ address: buyer.address, value: 10n ** 18n });
     const payment = await first.pay(buyer, 100n);
@@ -303,15 +299,15 @@ test.each(["permit", "push"] as const)(
   },
 );
 
-test("a forgotten payout of another amount changes no settlement before it is final, and is not made again meanwhile", async () => {
+test("a lost payout of another amount changes no settlement before it is final and is not repeated meanwhile", async () => {
   const chain = await startChain();
   const change = { finality: { blocks: 4 } };
   const first = await makeTill(chain, { change });
   const { merchantId, destination } = first;
   await accumulate(first);
-  const confirm = async (till: Till, blocks: number) => {
+  const confirm = async (fixture: Till, blocks: number) => {
     await chain.client.mine({ blocks });
-    await till.watch();
+    await fixture.watch();
   };
   await first.pay(await fundBuyer(chain), 100n);
   await confirm(first, 4);
@@ -328,7 +324,7 @@ test("a forgotten payout of another amount changes no settlement before it is fi
     },
     { change },
   );
-  // More came in than the lost database knew.
+  // The restored database owes more than the lost database did.
   await restored.db
     .updateTable("settlement")
     .set({ amount: 3n * UNIT })
@@ -356,17 +352,17 @@ test("a forgotten payout of another amount changes no settlement before it is fi
   expect(await usdcBalance(chain, destination)).toBe(1n * UNIT);
 });
 
-test("an observation under a payout's number keeps it from being sent, also where the chain would take it", async () => {
+test("an observation with a payout's number stops the payout from being sent, even if the chain would accept it", async () => {
   const chain = await startChain();
-  const till = await makeTill(chain);
-  const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain), 100n));
-  await till.settle(id);
-  const payout = async () => (await till.transfers()).find(({ settlement_id }) => settlement_id === id);
+  const fixture = await makeTill(chain);
+  const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 100n));
+  await fixture.settle(id);
+  const payout = async () => (await fixture.transfers()).find(({ settlement_id }) => settlement_id === id);
   const { token, payer, authorization_nonce } = (await payout()) ?? { token: "", payer: "", authorization_nonce: "" };
   const place = { chain: chain.id, block_hash: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
   const movement = { token, payer, receiver: newKey().address.toLowerCase(), amount: 7n, authorization_nonce };
-  await insertSightings(till.db, [{ ...place, ...movement, transfer_id: null, seen_at: till.deps.now() }]);
-  await till.relay();
+  await insertSightings(fixture.db, [{ ...place, ...movement, transfer_id: null, seen_at: fixture.deps.now() }]);
+  await fixture.relay();
   expect(await payout()).toMatchObject({ state: "ready", last_trouble: expect.stringContaining("not sent again") });
-  expect(await usdcBalance(chain, till.destination)).toBe(0n);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
 });

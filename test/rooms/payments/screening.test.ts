@@ -9,86 +9,90 @@ import { makeTill } from "../../support/till.ts";
 const chain = await startChain();
 const oracle = await deployTestContract(chain.client, "Oracle", "Oracle");
 const { abi } = testContract("Oracle", "Oracle");
-const tell = async (functionName: "name_" | "silence", args: unknown[]) => {
+const callOracle = async (functionName: "name_" | "silence", args: unknown[]) => {
   const hash = await chain.client.writeContract({ address: oracle, abi, functionName, args });
   await chain.client.waitForTransactionReceipt({ hash });
 };
-const till = await makeTill(chain, { change: { screening: { oracle } } });
+const fixture = await makeTill(chain, { change: { screening: { oracle } } });
 
-/** Both providers; each can name an account, and be unable to say anything. */
+/** Both screening providers. `name` lists an account, `silence` makes the provider fail. */
 const providers = {
   "the sanctions oracle": {
-    name: (address: Hex) => tell("name_", [address, true]),
-    silence: (on: boolean) => tell("silence", [on]),
+    name: (address: Hex) => callOracle("name_", [address, true]),
+    silence: (on: boolean) => callOracle("silence", [on]),
   },
   "the operator's list": {
-    name: async (address: Hex) => void till.screened.add(address.toLowerCase()),
+    name: async (address: Hex) => void fixture.screened.add(address.toLowerCase()),
     silence: async (on: boolean) => {
-      till.brokenList.on = on;
+      fixture.brokenList.on = on;
     },
   },
 };
-const ask = (paymentId: string, ...accounts: { address: string }[]) =>
-  listOptions(till.deps, { paymentId, mode: "live", accounts: accounts.map((account) => till.accountOf(account)) });
+const list = (paymentId: string, ...accounts: { address: string }[]) =>
+  listOptions(fixture.deps, {
+    paymentId,
+    mode: "live",
+    accounts: accounts.map((account) => fixture.accountOf(account)),
+  });
 
-describe.each(Object.entries(providers))("an account that %s names", (_what, provider) => {
+describe.each(Object.entries(providers))("screening by %s", (_name, provider) => {
   beforeEach(() => provider.silence(false));
 
-  test("is refused at options, and left out beside others", async () => {
-    const [bad, good] = await fundBuyers(chain, 2);
-    if (!bad || !good) throw new Error("no buyers");
-    await provider.name(bad.address);
-    const paymentId = await till.create();
-    expect(await ask(paymentId, bad)).toMatchObject({ ok: false, code: "sanctioned_user" });
-    const both = await ask(paymentId, bad, good);
-    expect(both.ok && both.value.options.map(({ account }) => account)).toEqual([till.accountOf(good)]);
+  test("a listed account gets no options, and other accounts do", async () => {
+    const [listed, other] = await fundBuyers(chain, 2);
+    if (!listed || !other) throw new Error("no buyers");
+    await provider.name(listed.address);
+    const paymentId = await fixture.create();
+    expect(await list(paymentId, listed)).toMatchObject({ ok: false, code: "sanctioned_user" });
+    const both = await list(paymentId, listed, other);
+    expect(both.ok && both.value.options.map(({ account }) => account)).toEqual([fixture.accountOf(other)]);
   });
 
-  test("after its options is refused at its confirm, and the payment waits for somebody else", async () => {
-    const bad = await fundBuyer(chain);
-    const paymentId = await till.create();
-    const attemptId = await till.attempt(paymentId, bad);
-    await provider.name(bad.address);
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("not served") });
-    expect((await till.status(paymentId)).state).toBe("requires_action");
+  test("an account listed after its options is refused at its confirm, and the payment stays open to others", async () => {
+    const listed = await fundBuyer(chain);
+    const paymentId = await fixture.create();
+    const attemptId = await fixture.attempt(paymentId, listed);
+    await provider.name(listed.address);
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toEqual({ refused: expect.stringContaining("not served") });
+    expect((await fixture.status(paymentId)).state).toBe("requires_action");
   });
 
-  test("after its confirm is declined: the payment fails, nothing is sent, and others of its batch arrive", async () => {
-    const [bad, good] = await fundBuyers(chain, 2);
-    if (!bad || !good) throw new Error("no buyers");
-    const payments = [await till.create(), await till.create()] as const;
-    await till.verify(await till.attempt(payments[0], bad), await till.attempt(payments[1], good));
-    await provider.name(bad.address);
+  test("an account listed after its confirm fails its payment, nothing is sent, and other payments of its batch succeed", async () => {
+    const [listed, other] = await fundBuyers(chain, 2);
+    if (!listed || !other) throw new Error("no buyers");
+    const payments = [await fixture.create(), await fixture.create()] as const;
+    await fixture.verify(await fixture.attempt(payments[0], listed), await fixture.attempt(payments[1], other));
+    await provider.name(listed.address);
     const before = await transfersTo(chain, chain.keys.treasury.address);
-    await till.relay();
-    await till.watch();
-    expect(await till.status(payments[0])).toMatchObject({ state: "failed", failureCode: "declined_user" });
-    expect((await till.status(payments[1])).state).toBe("succeeded");
+    await fixture.relay();
+    await fixture.watch();
+    expect(await fixture.status(payments[0])).toMatchObject({ state: "failed", failureCode: "declined_user" });
+    expect((await fixture.status(payments[1])).state).toBe("succeeded");
     expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(before.length + 1);
   });
 
-  test("cannot be told from others while the provider is down: nobody passes, nobody is refused, and then all go on", async () => {
+  test("no payment passes or is refused while the provider is down, and all continue afterwards", async () => {
     const buyer = await fundBuyer(chain);
-    const [first, second] = [await till.create(), await till.create()];
-    const ready = await till.attempt(first, buyer);
-    await till.verify(ready);
-    const waiting = await till.attempt(second, await fundBuyer(chain));
+    const [first, second] = [await fixture.create(), await fixture.create()];
+    const ready = await fixture.attempt(first, buyer);
+    await fixture.verify(ready);
+    const waiting = await fixture.attempt(second, await fundBuyer(chain));
     await provider.silence(true);
-    await expect(till.verify(waiting)).rejects.toMatchObject({ code: "screening_down", transient: true });
-    expect(await till.verdict(waiting)).toBe("waiting");
-    await expect(till.relay()).rejects.toMatchObject({ code: "screening_down" });
-    expect((await till.status(first)).state).toBe("processing");
+    await expect(fixture.verify(waiting)).rejects.toMatchObject({ code: "screening_down", transient: true });
+    expect(await fixture.verdict(waiting)).toBe("waiting");
+    await expect(fixture.relay()).rejects.toMatchObject({ code: "screening_down" });
+    expect((await fixture.status(first)).state).toBe("processing");
     await provider.silence(false);
-    await till.verify(waiting);
-    await till.relay();
-    await till.watch();
-    for (const paymentId of [first, second]) expect((await till.status(paymentId)).state).toBe("succeeded");
+    await fixture.verify(waiting);
+    await fixture.relay();
+    await fixture.watch();
+    for (const paymentId of [first, second]) expect((await fixture.status(paymentId)).state).toBe("succeeded");
   });
 });
 
-test("an oracle that is none stops the process", async () => {
-  // Without a destination, which would be screened.
+test("a misconfigured oracle address stops the process", async () => {
+  // Without a destination, because a destination would be screened.
   const change = { screening: { oracle: `0x${"0e".repeat(20)}` } };
   const broken = await makeTill(chain, { settles: false, change });
   await expect(checkEvmChain(broken.evm)).rejects.toMatchObject({

@@ -12,82 +12,82 @@ import { deliverAll, register, startEndpoint } from "../../support/endpoint.ts";
 import { execute } from "../../support/sql.ts";
 import { good, makeTill, type Till } from "../../support/till.ts";
 
-/** A merchant whose payout of one real payment and `more` further ones (rows only) has been sent and not yet confirmed. */
+/** Sends a payout of one real payment and `more` inserted ones, without confirming it. */
 async function sendPayout(more: number) {
   const chain = await startChain();
-  const till = await makeTill(chain);
-  const { accountId, merchantId, mode, deps } = till;
+  const fixture = await makeTill(chain);
+  const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
-  const endpoint = await register(till, "https://shop.example/hooks");
+  const endpoint = await register(fixture, "https://shop.example/hooks");
   const [destination] = good(await listDestinations(deps, owner));
   good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 60_000 } }));
-  const paymentId = await till.pay(await fundBuyer(chain));
-  const { id: settlementId } = await till.settlementOf(paymentId);
-  await addPayments({ till, chain, settlementId }, more);
-  till.clock.advance(61_000);
-  await till.watch();
-  expect(await till.settle(settlementId)).toEqual(["begun"]);
-  await till.relay();
-  return { till, settlementId, paymentId, endpointId: endpoint.id };
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  const { id: settlementId } = await fixture.settlementOf(paymentId);
+  await addPayments({ fixture, chain, settlementId }, more);
+  fixture.clock.advance(61_000);
+  await fixture.watch();
+  expect(await fixture.settle(settlementId)).toEqual(["begun"]);
+  await fixture.relay();
+  return { fixture, settlementId, paymentId, endpointId: endpoint.id };
 }
 
-/** Payments that have succeeded and belong to a settlement; their own events are left out. */
+/** Inserts `count` succeeded payments of a settlement, without their events. */
 async function addPayments(
-  { till, chain, settlementId }: { till: Till; chain: TestChain; settlementId: string },
+  { fixture, chain, settlementId }: { fixture: Till; chain: TestChain; settlementId: string },
   count: number,
 ): Promise<void> {
   await execute(
-    till.databaseUrl,
+    fixture.databaseUrl,
     "alter table payment disable trigger user",
     `insert into payment (id, account_id, merchant_id, mode, unit, value, state, state_version, tx_id, paid_asset,
         paid_amount, settlement_id, created_at, updated_at, expires_at)
-      select 'pay_' || md5('${settlementId}' || n), '${till.accountId}', '${till.merchantId}', 'live', 'iso4217/USD', 100,
+      select 'pay_' || md5('${settlementId}' || n), '${fixture.accountId}', '${fixture.merchantId}', 'live', 'iso4217/USD', 100,
         'succeeded', 2, '0x01', '${chain.asset}', 1000000, '${settlementId}', now(), now(), now()
       from generate_series(1, ${count}) n`,
     "alter table payment enable trigger user",
   );
 }
 
-/** Rows of every table that grows when work is done. */
-async function countRows(till: Till): Promise<Record<string, number>> {
+/** Counts the rows of every table that grows with work. */
+async function countRows(fixture: Till): Promise<Record<string, number>> {
   const tables = await execute(
-    till.databaseUrl,
+    fixture.databaseUrl,
     "select tablename from pg_tables where schemaname = 'public' and tablename not in ('chain_block', 'kysely_migration')",
   );
   const counts: Record<string, number> = {};
   for (const { tablename } of tables) {
-    const [row] = await execute(till.databaseUrl, `select count(*)::int as count from ${tablename}`);
+    const [row] = await execute(fixture.databaseUrl, `select count(*)::int as count from ${tablename}`);
     counts[String(tablename)] = Number(row?.count);
   }
   return counts;
 }
 
-async function countWritten(till: Till, work: () => Promise<unknown>): Promise<Record<string, number>> {
-  const before = await countRows(till);
+async function countWritten(fixture: Till, work: () => Promise<unknown>): Promise<Record<string, number>> {
+  const before = await countRows(fixture);
   await work();
-  const after = await countRows(till);
+  const after = await countRows(fixture);
   return Object.fromEntries(
     Object.entries(after)
       .map(([table, count]) => [table, count - (before[table] ?? 0)] as const)
-      // The sums of a day are spread over a few rows at random.
+      // A day's sums are spread over a random number of rows.
       .filter(([table, count]) => count !== 0 && table !== "ledger_day"),
   );
 }
 
-const settled = (till: Till) =>
-  till.db.selectFrom("webhook_delivery").selectAll().where("type", "=", "payment.settled").execute();
-const unfinished = (till: Till) => till.db.selectFrom("webhook_fanout").selectAll().execute();
+const settled = (fixture: Till) =>
+  fixture.db.selectFrom("webhook_delivery").selectAll().where("type", "=", "payment.settled").execute();
+const unfinished = (fixture: Till) => fixture.db.selectFrom("webhook_fanout").selectAll().execute();
 
-test("the transaction that confirms a payout writes as many rows for 20,000 payments as for one", async () => {
+test("the transaction that confirms a payout writes as many rows for 20,000 payments as for one payment", async () => {
   const [small, large] = [await sendPayout(0), await sendPayout(20_000)];
-  const forOne = await countWritten(small.till, small.till.watch);
-  const forMany = await countWritten(large.till, large.till.watch);
-  expect((await large.till.settlementOf(large.paymentId)).state).toBe("paid");
+  const forOne = await countWritten(small.fixture, small.fixture.watch);
+  const forMany = await countWritten(large.fixture, large.fixture.watch);
+  expect((await large.fixture.settlementOf(large.paymentId)).state).toBe("paid");
   expect(forMany).toEqual(forOne);
   expect(forMany).toMatchObject({ webhook_fanout: 1 });
 });
 
-/** A process of its own that writes events until it is killed, right after its first part. */
+/** Starts a process that writes events and kills it right after its first part. */
 async function killWriter(databaseUrl: string, endpointId: string): Promise<void> {
   const code = `
     import { openDb } from "./db/open.ts";
@@ -101,71 +101,71 @@ async function killWriter(databaseUrl: string, endpointId: string): Promise<void
   expect(signal).toBe("SIGKILL");
 }
 
-test("every payment of a payout gets one event when several workers write them at once and one of them dies", async () => {
-  const { till, endpointId, paymentId } = await sendPayout(20_000);
-  await till.watch();
+test("every payment of a payout gets one event when several workers write concurrently and one of them dies", async () => {
+  const { fixture, endpointId, paymentId } = await sendPayout(20_000);
+  await fixture.watch();
   const write = async (): Promise<void> => {
-    while ((await writeSettledEvents(till.deps, { endpointId })) > 0);
+    while ((await writeSettledEvents(fixture.deps, { endpointId })) > 0);
   };
-  await killWriter(till.databaseUrl, endpointId);
-  const before = (await settled(till)).length;
+  await killWriter(fixture.databaseUrl, endpointId);
+  const before = (await settled(fixture)).length;
   expect(before).toBeGreaterThan(0);
   expect(before).toBeLessThan(20_001);
   expect(before % 500).toBe(0);
-  while ((await unfinished(till)).length > 0) await Promise.all([write(), write(), write()]);
-  const events = await settled(till);
+  while ((await unfinished(fixture)).length > 0) await Promise.all([write(), write(), write()]);
+  const events = await settled(fixture);
   expect(events).toHaveLength(20_001);
   expect(new Set(events.map((event) => event.payment_id)).size).toBe(20_001);
-  const { paid_at: paidAt } = await till.settlementOf(paymentId);
+  const { paid_at: paidAt } = await fixture.settlementOf(paymentId);
   for (const event of events) expect(event).toMatchObject({ state_version: 3, at: paidAt, state: "pending" });
 });
 
-test("an endpoint gets the events of a payout that arrived while it was registered, and of no other one", async () => {
-  const { till, endpointId } = await sendPayout(700);
-  await till.watch();
-  const owner = { accountId: till.accountId, mode: till.mode };
-  good(await deleteEndpoint(till.deps, owner));
-  expect(await unfinished(till)).toEqual([]);
-  // The second endpoint was made after the payout had arrived.
-  const second = await register(till, "https://shop.example/later");
-  expect(await writeSettledEvents(till.deps, { endpointId })).toBe(0);
-  expect(await writeSettledEvents(till.deps, { endpointId: second.id })).toBe(0);
-  expect(await settled(till)).toEqual([]);
+test("an endpoint gets only the events of payouts that arrived while it was registered", async () => {
+  const { fixture, endpointId } = await sendPayout(700);
+  await fixture.watch();
+  const owner = { accountId: fixture.accountId, mode: fixture.mode };
+  good(await deleteEndpoint(fixture.deps, owner));
+  expect(await unfinished(fixture)).toEqual([]);
+  // The second endpoint is registered after the payout arrived.
+  const second = await register(fixture, "https://shop.example/later");
+  expect(await writeSettledEvents(fixture.deps, { endpointId })).toBe(0);
+  expect(await writeSettledEvents(fixture.deps, { endpointId: second.id })).toBe(0);
+  expect(await settled(fixture)).toEqual([]);
 });
 
-test("a deliverer sends a payment's success before its payout, and fresh events before those of a large payout", async () => {
-  const { till, settlementId, paymentId } = await sendPayout(1_200);
+test("a deliverer sends a payment's success before its payout, and new events before the rest of a large payout", async () => {
+  const { fixture, settlementId, paymentId } = await sendPayout(1_200);
   const endpoint = await startEndpoint();
-  await register(till, endpoint.url);
-  await till.watch();
-  const fresh = await till.create();
-  while ((await deliverAll(till)) > 0);
+  await register(fixture, endpoint.url);
+  await fixture.watch();
+  const fresh = await fixture.create();
+  while ((await deliverAll(fixture)) > 0);
   expect(endpoint.of(paymentId).map(({ event }) => event.type)).toEqual(
     ["created", "processing", "succeeded", "settled"].map((stage) => `payment.${stage}`),
   );
-  const paid = await execute(till.databaseUrl, `select id from payment where settlement_id = '${settlementId}'`);
-  const told = endpoint.arrivals.filter(({ event }) => event.type === "payment.settled");
-  expect(told.map(({ event }) => event.data.payment_id).sort()).toEqual(paid.map(({ id }) => String(id)).sort());
+  const paid = await execute(fixture.databaseUrl, `select id from payment where settlement_id = '${settlementId}'`);
+  const received = endpoint.arrivals.filter(({ event }) => event.type === "payment.settled");
+  expect(received.map(({ event }) => event.data.payment_id).sort()).toEqual(paid.map(({ id }) => String(id)).sort());
   expect(endpoint.arrivals.findIndex(({ event }) => event.data.payment_id === fresh)).toBeLessThan(600);
 });
 
-test("the oldest event that is owed is as old as the payout, also while it is not written yet", async () => {
-  const { till } = await sendPayout(10);
-  await till.watch();
-  await till.db.updateTable("webhook_delivery").set({ state: "delivered", due_at: null }).execute();
-  till.clock.advance(90_000);
-  const { oldestEventSeconds, owed } = await readSystem(till.deps);
+test("the oldest undelivered event is as old as the payout, even while the event is not written yet", async () => {
+  const { fixture } = await sendPayout(10);
+  await fixture.watch();
+  await fixture.db.updateTable("webhook_delivery").set({ state: "delivered", due_at: null }).execute();
+  fixture.clock.advance(90_000);
+  const { oldestEventSeconds, owed } = await readSystem(fixture.deps);
   expect(oldestEventSeconds).toBeGreaterThanOrEqual(90);
   expect(owed.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
 });
 
-test("an endpoint whose fresh events are more than it takes hears of a payout in every turn", async () => {
-  const { till, endpointId } = await sendPayout(600);
-  await till.watch();
-  // The turn is over before it has come to the end of what is due.
-  await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });
-  expect(await settled(till)).toHaveLength(500);
-  await deliverDue(till.deps, { endpointId, signal: AbortSignal.abort() });
-  expect(await settled(till)).toHaveLength(601);
-  expect(await unfinished(till)).toEqual([]);
+test("an endpoint that falls behind on new events still gets a part of a payout's events in every delivery run", async () => {
+  const { fixture, endpointId } = await sendPayout(600);
+  await fixture.watch();
+  // The run is aborted before it has delivered everything that is due.
+  await deliverDue(fixture.deps, { endpointId, signal: AbortSignal.abort() });
+  expect(await settled(fixture)).toHaveLength(500);
+  await deliverDue(fixture.deps, { endpointId, signal: AbortSignal.abort() });
+  expect(await settled(fixture)).toHaveLength(601);
+  expect(await unfinished(fixture)).toEqual([]);
 });

@@ -9,7 +9,7 @@ import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../support/ch
 import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
+const fixture = await makeTill(chain);
 const balanceOf = async (of: Till) =>
   (
     await of.db
@@ -26,7 +26,7 @@ const register = (of: Till, address: Address) =>
     .set({ destination: `${chain.id}:${address}` })
     .where("merchant_id", "=", of.merchantId)
     .execute();
-/** Something happens between the moment a payout is read and the moment it is signed. */
+/** Runs `happen` after the next payout is read and before it is signed. */
 async function beforeNextSignature(of: Till, happen: () => Promise<void>): Promise<void> {
   const keys = of.deps.keys.get(chain.id);
   if (!keys?.treasury) throw new Error("the treasury has no key");
@@ -41,13 +41,13 @@ async function beforeNextSignature(of: Till, happen: () => Promise<void>): Promi
   Object.assign(of.deps, { keys: new Map([[chain.id, { ...keys, treasury: { ...treasury, sign } }]]) });
 }
 
-describe("a settlement", () => {
-  test("pays the merchant what the buyer paid, and says where and when", async () => {
-    const id = await till.pay(await fundBuyer(chain), 250n);
-    const { id: settlementId } = await till.settlementOf(id);
-    expect(till.rung.at(-1)).toMatchObject({ queue: "settle", bell: { data: { settlementIds: [settlementId] } } });
-    const { accountId, merchantId } = till;
-    const told = async () => {
+describe("settlements", () => {
+  test("a settlement pays the merchant what the buyer paid and shows where and when", async () => {
+    const id = await fixture.pay(await fundBuyer(chain), 250n);
+    const { id: settlementId } = await fixture.settlementOf(id);
+    expect(fixture.rung.at(-1)).toMatchObject({ queue: "settle", bell: { data: { settlementIds: [settlementId] } } });
+    const { accountId, merchantId } = fixture;
+    const readViews = async () => {
       const args = {
         accountId,
         mode: "live",
@@ -58,69 +58,71 @@ describe("a settlement", () => {
       } as const;
       return {
         one: good(
-          await findPaymentDetail(till.deps, { paymentId: id, mode: "live", merchant: { accountId, merchantId } }),
+          await findPaymentDetail(fixture.deps, { paymentId: id, mode: "live", merchant: { accountId, merchantId } }),
         ),
-        listed: good(await listPaymentViews(till.deps, args)).items[0],
+        listed: good(await listPaymentViews(fixture.deps, args)).items[0],
       };
     };
     const amount = { unit: `caip19/${chain.asset}`, value: 2_500_000n };
-    expect(await told()).toMatchObject({
+    expect(await readViews()).toMatchObject({
       one: { settlement: null },
       listed: { paymentId: id, settlement: { settled: false, amount, txHash: null }, settledAt: null },
     });
-    const before = await usdcBalance(chain, till.destination);
-    expect(await till.settle(settlementId)).toEqual(["begun"]);
-    await till.relay();
-    await till.watch();
-    expect((await usdcBalance(chain, till.destination)) - before).toBe(2_500_000n);
-    expect(await till.settlementOf(id)).toMatchObject({
+    const before = await usdcBalance(chain, fixture.destination);
+    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
+    await fixture.relay();
+    await fixture.watch();
+    expect((await usdcBalance(chain, fixture.destination)) - before).toBe(2_500_000n);
+    expect(await fixture.settlementOf(id)).toMatchObject({
       state: "paid",
       amount: 2_500_000n,
-      destination: `${chain.id}:${till.destination}`,
+      destination: `${chain.id}:${fixture.destination}`,
       paid_at: expect.any(Date),
       due_at: null,
     });
-    const { one, listed } = await told();
+    const { one, listed } = await readViews();
     const txHash = one.settlement?.txId as Hex;
     const { logs } = await chain.client.getTransactionReceipt({ hash: txHash });
-    expect(logs.map(({ topics }) => topics[2])).toContain(pad(till.destination).toLowerCase());
+    expect(logs.map(({ topics }) => topics[2])).toContain(pad(fixture.destination).toLowerCase());
     expect(one).toMatchObject({ state: "succeeded", settlement: { amount } });
     expect(listed).toMatchObject({ settlement: { settled: true, amount, txHash }, settledAt: expect.any(Date) });
     expect(txHash).not.toBe(one.info?.txId);
   });
 
-  test("begun by several processes at once, and again later, makes one transfer and takes the money once", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+  test("a settlement that several processes begin concurrently and again later makes one transfer and debits the balance once", async () => {
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     await other.watch();
-    const outcomes = await Promise.all([till, other, till, other, till].map((one) => one.settle(settlementId)));
+    const outcomes = await Promise.all(
+      [fixture, other, fixture, other, fixture].map((one) => one.settle(settlementId)),
+    );
     expect(outcomes.flat()).toEqual(Array(5).fill("begun"));
-    expect(await payoutsOf(till, settlementId)).toHaveLength(1);
-    expect(await balanceOf(till)).toBe(0n);
-    await till.relay();
-    await till.watch();
-    expect(await till.settle(settlementId)).toEqual(["begun"]);
-    expect(await payoutsOf(till, settlementId)).toHaveLength(1);
+    expect(await payoutsOf(fixture, settlementId)).toHaveLength(1);
+    expect(await balanceOf(fixture)).toBe(0n);
+    await fixture.relay();
+    await fixture.watch();
+    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
+    expect(await payoutsOf(fixture, settlementId)).toHaveLength(1);
   });
 
-  test("goes to the destination that is registered when it begins, and a later change does not move it", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
+  test("a settlement goes to the destination registered when it begins, and a later change does not redirect it", async () => {
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
     const [second, third] = [newKey().address, newKey().address];
-    await register(till, second);
-    await till.settle(settlementId);
-    await register(till, third);
-    await till.relay();
-    await till.watch();
+    await register(fixture, second);
+    await fixture.settle(settlementId);
+    await register(fixture, third);
+    await fixture.relay();
+    await fixture.watch();
     expect(await usdcBalance(chain, second)).toBe(1_000_000n);
     expect(await usdcBalance(chain, third)).toBe(0n);
-    expect((await till.settlementOf(id)).destination).toBe(`${chain.id}:${second}`);
-    await register(till, till.destination);
+    expect((await fixture.settlementOf(id)).destination).toBe(`${chain.id}:${second}`);
+    await register(fixture, fixture.destination);
   });
 
-  test("without a destination waits, owed by the sweep, and goes on when there is one", async () => {
-    const bare = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("a settlement without a destination waits and continues once the merchant has one", async () => {
+    const bare = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const id = await bare.pay(await fundBuyer(chain));
     const { id: settlementId } = await bare.settlementOf(id);
     await bare.db.deleteFrom("settlement_destination").where("merchant_id", "=", bare.merchantId).execute();
@@ -141,8 +143,8 @@ describe("a settlement", () => {
     expect(await usdcBalance(chain, bare.destination)).toBe(1_000_000n);
   });
 
-  test("of each of several payments that are booked together has a number of its own", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("settlements of payments that are booked together have distinct numbers", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const ids = [await own.create(100n), await own.create(200n), await own.create(300n)];
     const buyers = await fundBuyers(chain, 3);
     await own.verify(...(await Promise.all(buyers.map((buyer, index) => own.attempt(ids[index] ?? "", buyer)))));
@@ -153,10 +155,10 @@ describe("a settlement", () => {
     expect(settlements.map(({ number }) => number).sort()).toEqual([1, 2, 3]);
   });
 
-  test("that a refund lessens while its payout is being signed is signed anew, and pays what is left", async () => {
-    const own = await makeTill(chain, { databaseUrl: till.databaseUrl });
-    const other = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: own.clock });
-    // What the merchant is owed besides would cover the payout that was signed first.
+  test("a settlement that a refund reduces during signing is signed again and pays the remainder", async () => {
+    const own = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
+    const other = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: own.clock });
+    // The merchant's other balance would cover the payout that was signed first.
     await own.pay(await fundBuyer(chain), 1_000n);
     const id = await own.pay(await fundBuyer(chain), 1_000n);
     const { id: settlementId } = await own.settlementOf(id);
@@ -177,16 +179,16 @@ describe("a settlement", () => {
     expect(await balanceOf(own)).toBe(10_000_000n);
   });
 
-  test("that the merchant's balance does not cover pays nothing and keeps no one else waiting", async () => {
-    const poor = await makeTill(chain, { databaseUrl: till.databaseUrl });
+  test("a settlement that exceeds the merchant's balance pays nothing and does not delay other merchants", async () => {
+    const poor = await makeTill(chain, { databaseUrl: fixture.databaseUrl });
     const short = await poor.settlementOf(await poor.pay(await fundBuyer(chain)));
-    const fine = await till.settlementOf(await till.pay(await fundBuyer(chain)));
+    const fine = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain)));
     await poor.db
       .updateTable("merchant_balance")
       .set({ amount: 999_999n })
       .where("merchant_id", "=", poor.merchantId)
       .execute();
-    expect(await till.settle(short.id, fine.id)).toEqual(["balance_short", "begun"]);
+    expect(await fixture.settle(short.id, fine.id)).toEqual(["balance_short", "begun"]);
     expect(await payoutsOf(poor, short.id)).toEqual([]);
     expect(await balanceOf(poor)).toBe(999_999n);
     const { state } = await poor.db
@@ -195,29 +197,29 @@ describe("a settlement", () => {
       .where("id", "=", short.id)
       .executeTakeFirstOrThrow();
     expect(state).toBe("due");
-    expect(await payoutsOf(till, fine.id)).toHaveLength(1);
+    expect(await payoutsOf(fixture, fine.id)).toHaveLength(1);
   });
 
-  test("is signed by nobody while the watcher does not stand at the head", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
-    till.clock.advance(120_000);
-    expect(await till.settle(settlementId)).toEqual(["watcher_behind"]);
-    await till.watch();
-    expect(await till.settle(settlementId)).toEqual(["begun"]);
+  test("no process signs a settlement while the watcher is behind the head", async () => {
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
+    fixture.clock.advance(120_000);
+    expect(await fixture.settle(settlementId)).toEqual(["watcher_behind"]);
+    await fixture.watch();
+    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
   });
 
-  test("is not signed by a process that has begun since the watcher stood there last: its rows may be restored ones", async () => {
-    const id = await till.pay(await fundBuyer(chain));
-    const { id: settlementId } = await till.settlementOf(id);
-    const fresh = await makeTill(chain, { databaseUrl: till.databaseUrl, clock: till.clock });
+  test("a process that started after the watcher last reached the head signs no settlement, because its rows may be restored", async () => {
+    const id = await fixture.pay(await fundBuyer(chain));
+    const { id: settlementId } = await fixture.settlementOf(id);
+    const fresh = await makeTill(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
     expect(await fresh.settle(settlementId)).toEqual(["watcher_behind"]);
     await fresh.watch();
     expect(await fresh.settle(settlementId)).toEqual(["begun"]);
   });
 });
 
-test("the ledger of whole lives sums to zero and is what the chain says, payment by payment", async () => {
+test("the ledger of complete payments sums to zero and matches the chain payment by payment", async () => {
   const own = await startChain();
   const one = await makeTill(own);
   const two = await makeTill(own, { databaseUrl: one.databaseUrl });
@@ -226,7 +228,7 @@ test("the ledger of whole lives sums to zero and is what the chain says, payment
   for (const [index, buyer] of buyers.entries())
     ids.push(await (index % 2 ? one : two).pay(buyer, 100n * BigInt(index + 1)));
   const settlements = await Promise.all(ids.map((id) => one.settlementOf(id)));
-  // The last one stays owed.
+  // The last settlement stays due.
   await one.settle(...settlements.slice(0, 5).map(({ id }) => id));
   await one.relay();
   await one.watch();
@@ -244,7 +246,7 @@ test("the ledger of whole lives sums to zero and is what the chain says, payment
   expect(await balanceOf(two)).toBe(0n);
   expect(await usdcBalance(own, two.destination)).toBe(1_000_000n + 3_000_000n + 5_000_000n);
 
-  // Every booking of a movement names a log that is there.
+  // Every booking of a movement names an existing log.
   const groups = await one.db.selectFrom("ledger_group").selectAll().where("tx_hash", "is not", null).execute();
   expect(groups.filter(({ kind }) => kind !== "gas")).toHaveLength(11);
   for (const group of groups) {

@@ -25,14 +25,14 @@ import { makeSolanaTill } from "../../support/solana-till.ts";
 import { signChanged, type WalletChange } from "../../support/solana-wallet.ts";
 
 const solana = await startTestSolana();
-const till = await makeSolanaTill(solana);
-const [relayer] = till.keys.lanes as [SolanaKey];
+const fixture = await makeSolanaTill(solana);
+const [relayer] = fixture.keys.lanes as [SolanaKey];
 const key = (address: string) => new PublicKey(address);
 const stranger = newSolanaKey();
 const otherMint = await makeMint(solana.client);
 beforeAll(() => fundTokens(solana.client, solana.mint, [stranger.address], 0n));
 
-const { begin, rowsOf, confirm, judge, treasuryHolds, expectUntouched, carryThrough } = confirmsOf(till);
+const { begin, rowsOf, confirm, judge, treasuryHolds, expectUntouched, carryThrough } = confirmsOf(fixture);
 
 const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ units });
 const price = (microLamports: bigint) => ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
@@ -41,9 +41,9 @@ const newBudget = (...budget: TransactionInstruction[]) => ({
   instructions: (ours: TransactionInstruction[]) => [...budget, ...ours.filter((one) => !isBudget(one))],
 });
 
-describe("a transaction that comes back", () => {
+describe("a signed transaction", () => {
   test.each<[string, () => WalletChange | Promise<WalletChange>]>([
-    ["as it was asked for", () => ({})],
+    ["unchanged", () => ({})],
     ["as a legacy transaction", () => ({ legacy: true })],
     [
       "with the wallet's own blockhash",
@@ -51,15 +51,15 @@ describe("a transaction that comes back", () => {
     ],
     ["with the wallet's own compute budget, under the cap", () => newBudget(price(100_000n), limit(400_000))],
     ["without a compute budget", () => newBudget()],
-    ["with a price and no limit", () => newBudget(price(1_000n))],
-  ])("%s is paid, and its fee is booked to the lamport", async (_, change) => {
+    ["with a compute unit price and no limit", () => newBudget(price(1_000n))],
+  ])("a signed transaction %s pays, and its fee is booked to the lamport", async (_, change) => {
     const begun = await begin();
     const held = await treasuryHolds();
     const before = await solana.client.connection.getBalance(key(relayer.address), "confirmed");
     expect(await judge(begun, signChanged(begun.transaction, begun.buyer, await change()))).toBe("verified");
     await carryThrough(begun.paymentId);
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
-    await till.watchUntil(async () => (await rowsOf(begun.paymentId)).transactions[0]?.state === "final");
+    await fixture.watchUntil(async () => (await rowsOf(begun.paymentId)).transactions[0]?.state === "final");
     const after = await solana.client.connection.getBalance(key(relayer.address), "confirmed");
     expect((await rowsOf(begun.paymentId)).transactions.map(({ fee }) => fee)).toEqual([BigInt(before - after)]);
   });
@@ -91,7 +91,7 @@ describe("a transaction that comes back", () => {
   test.each<[string, string, (buyer: SolanaKey) => WalletChange]>([
     ["that moves the relayer's SOL", "Transfer of the System program", () => added(fromRelayer(1_000))],
     [
-      "that moves it before all else",
+      "that first moves the relayer's SOL",
       "Transfer of the System program",
       () => ({ instructions: (ours) => [fromRelayer(1), ...ours] }),
     ],
@@ -124,12 +124,12 @@ describe("a transaction that comes back", () => {
       ({ address }) => added(createCloseAccountInstruction(tokensOf(address), key(address), key(address))),
     ],
     [
-      "that approves somebody for the relayer's tokens",
+      "that approves a third party for the relayer's tokens",
       "Approve",
       () => added(createApproveInstruction(tokensOf(relayer.address), key(stranger.address), key(relayer.address), 1n)),
     ],
     [
-      "that withdraws from a nonce account by the relayer's word",
+      "that withdraws from a nonce account with the relayer's authority",
       "WithdrawNonceAccount",
       () =>
         added(
@@ -142,7 +142,7 @@ describe("a transaction that comes back", () => {
         ),
     ],
     [
-      "on a durable nonce, which would never die",
+      "on a durable nonce, which would never expire",
       "AdvanceNonceAccount",
       ({ address }) => ({
         instructions: (ours) => [
@@ -151,39 +151,39 @@ describe("a transaction that comes back", () => {
         ],
       }),
     ],
-    ["for a unit less", "moves 999999", (buyer) => instead(pay(buyer, till.keys.treasury.address, 999_999n))],
-    ["to somebody else", "destination", (buyer) => instead(pay(buyer, stranger.address, 1_000_000n))],
+    ["for one unit less", "moves 999999", (buyer) => instead(pay(buyer, fixture.keys.treasury.address, 999_999n))],
+    ["to another receiver", "destination", (buyer) => instead(pay(buyer, stranger.address, 1_000_000n))],
     ["with a second transfer", "there are 2", (buyer) => added(pay(buyer, stranger.address, 1n))],
     ["with another memo", "memo", () => ({ instructions: (ours) => [...ours.slice(0, -1), memo("0xabcd")] })],
     ["without a memo", "memo", () => ({ instructions: (ours) => ours.slice(0, -1) })],
     ["with a priority fee above the cap", "above the 100000", () => newBudget(limit(1_400_000), price(10n ** 6n))],
-    ["that the buyer pays for himself", "is not ours", (buyer) => ({ feePayer: buyer.address })],
-    ["that nobody signed", "missing", () => ({ signers: [] })],
-    ["that the wallet has emptied", "there are 0", () => ({ instructions: () => [], signers: [] })],
-  ])("%s is refused with the reason, and never signed by us", async (_, reason, change) => {
+    ["whose fee the buyer pays", "is not ours", (buyer) => ({ feePayer: buyer.address })],
+    ["without a signature", "missing", () => ({ signers: [] })],
+    ["without instructions", "there are 0", () => ({ instructions: () => [], signers: [] })],
+  ])("a transaction %s is refused with the reason and is never signed by the relayer", async (_, reason, change) => {
     const begun = await begin();
     const signed = signChanged(begun.transaction, begun.buyer, change(begun.buyer));
     expect(await judge(begun, signed)).toEqual({ refused: expect.stringContaining(reason) });
-    await till.submit();
+    await fixture.submit();
     await expectUntouched(begun.paymentId);
   });
 
-  test("through a lookup table is refused", async () => {
+  test("a transaction with a lookup table is refused", async () => {
     const begun = await begin();
     const { message } = VersionedTransaction.deserialize(Buffer.from(begun.transaction, "base64"));
     const { payerKey, recentBlockhash, instructions } = TransactionMessage.decompile(message);
-    const addresses = [key(tokenAccountOf(solana.mint, till.keys.treasury.address))];
+    const addresses = [key(tokenAccountOf(solana.mint, fixture.keys.treasury.address))];
     const state = { deactivationSlot: 2n ** 64n - 1n, lastExtendedSlot: 0, lastExtendedSlotStartIndex: 0, addresses };
     const table = new AddressLookupTableAccount({ key: key(stranger.address), state });
     const compiled = new TransactionMessage({ payerKey, recentBlockhash, instructions }).compileToV0Message([table]);
     const signed = new VersionedTransaction(compiled);
     signed.sign([keypairOf(begun.buyer)]);
-    const verdict = await judge(begun, Buffer.from(signed.serialize()).toString("base64"));
-    expect(verdict).toEqual({ refused: expect.stringContaining("lookup tables") });
+    const result = await judge(begun, Buffer.from(signed.serialize()).toString("base64"));
+    expect(result).toEqual({ refused: expect.stringContaining("lookup tables") });
     await expectUntouched(begun.paymentId);
   });
 
-  test("with the signature of another key is refused, and the buyer's own still pays", async () => {
+  test("a transaction with a forged signature is refused, and the buyer's own signature still pays", async () => {
     const begun = await begin();
     const { buyer, transaction } = begun;
     const forged = Buffer.from(signAsWallet(transaction, buyer), "base64");
@@ -194,7 +194,7 @@ describe("a transaction that comes back", () => {
     await carryThrough(begun.paymentId);
   });
 
-  test("with something in the relayer's place that is not its signature is refused", async () => {
+  test("a transaction with a forged relayer signature is refused", async () => {
     const begun = await begin();
     const bytes = Buffer.from(signAsWallet(begun.transaction, begun.buyer), "base64");
     bytes.fill(7, 1, 65);
@@ -204,7 +204,7 @@ describe("a transaction that comes back", () => {
   });
 });
 
-describe("a result that is no transaction", () => {
+describe("a malformed wallet result", () => {
   const bytesOf = (base64: string) => Buffer.from(base64, "base64");
   test.each<[string, string, (signed: string) => unknown[]]>([
     [
@@ -218,30 +218,37 @@ describe("a result that is no transaction", () => {
       (signed) => [base58.encode(bytesOf(signed).subarray(65, 129))],
     ],
     ["hex", "hex", (signed) => [bytesOf(signed).toString("hex")]],
-    ["hex behind 0x", "hex", (signed) => [`0x${bytesOf(signed).toString("hex")}`]],
+    ["hex with a 0x prefix", "hex", (signed) => [`0x${bytesOf(signed).toString("hex")}`]],
     ["base58", "base58", (signed) => [base58.encode(bytesOf(signed))]],
     ["10 kB of garbage", "longer than", () => ["x/+9".repeat(2_560)]],
-    ["nothing", "empty", () => [""]],
+    ["an empty string", "empty", () => [""]],
     ["blanks", "empty", () => ["   "]],
-    ["words", "not base64", () => ["signed, thank you"]],
+    ["prose", "not base64", () => ["signed, thank you"]],
     ["an object", "expected the signed transaction", (signed) => [{ transaction: signed }]],
     ["no element", "one element", () => []],
     ["two elements", "one element", (signed) => [signed, signed]],
-  ])("%s is refused at once, in words for who builds the wallet", async (_, words, data) => {
-    const begun = await begin();
-    const answer = await confirm(begun, ...data(signAsWallet(begun.transaction, begun.buyer)));
-    expect(answer).toMatchObject({ ok: false, code: "invalid_params", message: expect.stringContaining(words) });
-    await expectUntouched(begun.paymentId);
-  });
+  ])(
+    "a wallet result of %s is refused immediately with an explanation for the wallet's developer",
+    async (_, explanation, data) => {
+      const begun = await begin();
+      const answer = await confirm(begun, ...data(signAsWallet(begun.transaction, begun.buyer)));
+      expect(answer).toMatchObject({
+        ok: false,
+        code: "invalid_params",
+        message: expect.stringContaining(explanation),
+      });
+      await expectUntouched(begun.paymentId);
+    },
+  );
 
-  test("cut off anywhere it is refused, and nothing is thrown", async () => {
+  test("a truncated transaction is refused without an exception", async () => {
     const begun = await begin();
     const bytes = bytesOf(signAsWallet(begun.transaction, begun.buyer));
     for (const length of [1, 65, 66, 130, 131, 200, bytes.length - 1]) {
       const answer = await confirm(begun, bytes.subarray(0, length).toString("base64"));
       if (!answer.ok) continue;
-      await till.verify(answer.value.attemptId ?? "");
-      expect(await till.verdict(answer.value.attemptId ?? "")).toEqual({ refused: expect.stringMatching(/\w/) });
+      await fixture.verify(answer.value.attemptId ?? "");
+      expect(await fixture.verdict(answer.value.attemptId ?? "")).toEqual({ refused: expect.stringMatching(/\w/) });
     }
     await expectUntouched(begun.paymentId);
   });

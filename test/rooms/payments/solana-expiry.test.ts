@@ -5,52 +5,52 @@ import { makeSolanaTill } from "../../support/solana-till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const solana = await startTestSolana({ own: true });
-const till = await makeSolanaTill(solana);
+const fixture = await makeSolanaTill(solana);
 
-/** A payment of some seconds with a way to pay, and the memo that money for it carries. */
-async function ask(seconds: number) {
-  const deadline = new Date(till.deps.now().getTime() + seconds * 1_000);
-  const paymentId = await till.create(100n, { expiresAt: deadline });
+/** Creates a payment with an option that expires in `seconds`, and returns the memo that pays it. */
+async function createExpiring(seconds: number) {
+  const deadline = new Date(fixture.deps.now().getTime() + seconds * 1_000);
+  const paymentId = await fixture.create(100n, { expiresAt: deadline });
   const buyer = await fundSolanaBuyer(solana);
-  await till.offer(paymentId, buyer);
-  const { authorization_nonce: memo } = await till.db
+  await fixture.offer(paymentId, buyer);
+  const { authorization_nonce: memo } = await fixture.db
     .selectFrom("payment_option")
     .select("authorization_nonce")
     .where("payment_id", "=", paymentId)
     .executeTakeFirstOrThrow();
-  // Slots name whole seconds.
+  // Block times have a resolution of one second.
   const over = deadline.getTime() + 1_500;
   const isPast = () =>
-    waitFor(() => till.deps.now().getTime() > over, { within: 20_000, what: "the deadline is over" });
+    waitFor(() => fixture.deps.now().getTime() > over, { within: 20_000, what: "the deadline is over" });
   return { paymentId, buyer, memo, isPast };
 }
 
-test("a payment expires once the final history of Solana has been read past its deadline, and not while its slots stand still", async () => {
-  const { paymentId, isPast } = await ask(2);
+test("a payment expires once Solana's final history has been read past its deadline, and not while the cluster makes no slots", async () => {
+  const { paymentId, isPast } = await createExpiring(2);
   await solana.knobs.pause();
   await isPast();
-  await till.watch();
-  expect(await expirePayment(till.deps, paymentId)).toMatchObject({ decided: false });
+  await fixture.watch();
+  expect(await expirePayment(fixture.deps, paymentId)).toMatchObject({ decided: false });
   await solana.knobs.resume();
-  await till.watchUntil(async () => (await expirePayment(till.deps, paymentId)).decided);
-  expect((await till.status(paymentId)).state).toBe("expired");
+  await fixture.watchUntil(async () => (await expirePayment(fixture.deps, paymentId)).decided);
+  expect((await fixture.status(paymentId)).state).toBe("expired");
 });
 
-test("money that moved on Solana before the deadline pays, though no worker ran until after it", async () => {
-  const { paymentId, buyer, memo, isPast } = await ask(6);
-  await sendTokens(solana, { from: buyer, to: till.keys.treasury.address, amount: 1_000_000n, memo });
+test("money that moved on Solana before the deadline pays, even if workers run only after the deadline", async () => {
+  const { paymentId, buyer, memo, isPast } = await createExpiring(6);
+  await sendTokens(solana, { from: buyer, to: fixture.keys.treasury.address, amount: 1_000_000n, memo });
   await isPast();
-  expect(await expirePayment(till.deps, paymentId)).toMatchObject({ decided: false });
-  await till.watchUntilState(paymentId, "succeeded");
+  expect(await expirePayment(fixture.deps, paymentId)).toMatchObject({ decided: false });
+  await fixture.watchUntilState(paymentId, "succeeded");
 });
 
-test("money that moved on Solana after the deadline is an exception, though nothing has expired the payment yet", async () => {
-  const { paymentId, buyer, memo, isPast } = await ask(2);
+test("money that moved on Solana after the deadline becomes an exception, even before the payment expires", async () => {
+  const { paymentId, buyer, memo, isPast } = await createExpiring(2);
   await isPast();
-  await sendTokens(solana, { from: buyer, to: till.keys.treasury.address, amount: 1_000_000n, memo });
+  await sendTokens(solana, { from: buyer, to: fixture.keys.treasury.address, amount: 1_000_000n, memo });
   const exceptions = async () =>
-    (await till.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute()).length;
-  await till.watchUntil(async () => (await exceptions()) > 0);
-  await till.watchUntil(async () => (await expirePayment(till.deps, paymentId)).decided);
-  expect((await till.status(paymentId)).state).toBe("expired");
+    (await fixture.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute()).length;
+  await fixture.watchUntil(async () => (await exceptions()) > 0);
+  await fixture.watchUntil(async () => (await expirePayment(fixture.deps, paymentId)).decided);
+  expect((await fixture.status(paymentId)).state).toBe("expired");
 });

@@ -14,122 +14,123 @@ import { good } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const UNIT = 1_000_000n;
-// Two servers are started and one is promoted in each.
+// Each test starts two Postgres servers and promotes one.
 vi.setConfig({ testTimeout: 180_000 });
 
 const solana = await startTestSolana({ slotMs: 20, finalAfter: 40, own: true });
 afterEach(() => solana.knobs.resume());
-const holds = (owner: string) => tokenBalance(solana, owner);
+const balanceOf = (owner: string) => tokenBalance(solana, owner);
 
-/** Money of another merchant, out of which a second payout could be paid. */
-async function fundTreasury(till: SolanaTill): Promise<void> {
-  const { accountId, mode, deps } = till;
+/** Gives the treasury another merchant's money, which a duplicate payout could spend. */
+async function fundTreasury(fixture: SolanaTill): Promise<void> {
+  const { accountId, mode, deps } = fixture;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
   const asset = { asset: solana.asset, destination: `${solana.id}:${newSolanaKey().address}` };
   good(await addDestinations(deps, { accountId, mode, merchantId, settlements: [asset] }));
-  const paymentId = await till.create(1_000n, { merchantId });
-  await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
-  await till.submit();
-  await till.watchUntilState(paymentId, "succeeded");
+  const paymentId = await fixture.create(1_000n, { merchantId });
+  await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
+  await fixture.submit();
+  await fixture.watchUntilState(paymentId, "succeeded");
 }
 
-/** A deployment whose database has a replica, with a merchant that is owed 1.0. */
+/** Returns a deployment whose database has a replica, and a due settlement of 1.0. */
 async function open() {
   const postgres = await startReplicatedPostgres();
-  // Each turn puts the clock forward: it runs ahead of the cluster's on a slow machine.
+  // Each round advances the clock, which on a slow machine runs ahead of the cluster's clock.
   const change = { maxHeadAgeMs: null };
-  const till = await makeSolanaTill(solana, { databaseUrl: await createDatabaseOn(postgres.url), change });
-  await fundTreasury(till);
-  const paymentId = await till.pay(await fundSolanaBuyer(solana));
-  const { id } = await till.settlementOf(paymentId);
-  return { postgres, till, paymentId, id };
+  const fixture = await makeSolanaTill(solana, { databaseUrl: await createDatabaseOn(postgres.url), change });
+  await fundTreasury(fixture);
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  const { id } = await fixture.settlementOf(paymentId);
+  return { postgres, fixture, paymentId, id };
 }
-const transferOf = (till: SolanaTill, id: string) =>
-  till.db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).executeTakeFirstOrThrow();
+const transferOf = (fixture: SolanaTill, id: string) =>
+  fixture.db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).executeTakeFirstOrThrow();
 
-/** A payout is sent, what says so is lost with the primary, and the workers run on; nothing is final meanwhile. */
+/** Sends a payout whose record is lost in a failover, while the cluster finalizes nothing. */
 async function losePayout() {
   const opened = await open();
-  const { postgres, till, id } = opened;
-  expect(await till.settle(id)).toEqual(["begun"]);
-  await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
-  await till.watchUntil(async () => (await till.transactions()).every(({ state }) => state === "final"));
+  const { postgres, fixture, id } = opened;
+  expect(await fixture.settle(id)).toEqual(["begun"]);
+  await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
+  await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
   await solana.knobs.pause();
   await postgres.catchUp();
   postgres.freeze();
-  await till.submit();
+  await fixture.submit();
   await solana.knobs.jump(1);
-  expect(await holds(till.destination)).toBe(UNIT);
-  expect(await transferOf(till, id)).toMatchObject({ state: "carried" });
+  expect(await balanceOf(fixture.destination)).toBe(UNIT);
+  expect(await transferOf(fixture, id)).toMatchObject({ state: "carried" });
   await postgres.failOver();
-  // The pool finds out that its connections are dead.
-  await waitFor(() => transferOf(till, id).catch(() => undefined), { within: 10_000 });
-  expect(await transferOf(till, id)).toMatchObject({ state: "ready", lane_nonce: null });
+  // Until the pool notices that its connections are dead.
+  await waitFor(() => transferOf(fixture, id).catch(() => undefined), { within: 10_000 });
+  expect(await transferOf(fixture, id)).toMatchObject({ state: "ready", lane_nonce: null });
   return opened;
 }
 
-async function expectPaidOnce({ till, id }: { till: SolanaTill; id: string }) {
+async function expectPaidOnce({ fixture, id }: { fixture: SolanaTill; id: string }) {
   await solana.knobs.resume();
-  await till.watchUntil(async () => {
-    till.clock.advance(2_000);
-    await till.submit();
+  await fixture.watchUntil(async () => {
+    fixture.clock.advance(2_000);
+    await fixture.submit();
     return (
-      (await till.db.selectFrom("settlement").select("state").where("id", "=", id).executeTakeFirst())?.state === "paid"
+      (await fixture.db.selectFrom("settlement").select("state").where("id", "=", id).executeTakeFirst())?.state ===
+      "paid"
     );
   });
-  expect(await holds(till.destination)).toBe(UNIT);
-  const { length } = await till.db.selectFrom("transfer").select("id").where("settlement_id", "=", id).execute();
+  expect(await balanceOf(fixture.destination)).toBe(UNIT);
+  const { length } = await fixture.db.selectFrom("transfer").select("id").where("settlement_id", "=", id).execute();
   expect(length).toBe(1);
 }
 
-/** Fees, rents and payouts in the books are those of the chain, less what the relayer was funded with. */
-async function expectEvenBooks(till: SolanaTill) {
-  await till.watchUntil(async () => (await till.transactions()).every(({ state }) => state === "final"));
+/** Expects the ledger's fees, rents and payouts to match the chain, given the relayer's initial funding. */
+async function expectReconciled(fixture: SolanaTill) {
+  await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
   const sumOf = async (account: string, asset: string) =>
-    (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
-  expect(await sumOf("treasury", solana.asset)).toBe(await holds(till.keys.treasury.address));
+    (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
+  expect(await sumOf("treasury", solana.asset)).toBe(await balanceOf(fixture.keys.treasury.address));
   expect(await sumOf("in_transit", solana.asset)).toBe(0n);
-  const lane = till.keys.lanes[0]?.address ?? "";
+  const lane = fixture.keys.lanes[0]?.address ?? "";
   const held = BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized"));
   expect(10_000_000_000n + (await sumOf(`lane:${lane}`, `${solana.id}/slip44:501`))).toBe(held);
 }
 
-describe("a payout whose commit is lost in a failover of the database, while the workers run on,", () => {
-  test("is paid once: nothing is signed until the chain was read again, and the books equal it", async () => {
+describe("a payout whose commit is lost in a database failover", () => {
+  test("a lost payout is paid once: nothing is signed until the chain has been read again, and the ledger matches it", async () => {
     const lost = await losePayout();
-    const { till } = lost;
-    const signed = (await till.transactions()).length;
-    till.clock.advance(2_000);
-    expect(await till.submit()).toBe("idle");
-    expect(await isCaughtUp(till.deps, solana.id)).toBe(false);
-    expect((await till.transactions()).length).toBe(signed);
-    await till.watch();
-    expect(till.lines.filter((line) => line.includes("has stepped back in time"))).toHaveLength(1);
+    const { fixture } = lost;
+    const signed = (await fixture.transactions()).length;
+    fixture.clock.advance(2_000);
+    expect(await fixture.submit()).toBe("idle");
+    expect(await isCaughtUp(fixture.deps, solana.id)).toBe(false);
+    expect((await fixture.transactions()).length).toBe(signed);
+    await fixture.watch();
+    expect(fixture.lines.filter((line) => line.includes("has stepped back in time"))).toHaveLength(1);
     await expectPaidOnce(lost);
-    await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
-    await expectEvenBooks(till);
+    await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
+    await expectReconciled(fixture);
   });
 
-  test("is paid once by its marker alone, when the step back is not noticed", async () => {
+  test("a lost payout's marker alone prevents a second payment when the failover is not noticed", async () => {
     const lost = await losePayout();
-    const { till } = lost;
+    const { fixture } = lost;
     const blind = { check: async () => "any", tick: async () => undefined, pass: async () => async () => undefined };
-    Object.assign(till.deps.epoch, blind);
-    await till.db.updateTable("database_epoch").set({ id: "any" }).execute();
-    await till.db.updateTable("chain_cursor").set({ epoch: "any", epoch_height: null }).execute();
-    expect(await isCaughtUp(till.deps, solana.id)).toBe(true);
-    await till.submit();
-    expect((await transferOf(till, lost.id)).last_trouble).toContain("the chain has its marker");
+    Object.assign(fixture.deps.epoch, blind);
+    await fixture.db.updateTable("database_epoch").set({ id: "any" }).execute();
+    await fixture.db.updateTable("chain_cursor").set({ epoch: "any", epoch_height: null }).execute();
+    expect(await isCaughtUp(fixture.deps, solana.id)).toBe(true);
+    await fixture.submit();
+    expect((await transferOf(fixture, lost.id)).last_trouble).toContain("the chain has its marker");
     await expectPaidOnce(lost);
-    await expectEvenBooks(till);
+    await expectReconciled(fixture);
   });
 
-  test("is paid once by the epoch alone, when there is no marker", async () => {
+  test("the database epoch alone prevents a second payment when the payout has no marker", async () => {
     const lost = await losePayout();
-    const { till, id } = lost;
-    const number = (await transferOf(till, id)).authorization_nonce;
-    const marker = new PublicKey(findMarker(till.chain.treasury, number).address);
-    const treasury = keypairOf(till.keys.treasury);
+    const { fixture, id } = lost;
+    const number = (await transferOf(fixture, id)).authorization_nonce;
+    const marker = new PublicKey(findMarker(fixture.chain.treasury, number).address);
+    const treasury = keypairOf(fixture.keys.treasury);
     const { connection, operator } = solana.client;
     const lamports = await connection.getBalance(marker, "processed");
     const toPubkey = operator.publicKey;
@@ -147,51 +148,51 @@ describe("a payout whose commit is lost in a failover of the database, while the
     );
     await solana.knobs.jump(1);
     await closing;
-    await till.submit();
+    await fixture.submit();
     await expectPaidOnce(lost);
   });
 });
 
-test("a buyer whose confirm is lost in a failover, and who signs again, pays once", async () => {
-  const { postgres, till } = await open();
+test("a buyer whose confirm is lost in a failover and who signs again pays once", async () => {
+  const { postgres, fixture } = await open();
   const buyer = await fundSolanaBuyer(solana);
-  const paymentId = await till.create();
-  const before = await holds(buyer.address);
+  const paymentId = await fixture.create();
+  const before = await balanceOf(buyer.address);
   await solana.knobs.pause();
   await postgres.catchUp();
   postgres.freeze();
-  await till.verify(await till.attempt(paymentId, buyer));
-  await till.submit();
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
+  await fixture.submit();
   await solana.knobs.jump(1);
-  expect(before - (await holds(buyer.address))).toBe(UNIT);
+  expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
   await postgres.failOver();
-  const again = await waitFor(() => till.attempt(paymentId, buyer).catch(() => undefined), { within: 10_000 });
-  await till.verify(again);
-  await till.submit();
+  const again = await waitFor(() => fixture.attempt(paymentId, buyer).catch(() => undefined), { within: 10_000 });
+  await fixture.verify(again);
+  await fixture.submit();
   await solana.knobs.resume();
-  await till.watchUntilState(paymentId, "succeeded");
-  await till.submit();
-  await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
-  expect(before - (await holds(buyer.address))).toBe(UNIT);
+  await fixture.watchUntilState(paymentId, "succeeded");
+  await fixture.submit();
+  await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
+  expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
 });
 
-test("a buyer's transaction whose sending is lost in a failover is not ended as never sent", async () => {
-  const { postgres, till } = await open();
+test("a buyer's transaction whose broadcast is lost in a failover is not ended as never sent", async () => {
+  const { postgres, fixture } = await open();
   const buyer = await fundSolanaBuyer(solana);
-  const paymentId = await till.create();
+  const paymentId = await fixture.create();
   await solana.knobs.pause();
-  await till.verify(await till.attempt(paymentId, buyer));
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
   await postgres.catchUp();
   postgres.freeze();
-  await till.submit();
-  // Its blockhash has died when the new primary answers.
+  await fixture.submit();
+  // Its blockhash has expired before the new primary answers.
   await solana.knobs.jump(400);
   await postgres.failOver();
-  await waitFor(() => till.transfers().catch(() => undefined), { within: 10_000 });
+  await waitFor(() => fixture.transfers().catch(() => undefined), { within: 10_000 });
   await solana.knobs.resume();
-  // Not by the watcher either, which knows the final height before the history was read again.
-  for (let turn = 0; turn < 3; turn += 1) await till.watchOnly();
-  expect((await till.transfers()).filter(({ state }) => state === "ended")).toEqual([]);
-  await till.watchUntilState(paymentId, "succeeded");
-  expect((await till.transfers()).filter(({ state }) => state === "ended")).toEqual([]);
+  // The watcher knows the final height before the history has been read again, and must not end it either.
+  for (let pass = 0; pass < 3; pass += 1) await fixture.watchOnly();
+  expect((await fixture.transfers()).filter(({ state }) => state === "ended")).toEqual([]);
+  await fixture.watchUntilState(paymentId, "succeeded");
+  expect((await fixture.transfers()).filter(({ state }) => state === "ended")).toEqual([]);
 });

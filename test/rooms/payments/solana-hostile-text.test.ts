@@ -4,33 +4,33 @@ import { fundSolanaBuyer, sendTokens, startTestSolana } from "../../support/sola
 import { makeSolanaTill } from "../../support/solana-till.ts";
 
 const solana = await startTestSolana();
-const till = await makeSolanaTill(solana);
+const fixture = await makeSolanaTill(solana);
 
 const memos: [string, string, string][] = [
   ["a zero byte", "\0", "\ufffd"],
-  ["a terminal's escape and a new line", "\u001b[31m\nfee paid", "\ufffd[31m fee paid"],
-  ["half a character at the place where it is cut", `${"a".repeat(199)}😀b`, `${"a".repeat(199)}…`],
+  ["a terminal escape and a line break", "\u001b[31m\nfee paid", "\ufffd[31m fee paid"],
+  ["a surrogate pair at the place where the text is cut", `${"a".repeat(199)}😀b`, `${"a".repeat(199)}…`],
 ];
 
 test.each(memos)(
-  "a stranger's transfer with a memo of %s is booked, and a payout begins after it",
+  "a third party's transfer with a memo of %s is booked, and later payouts begin",
   async (_name, memo, shown) => {
     const stranger = await fundSolanaBuyer(solana);
-    const to = till.keys.treasury.address;
+    const to = fixture.keys.treasury.address;
     await sendTokens(solana, { from: stranger, to, amount: 1n, memo });
     const sightings = () =>
-      till.db
+      fixture.db
         .selectFrom("sighting")
         .selectAll()
         .where("payer", "=", stranger.address)
         .where("booked", "=", true)
         .execute();
-    await till.watchUntil(async () => (await sightings()).length === 1);
+    await fixture.watchUntil(async () => (await sightings()).length === 1);
     expect(await sightings()).toMatchObject([{ amount: 1n, authorization_nonce: shown }]);
-    const paymentId = await till.pay(await fundSolanaBuyer(solana));
-    expect(await isCaughtUp(till.deps, solana.id)).toBe(true);
-    expect(await till.settle((await till.settlementOf(paymentId)).id)).toEqual(["begun"]);
-    await till.submit();
-    await till.watchUntil(async () => (await till.settlementOf(paymentId)).state === "paid");
+    const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+    expect(await isCaughtUp(fixture.deps, solana.id)).toBe(true);
+    expect(await fixture.settle((await fixture.settlementOf(paymentId)).id)).toEqual(["begun"]);
+    await fixture.submit();
+    await fixture.watchUntil(async () => (await fixture.settlementOf(paymentId)).state === "paid");
   },
 );

@@ -22,182 +22,191 @@ const newer = await makeMint(solana.client, {
   extensions: { metadataPointer: "self" },
 });
 const unsettled = await makeMint(solana.client);
-const till = await makeSolanaTill(solana, {
+const fixture = await makeSolanaTill(solana, {
   rpcUrls: [proxy.url],
   mints: [newer, unsettled],
   settles: [solana.mint, newer],
 });
 const rich = await fundSolanaBuyer(solana, 1_000_000n);
 const assetOf = (mint: { address: string }) => `${solana.id}/token:${mint.address}`;
-const ask = (paymentId: string, accounts: string[], at: SolanaTill = till) =>
+const list = (paymentId: string, accounts: string[], at: SolanaTill = fixture) =>
   listOptions(at.deps, { paymentId, mode: at.mode, accounts });
 const read = (transaction: string) => {
   const parsed = parseTransaction(Buffer.from(transaction, "base64"));
   if ("fault" in parsed) throw new Error(parsed.fault);
   return parsed;
 };
-/** The option of a new payment, and the transaction it asks the wallet to sign. */
-async function begin(at: SolanaTill = till, buyer = rich) {
+/** Creates a payment and returns its option and a function that fetches the transaction to sign. */
+async function begin(at: SolanaTill = fixture, buyer = rich) {
   const paymentId = await at.create();
   const [option] = await at.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   return { paymentId, option, fetch: () => at.fetchTransaction(paymentId, option.id) };
 }
 
-describe("the ways to pay on Solana", () => {
-  test("are one for each settled token of either program that the account holds enough of", async () => {
+describe("options on Solana", () => {
+  test("an account gets one option for each settled token of either program that it holds enough of", async () => {
     const buyer = await fundSolanaBuyer(solana);
     for (const mint of [newer, unsettled]) await fundTokens(solana.client, mint, [buyer.address], 1_000_000_000n);
-    const options = await till.offer(await till.create(100n), buyer);
+    const options = await fixture.offer(await fixture.create(100n), buyer);
     expect(options.map(({ amount }) => [amount.unit, amount.value])).toEqual([
       [`caip19/${assetOf(solana.mint)}`, 1_000_000n],
       [`caip19/${assetOf(newer)}`, 1_000_000_000n],
     ]);
-    expect(await till.offer(await till.create(101n), buyer)).toHaveLength(1);
+    expect(await fixture.offer(await fixture.create(101n), buyer)).toHaveLength(1);
   });
 
-  test.each([solana.mint, newer])("pay with that token, in full (%#)", async (mint) => {
+  test.each([solana.mint, newer])("a buyer can spend the full balance of a token (%#)", async (mint) => {
     const buyer = newSolanaKey();
     const amount = 10n ** BigInt(mint.decimals);
     await fundTokens(solana.client, mint, [buyer.address], amount);
-    const before = await tokenBalance(solana, till.keys.treasury.address, mint);
-    await till.pay(buyer);
+    const before = await tokenBalance(solana, fixture.keys.treasury.address, mint);
+    await fixture.pay(buyer);
     expect(await tokenBalance(solana, buyer.address, mint)).toBe(0n);
-    expect((await tokenBalance(solana, till.keys.treasury.address, mint)) - before).toBe(amount);
+    expect((await tokenBalance(solana, fixture.keys.treasury.address, mint)) - before).toBe(amount);
   });
 
-  test("are none for an account that is missing, frozen, or short by one", async () => {
+  test("a missing, frozen or underfunded account gets no options", async () => {
     const [short, frozen] = [await fundSolanaBuyer(solana, 999_999n), await fundSolanaBuyer(solana)];
     await freeze({ solana, owner: frozen.address });
-    const paymentId = await till.create();
-    expect(await till.offer(paymentId, newSolanaKey(), short, frozen)).toEqual([]);
+    const paymentId = await fixture.create();
+    expect(await fixture.offer(paymentId, newSolanaKey(), short, frozen)).toEqual([]);
     await thaw({ solana, owner: frozen.address });
-    expect(await till.offer(paymentId, newSolanaKey(), short, frozen)).toHaveLength(1);
+    expect(await fixture.offer(paymentId, newSolanaKey(), short, frozen)).toHaveLength(1);
   });
 
-  test("are none for accounts of our own, the treasury's token account among them", async () => {
-    const { treasury, lanes } = till.keys;
-    const own = [treasury.address, lanes[0]?.address ?? "", [...till.chain.tokens.values()][0]?.treasuryAccount ?? ""];
+  test("the service's own accounts get no options, including the treasury's token account", async () => {
+    const { treasury, lanes } = fixture.keys;
+    const own = [
+      treasury.address,
+      lanes[0]?.address ?? "",
+      [...fixture.chain.tokens.values()][0]?.treasuryAccount ?? "",
+    ];
     await fundTokens(solana.client, solana.mint, own, 5_000_000n);
     const accounts = own.map((address) => `${solana.id}:${address}`);
-    expect(await ask(await till.create(), accounts)).toMatchObject({ ok: true, value: { options: [] } });
+    expect(await list(await fixture.create(), accounts)).toMatchObject({ ok: true, value: { options: [] } });
   });
 
   test.each([
     ["not base58", "0OIl".repeat(9)],
-    ["of EVM", `0x${"ab".repeat(20)}`],
+    ["an EVM address", `0x${"ab".repeat(20)}`],
     ["31 bytes long", rich.address.slice(0, 42)],
     ["longer than an address", rich.address + rich.address],
-  ])("are refused for an address that is %s, and the answer names the account", async (_, address) => {
-    const refusal = await ask(await till.create(), [`${solana.id}:${rich.address}`, `${solana.id}:${address}`]);
-    expect(refusal).toMatchObject({
+  ])("an address that is %s is refused with the name of its entry", async (_, address) => {
+    const answer = await list(await fixture.create(), [`${solana.id}:${rich.address}`, `${solana.id}:${address}`]);
+    expect(answer).toMatchObject({
       ok: false,
       code: "invalid_params",
       message: expect.stringContaining("accounts.1"),
     });
   });
 
-  test("leave out a token in which the amount is more than it can count", async () => {
+  test("an amount that exceeds a token's 64 bits gets no option in that token", async () => {
     const whale = newSolanaKey();
     await fundTokens(solana.client, solana.mint, [whale.address], 2n ** 64n - 1n - 10n ** 15n);
-    // In cents: 9 decimals are beyond 64 bits where 6 are not.
-    expect(await till.offer(await till.create(10n ** 13n), whale)).toHaveLength(1);
+    // With 9 decimals this amount exceeds 64 bits, with 6 it does not.
+    expect(await fixture.offer(await fixture.create(10n ** 13n), whale)).toHaveLength(1);
     for (const cents of [2n ** 64n, 10n ** 60n])
-      await expect(till.create(cents)).rejects.toThrow("amount.value: is more than any asset can pay");
+      await expect(fixture.create(cents)).rejects.toThrow("amount.value: is more than any asset can pay");
   });
 
-  test("stand beside those of EVM, in the wallet's own order", async () => {
+  test("Solana and EVM options are listed together in the wallet's order", async () => {
     const evm = await startChain();
     const both = await makeSolanaTill(solana, { evm });
     const other = await fundBuyer(evm);
     const accounts = [`${evm.id}:${other.address}`, `${solana.id}:${rich.address}`, "cosmos:cosmoshub-3:cosmos1abc"];
     for (const inOrder of [accounts, accounts.toReversed()]) {
-      const { options } = good(await ask(await both.create(), inOrder, both));
+      const { options } = good(await list(await both.create(), inOrder, both));
       expect(options.map(({ account }) => account)).toEqual(inOrder.filter((one) => !one.startsWith("cosmos")));
     }
     await solana.knobs.fail(["getMultipleAccounts"], 6, "error");
-    const left = good(await ask(await both.create(), accounts, both)).options;
+    const remaining = good(await list(await both.create(), accounts, both)).options;
     await solana.knobs.fail(["getMultipleAccounts"], 0, "error");
-    expect(left.map(({ account }) => account)).toEqual(accounts.slice(0, 1));
+    expect(remaining.map(({ account }) => account)).toEqual(accounts.slice(0, 1));
   });
 });
 
-describe("the transaction of an option", () => {
-  test("is fetched, with the build action's data or without, and is one wallet call", async () => {
+describe("an option's transaction", () => {
+  test("an option's transaction is fetched with or without the build action's data and is one wallet call", async () => {
     const { paymentId, option } = await begin();
     const [action] = option.actions;
     if (!action || !("build" in action)) throw new Error("there is nothing to build");
     for (const data of ["", action.build]) {
-      const { actions } = good(await listActions(till.deps, { paymentId, mode: "live", optionId: option.id, data }));
+      const { actions } = good(await listActions(fixture.deps, { paymentId, mode: "live", optionId: option.id, data }));
       expect(actions).toEqual([
         { chain: solana.id, method: "solana_signTransaction", params: [{ transaction: expect.any(String) }] },
       ]);
     }
-    const strange = await listActions(till.deps, { paymentId, mode: "live", optionId: option.id, data: "opt_other" });
+    const strange = await listActions(fixture.deps, {
+      paymentId,
+      mode: "live",
+      optionId: option.id,
+      data: "opt_other",
+    });
     expect(strange).toMatchObject({ ok: false, code: "invalid_params" });
   });
 
-  test("is unsigned, paid for by our relayer, and can be read by the stock library", async () => {
+  test("an option's transaction is unsigned, names the relayer as fee payer and parses with web3.js", async () => {
     const { fetch } = await begin();
     const bytes = Buffer.from(await fetch(), "base64");
     const { message, signatures } = VersionedTransaction.deserialize(bytes);
-    expect(message.staticAccountKeys.slice(0, 2).map(String)).toEqual([till.keys.lanes[0]?.address, rich.address]);
+    expect(message.staticAccountKeys.slice(0, 2).map(String)).toEqual([fixture.keys.lanes[0]?.address, rich.address]);
     expect(signatures).toEqual([new Uint8Array(64), new Uint8Array(64)]);
   });
 
-  test("has a fresh blockhash at every fetch, and the option is good from then on", async () => {
+  test("every fetch of an option's transaction uses a new blockhash and extends the option", async () => {
     const { paymentId, option, fetch } = await begin();
     const first = read(await fetch()).blockhash;
-    till.clock.advance(5_000);
+    fixture.clock.advance(5_000);
     await waitFor(async () => (await solana.client.connection.getLatestBlockhash()).blockhash !== first, {
       within: 5_000,
     });
     const second = read(await fetch()).blockhash;
     expect(second).not.toBe(first);
-    const [again] = await till.offer(paymentId, rich);
+    const [again] = await fixture.offer(paymentId, rich);
     const extended = (again?.expiresAt?.getTime() ?? 0) - (option.expiresAt?.getTime() ?? 0);
     expect(extended).toBeGreaterThanOrEqual(5_000);
-    // Less than the 150 blocks that the blockhash itself is good for.
-    const left = (again?.expiresAt?.getTime() ?? 0) - till.clock.now().getTime();
-    expect(left).toBeLessThan(150 * 100);
+    // Less than the 150 blocks for which the blockhash is valid.
+    const leftMs = (again?.expiresAt?.getTime() ?? 0) - fixture.clock.now().getTime();
+    expect(leftMs).toBeLessThan(150 * 100);
   });
 
-  test("is a stale quote after the option's time, until it is fetched anew", async () => {
+  test("a transaction signed after the option expired is refused until the option is fetched again", async () => {
     const { paymentId, option, fetch } = await begin();
-    const confirm = (signed: string) => till.confirm(paymentId, option.id, [{ type: "walletRpc", data: [signed] }]);
+    const confirm = (signed: string) => fixture.confirm(paymentId, option.id, [{ type: "walletRpc", data: [signed] }]);
     const signed = signAsWallet(await fetch(), rich);
-    till.clock.advance(13_000);
+    fixture.clock.advance(13_000);
     expect(await confirm(signed)).toMatchObject({ ok: false, code: "quote_expired" });
     expect(await confirm(signAsWallet(await fetch(), rich))).toMatchObject({ ok: true });
   });
 
-  test("cannot be fetched for a payment that waits no more", async () => {
+  test("an ended payment's transaction cannot be fetched", async () => {
     const { paymentId, option } = await begin();
-    till.clock.advance(10 * 60_000);
-    const late = await listActions(till.deps, { paymentId, mode: "live", optionId: option.id, data: "" });
+    fixture.clock.advance(10 * 60_000);
+    const late = await listActions(fixture.deps, { paymentId, mode: "live", optionId: option.id, data: "" });
     expect(late).toMatchObject({ ok: false, code: "payment_expired" });
   });
 });
 
-describe("the price of a compute unit", () => {
+describe("the compute unit price", () => {
   const priceAt = async (fees: number[]) => {
     proxy.alter((method, _params, result) =>
       method === "getRecentPrioritizationFees"
         ? fees.map((prioritizationFee, slot) => ({ slot, prioritizationFee }))
         : result,
     );
-    till.clock.advance(6_000);
+    fixture.clock.advance(6_000);
     const parsed = read(await (await begin()).fetch());
     expect(parsed.instructions[0]?.program).toBe(ComputeBudgetProgram.programId.toBase58());
     return readBudget(parsed);
   };
 
-  test("is what three quarters of the recent ones have paid", async () => {
+  test("the compute unit price is the 75th percentile of recent prices", async () => {
     expect((await priceAt([1, 40_000, 3, 2])).unitPrice).toBe(40_000n);
     expect((await priceAt([])).unitPrice).toBe(0n);
   });
 
-  test("is never more than the cap of the network, however much others pay", async () => {
+  test("the compute unit price never exceeds the network's cap", async () => {
     const { units, unitPrice } = await priceAt([10 ** 15]);
     const fee = (BigInt(units) * unitPrice + 999_999n) / 1_000_000n;
     expect(fee).toBeLessThanOrEqual(100_000n);
@@ -206,7 +215,7 @@ describe("the price of a compute unit", () => {
 });
 
 describe("several relayers", () => {
-  test("share the payments, and one without SOL is passed over", async () => {
+  test("several relayers share the payments, and a relayer without SOL is skipped", async () => {
     const shop = await makeSolanaTill(solana, { lanes: 3 });
     const payers = async () => {
       const seen = new Set<string>();
@@ -224,33 +233,33 @@ describe("several relayers", () => {
 });
 
 describe("test mode", () => {
-  test("asks no balance, sends nothing, and succeeds with a transaction on an invented blockhash", async () => {
+  test("a test payment makes no RPC call and succeeds with a transaction on an invalid blockhash", async () => {
     const shop = await makeSolanaTill(solana, { mode: "test", rpcUrls: [proxy.url] });
-    const asked: string[] = [];
+    const calls: string[] = [];
     proxy.alter((method, _params, result) => {
-      asked.push(method);
+      calls.push(method);
       return result;
     });
-    const nobody = newSolanaKey();
-    const { paymentId, option, fetch } = await begin(shop, nobody);
+    const buyer = newSolanaKey();
+    const { paymentId, option, fetch } = await begin(shop, buyer);
     const transaction = await fetch();
     const { blockhash } = read(transaction);
     expect((await solana.client.connection.isBlockhashValid(blockhash, { commitment: "processed" })).value).toBe(false);
-    await shop.verify(await shop.attemptWith(paymentId, option.id, signAsWallet(transaction, nobody)));
+    await shop.verify(await shop.attemptWith(paymentId, option.id, signAsWallet(transaction, buyer)));
     expect(await shop.status(paymentId)).toMatchObject({ state: "succeeded", info: { txId: `test:${paymentId}` } });
-    expect(asked).toEqual([]);
+    expect(calls).toEqual([]);
     expect(await shop.transfers()).toEqual([]);
   });
 
-  test("takes no amount that a token cannot count, though no balance is asked", async () => {
-    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: till.databaseUrl });
+  test("test mode refuses an amount that exceeds a token's 64 bits", async () => {
+    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: fixture.databaseUrl });
     const most = (2n ** 64n - 1n) / 10_000n;
     expect(await shop.offer(await shop.create(most), rich)).toHaveLength(1);
     await expect(shop.create(most + 1n)).rejects.toThrow("amount.value: is more than any asset can pay");
   });
 
-  test("refuses what its wallet did not sign", async () => {
-    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: till.databaseUrl });
+  test("test mode refuses a transaction that its wallet did not sign", async () => {
+    const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: fixture.databaseUrl });
     const { paymentId, option, fetch } = await begin(shop, newSolanaKey());
     const attemptId = await shop.attemptWith(paymentId, option.id, await fetch());
     await shop.verify(attemptId);

@@ -17,20 +17,20 @@ import { closeAccount, freeze, moveTokens, thaw } from "../../support/solana-tok
 import { good } from "../../support/till.ts";
 
 const solana = await startTestSolana();
-const till = await makeSolanaTill(solana);
+const fixture = await makeSolanaTill(solana);
 const { connection } = solana.client;
-const holds = (owner: string) => tokenBalance(solana, owner);
+const balanceOf = (owner: string) => tokenBalance(solana, owner);
 
-/** A merchant with a destination of its own. */
-async function openShop(destination: string, at: SolanaTill = till): Promise<string> {
+/** Creates a merchant with a given destination. Returns its id. */
+async function openShop(destination: string, at: SolanaTill = fixture): Promise<string> {
   const { accountId, mode, deps } = at;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "a@example.test" });
   const settlements = [{ asset: solana.asset, destination: `${solana.id}:${destination}` }];
   good(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
   return merchantId;
 }
-/** Payments of these merchants, paid together; gives what each is owed. */
-async function owe(merchantIds: readonly string[], at: SolanaTill = till) {
+/** Creates one succeeded payment for each merchant. Returns the payments and their due settlements. */
+async function accrue(merchantIds: readonly string[], at: SolanaTill = fixture) {
   const buyers = await fundSolanaBuyers(solana, merchantIds.length, 1_000_000n);
   const paymentIds = await Promise.all(merchantIds.map((merchantId) => at.create(100n, { merchantId })));
   const attempts = await Promise.all(paymentIds.map((id, index) => at.attempt(id, buyers[index] ?? newSolanaKey())));
@@ -41,52 +41,53 @@ async function owe(merchantIds: readonly string[], at: SolanaTill = till) {
   return { paymentIds, settlementIds: settlements.map(({ id }) => id) };
 }
 const settlement = (id: string) =>
-  till.db.selectFrom("settlement").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  fixture.db.selectFrom("settlement").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
 const isPaid = async (id: string) => (await settlement(id)).state === "paid";
 const transferOf = (id: string) =>
-  till.db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).executeTakeFirstOrThrow();
-const allFinal = async () => (await till.transactions()).every(({ state }) => state === "final" || state === "expired");
-/** What is held may be tried again, and is, until these are paid. */
+  fixture.db.selectFrom("transfer").selectAll().where("settlement_id", "=", id).executeTakeFirstOrThrow();
+const allFinal = async () =>
+  (await fixture.transactions()).every(({ state }) => state === "final" || state === "expired");
+/** Advances past every hold and submits until these settlements are paid. */
 async function payOut(...ids: string[]) {
-  till.clock.advance(65_000);
-  await till.watchUntil(async () => {
-    await till.submit();
+  fixture.clock.advance(65_000);
+  await fixture.watchUntil(async () => {
+    await fixture.submit();
     return (await Promise.all(ids.map(isPaid))).every(Boolean);
   });
 }
 const laneInBooks = async (address: string) => {
   const sum = sql<string>`coalesce(sum(amount), 0)`.as("sum");
-  const row = await till.db.selectFrom("ledger_entry").select(sum).where("account", "=", `lane:${address}`);
+  const row = await fixture.db.selectFrom("ledger_entry").select(sum).where("account", "=", `lane:${address}`);
   return BigInt((await row.executeTakeFirstOrThrow()).sum);
 };
 const laneOnChain = async (address: string) => BigInt(await connection.getBalance(new PublicKey(address), "confirmed"));
 
-describe("payouts", () => {
-  test("of several merchants share transactions; their accounts are made once, and every lamport is in the books", async () => {
+describe("Solana payouts", () => {
+  test("payouts of several merchants share transactions, create each account once, and every lamport is booked", async () => {
     const destinations = [1, 2, 3].map(() => newSolanaKey().address);
     const shops = await Promise.all(destinations.map((destination) => openShop(destination)));
-    const relayer = till.keys.lanes[0]?.address ?? "";
-    await till.watchUntil(allFinal);
+    const relayer = fixture.keys.lanes[0]?.address ?? "";
+    await fixture.watchUntil(allFinal);
     const before = { books: await laneInBooks(relayer), chain: await laneOnChain(relayer) };
-    // Making an account takes bytes: with it one payout fits, without it two do.
+    // Creating an account takes space: a transaction holds one payout with a creation, or two without.
     for (const [round, transactions] of [
       [1n, 3],
       [2n, 2],
     ] as const) {
-      const { settlementIds } = await owe(shops);
-      expect(await till.settle(...settlementIds)).toEqual(["begun", "begun", "begun"]);
+      const { settlementIds } = await accrue(shops);
+      expect(await fixture.settle(...settlementIds)).toEqual(["begun", "begun", "begun"]);
       await payOut(...settlementIds);
       const transfers = await Promise.all(settlementIds.map(transferOf));
       expect(new Set(transfers.map(({ lane_nonce }) => lane_nonce)).size).toBe(transactions);
-      for (const destination of destinations) expect(await holds(destination)).toBe(round * 1_000_000n);
-      await till.watchUntil(allFinal);
+      for (const destination of destinations) expect(await balanceOf(destination)).toBe(round * 1_000_000n);
+      await fixture.watchUntil(allFinal);
       const [books, onChain] = [await laneInBooks(relayer), await laneOnChain(relayer)];
       expect(books - before.books).toBe(onChain - before.chain);
-      const made = await till.db.selectFrom("made_account").select("address").execute();
+      const made = await fixture.db.selectFrom("made_account").select("address").execute();
       const places = destinations.map((one) => tokenAccountOf(solana.mint, one));
       expect(made.filter(({ address }) => places.includes(address))).toHaveLength(3);
     }
-    const rents = await till.db.selectFrom("ledger_entry").select("amount").where("account", "=", "rent").execute();
+    const rents = await fixture.db.selectFrom("ledger_entry").select("amount").where("account", "=", "rent").execute();
     const [ofAccount = 0n, ofMarker = 0n] = (
       await Promise.all([165, 80].map((bytes) => connection.getMinimumBalanceForRentExemption(bytes)))
     ).map(BigInt);
@@ -95,17 +96,17 @@ describe("payouts", () => {
     );
   });
 
-  test("into an account that was closed are held, and it is not made again", async () => {
+  test("a payout to a closed token account is held, and the account is not created again", async () => {
     const [closer, other] = [newSolanaKey(), newSolanaKey().address];
     const shops = [await openShop(closer.address), await openShop(other)];
-    const first = await owe(shops);
-    await till.settle(...first.settlementIds);
+    const first = await accrue(shops);
+    await fixture.settle(...first.settlementIds);
     await payOut(...first.settlementIds);
-    await till.watchUntil(allFinal);
+    await fixture.watchUntil(allFinal);
     await moveTokens({ solana, from: closer, to: other, amount: 1_000_000n });
     await closeAccount({ solana, owner: closer });
-    const second = await owe(shops);
-    await till.settle(...second.settlementIds);
+    const second = await accrue(shops);
+    await fixture.settle(...second.settlementIds);
     await payOut(second.settlementIds[1] ?? "");
     expect(await transferOf(second.settlementIds[0] ?? "")).toMatchObject({
       state: "ready",
@@ -114,131 +115,132 @@ describe("payouts", () => {
     expect(await connection.getAccountInfo(new PublicKey(tokenAccountOf(solana.mint, closer.address)))).toBeNull();
   });
 
-  test("to a frozen account or to a token account are held alone; the others flow, and the thawed one follows", async () => {
+  test("only payouts to frozen accounts or token accounts are held, and a thawed account is paid later", async () => {
     const [frozen, fine] = [(await fundSolanaBuyer(solana, 1n)).address, newSolanaKey().address];
     const token = tokenAccountOf(solana.mint, (await fundSolanaBuyer(solana)).address);
     await freeze({ solana, owner: frozen });
-    const { settlementIds } = await owe(await Promise.all([frozen, token, fine].map((one) => openShop(one))));
-    const [cold = "", strange = "", good = ""] = settlementIds;
-    await till.settle(...settlementIds);
-    await payOut(good);
+    const { settlementIds } = await accrue(await Promise.all([frozen, token, fine].map((one) => openShop(one))));
+    const [cold = "", strange = "", healthy = ""] = settlementIds;
+    await fixture.settle(...settlementIds);
+    await payOut(healthy);
     expect((await transferOf(cold)).last_trouble).toContain("frozen");
     expect((await transferOf(strange)).last_trouble).toContain("not a wallet");
     await thaw({ solana, owner: frozen });
     await payOut(cold);
-    expect(await holds(frozen)).toBe(1_000_001n);
+    expect(await balanceOf(frozen)).toBe(1_000_001n);
     expect((await transferOf(strange)).state).toBe("ready");
-    // Its merchant is told; here it would stay among what is ready.
-    await till.db
+    // Held forever, so that it does not stay among the ready transfers of later tests.
+    await fixture.db
       .updateTable("transfer")
       .set({ hold_until: new Date("2100-01-01") })
       .where("settlement_id", "=", strange)
       .execute();
   });
 
-  test("sent back as a refund reach the account they came from, once", async () => {
+  test("a Solana refund reaches the payer's account once", async () => {
     const buyer = await fundSolanaBuyer(solana, 1_000_000n);
-    const paymentId = await till.pay(buyer);
-    expect(await holds(buyer.address)).toBe(0n);
-    const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
-    await till.settle();
-    expect(await beginRefunds(till.deps, [refundId])).toEqual(["begun"]);
+    const paymentId = await fixture.pay(buyer);
+    expect(await balanceOf(buyer.address)).toBe(0n);
+    const { refundId } = good(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+    await fixture.settle();
+    expect(await beginRefunds(fixture.deps, [refundId])).toEqual(["begun"]);
     const state = async () =>
-      (await till.db.selectFrom("refund").select("state").where("id", "=", refundId).executeTakeFirstOrThrow()).state;
-    const other = await till.anotherProcess();
-    await Promise.all([till.submit(), other.submit(), till.submit()]);
-    await till.watchUntil(async () => (await state()) === "paid");
-    expect(await holds(buyer.address)).toBe(1_000_000n);
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "netted" });
+      (await fixture.db.selectFrom("refund").select("state").where("id", "=", refundId).executeTakeFirstOrThrow())
+        .state;
+    const other = await fixture.anotherProcess();
+    await Promise.all([fixture.submit(), other.submit(), fixture.submit()]);
+    await fixture.watchUntil(async () => (await state()) === "paid");
+    expect(await balanceOf(buyer.address)).toBe(1_000_000n);
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "netted" });
   });
 });
 
 describe("a payout's transaction", () => {
-  /** A settlement that has begun, and where it goes. */
-  async function begun() {
+  /** Begins a settlement. Returns its id and its destination. */
+  async function beginPayout() {
     const destination = newSolanaKey().address;
-    const { settlementIds } = await owe([await openShop(destination)]);
+    const { settlementIds } = await accrue([await openShop(destination)]);
     const [id = ""] = settlementIds;
-    expect(await till.settle(id)).toEqual(["begun"]);
+    expect(await fixture.settle(id)).toEqual(["begun"]);
     return { id, destination };
   }
   const transactionOf = async (id: string) => {
     const { lane_id, lane_nonce } = await transferOf(id);
-    return (await till.transactions()).find((one) => one.lane_id === lane_id && one.nonce === lane_nonce);
+    return (await fixture.transactions()).find((one) => one.lane_id === lane_id && one.nonce === lane_nonce);
   };
 
-  test("is one, however many processes submit it at once", async () => {
-    const { id, destination } = await begun();
-    const other = await till.anotherProcess();
-    await till.watchUntil(() => isCaughtUp(other.deps, solana.id));
-    const before = (await till.transactions()).length;
-    await Promise.all([till.submit(), other.submit(), till.submit(), other.submit()]);
-    expect((await till.transactions()).length - before).toBe(1);
-    await till.watchUntil(() => isPaid(id));
-    expect(await holds(destination)).toBe(1_000_000n);
+  test("a payout that several processes submit concurrently has one transaction", async () => {
+    const { id, destination } = await beginPayout();
+    const other = await fixture.anotherProcess();
+    await fixture.watchUntil(() => isCaughtUp(other.deps, solana.id));
+    const before = (await fixture.transactions()).length;
+    await Promise.all([fixture.submit(), other.submit(), fixture.submit(), other.submit()]);
+    expect((await fixture.transactions()).length - before).toBe(1);
+    await fixture.watchUntil(() => isPaid(id));
+    expect(await balanceOf(destination)).toBe(1_000_000n);
   });
 
-  test("that was stored and never sent is sent by the watcher, however late: its nonce does not die", async () => {
-    const { id, destination } = await begun();
+  test("a stored but unsent payout is broadcast by the watcher, however late, because its nonce does not expire", async () => {
+    const { id, destination } = await beginPayout();
     await solana.knobs.drop("all");
-    await till.submit();
+    await fixture.submit();
     const stored = await transactionOf(id);
     await solana.knobs.jump(400);
-    await till.watch();
+    await fixture.watch();
     await solana.knobs.drop(0);
-    till.clock.advance(2_000);
-    await till.watchUntil(() => isPaid(id));
+    fixture.clock.advance(2_000);
+    await fixture.watchUntil(() => isPaid(id));
     expect((await transactionOf(id))?.hash).toBe(stored?.hash);
-    expect(await holds(destination)).toBe(1_000_000n);
+    expect(await balanceOf(destination)).toBe(1_000_000n);
   });
 
-  test("whose nonce was used up behind our back is signed anew, and pays once", async () => {
-    const { id, destination } = await begun();
+  test("a payout whose nonce was advanced elsewhere is signed again and paid once", async () => {
+    const { id, destination } = await beginPayout();
     await solana.knobs.drop("all");
-    await till.submit();
+    await fixture.submit();
     const stored = await transactionOf(id);
     await solana.knobs.drop(0);
     const noncePubkey = new PublicKey(stored?.nonce_account ?? "");
-    const treasury = keypairOf(till.keys.treasury);
+    const treasury = keypairOf(fixture.keys.treasury);
     const advance = SystemProgram.nonceAdvance({ noncePubkey, authorizedPubkey: treasury.publicKey });
     await sendAll(solana.client, [{ instructions: [advance], signers: [treasury] }]);
     await solana.knobs.jump(5);
-    await till.watchUntil(async () => (await transferOf(id)).state === "ready");
+    await fixture.watchUntil(async () => (await transferOf(id)).state === "ready");
     await payOut(id);
     expect((await transactionOf(id))?.hash).not.toBe(stored?.hash);
-    const old = (await till.transactions()).find(({ hash }) => hash === stored?.hash);
+    const old = (await fixture.transactions()).find(({ hash }) => hash === stored?.hash);
     expect(old?.state).toBe("expired");
-    // The old bytes, sent by whoever has them, do nothing any more.
+    // The old bytes have no effect when broadcast again.
     await connection.sendRawTransaction(old?.bytes ?? Buffer.alloc(0), { skipPreflight: true }).catch(() => undefined);
     await solana.knobs.jump(5);
-    expect(await holds(destination)).toBe(1_000_000n);
+    expect(await balanceOf(destination)).toBe(1_000_000n);
   });
 
-  test("that fails on chain is tried again by another one, and pays once", async () => {
-    const { id, destination } = await begun();
-    const [fine] = (await owe([await openShop(destination)])).settlementIds;
-    await till.submit();
-    await till.watchUntil(() => isPaid(id));
-    await till.settle(fine ?? "");
+  test("a payout that fails on chain is retried by another transaction and paid once", async () => {
+    const { id, destination } = await beginPayout();
+    const [fine] = (await accrue([await openShop(destination)])).settlementIds;
+    await fixture.submit();
+    await fixture.watchUntil(() => isPaid(id));
+    await fixture.settle(fine ?? "");
     await solana.knobs.setSlotMs(200);
     await solana.knobs.hold(100);
-    await till.submit();
+    await fixture.submit();
     await solana.knobs.hold(0);
     await freeze({ solana, owner: destination });
     await solana.knobs.setSlotMs(20);
     await solana.knobs.jump(101);
-    await till.watchUntil(async () => (await transferOf(fine ?? "")).state === "ready");
+    await fixture.watchUntil(async () => (await transferOf(fine ?? "")).state === "ready");
     expect((await transferOf(fine ?? "")).last_trouble).toBe("its transaction failed");
     await thaw({ solana, owner: destination });
     await payOut(fine ?? "");
-    expect(await holds(destination)).toBe(2_000_000n);
+    expect(await balanceOf(destination)).toBe(2_000_000n);
   });
 });
 
-test("no buyer waits behind payouts for which there is no durable nonce, and the queue is not stormed by them", async () => {
+test("payouts that wait for a durable nonce neither delay buyers nor flood the queue", async () => {
   const shop = await makeSolanaTill(solana, { change: { nonceAccounts: 1 } });
   const { begin, judge } = confirmsOf(shop);
-  const { settlementIds } = await owe([shop.merchantId], shop);
+  const { settlementIds } = await accrue([shop.merchantId], shop);
   await shop.settle(...settlementIds);
   await solana.knobs.drop("all");
   await shop.submit();

@@ -18,80 +18,86 @@ const UNIT = 1_000_000n;
 const DAY_MS = 86_400_000;
 const solana = await startTestSolana({ slotMs: 20 });
 const native = `${solana.id}/slip44:501`;
-const holds = (owner: string) => tokenBalance(solana, owner);
+const balanceOf = (owner: string) => tokenBalance(solana, owner);
 
 const accumulate = async ({ accountId, merchantId, mode, deps }: SolanaTill) => {
   const owner = { accountId, merchantId, mode };
   const [destination] = good(await listDestinations(deps, owner));
   good(await gatherPayouts(deps, { ...owner, id: destination?.id ?? "", gather: { ms: 600_000 } }));
 };
-const settlementsOf = (till: SolanaTill) =>
-  till.db.selectFrom("settlement").selectAll().where("merchant_id", "=", till.merchantId).orderBy("number").execute();
-const sumOf = async (till: SolanaTill, account: string, asset: string) =>
-  (await listBalances(till.db, { account, asset }))[0]?.amount ?? 0n;
+const settlementsOf = (fixture: SolanaTill) =>
+  fixture.db
+    .selectFrom("settlement")
+    .selectAll()
+    .where("merchant_id", "=", fixture.merchantId)
+    .orderBy("number")
+    .execute();
+const sumOf = async (fixture: SolanaTill, account: string, asset: string) =>
+  (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
 
-/** Begins and submits whatever is unpaid, round after round, as the sweep and the workers do, until nothing is. */
-async function payOut(till: SolanaTill): Promise<void> {
-  const unpaid = async () => (await settlementsOf(till)).filter(({ state }) => state !== "paid" && state !== "netted");
+/** Begins and submits unpaid settlements, as the sweep and the workers do, until none is left. */
+async function payOut(fixture: SolanaTill): Promise<void> {
+  const unpaid = async () =>
+    (await settlementsOf(fixture)).filter(({ state }) => state !== "paid" && state !== "netted");
   for (let round = 0; (await unpaid()).length > 0; round += 1) {
-    if (round > 30) throw new Error(`not paid out: ${JSON.stringify(await till.transfers(), (_, v) => String(v))}`);
-    await till.settle(...(await unpaid()).map(({ id }) => id));
-    await till.submit();
-    for (let turn = 0; turn < 3; turn += 1) await till.watch(new AbortController().signal);
-    till.clock.advance(65_000);
+    if (round > 30) throw new Error(`not paid out: ${JSON.stringify(await fixture.transfers(), (_, v) => String(v))}`);
+    await fixture.settle(...(await unpaid()).map(({ id }) => id));
+    await fixture.submit();
+    for (let pass = 0; pass < 3; pass += 1) await fixture.watch(new AbortController().signal);
+    fixture.clock.advance(65_000);
   }
 }
 
-async function expectEvenBooks(till: SolanaTill) {
-  await till.watchUntil(async () =>
-    (await till.transactions()).every(({ state }) => state === "final" || state === "expired"),
+async function expectReconciled(fixture: SolanaTill) {
+  await fixture.watchUntil(async () =>
+    (await fixture.transactions()).every(({ state }) => state === "final" || state === "expired"),
   );
-  const lines = good(await reconcileWhileWatching(till));
+  const lines = good(await reconcileWhileWatching(fixture));
   expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
-  expect(await sumOf(till, "in_transit", solana.asset)).toBe(0n);
-  // What a lane is found to have been given beyond the first funding would be booked as capital, and hide a difference.
-  const lane = till.keys.lanes[0]?.address ?? "";
-  expect(await sumOf(till, `lane:${lane}`, native)).toBe(
+  expect(await sumOf(fixture, "in_transit", solana.asset)).toBe(0n);
+  // Reconciliation books a lane's surplus as capital, which would hide a mismatch: compare the lane's balance here.
+  const lane = fixture.keys.lanes[0]?.address ?? "";
+  expect(await sumOf(fixture, `lane:${lane}`, native)).toBe(
     BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized")),
   );
 }
 
-/** The comparison waits for the watcher to come to the slot that it reads. */
-async function reconcileWhileWatching(till: SolanaTill) {
+/** Reconciles while the watcher runs, because reconciliation waits until the watcher reaches its slot. */
+async function reconcileWhileWatching(fixture: SolanaTill) {
   let over = false;
   const watching = (async () => {
-    while (!over) await till.watch(new AbortController().signal);
+    while (!over) await fixture.watch(new AbortController().signal);
   })();
-  const result = await reconcileChain(till.deps, { chain: solana.id }).finally(() => {
+  const result = await reconcileChain(fixture.deps, { chain: solana.id }).finally(() => {
     over = true;
   });
   await watching;
   return result;
 }
 
-/** The state of a database is kept; the deployment pays on, is lost, and the first state is started again. */
-async function restore(first: SolanaTill, forgotten: (lost: SolanaTill) => Promise<void>): Promise<SolanaTill> {
+/** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
+async function restore(first: SolanaTill, loseWork: (lost: SolanaTill) => Promise<void>): Promise<SolanaTill> {
   await first.db.destroy();
   const backup = await copyDatabase(first.databaseUrl);
   const lost = await makeSolanaTill(solana, { of: first, databaseUrl: first.databaseUrl, clock: first.clock });
-  await forgotten(lost);
+  await loseWork(lost);
   await lost.db.destroy();
   return makeSolanaTill(solana, { of: first, databaseUrl: backup, clock: first.clock });
 }
 
-/** Money of another merchant, out of which a second payout could be paid. */
-async function fundTreasury(till: SolanaTill): Promise<void> {
-  const { accountId, mode, deps } = till;
+/** Gives the treasury another merchant's money, which a duplicate payout could spend. */
+async function fundTreasury(fixture: SolanaTill): Promise<void> {
+  const { accountId, mode, deps } = fixture;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
   const asset = { asset: solana.asset, destination: `${solana.id}:${newSolanaKey().address}` };
   good(await addDestinations(deps, { accountId, mode, merchantId, settlements: [asset] }));
-  const paymentId = await till.create(1_000n, { merchantId });
-  await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
-  await till.submit();
-  await till.watchUntilState(paymentId, "succeeded");
+  const paymentId = await fixture.create(1_000n, { merchantId });
+  await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
+  await fixture.submit();
+  await fixture.watchUntilState(paymentId, "succeeded");
 }
 
-test("an accumulated payout that a restored database has forgotten is adopted, and 3.0 is paid for 3.0 owed", async () => {
+test("a restored database adopts a lost accumulated payout, and the merchant receives exactly what it is owed", async () => {
   const first = await makeSolanaTill(solana);
   await accumulate(first);
   good(await reconcileWhileWatching(first));
@@ -103,21 +109,21 @@ test("an accumulated payout that a restored database has forgotten is adopted, a
     await lost.submit();
     await lost.watchUntil(async () => (await settlementsOf(lost))[0]?.state === "paid");
   });
-  expect(await holds(first.destination)).toBe(1n * UNIT);
+  expect(await balanceOf(first.destination)).toBe(1n * UNIT);
   await restored.pay(await fundSolanaBuyer(solana), 200n);
   expect(await settlementsOf(restored)).toMatchObject([{ number: 1, amount: 3n * UNIT }]);
 
   await payOut(restored);
-  expect(await holds(first.destination)).toBe(3n * UNIT);
+  expect(await balanceOf(first.destination)).toBe(3n * UNIT);
   expect(await settlementsOf(restored)).toMatchObject([
     { number: 1, amount: 1n * UNIT, state: "paid" },
     { number: 2, amount: 2n * UNIT, state: "paid" },
   ]);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
-  await expectEvenBooks(restored);
+  await expectReconciled(restored);
 });
 
-test("a payout that no history shows yet is refused by its marker alone, and adopted when the history shows it", async () => {
+test("a lost payout that the history does not show yet is stopped by its marker, and adopted once the history shows it", async () => {
   const first = await makeSolanaTill(solana);
   good(await reconcileWhileWatching(first));
   await fundTreasury(first);
@@ -134,101 +140,103 @@ test("a payout that no history shows yet is refused by its marker alone, and ado
   await solana.knobs.pause();
   await lost.submit();
   await solana.knobs.jump(1);
-  expect(await holds(first.destination)).toBe(1n * UNIT);
+  expect(await balanceOf(first.destination)).toBe(1n * UNIT);
 
-  // The process still believes that it has caught up, as one that runs on after a failover does.
+  // The process still counts as caught up, like a process that keeps running through a failover.
   await restored.submit();
   await solana.knobs.resume();
   const transfer = async () => (await restored.transfers()).find((one) => one.settlement_id === id);
   expect(await transfer()).toMatchObject({ state: "ready", last_trouble: expect.stringContaining("marker") });
   await restored.watchUntil(async () => (await transfer())?.state === "confirmed");
-  expect(await holds(first.destination)).toBe(1n * UNIT);
+  expect(await balanceOf(first.destination)).toBe(1n * UNIT);
   expect((await restored.settlementOf(paymentId)).state).toBe("paid");
   expect(restored.lines.join()).toContain("that the database has forgotten");
   await lost.db.destroy();
   await payOut(restored);
-  expect(await holds(first.destination)).toBe(2n * UNIT);
-  await expectEvenBooks(restored);
+  expect(await balanceOf(first.destination)).toBe(2n * UNIT);
+  await expectReconciled(restored);
 });
 
-/** The marker of a payment's payout, and what its account is. */
-async function markerOf(till: SolanaTill, paymentId: string) {
-  const { id } = await till.settlementOf(paymentId);
-  const number = (await till.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
-  const { address } = findMarker(till.chain.treasury, number);
+/** Returns the address of a payout's marker and a function that reads its account. */
+async function markerOf(fixture: SolanaTill, paymentId: string) {
+  const { id } = await fixture.settlementOf(paymentId);
+  const number = (await fixture.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
+  const { address } = findMarker(fixture.chain.treasury, number);
   const read = () => solana.client.connection.getAccountInfo(new PublicKey(address), "finalized");
   return { address, read };
 }
 
-test("markers are closed after their time, and what they hold goes back to the lane, to the lamport", async () => {
-  const till = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
-  good(await reconcileWhileWatching(till));
-  const paymentId = await till.pay(await fundSolanaBuyer(solana));
-  await payOut(till);
-  await expectEvenBooks(till);
-  const marker = await markerOf(till, paymentId);
-  const rents = await sumOf(till, "rent", native);
+test("expired markers are closed, and every lamport they hold returns to the lane", async () => {
+  const fixture = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
+  good(await reconcileWhileWatching(fixture));
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  await payOut(fixture);
+  await expectReconciled(fixture);
+  const marker = await markerOf(fixture, paymentId);
+  const rents = await sumOf(fixture, "rent", native);
   expect((await marker.read())?.data).toHaveLength(80);
-  // A stranger's gift is no rent that we have paid.
+  // A third party's gift is not rent that the lane has paid.
   await fundSol(solana.client, [marker.address], 5_000n);
-  const capital = await sumOf(till, "operator_capital", native);
+  const capital = await sumOf(fixture, "operator_capital", native);
 
-  till.clock.advance(39 * DAY_MS);
-  for (let turn = 0; turn < 5; turn += 1) await till.watch(new AbortController().signal);
+  fixture.clock.advance(39 * DAY_MS);
+  for (let pass = 0; pass < 5; pass += 1) await fixture.watch(new AbortController().signal);
   expect(await marker.read()).not.toBeNull();
 
-  till.clock.advance(DAY_MS);
-  await till.watchUntil(async () => (await marker.read()) === null);
-  await expectEvenBooks(till);
+  fixture.clock.advance(DAY_MS);
+  await fixture.watchUntil(async () => (await marker.read()) === null);
+  await expectReconciled(fixture);
   const rent = BigInt(await solana.client.connection.getMinimumBalanceForRentExemption(80));
-  expect(await sumOf(till, "rent", native)).toBe(rents - rent);
-  expect(await sumOf(till, "operator_capital", native)).toBe(capital - 5_000n);
-  expect(await till.db.selectFrom("payout_marker").selectAll().execute()).toEqual([]);
+  expect(await sumOf(fixture, "rent", native)).toBe(rents - rent);
+  expect(await sumOf(fixture, "operator_capital", native)).toBe(capital - 5_000n);
+  expect(await fixture.db.selectFrom("payout_marker").selectAll().execute()).toEqual([]);
 });
 
-test("a marker that was closed by a transaction which the database has forgotten keeps no other one from being closed", async () => {
-  const till = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
-  good(await reconcileWhileWatching(till));
-  const paymentId = await till.pay(await fundSolanaBuyer(solana));
-  await payOut(till);
-  await expectEvenBooks(till);
-  const { address, read } = await markerOf(till, paymentId);
-  const treasury = keypairOf(till.keys.treasury);
-  const [noncePubkey, toPubkey] = [address, till.keys.lanes[0]?.address ?? ""].map((one) => new PublicKey(one));
+test("a marker that an unknown transaction closed does not stop the closing of others", async () => {
+  const fixture = await makeSolanaTill(solana, { change: { payoutMarkerDays: 40 } });
+  good(await reconcileWhileWatching(fixture));
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  await payOut(fixture);
+  await expectReconciled(fixture);
+  const { address, read } = await markerOf(fixture, paymentId);
+  const treasury = keypairOf(fixture.keys.treasury);
+  const [noncePubkey, toPubkey] = [address, fixture.keys.lanes[0]?.address ?? ""].map((one) => new PublicKey(one));
   const lamports = (await read())?.lamports ?? 0;
   if (!noncePubkey || !toPubkey) throw new Error("no addresses");
   const close = { noncePubkey, authorizedPubkey: treasury.publicKey, toPubkey, lamports };
   await sendAll(solana.client, [{ instructions: [SystemProgram.nonceWithdraw(close)], signers: [treasury] }]);
-  await till.watchUntil(async () => (await read()) === null);
-  const capital = await sumOf(till, "operator_capital", native);
-  const rents = await sumOf(till, "rent", native);
-  await expectEvenBooks(till);
-  till.clock.advance(40 * DAY_MS);
-  await till.watchUntil(async () => (await till.db.selectFrom("payout_marker").selectAll().execute()).length === 0);
-  await expectEvenBooks(till);
-  expect(await sumOf(till, "rent", native)).toBe(rents - BigInt(lamports));
-  expect(await sumOf(till, "operator_capital", native)).toBe(capital);
+  await fixture.watchUntil(async () => (await read()) === null);
+  const capital = await sumOf(fixture, "operator_capital", native);
+  const rents = await sumOf(fixture, "rent", native);
+  await expectReconciled(fixture);
+  fixture.clock.advance(40 * DAY_MS);
+  await fixture.watchUntil(
+    async () => (await fixture.db.selectFrom("payout_marker").selectAll().execute()).length === 0,
+  );
+  await expectReconciled(fixture);
+  expect(await sumOf(fixture, "rent", native)).toBe(rents - BigInt(lamports));
+  expect(await sumOf(fixture, "operator_capital", native)).toBe(capital);
 });
 
-test("a payout that is signed while the database steps back is thrown away, and paid once later", async () => {
-  const till = await makeSolanaTill(solana);
-  const paymentId = await till.pay(await fundSolanaBuyer(solana));
-  const { id } = await till.settlementOf(paymentId);
-  await till.settle(id);
-  const signed = (await till.transactions()).length;
-  const { check } = till.deps.epoch;
+test("a payout signed during a failover is discarded and paid once later", async () => {
+  const fixture = await makeSolanaTill(solana);
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  const { id } = await fixture.settlementOf(paymentId);
+  await fixture.settle(id);
+  const signed = (await fixture.transactions()).length;
+  const { check } = fixture.deps.epoch;
   let checks = 0;
-  till.deps.epoch.check = async () => {
+  fixture.deps.epoch.check = async () => {
     const epoch = await check();
     checks += 1;
-    // The last check has passed by then: a failover comes between it and the transaction.
-    if (checks === 2) await till.db.updateTable("database_epoch").set({ count: -1 }).execute();
+    // The failover happens between the last check and the transaction.
+    if (checks === 2) await fixture.db.updateTable("database_epoch").set({ count: -1 }).execute();
     return epoch;
   };
-  await till.submit();
-  till.deps.epoch.check = check;
-  expect((await till.transactions()).length).toBe(signed);
-  expect(till.lines.join()).toContain("what was signed is thrown away");
-  await payOut(till);
-  expect(await holds(till.destination)).toBe(1n * UNIT);
+  await fixture.submit();
+  fixture.deps.epoch.check = check;
+  expect((await fixture.transactions()).length).toBe(signed);
+  expect(fixture.lines.join()).toContain("what was signed is thrown away");
+  await payOut(fixture);
+  expect(await balanceOf(fixture.destination)).toBe(1n * UNIT);
 });

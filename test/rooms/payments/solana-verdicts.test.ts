@@ -10,12 +10,12 @@ import { closeAccount, drainSol, freeze, moveTokens } from "../../support/solana
 import { signChanged } from "../../support/solana-wallet.ts";
 
 const solana = await startTestSolana();
-const till = await makeSolanaTill(solana);
-const { begin, rowsOf, confirm, judge, treasuryHolds, expectUntouched, carryThrough } = confirmsOf(till);
-const [relayer] = till.keys.lanes as [SolanaKey];
+const fixture = await makeSolanaTill(solana);
+const { begin, rowsOf, confirm, judge, treasuryHolds, expectUntouched, carryThrough } = confirmsOf(fixture);
+const [relayer] = fixture.keys.lanes as [SolanaKey];
 const stranger = newSolanaKey();
 beforeAll(() => fundTokens(solana.client, solana.mint, [stranger.address], 0n));
-/** The same transaction with another limit of compute units, as a wallet may set it. */
+/** Changes a transaction's compute unit limit, as a wallet may. */
 const withLimit = (units: number) => ({
   instructions: ([, ...rest]: TransactionInstruction[]) => [
     ComputeBudgetProgram.setComputeUnitLimit({ units }),
@@ -24,80 +24,82 @@ const withLimit = (units: number) => ({
 });
 
 describe("the same transaction for two payments", () => {
-  test("pays the one that it was built for, under whichever it comes first", async () => {
+  test("a transaction confirmed for two payments pays the one it was built for", async () => {
     const buyer = await fundSolanaBuyer(solana);
     const [first, second] = [await begin(buyer), await begin(buyer)];
     const signed = signAsWallet(first.transaction, buyer);
     const held = await treasuryHolds();
-    const verdicts = await Promise.all([judge(second, signed), judge(first, signed)]);
-    expect(verdicts).toEqual([{ refused: expect.stringContaining("memo") }, "verified"]);
+    const results = await Promise.all([judge(second, signed), judge(first, signed)]);
+    expect(results).toEqual([{ refused: expect.stringContaining("memo") }, "verified"]);
     await carryThrough(first.paymentId);
     await expectUntouched(second.paymentId);
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
   });
 });
 
-describe("several confirms of one payment at once", () => {
-  /** All of them judged by two processes at once, and submitted by both. */
+describe("concurrent confirms of one payment", () => {
+  /** Verifies and submits the attempts in two concurrent processes and waits for the payment's success. */
   async function race(paymentId: string, attemptIds: string[]) {
-    const other = await till.anotherProcess();
-    await Promise.all([till.verify(...attemptIds), other.verify(...attemptIds.toReversed())]);
-    await Promise.all([till.submit(), other.submit(), till.submit()]);
-    await till.watchUntilState(paymentId, "succeeded");
+    const other = await fixture.anotherProcess();
+    await Promise.all([fixture.verify(...attemptIds), other.verify(...attemptIds.toReversed())]);
+    await Promise.all([fixture.submit(), other.submit(), fixture.submit()]);
+    await fixture.watchUntilState(paymentId, "succeeded");
   }
 
-  test("of the same transaction, over two processes, are one attempt and one transaction", async () => {
+  test("concurrent confirms of the same transaction make one attempt and one transaction", async () => {
     const { paymentId, optionId, transaction, buyer } = await begin();
     const signed = signAsWallet(transaction, buyer);
     const held = await treasuryHolds();
-    const answers = await Promise.all(Array.from({ length: 4 }, () => till.attemptWith(paymentId, optionId, signed)));
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, () => fixture.attemptWith(paymentId, optionId, signed)),
+    );
     expect(new Set(answers).size).toBe(1);
     await race(paymentId, answers);
     expect((await rowsOf(paymentId)).transactions).toHaveLength(1);
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
   });
 
-  test("of different transactions of one buyer: one is signed by us, the other never", async () => {
+  test("of concurrent confirms with different transactions of one buyer, the relayer signs exactly one", async () => {
     const begun = await begin();
     const { paymentId, optionId, transaction, buyer } = begun;
-    const before = (await till.transactions()).length;
+    const before = (await fixture.transactions()).length;
     const held = await treasuryHolds();
     const attempts: string[] = [];
     for (const units of [200_000, 300_000, 400_000])
-      attempts.push(await till.attemptWith(paymentId, optionId, signChanged(transaction, buyer, withLimit(units))));
+      attempts.push(await fixture.attemptWith(paymentId, optionId, signChanged(transaction, buyer, withLimit(units))));
     await race(paymentId, attempts);
-    const verdicts = await Promise.all(attempts.map(till.verdict));
-    expect(verdicts.filter((one) => one === "verified")).toHaveLength(1);
-    expect((await till.transactions()).length - before).toBe(1);
+    const results = await Promise.all(attempts.map(fixture.verdict));
+    expect(results.filter((one) => one === "verified")).toHaveLength(1);
+    expect((await fixture.transactions()).length - before).toBe(1);
     expect((await treasuryHolds()) - held).toBe(1_000_000n);
     expect(await confirm(begun, signAsWallet(transaction, buyer))).toMatchObject({ ok: false, code: "invalid_state" });
   });
 
-  test("of different buyers: one pays, and the others keep their money", async () => {
+  test("of concurrent confirms by different buyers, one pays and the others keep their money", async () => {
     const buyers = await fundSolanaBuyers(solana, 3, 1_000_000n);
-    const paymentId = await till.create();
-    const attempts = await Promise.all(buyers.map((buyer) => till.attempt(paymentId, buyer)));
+    const paymentId = await fixture.create();
+    const attempts = await Promise.all(buyers.map((buyer) => fixture.attempt(paymentId, buyer)));
     await race(paymentId, attempts);
-    const left = await Promise.all(buyers.map(({ address }) => tokenBalance(solana, address)));
-    expect(left.toSorted()).toEqual([0n, 1_000_000n, 1_000_000n]);
+    const balances = await Promise.all(buyers.map(({ address }) => tokenBalance(solana, address)));
+    expect(balances.toSorted()).toEqual([0n, 1_000_000n, 1_000_000n]);
   });
 });
 
-describe("what has changed since the wallet signed", () => {
-  test("a blockhash that has died is refused, and the option is fetched again and paid", async () => {
+describe("changes since the wallet signed", () => {
+  test("a transaction with an expired blockhash is refused, and a newly fetched one pays", async () => {
     const begun = await begin();
     await solana.knobs.jump(151);
     expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toEqual({
       refused: expect.stringContaining("fetch the option's actions again"),
     });
     await expectUntouched(begun.paymentId);
-    till.clock.advance(1_000);
-    const fresh = await till.fetchTransaction(begun.paymentId, begun.optionId);
+    fixture.clock.advance(1_000);
+    const fresh = await fixture.fetchTransaction(begun.paymentId, begun.optionId);
     expect(await judge(begun, signAsWallet(fresh, begun.buyer))).toBe("verified");
     await carryThrough(begun.paymentId);
   });
 
-  test("a buyer whose money is gone is refused, and the same confirm pays once it is there again", async () => {
+  test("a buyer who spent the money is refused, and the same confirm pays once the money is back", async () => {
     const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
     const { buyer, paymentId } = begun;
     const signed = signAsWallet(begun.transaction, buyer);
@@ -109,93 +111,93 @@ describe("what has changed since the wallet signed", () => {
     await carryThrough(paymentId);
   });
 
-  test("a buyer whose account was frozen or closed is refused", async () => {
+  test("a buyer whose account has been frozen or closed is refused", async () => {
     const [frozen, closed] = [await begin(), await begin(await fundSolanaBuyer(solana, 1_000_000n))];
     await freeze({ solana, owner: frozen.buyer.address });
     await moveTokens({ solana, from: closed.buyer, to: stranger.address, amount: 1_000_000n });
     await closeAccount({ solana, owner: closed.buyer });
     for (const begun of [frozen, closed]) {
-      const verdict = await judge(begun, signAsWallet(begun.transaction, begun.buyer));
-      expect(verdict).toEqual({ refused: expect.stringContaining("the transaction would fail") });
+      const result = await judge(begun, signAsWallet(begun.transaction, begun.buyer));
+      expect(result).toEqual({ refused: expect.stringContaining("the transaction would fail") });
       await expectUntouched(begun.paymentId);
     }
   });
 
-  test("a cluster that cannot be asked leaves the attempt as it is, and it is judged later", async () => {
+  test("an attempt waits while the cluster is unreachable and is verified later", async () => {
     const begun = await begin();
-    const attemptId = await till.attemptWith(
+    const attemptId = await fixture.attemptWith(
       begun.paymentId,
       begun.optionId,
       signAsWallet(begun.transaction, begun.buyer),
     );
     await solana.knobs.fail(["simulateTransaction"], 1, "error");
-    await expect(till.verify(attemptId)).rejects.toMatchObject({ name: "ChainFault", transient: true });
-    expect(await till.verdict(attemptId)).toBe("waiting");
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toBe("verified");
+    await expect(fixture.verify(attemptId)).rejects.toMatchObject({ name: "ChainFault", transient: true });
+    expect(await fixture.verdict(attemptId)).toBe("waiting");
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toBe("verified");
     await carryThrough(begun.paymentId);
   });
 
-  test("a relayer without SOL lets the verdict wait, and no longer than half a minute", async () => {
+  test("an attempt waits up to half a minute for a relayer without SOL", async () => {
     const [first, second] = [await begin(), await begin()];
     await drainSol(solana, relayer);
     const attempts: string[] = [];
     for (const { paymentId, optionId, transaction, buyer } of [first, second]) {
-      attempts.push(await till.attemptWith(paymentId, optionId, signAsWallet(transaction, buyer)));
-      await till.verify(attempts.at(-1) ?? "");
-      expect(await till.verdict(attempts.at(-1) ?? "")).toBe("waiting");
+      attempts.push(await fixture.attemptWith(paymentId, optionId, signAsWallet(transaction, buyer)));
+      await fixture.verify(attempts.at(-1) ?? "");
+      expect(await fixture.verdict(attempts.at(-1) ?? "")).toBe("waiting");
     }
     const [funded = "", late = ""] = attempts;
     await fundSol(solana.client, [relayer.address]);
-    await till.verify(funded);
-    expect(await till.verdict(funded)).toBe("verified");
+    await fixture.verify(funded);
+    expect(await fixture.verdict(funded)).toBe("verified");
     await carryThrough(first.paymentId);
     await drainSol(solana, relayer);
-    till.clock.advance(31_000);
-    await till.verify(late);
-    expect(await till.verdict(late)).toEqual({ refused: expect.stringContaining("fee cannot be paid now") });
+    fixture.clock.advance(31_000);
+    await fixture.verify(late);
+    expect(await fixture.verdict(late)).toEqual({ refused: expect.stringContaining("fee cannot be paid now") });
     await expectUntouched(second.paymentId);
     await fundSol(solana.client, [relayer.address]);
   });
 });
 
 describe("screening", () => {
-  test("refuses a payer at the confirm, and the payment waits for somebody else", async () => {
+  test("screening refuses a payer at the confirm, and the payment stays open to others", async () => {
     const begun = await begin();
-    till.screened.add(begun.buyer.address);
+    fixture.screened.add(begun.buyer.address);
     expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toEqual({
       refused: expect.stringContaining("not served"),
     });
     await expectUntouched(begun.paymentId);
   });
 
-  test("declines a payer after the confirm: the payment fails, nothing is signed, and others go on", async () => {
+  test("screening fails the payment of a payer listed after the confirm, nothing is signed, and other payments continue", async () => {
     const [bad, fine] = [await begin(), await begin()];
     for (const begun of [bad, fine])
       expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
-    till.screened.add(bad.buyer.address);
+    fixture.screened.add(bad.buyer.address);
     await carryThrough(fine.paymentId);
-    expect(await till.status(bad.paymentId)).toMatchObject({ state: "failed", failureCode: "declined_user" });
+    expect(await fixture.status(bad.paymentId)).toMatchObject({ state: "failed", failureCode: "declined_user" });
     const { transfers, transactions } = await rowsOf(bad.paymentId);
     expect([transfers.map(({ state }) => state), transactions]).toEqual([["ended"], []]);
     expect(await tokenBalance(solana, bad.buyer.address)).toBe(1_000_000_000n);
   });
 
-  test("that cannot say anything lets nobody pass, and nothing is lost by it", async () => {
+  test("no payment passes while screening is down, and all continue afterwards", async () => {
     const begun = await begin();
-    const attemptId = await till.attemptWith(
+    const attemptId = await fixture.attemptWith(
       begun.paymentId,
       begun.optionId,
       signAsWallet(begun.transaction, begun.buyer),
     );
-    till.brokenList.on = true;
-    await expect(till.verify(attemptId)).rejects.toMatchObject({ code: "screening_down" });
-    till.brokenList.on = false;
-    await till.verify(attemptId);
-    till.brokenList.on = true;
-    await expect(till.submit()).rejects.toMatchObject({ code: "screening_down" });
+    fixture.brokenList.on = true;
+    await expect(fixture.verify(attemptId)).rejects.toMatchObject({ code: "screening_down" });
+    fixture.brokenList.on = false;
+    await fixture.verify(attemptId);
+    fixture.brokenList.on = true;
+    await expect(fixture.submit()).rejects.toMatchObject({ code: "screening_down" });
     expect((await rowsOf(begun.paymentId)).transactions).toEqual([]);
-    till.brokenList.on = false;
+    fixture.brokenList.on = false;
     await carryThrough(begun.paymentId);
   });
 });

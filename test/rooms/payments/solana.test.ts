@@ -9,67 +9,67 @@ import { good } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const solana = await startTestSolana();
-const till = await makeSolanaTill(solana);
+const fixture = await makeSolanaTill(solana);
 
-test("a buyer without SOL pays, and the merchant is paid out", async () => {
+test("a buyer without SOL pays, and the merchant receives the payout", async () => {
   const buyer = await fundSolanaBuyer(solana);
-  const paymentId = await till.pay(buyer);
-  const status = await till.status(paymentId);
+  const paymentId = await fixture.pay(buyer);
+  const status = await fixture.status(paymentId);
   expect(status).toMatchObject({ state: "succeeded", isFinal: true });
-  expect(await tokenBalance(solana, till.keys.treasury.address)).toBe(1_000_000n);
-  const { id } = await till.settlementOf(paymentId);
-  expect(await till.settle(id)).toEqual(["begun"]);
-  await till.submit();
-  await till.watchUntil(async () => (await till.settlementOf(paymentId)).state === "paid");
-  expect(await tokenBalance(solana, till.destination)).toBe(1_000_000n);
+  expect(await tokenBalance(solana, fixture.keys.treasury.address)).toBe(1_000_000n);
+  const { id } = await fixture.settlementOf(paymentId);
+  expect(await fixture.settle(id)).toEqual(["begun"]);
+  await fixture.submit();
+  await fixture.watchUntil(async () => (await fixture.settlementOf(paymentId)).state === "paid");
+  expect(await tokenBalance(solana, fixture.destination)).toBe(1_000_000n);
 });
 
-test("books and chain agree after a payment, its payout, fees and rent, and a refund goes back to the payer", async () => {
+test("the ledger matches the chain after a payment, its fees, rents and a refund to the payer", async () => {
   const buyer = await fundSolanaBuyer(solana);
   const before = await tokenBalance(solana, buyer.address);
-  const paymentId = await till.pay(buyer, 300n);
-  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
-  expect(await beginRefunds(till.deps, [refundId])).toEqual(["begun"]);
-  await till.submit();
+  const paymentId = await fixture.pay(buyer, 300n);
+  const { refundId } = good(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+  expect(await beginRefunds(fixture.deps, [refundId])).toEqual(["begun"]);
+  await fixture.submit();
   const isPaid = async () =>
-    (await till.db.selectFrom("refund").select("state").where("id", "=", refundId).executeTakeFirst())?.state ===
+    (await fixture.db.selectFrom("refund").select("state").where("id", "=", refundId).executeTakeFirst())?.state ===
     "paid";
-  await till.watchUntil(isPaid);
+  await fixture.watchUntil(isPaid);
   expect(await tokenBalance(solana, buyer.address)).toBe(before);
   let lines: ReconcileLine[] | undefined;
-  const compared = reconcileChain(till.deps, { chain: solana.id }).then((told) => {
-    lines = good(told);
+  const compared = reconcileChain(fixture.deps, { chain: solana.id }).then((result) => {
+    lines = good(result);
   });
-  await till.watchUntil(async () => lines !== undefined);
+  await fixture.watchUntil(async () => lines !== undefined);
   await compared;
   expect(lines?.filter(({ difference }) => difference !== 0n)).toEqual([]);
   expect(lines?.map(({ account }) => account)).toContain("treasury");
   expect(lines?.some(({ account, booked }) => account.startsWith("lane:") && booked > 0n)).toBe(true);
 });
 
-test("money that nobody asked for is found in the treasury's history and booked as an exception", async () => {
+test("unsolicited money in the treasury's history is booked as an exception", async () => {
   const stranger = await fundSolanaBuyer(solana);
-  await sendTokens(solana, { from: stranger, to: till.keys.treasury.address, amount: 7_000n });
+  await sendTokens(solana, { from: stranger, to: fixture.keys.treasury.address, amount: 7_000n });
   const exceptions = async () =>
-    (await listBalances(till.db, { account: "exceptions", asset: solana.asset }))[0]?.amount ?? 0n;
-  await till.watchUntil(async () => (await exceptions()) === -7_000n);
+    (await listBalances(fixture.db, { account: "exceptions", asset: solana.asset }))[0]?.amount ?? 0n;
+  await fixture.watchUntil(async () => (await exceptions()) === -7_000n);
 });
 
-test("money that names a payment which waits, and pays it exactly, pays it", async () => {
+test("a transfer with an open payment's memo and exact amount pays it", async () => {
   const buyer = await fundSolanaBuyer(solana);
-  const paymentId = await till.create();
-  const [option] = await till.offer(paymentId, buyer);
+  const paymentId = await fixture.create();
+  const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
-  const { authorization_nonce: memo } = await till.db
+  const { authorization_nonce: memo } = await fixture.db
     .selectFrom("payment_option")
     .select("authorization_nonce")
     .where("id", "=", option.id)
     .executeTakeFirstOrThrow();
-  await sendTokens(solana, { from: buyer, to: till.keys.treasury.address, amount: 1_000_000n, memo });
-  await till.watchUntilState(paymentId, "succeeded");
+  await sendTokens(solana, { from: buyer, to: fixture.keys.treasury.address, amount: 1_000_000n, memo });
+  await fixture.watchUntilState(paymentId, "succeeded");
 });
 
-test("a payout that a restored database has forgotten is found in the treasury's history and not made again", async () => {
+test("a restored database finds a lost payout in the treasury's history and does not repeat it", async () => {
   const restored = await makeSolanaTill(solana);
   // The treasury holds other merchants' money, enough to pay twice.
   await restored.pay(await fundSolanaBuyer(solana), 500n);
@@ -82,7 +82,7 @@ test("a payout that a restored database has forgotten is found in the treasury's
   await restored.submit();
   await restored.watchUntil(async () => (await restored.settlementOf(paymentId)).state === "paid");
   const paid = await tokenBalance(solana, restored.destination);
-  // Back to what a backup had that was taken before the payout was signed.
+  // Resets the rows to a backup from before the payout was signed.
   await db
     .updateTable("sighting")
     .set({ transfer_id: null, booked: false })
@@ -111,7 +111,7 @@ test("a payout that a restored database has forgotten is found in the treasury's
   const isFound = async () => (await restored.transfers()).find((row) => row.settlement_id === id)?.state !== "ready";
   await waitFor(
     async () => {
-      // The ledger cannot be taken back as the rest was, and refuses to have the payout in it twice.
+      // The ledger is append-only and cannot be reset, so it refuses to book the payout twice.
       await restored.watch().catch(() => undefined);
       return isFound();
     },

@@ -7,35 +7,35 @@ import { fundBuyer, startChain } from "../../support/chain.ts";
 import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
-const { merchantId, deps } = till;
+const fixture = await makeTill(chain);
+const { merchantId, deps } = fixture;
 const DAY_MS = 86_400_000;
 const dayAfter = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
 const read = (from: number, until = from) =>
   readStatements(deps, { merchantId, from: dayAfter(from), until: dayAfter(until) });
-/** Some step of a payment's life is booked on another day. */
+/** Runs `work` with the clock advanced by `days`. */
 async function on<T>(days: number, work: () => Promise<T>): Promise<T> {
-  till.clock.advance(days * DAY_MS);
-  await till.watch();
+  fixture.clock.advance(days * DAY_MS);
+  await fixture.watch();
   const made = await work();
-  till.clock.advance(-days * DAY_MS);
+  fixture.clock.advance(-days * DAY_MS);
   return made;
 }
 
-test("a statement tells every payment, fee, payout and refund, and its balances follow from them", async () => {
-  await setFee(deps, { accountId: till.accountId, merchantId: null, points: 100, fixedMicros: 0n });
-  const one = await till.pay(await fundBuyer(chain), 1_000n);
-  const two = await till.pay(await fundBuyer(chain), 500n);
-  const settlement = await till.settlementOf(one);
+test("a statement lists every payment, fee, payout and refund, and its balances follow from them", async () => {
+  await setFee(deps, { accountId: fixture.accountId, merchantId: null, points: 100, fixedMicros: 0n });
+  const one = await fixture.pay(await fundBuyer(chain), 1_000n);
+  const two = await fixture.pay(await fundBuyer(chain), 500n);
+  const settlement = await fixture.settlementOf(one);
   await on(1, async () => {
-    await till.settle(settlement.id);
-    await till.relay();
-    await till.watch();
+    await fixture.settle(settlement.id);
+    await fixture.relay();
+    await fixture.watch();
   });
   const { refundId } = good(
     await refundPayment(deps, { paymentId: two, mode: "live", amount: { unit: "iso4217/USD", value: 100n } }),
   );
-  await on(2, () => till.refund(refundId));
+  await on(2, () => fixture.refund(refundId));
 
   const [first, ...others] = await read(0);
   expect(others).toEqual([]);
@@ -48,15 +48,15 @@ test("a statement tells every payment, fee, payout and refund, and its balances 
     ],
   });
   const [second] = await read(1);
-  const hash = (await till.transfers()).find(({ settlement_id: of }) => of === settlement.id);
-  const { tx_hash } = await till.db
+  const hash = (await fixture.transfers()).find(({ settlement_id: of }) => of === settlement.id);
+  const { tx_hash } = await fixture.db
     .selectFrom("ledger_group")
     .select("tx_hash")
     .where("subject", "=", hash?.id ?? "")
     .executeTakeFirstOrThrow();
   expect(second).toMatchObject({
     ...{ opening: 14_850_000n, closing: 4_950_000n, settled: 9_900_000n, payments: 0n },
-    lines: [{ kind: "settlement", change: -9_900_000n, to: `${chain.id}:${till.destination}`, txHash: tx_hash }],
+    lines: [{ kind: "settlement", change: -9_900_000n, to: `${chain.id}:${fixture.destination}`, txHash: tx_hash }],
   });
   const [third] = await read(2);
   expect(third).toMatchObject({
@@ -71,7 +71,7 @@ test("a statement tells every payment, fee, payout and refund, and its balances 
   expect(await readStatements(deps, { merchantId: "mrch_none", from: dayAfter(0), until: dayAfter(1) })).toEqual([]);
 });
 
-test("CSV has a line for each change, and no cell that a spreadsheet would take for a formula", () => {
+test("a CSV statement has a line for each change and no cell that a spreadsheet would evaluate as a formula", () => {
   const line = {
     ...{ at: new Date(0), kind: "payment" as const, paymentId: "pay_1", referenceId: '=1+1,"x"' },
     ...{ gross: 5n, fee: 1n, change: -4n, balance: -4n, to: null, txHash: "0x1" },
@@ -88,8 +88,8 @@ test("CSV has a line for each change, and no cell that a spreadsheet would take 
   ]);
 });
 
-test("the command prints it as CSV and as JSON", async () => {
-  const run = (...args: string[]) => adminIn({ DATABASE_URL: till.databaseUrl })("statement", ...args);
+test("the statement command prints CSV and JSON", async () => {
+  const run = (...args: string[]) => adminIn({ DATABASE_URL: fixture.databaseUrl })("statement", ...args);
   const period = ["--from", dayAfter(0), "--until", dayAfter(2)];
   const { stdout } = await run(merchantId, ...period, "--format", "csv");
   expect(stdout.trim().split("\n")).toHaveLength(1 + 2 + 4);

@@ -6,52 +6,52 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 
 const chain = await startChain();
 
-/** The database is from an earlier time from now on, for a process that has seen more. */
-async function stepBack(till: Till): Promise<void> {
-  await till.deps.epoch.tick();
-  await till.db.updateTable("database_epoch").set({ count: -1 }).execute();
+/** Makes the database look older than what this process has seen, as after a failover that lost commits. */
+async function loseCommits(fixture: Till): Promise<void> {
+  await fixture.deps.epoch.tick();
+  await fixture.db.updateTable("database_epoch").set({ count: -1 }).execute();
 }
 
-test("after the database has stepped back no payout is signed on EVM until the chain was read again", async () => {
-  const till = await makeTill(chain);
-  const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain)));
-  await till.watch();
-  expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
-  await stepBack(till);
-  expect(await till.settle(id)).toEqual(["watcher_behind"]);
-  expect(till.lines.join()).toContain("has stepped back in time");
-  expect((await till.transfers()).filter(({ purpose }) => purpose === "settlement")).toEqual([]);
-  await till.watch();
-  expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
-  expect(await till.settle(id)).toEqual(["begun"]);
+test("after the database has lost commits, no EVM payout is signed until the chain has been read again", async () => {
+  const fixture = await makeTill(chain);
+  const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain)));
+  await fixture.watch();
+  expect(await isCaughtUp(fixture.deps, chain.id)).toBe(true);
+  await loseCommits(fixture);
+  expect(await fixture.settle(id)).toEqual(["watcher_behind"]);
+  expect(fixture.lines.join()).toContain("has stepped back in time");
+  expect((await fixture.transfers()).filter(({ purpose }) => purpose === "settlement")).toEqual([]);
+  await fixture.watch();
+  expect(await isCaughtUp(fixture.deps, chain.id)).toBe(true);
+  expect(await fixture.settle(id)).toEqual(["begun"]);
 });
 
-test("a payout and a refund whose signatures are stored in a database that has just stepped back are undone", async () => {
-  const till = await makeTill(chain);
+test("a payout and a refund whose transactions race a failover are rolled back and begun again later", async () => {
+  const fixture = await makeTill(chain);
   const buyer = await fundBuyer(chain);
-  const paymentId = await till.pay(buyer);
-  const { id } = await till.settlementOf(await till.pay(await fundBuyer(chain)));
-  await till.watch();
-  // The check has passed by then: a failover comes between it and the transaction.
-  const { check } = till.deps.epoch;
+  const paymentId = await fixture.pay(buyer);
+  const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain)));
+  await fixture.watch();
+  // The failover happens between the check and the transaction.
+  const { check } = fixture.deps.epoch;
   const late = async () => {
     const epoch = await check();
-    await stepBack(till);
+    await loseCommits(fixture);
     return epoch;
   };
   const readAgain = async () => {
-    till.deps.epoch.check = check;
+    fixture.deps.epoch.check = check;
     await check();
-    await till.watch();
+    await fixture.watch();
   };
-  till.deps.epoch.check = late;
-  expect(await till.settle(id)).toEqual(["watcher_behind"]);
+  fixture.deps.epoch.check = late;
+  expect(await fixture.settle(id)).toEqual(["watcher_behind"]);
   await readAgain();
-  const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
-  till.deps.epoch.check = late;
-  expect(await till.refund(refundId)).toEqual(["watcher_behind"]);
-  expect((await till.transfers()).filter(({ purpose }) => purpose !== "payment")).toEqual([]);
+  const { refundId } = good(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+  fixture.deps.epoch.check = late;
+  expect(await fixture.refund(refundId)).toEqual(["watcher_behind"]);
+  expect((await fixture.transfers()).filter(({ purpose }) => purpose !== "payment")).toEqual([]);
   await readAgain();
-  expect(await till.refund(refundId)).toEqual(["begun"]);
-  expect(await till.settle(id)).toEqual(["begun"]);
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+  expect(await fixture.settle(id)).toEqual(["begun"]);
 });

@@ -1,69 +1,57 @@
-import type { Hex } from "viem";
 import { expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { cleanUp } from "../../../payments/clean.ts";
 import { type CollectedField, readCollected } from "../../../payments/collect.ts";
 import { acceptConfirm } from "../../../payments/confirm.ts";
 import { addPolicy } from "../../../payments/policies.ts";
 import { nameRequester } from "../../../payments/requester.ts";
 import type { WalletResult } from "../../../payments/results.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, startChain } from "../../support/chain.ts";
-import { makeTill, signOption } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain);
-await addPolicy(till.deps, { merchantId: till.merchantId, asset: null, unit: null, minimum: null });
+const fixture = await makeTill(chain);
+await addPolicy(fixture.deps, { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null });
 
-const person = (fullName: string): CollectedField[] =>
+const makeFields = (fullName: string): CollectedField[] =>
   Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(
     ([id, value]) => ({ id, value }),
   );
-const [truth, forged] = [person("Zoë Quux"), person("Mallory")];
+const [truth, forged] = [makeFields("Zoë Quux"), makeFields("Mallory")];
 
-/** A payment that its buyer has signed, whose authorization a stranger can relay. */
+/** Creates a signed payment whose authorization a third party can relay. */
 async function sign() {
   const buyer = await fundBuyer(chain);
-  const paymentId = await till.create();
-  const [option] = await till.offer(paymentId, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const results = await signOption(option, buyer, chain);
-  const row = await till.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", option.id)
-    .executeTakeFirstOrThrow();
+  const { paymentId, option, results, relay } = await signUnconfirmed(fixture, { chain, buyer });
   const confirm = (name: string, fields: CollectedField[], given: readonly WalletResult[] = results) =>
-    acceptConfirm(till.deps, {
-      ...{ paymentId, mode: till.mode, optionId: option.id, results: given },
+    acceptConfirm(fixture.deps, {
+      ...{ paymentId, mode: fixture.mode, optionId: option.id, results: given },
       requester: nameRequester("app", ["app", name], { isOne: true }),
       collected: { fields, keepMs: 90 * 86_400_000 },
     });
-  const relay = () => relayByStranger(chain, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
   const kept = async () =>
-    (await readCollected(till.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
+    (await readCollected(fixture.deps, paymentId)).map(({ fields, proven }) => ({ fields, proven }));
   return { paymentId, confirm, relay, kept };
 }
 
-test("the data of a confirm that was refused because a stranger had relayed it belongs to the payment that the money opens", async () => {
+test("a confirm that was refused because a third party had relayed its authorization still provides its payment's data", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
-  await till.watch();
+  await fixture.watch();
   await relay();
   const accepted = await confirm("buyer", truth);
-  await till.verify((accepted.ok && accepted.value.attemptId) || "");
-  await till.watch();
-  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  await fixture.verify((accepted.ok && accepted.value.attemptId) || "");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).not.toBe("requires_action");
   expect(await kept()).toEqual([{ fields: truth, proven: true }]);
-  await cleanUp({ ...till.deps, now: () => new Date(Date.now() + 3 * 86_400_000) });
+  await cleanUp({ ...fixture.deps, now: () => new Date(Date.now() + 3 * 86_400_000) });
   expect(await kept()).toEqual([{ fields: truth, proven: true }]);
 });
 
-test("data of a confirm that comes after a stranger has relayed the authorization is kept, and marked", async () => {
+test("the data of a confirm that follows a third party's relay is kept as unproven", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
   await relay();
-  await till.watch();
-  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).not.toBe("requires_action");
   expect(await confirm("stranger", forged)).toMatchObject({ ok: true });
   expect(await confirm("buyer", truth)).toMatchObject({ ok: true });
   expect(await kept()).toEqual([
@@ -72,21 +60,21 @@ test("data of a confirm that comes after a stranger has relayed the authorizatio
   ]);
 });
 
-test("forged data of a confirm that nobody could verify is not proved by money that comes by itself", async () => {
+test("the data of an unverifiable confirm is not proven by an unsolicited payment", async () => {
   const { paymentId, confirm, relay, kept } = await sign();
   const garbage: WalletResult[] = [{ type: "walletRpc", data: [`0x${"11".repeat(65)}`] }];
   expect(await confirm("stranger", forged, garbage)).toMatchObject({ ok: true });
   await relay();
-  await till.watch();
-  expect((await till.status(paymentId)).state).not.toBe("requires_action");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).not.toBe("requires_action");
   expect(await kept()).toEqual([{ fields: forged, proven: false }]);
-  // Repeated, it adds nothing that would count as proved.
+  // Repeating the confirm does not make the data proven.
   await confirm("stranger", forged, garbage);
   expect(await kept()).toEqual([{ fields: forged, proven: false }]);
   const both = await sign();
   await both.confirm("stranger", forged, garbage);
   await both.confirm("buyer", truth);
   await both.relay();
-  await till.watch();
+  await fixture.watch();
   expect(await both.kept()).toEqual([{ fields: truth, proven: true }]);
 });

@@ -1,79 +1,68 @@
-import type { Hex, PrivateKeyAccount } from "viem";
 import { expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
 import { remember } from "../../support/remember.ts";
-import { good, makeTill, signOption } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { good, makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
-const till = await makeTill(chain, { change: { finality: { blocks: 3 } } });
+const fixture = await makeTill(chain, { change: { finality: { blocks: 3 } } });
 
-/** A payment that its buyer has signed, and nobody has confirmed. */
-async function sign(buyer: PrivateKeyAccount) {
-  const paymentId = await till.create();
-  const [option] = await till.offer(paymentId, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const results = await signOption(option, buyer, chain);
-  const row = await till.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", option.id)
-    .executeTakeFirstOrThrow();
-  const call = encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex);
-  const confirm = async () => good(await till.confirm(paymentId, option.id, results)).attemptId;
-  const transferState = async () => (await till.transfers()).find((one) => one.payment_id === paymentId)?.state;
-  return { paymentId, call, confirm, transferState };
+/** Creates a payment that its buyer has signed and not confirmed. */
+async function sign() {
+  const buyer = await fundBuyer(chain);
+  const { paymentId, option, results, relay } = await signUnconfirmed(fixture, { chain, buyer });
+  const confirm = async () => good(await fixture.confirm(paymentId, option.id, results)).attemptId;
+  const transferState = async () => (await fixture.transfers()).find((one) => one.payment_id === paymentId)?.state;
+  return { paymentId, relay, confirm, transferState };
 }
 
-/** The reorg has taken the stranger's transaction for good: only we can make the transfer now. */
-async function expectOurs({ paymentId, transferState }: Awaited<ReturnType<typeof sign>>): Promise<void> {
+/** Expects the service to relay the transfer itself, after a reorg permanently removed the third party's transaction. */
+async function expectRelayedByService({ paymentId, transferState }: Awaited<ReturnType<typeof sign>>): Promise<void> {
   expect(await transferState()).toBe("ready");
   const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
-  await till.relay();
+  await fixture.relay();
   await mine(chain, 3);
-  await till.watch();
-  expect((await till.status(paymentId)).state).toBe("succeeded");
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(before + 1);
 }
 
-test("a transfer that a stranger made before its confirm came, and that a reorg took away, is made by us", async () => {
-  const signed = await sign(await fundBuyer(chain));
-  await till.watch();
-  const forget = await remember(chain);
-  await relayByStranger(chain, signed.call);
-  await till.watch();
+test("a lane relays a transfer that a reorg removed after a third party relayed it before the confirm", async () => {
+  const signed = await sign();
+  await fixture.watch();
+  const reorg = await remember(chain);
+  await signed.relay();
+  await fixture.watch();
   expect(await signed.transferState()).toBe("included");
   expect(await signed.confirm()).toBeNull();
-  await forget();
-  await till.watch();
-  await expectOurs(signed);
+  await reorg();
+  await fixture.watch();
+  await expectRelayedByService(signed);
 });
 
-test("so is one whose confirm came after the reorg", async () => {
-  const signed = await sign(await fundBuyer(chain));
-  await till.watch();
-  const forget = await remember(chain);
-  await relayByStranger(chain, signed.call);
-  await till.watch();
-  await forget();
-  await till.watch();
+test("a lane relays a transfer that a reorg removed before its confirm", async () => {
+  const signed = await sign();
+  await fixture.watch();
+  const reorg = await remember(chain);
+  await signed.relay();
+  await fixture.watch();
+  await reorg();
+  await fixture.watch();
   expect(await signed.transferState()).toBe("awaited");
   expect(await signed.confirm()).toBeNull();
-  await expectOurs(signed);
+  await expectRelayedByService(signed);
 });
 
-test("so is one whose confirm was refused, because its authorization was used and nobody knew by whom", async () => {
-  const signed = await sign(await fundBuyer(chain));
-  await till.watch();
-  const forget = await remember(chain);
-  await relayByStranger(chain, signed.call);
+test("a lane relays a transfer that a reorg removed after its confirm was refused as already used", async () => {
+  const signed = await sign();
+  await fixture.watch();
+  const reorg = await remember(chain);
+  await signed.relay();
   const attemptId = await signed.confirm();
-  await till.verify(attemptId ?? "");
-  expect(await till.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("used") });
-  await till.watch();
-  await forget();
-  await till.watch();
-  await expectOurs(signed);
+  await fixture.verify(attemptId ?? "");
+  expect(await fixture.verdict(attemptId ?? "")).toMatchObject({ refused: expect.stringContaining("used") });
+  await fixture.watch();
+  await reorg();
+  await fixture.watch();
+  await expectRelayedByService(signed);
 });

@@ -46,13 +46,13 @@ await execute(
   `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
 );
 
-test("a payment at its deadline is left to its own job for a while; what was rung before it is not", async () => {
+test("the sweep leaves a payment to its own job for five seconds after the deadline and enqueues overdue settlements at once", async () => {
   expect(await sweepAt(0)).toMatchObject({ payments: [], settlements: [{ ids: ["stl_1"], again: 1 }] });
   expect(await sweepAt(4)).toMatchObject({ payments: [] });
   expect(await sweepAt(5)).toMatchObject({ payments: [{ id: "pay_1", again: 1 }] });
 });
 
-test("what was found falls due again later and later", async () => {
+test("the sweep enqueues the same row again with growing delays", async () => {
   expect(await sweepAt(5)).toMatchObject({ payments: [], settlements: [] });
   expect(await sweepAt(60)).toMatchObject({ payments: [{ again: 2 }], settlements: [{ again: 3 }] });
 });

@@ -10,55 +10,55 @@ import { makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
 const proxy = await startFaultProxy({ target: chain.url });
-const till = await makeTill(chain, { mode: "test", rpcUrls: [proxy.url] });
+const fixture = await makeTill(chain, { mode: "test", rpcUrls: [proxy.url] });
 
-test("a confirmed test payment succeeds as test:<id> at once, with no money and no transfer anywhere", async () => {
-  const broke = privateKeyToAccount(newKey().privateKey);
-  const id = await till.create(100n);
+test("a confirmed test payment succeeds immediately as test:<id> and moves no money", async () => {
+  const penniless = privateKeyToAccount(newKey().privateKey);
+  const id = await fixture.create(100n);
   proxy.refuse(true);
-  const attempt = await till.attempt(id, broke);
-  await till.verify(attempt);
+  const attempt = await fixture.attempt(id, penniless);
+  await fixture.verify(attempt);
   proxy.refuse(false);
-  expect(await till.verdict(attempt)).toBe("verified");
-  expect(await till.status(id)).toMatchObject({
+  expect(await fixture.verdict(attempt)).toBe("verified");
+  expect(await fixture.status(id)).toMatchObject({
     state: "succeeded",
     info: { txId: `test:${id}`, optionAmount: { value: 1_000_000n } },
   });
-  expect(await till.transfers()).toEqual([]);
-  expect(await till.db.selectFrom("settlement").select("id").execute()).toEqual([]);
-  expect(await till.db.selectFrom("ledger_group").select("id").execute()).toEqual([]);
+  expect(await fixture.transfers()).toEqual([]);
+  expect(await fixture.db.selectFrom("settlement").select("id").execute()).toEqual([]);
+  expect(await fixture.db.selectFrom("ledger_group").select("id").execute()).toEqual([]);
 });
 
-test("what was signed in test mode can never move money: the token refuses it", async () => {
+test("a signature made in test mode can never move money, because the token refuses it", async () => {
   const buyer = await fundBuyer(chain);
-  const id = await till.create(100n);
-  const attempt = await till.attempt(id, buyer);
-  const option = await till.db
+  const id = await fixture.create(100n);
+  const attempt = await fixture.attempt(id, buyer);
+  const option = await fixture.db
     .selectFrom("payment_option")
     .selectAll()
     .where("payment_id", "=", id)
     .executeTakeFirstOrThrow();
-  const row = await till.db.selectFrom("attempt").selectAll().where("id", "=", attempt).executeTakeFirstOrThrow();
+  const row = await fixture.db.selectFrom("attempt").selectAll().where("id", "=", attempt).executeTakeFirstOrThrow();
   const [{ data }] = row.results as [{ data: [Hex] }];
   const call = { to: chain.contracts.token, data: encodeTransfer(toAuthorization(option), data[0]) };
   await expect(chain.client.call(call)).rejects.toThrow(/authorization is expired/);
-  // By force as well.
+  // The token also refuses it when the transaction is sent without a simulation.
   const hash = await chain.client.sendTransaction({ ...call, gas: 200_000n });
   expect((await chain.client.waitForTransactionReceipt({ hash })).status).toBe("reverted");
   expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
 });
 
-test("a signature by another key is refused in test mode as well, and the payment stays", async () => {
+test("a signature by another key is refused in test mode too, and the payment stays open", async () => {
   const [one, other] = [newKey(), newKey()].map(({ privateKey }) => privateKeyToAccount(privateKey));
   if (!one || !other) throw new Error("no keys");
-  const id = await till.create();
-  const attempt = await till.attempt(id, { ...other, address: one.address } as typeof other);
-  await till.verify(attempt);
-  expect(await till.verdict(attempt)).toMatchObject({ refused: expect.stringContaining("not the account's") });
-  expect((await till.status(id)).state).toBe("requires_action");
+  const id = await fixture.create();
+  const attempt = await fixture.attempt(id, { ...other, address: one.address } as typeof other);
+  await fixture.verify(attempt);
+  expect(await fixture.verdict(attempt)).toMatchObject({ refused: expect.stringContaining("not the account's") });
+  expect((await fixture.status(id)).state).toBe("requires_action");
 });
 
-test("a test payment is counted in each of its moves, like any other", async () => {
+test("each state move of a test payment is counted in the metrics", async () => {
   const own = await makeTill(chain, { mode: "test" });
   await own.verify(await own.attempt(await own.create(), privateKeyToAccount(newKey().privateKey)));
   const moves = (await own.deps.metrics.paymentMoves.get()).values.map(({ labels, value }) => ({ ...labels, value }));

@@ -17,80 +17,80 @@ await approveDisburser(chain, [asset]);
 const entry = { asset, symbol: "SWT", name: "Switch", kind: "push", decimals: 6, peg: "iso4217/USD" };
 const change = { ...kinds.change, assets: [entry] };
 
-const till = await makeTill(chain, { change, assets: [asset] });
+const fixture = await makeTill(chain, { change, assets: [asset] });
 
-/** Where the test token keeps its fee: after the members of PermitToken. */
+/** Storage slot of the test token's fee, after the members of PermitToken. */
 const FEE_SLOT = "0x5";
 
 const setFee = (points: number) =>
   client.setStorageAt({ address: tokenOf(asset), index: FEE_SLOT, value: numberToHex(points, { size: 32 }) });
 
-/** Settlements of so many payments of 1.00 each, due and not begun. */
-async function owe(count: number): Promise<string[]> {
+/** Creates `count` payments of 1.00. Returns the ids of their due settlements. */
+async function accrue(count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let index = 0; index < count; index += 1) {
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, asset, buyer.address);
     await client.setBalance({ address: buyer.address, value: 10n ** 18n });
-    ids.push((await till.settlementOf(await till.pay(buyer, 100n))).id);
+    ids.push((await fixture.settlementOf(await fixture.pay(buyer, 100n))).id);
   }
   return ids;
 }
 
 const payouts = async (ids: readonly string[]) =>
-  (await till.transfers()).filter(({ settlement_id }) => ids.includes(settlement_id ?? ""));
+  (await fixture.transfers()).filter(({ settlement_id }) => ids.includes(settlement_id ?? ""));
 
-test("payouts of a token that starts to keep a fee while they are on their way are held, and nothing is paid twice", async () => {
+test("payouts of a token that introduces a transfer fee while they are in flight are held, and none is paid twice", async () => {
   await mintTestToken(chain, asset, treasury, 100n * UNIT);
-  const ids = await owe(3);
-  expect(await till.settle(...ids)).toEqual(["begun", "begun", "begun"]);
+  const ids = await accrue(3);
+  expect(await fixture.settle(...ids)).toEqual(["begun", "begun", "begun"]);
   const held = await testTokenBalance(chain, asset, treasury);
-  // Signed, stored and sent without a fee; included with one.
+  // The transaction is signed and sent while there is no fee, and mined when there is one.
   await client.setAutomine(false);
-  await till.relay();
+  await fixture.relay();
   await setFee(100);
   await client.mine({ blocks: 1 });
   await client.setAutomine(true);
-  await till.watch();
+  await fixture.watch();
   for (let round = 0; round < 6; round += 1) {
-    till.clock.advance(61_000);
-    await till.watch();
-    await till.relay();
-    await till.watch();
+    fixture.clock.advance(61_000);
+    await fixture.watch();
+    await fixture.relay();
+    await fixture.watch();
   }
   expect(await testTokenBalance(chain, asset, treasury)).toBe(held);
   for (const row of await payouts(ids))
     expect(row).toMatchObject({ state: "ready", last_trouble: "WrongAmount 990000 1000000" });
-  expect((await readSystem(till.deps)).heldPayouts).toEqual([{ chain: chain.id, count: 3 }]);
+  expect((await readSystem(fixture.deps)).heldPayouts).toEqual([{ chain: chain.id, count: 3 }]);
 
-  // When the fee ends they go out, each once.
+  // Once the fee is removed, each payout is paid once.
   await setFee(0);
-  till.clock.advance(61_000);
-  await till.relay();
-  await till.watch();
-  expect(await testTokenBalance(chain, asset, till.destination)).toBe(3n * UNIT);
+  fixture.clock.advance(61_000);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await testTokenBalance(chain, asset, fixture.destination)).toBe(3n * UNIT);
   expect(await testTokenBalance(chain, asset, treasury)).toBe(held - 3n * UNIT);
-  expect((await readSystem(till.deps)).heldPayouts).toEqual([{ chain: chain.id, count: 0 }]);
+  expect((await readSystem(fixture.deps)).heldPayouts).toEqual([{ chain: chain.id, count: 0 }]);
 });
 
-test("payouts whose asset the treasury has not approved are held with the command that approves it", async () => {
-  const [id = ""] = await owe(1);
+test("a payout whose asset the treasury has not approved is held with the command that approves it", async () => {
+  const [id = ""] = await accrue(1);
   const { abi } = testContract("Tokens", "PermitToken");
   const account = privateKeyToAccount(chain.keys.treasury.privateKey);
   await client.setBalance({ address: treasury, value: 10n ** 18n });
-  const args = [till.evm.disburser, 0n];
+  const args = [fixture.evm.disburser, 0n];
   const hash = await client.writeContract({ account, address: tokenOf(asset), abi, functionName: "approve", args });
   await client.waitForTransactionReceipt({ hash });
-  await till.settle(id);
-  await till.relay();
+  await fixture.settle(id);
+  await fixture.relay();
   const [row] = await payouts([id]);
   expect(row).toMatchObject({
     state: "ready",
     last_trouble: `the treasury has not approved its Disburser: npm run admin -- disburser approve ${chain.id} --asset ${asset}`,
   });
   await approveDisburser(chain, [asset]);
-  till.clock.advance(61_000);
-  await till.relay();
-  await till.watch();
+  fixture.clock.advance(61_000);
+  await fixture.relay();
+  await fixture.watch();
   expect((await payouts([id]))[0]?.state).toBe("confirmed");
 });

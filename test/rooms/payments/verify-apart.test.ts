@@ -6,28 +6,28 @@ import { confirmAsWallet, deployPriceBurner } from "../../support/gas-burners.ts
 import { good, makeTill, signOption } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
-/** Takes no signature: what garbage for a wallet comes to. */
+/** Bytecode of a wallet that accepts no signature. */
 const REFUSES = "0x60006000fd";
 const GARBAGE = 200;
 
 test("a plain key's attempt is verified while two hundred garbage confirms of contract wallets wait for a slow endpoint", async () => {
   const chain = await startChain({ lanes: 2 });
   const proxy = await startFaultProxy({ target: chain.url });
-  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const fixture = await makeTill(chain, { rpcUrls: [proxy.url] });
   const wallets = await fundBuyers(chain, GARBAGE);
   await Promise.all(wallets.map(({ address }) => chain.client.setCode({ address, bytecode: REFUSES })));
   const garbage: string[] = [];
   for (let from = 0; from < GARBAGE; from += 20) {
-    const paymentId = await till.create();
-    const options = await till.offer(paymentId, ...wallets.slice(from, from + 20));
+    const paymentId = await fixture.create();
+    const options = await fixture.offer(paymentId, ...wallets.slice(from, from + 20));
     const results = [{ type: "walletRpc" as const, data: [`0x${"ab".repeat(65)}`] }];
-    const answers = await Promise.all(options.map(({ id }) => till.confirm(paymentId, id, results)));
+    const answers = await Promise.all(options.map(({ id }) => fixture.confirm(paymentId, id, results)));
     garbage.push(...answers.flatMap((answer) => good(answer).attemptId ?? []));
   }
   expect(garbage).toHaveLength(GARBAGE);
-  const honest = await till.attempt(await till.create(), await fundBuyer(chain));
+  const honest = await fixture.attempt(await fixture.create(), await fundBuyer(chain));
 
-  // Whatever is simulated as it would be sent is code's; its answers are held back.
+  // Calls with a gas price are simulations for contract wallets. Their answers are held back.
   const gate = Promise.withResolvers<void>();
   let held = 0;
   proxy.onAnswer((method, params) => {
@@ -36,56 +36,56 @@ test("a plain key's attempt is verified while two hundred garbage confirms of co
     held += 1;
     return gate.promise;
   });
-  const verify = createVerify(till.deps);
+  const verify = createVerify(fixture.deps);
   const outstanding = Promise.all(garbage.map(verify));
-  await waitFor(() => held > 0 || undefined, { within: 10_000, what: "code that is asked" });
+  await waitFor(() => held > 0 || undefined, { within: 10_000, what: "a simulation for a contract wallet" });
   await verify(honest);
-  expect(await till.verdict(honest)).toBe("verified");
-  expect(till.rung.filter(({ queue }) => queue === "relay-permit")).toHaveLength(1);
-  // All but the first few have not been asked at all.
+  expect(await fixture.verdict(honest)).toBe("verified");
+  expect(fixture.rung.filter(({ queue }) => queue === "relay-permit")).toHaveLength(1);
+  // Only the first few simulations have started.
   expect(held).toBeLessThanOrEqual(16);
-  expect(await Promise.all(garbage.map(till.verdict))).toEqual(Array(GARBAGE).fill("waiting"));
+  expect(await Promise.all(garbage.map(fixture.verdict))).toEqual(Array(GARBAGE).fill("waiting"));
 
   const before = proxy.calls.eth_call ?? 0;
   gate.resolve();
   await outstanding;
-  for (const attempt of garbage) expect(await till.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
-  // Each once by itself, and three for every sixteen: codes, code hashes, balances.
+  for (const attempt of garbage) expect(await fixture.verdict(attempt)).toMatchObject({ refused: expect.any(String) });
+  // One call for each attempt, and three for each batch of sixteen: codes, code hashes and balances.
   expect((proxy.calls.eth_call ?? 0) - before).toBeLessThanOrEqual(GARBAGE + 3 * Math.ceil(GARBAGE / 16) + 3);
 });
 
-test("a contract wallet waits for one confirm of another payer, however many that one has", async () => {
+test("a contract wallet waits for at most one confirm of another payer, however many confirms that payer has", async () => {
   const chain = await startChain({ lanes: 2 });
   const proxy = await startFaultProxy({ target: chain.url });
-  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const fixture = await makeTill(chain, { rpcUrls: [proxy.url] });
   const [noisy, quiet] = [await deployPriceBurner(chain, 10n ** 9n), await deployPriceBurner(chain, 10n ** 9n)];
   const many: string[] = [];
-  for (let count = 0; count < 20; count += 1) many.push(await confirmAsWallet(till, await till.create(), noisy));
-  const one = await confirmAsWallet(till, await till.create(), quiet);
-  const verify = createVerify(till.deps);
+  for (let count = 0; count < 20; count += 1) many.push(await confirmAsWallet(fixture, await fixture.create(), noisy));
+  const one = await confirmAsWallet(fixture, await fixture.create(), quiet);
+  const verify = createVerify(fixture.deps);
   const done: string[] = [];
   await Promise.all([...many, one].map((id) => verify(id).then(() => done.push(id))));
   expect(done.indexOf(one)).toBeLessThanOrEqual(1);
 });
 
-test("garbage whose payer has sent its money away is refused without asking its code", async () => {
+test("an attempt whose payer has spent the money is refused without calling the wallet's code", async () => {
   const chain = await startChain({ lanes: 2 });
   const proxy = await startFaultProxy({ target: chain.url });
-  const till = await makeTill(chain, { rpcUrls: [proxy.url] });
+  const fixture = await makeTill(chain, { rpcUrls: [proxy.url] });
   const buyer = await fundBuyer(chain, 1_000_000n);
-  const id = await till.create();
-  const [option] = await till.offer(id, buyer);
+  const id = await fixture.create();
+  const [option] = await fixture.offer(id, buyer);
   const results = option ? await signOption(option, buyer) : [];
-  const confirmed = await till.confirm(id, option?.id ?? "", results);
-  const asked: unknown[] = [];
+  const confirmed = await fixture.confirm(id, option?.id ?? "", results);
+  const simulations: unknown[] = [];
   proxy.onAnswer((method, params) => {
     const [request] = params as { maxFeePerGas?: string }[];
-    if (method === "eth_call" && request?.maxFeePerGas !== undefined) asked.push(request);
+    if (method === "eth_call" && request?.maxFeePerGas !== undefined) simulations.push(request);
   });
   await sendUsdc(chain, buyer, chain.contracts.multicall, 1n);
   await chain.client.setCode({ address: buyer.address, bytecode: REFUSES });
-  await till.verify(confirmed.ok ? (confirmed.value.attemptId ?? "") : "");
-  expect(asked).toEqual([]);
-  const [row] = await till.db.selectFrom("attempt").selectAll().where("payment_id", "=", id).execute();
+  await fixture.verify(confirmed.ok ? (confirmed.value.attemptId ?? "") : "");
+  expect(simulations).toEqual([]);
+  const [row] = await fixture.db.selectFrom("attempt").selectAll().where("payment_id", "=", id).execute();
   expect(row).toMatchObject({ state: "refused", verification: "wallet" });
 });

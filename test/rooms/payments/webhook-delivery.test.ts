@@ -17,31 +17,31 @@ const databaseUrl = await createDatabase();
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const schedule = [5_000, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
-/** Time that steps of a test may take on a slow machine. */
+/** Time that the steps of a test may take on a slow machine. */
 const SLACK_MS = 2_000;
 
-/** The same as verifying, for clocks that were turned: a verifier of today would find the time stale. */
+/** Verifies a signature made under an advanced clock, which the library would refuse as stale. */
 function isSignedWith(secret: string, { headers, body }: Arrival): boolean {
   const at = new Date(Number(headers["webhook-timestamp"]) * 1000);
   const right = new Webhook(secret).sign(String(headers["webhook-id"]), at, body);
   return String(headers["webhook-signature"]).split(" ").includes(right);
 }
 
-describe("an endpoint that does not take an event", () => {
-  test("is asked again after the waits that were published, with the same bytes, and then no more", async () => {
-    const { till, endpoint, deliver, deliveries, secret } = await makeHook(chain);
+describe("failed deliveries", () => {
+  test("a failed event is retried on the published schedule with the same bytes and then given up", async () => {
+    const { fixture, endpoint, deliver, deliveries, secret } = await makeHook(chain);
     endpoint.answer(500);
-    await till.create();
+    await fixture.create();
     await deliver();
     for (const [index, wait] of schedule.entries()) {
-      till.clock.advance(wait - SLACK_MS);
+      fixture.clock.advance(wait - SLACK_MS);
       expect(await deliver(), `too early for attempt ${index + 2}`).toBe(0);
-      till.clock.advance(SLACK_MS);
+      fixture.clock.advance(SLACK_MS);
       expect(await deliver()).toBe(1);
       expect(endpoint.arrivals).toHaveLength(index + 2);
     }
     expect(await deliveries()).toMatchObject([{ state: "given_up", tries: 8, last_outcome: "500", due_at: null }]);
-    till.clock.advance(100 * HOUR);
+    fixture.clock.advance(100 * HOUR);
     expect(await deliver()).toBe(0);
 
     const { arrivals } = endpoint;
@@ -54,87 +54,88 @@ describe("an endpoint that does not take an event", () => {
     for (const { headers } of arrivals)
       for (const part of ["id", "timestamp", "signature"])
         expect(headers[`svix-${part}`]).toBe(headers[`webhook-${part}`]);
-    expect(till.lines.join("")).toContain("a webhook event is given up");
-    expect(till.lines.join("")).not.toContain("s3cret");
+    expect(fixture.lines.join("")).toContain("a webhook event is given up");
+    expect(fixture.lines.join("")).not.toContain("s3cret");
   });
 
-  test("and takes it later has it once, and the rest of the schedule is forgotten", async () => {
-    const { till, endpoint, deliver, deliveries } = await makeHook(chain);
+  test("an event delivered on a retry is not sent again", async () => {
+    const { fixture, endpoint, deliver, deliveries } = await makeHook(chain);
     endpoint.answer(503);
-    await till.create();
+    await fixture.create();
     await deliver();
     endpoint.answer(204);
-    till.clock.advance(5_000);
+    fixture.clock.advance(5_000);
     await deliver();
-    till.clock.advance(100 * HOUR);
+    fixture.clock.advance(100 * HOUR);
     await deliver();
     expect(endpoint.arrivals).toHaveLength(2);
     expect(await deliveries()).toMatchObject([{ state: "delivered", tries: 2, last_outcome: "204" }]);
   });
 
-  test("because it redirects is not followed", async () => {
-    const { till, endpoint, deliver, deliveries } = await makeHook(chain);
+  test("a deliverer does not follow a redirect", async () => {
+    const { fixture, endpoint, deliver, deliveries } = await makeHook(chain);
     const other = await startEndpoint();
     endpoint.answer((_arrival, response) => void response.writeHead(307, { location: other.url }).end());
-    await till.create();
+    await fixture.create();
     await deliver();
     expect(other.arrivals).toEqual([]);
     expect(await deliveries()).toMatchObject([{ state: "pending", tries: 1, last_outcome: "307" }]);
   });
 
-  test("because nobody is there, or nobody answers in time, says so", async () => {
-    const { till, endpoint, deliveries, id } = await makeHook(chain);
+  test("an unreachable endpoint and a timeout are recorded as such", async () => {
+    const { fixture, endpoint, deliveries, id } = await makeHook(chain);
     endpoint.answer(() => undefined);
-    await till.create();
-    const outward: typeof till.deps.outward = (request) => till.deps.outward({ ...request, timeoutMs: 300 });
+    await fixture.create();
+    const outward: typeof fixture.deps.outward = (request) => fixture.deps.outward({ ...request, timeoutMs: 300 });
     const signal = new AbortController().signal;
-    await deliverDue({ ...till.deps, outward }, { endpointId: id, signal });
+    await deliverDue({ ...fixture.deps, outward }, { endpointId: id, signal });
     expect(await deliveries()).toMatchObject([{ tries: 1, last_outcome: "timeout" }]);
-    await register(till, "http://127.0.0.1:1/");
-    till.clock.advance(5_000);
-    await deliverDue(till.deps, { endpointId: id, signal });
+    await register(fixture, "http://127.0.0.1:1/");
+    fixture.clock.advance(5_000);
+    await deliverDue(fixture.deps, { endpointId: id, signal });
     expect(await deliveries()).toMatchObject([{ tries: 2, last_outcome: "unreachable" }]);
   });
 
-  test("because its address is private is not even connected to, where that is not allowed", async () => {
-    const { till, endpoint, deliveries, id } = await makeHook(chain);
-    await register(till, endpoint.url.replace("http:", "https:"));
-    await till.create();
-    const guarded = { ...till.deps, outward: createOutward({ allowPrivate: false }) };
+  test("a deliverer does not connect to a private address unless that is allowed", async () => {
+    const { fixture, endpoint, deliveries, id } = await makeHook(chain);
+    await register(fixture, endpoint.url.replace("http:", "https:"));
+    await fixture.create();
+    const guarded = { ...fixture.deps, outward: createOutward({ allowPrivate: false }) };
     await deliverDue(guarded, { endpointId: id, signal: new AbortController().signal });
     expect(endpoint.arrivals).toEqual([]);
     expect(await deliveries()).toMatchObject([{ state: "pending", tries: 1, last_outcome: "refused address" }]);
   });
 });
 
-test("an answer counts by its status: a body without end neither fails nor delays it", async () => {
-  const { till, endpoint, deliver, deliveries } = await makeHook(chain);
+test("the response status alone decides a delivery: an endless body neither fails nor delays it", async () => {
+  const { fixture, endpoint, deliver, deliveries } = await makeHook(chain);
   endpoint.answer((_arrival, response) => {
     response.writeHead(200, { "content-encoding": "gzip" });
     const more = setInterval(() => response.write(Buffer.alloc(10_000)), 5);
     response.on("close", () => clearInterval(more));
   });
-  const began = Date.now();
-  await till.create();
+  const startedAt = Date.now();
+  await fixture.create();
   await deliver();
-  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(Date.now() - startedAt).toBeLessThan(5_000);
   expect(await deliveries()).toMatchObject([{ state: "delivered", last_outcome: "200" }]);
 });
 
-test("an event that hangs holds up neither the others of its endpoint nor those of another account", async () => {
+test("a hanging event delays neither the other events of its endpoint nor those of other accounts", async () => {
   const one = await makeHook(chain);
-  const other = await makeHook(chain, { databaseUrl: one.till.databaseUrl });
-  const stuck = await one.till.create();
+  const other = await makeHook(chain, { databaseUrl: one.fixture.databaseUrl });
+  const stuck = await one.fixture.create();
   one.endpoint.answer((arrival, response) => {
     if (arrival.event.data.payment_id !== stuck) response.end();
   });
-  const outward: typeof one.till.deps.outward = (request) => one.till.deps.outward({ ...request, timeoutMs: 3_000 });
+  const outward: typeof one.fixture.deps.outward = (request) =>
+    one.fixture.deps.outward({ ...request, timeoutMs: 3_000 });
   const signal = new AbortController().signal;
-  const hanging = deliverDue({ ...one.till.deps, outward }, { endpointId: one.id, signal });
-  // More than fit side by side, and made while the first one hangs.
-  for (let count = 0; count < 100; count += 1) await one.till.create();
-  await other.till.create();
-  await deliverAll(other.till);
+  const hanging = deliverDue({ ...one.fixture.deps, outward }, { endpointId: one.id, signal });
+  // More events than are sent in parallel, created while the first one hangs.
+  for (let count = 0; count < 100; count += 1) await one.fixture.create();
+  await other.fixture.create();
+  await deliverAll(other.fixture);
   expect(other.endpoint.arrivals).toHaveLength(1);
   await hanging;
   expect(one.endpoint.arrivals).toHaveLength(101);
@@ -144,106 +145,106 @@ test("an event that hangs holds up neither the others of its endpoint nor those 
   expect(rows.filter((row) => row.last_outcome === "200")).toHaveLength(101);
 });
 
-test("several workers at one endpoint send each event once", async () => {
-  const { till, endpoint, id } = await makeHook(chain);
-  for (let count = 0; count < 40; count += 1) await till.create();
+test("several workers that serve one endpoint send each event once", async () => {
+  const { fixture, endpoint, id } = await makeHook(chain);
+  for (let count = 0; count < 40; count += 1) await fixture.create();
   const signal = new AbortController().signal;
-  await Promise.all(Array.from({ length: 8 }, () => deliverDue(till.deps, { endpointId: id, signal })));
+  await Promise.all(Array.from({ length: 8 }, () => deliverDue(fixture.deps, { endpointId: id, signal })));
   expect(endpoint.arrivals).toHaveLength(40);
   expect(new Set(endpoint.arrivals.map(({ event }) => event.id)).size).toBe(40);
 });
 
-test("a worker that was given up for dead and answers late does not count an attempt that another one has made", async () => {
-  const { till, endpoint, id, deliveries } = await makeHook(chain);
+test("a worker that lost its lease does not count an attempt that another worker has made", async () => {
+  const { fixture, endpoint, id, deliveries } = await makeHook(chain);
   const signal = new AbortController().signal;
   const held = Promise.withResolvers<ServerResponse>();
   endpoint.answer((_arrival, response) => held.resolve(response));
-  await till.create();
-  const late = deliverDue(till.deps, { endpointId: id, signal });
+  await fixture.create();
+  const late = deliverDue(fixture.deps, { endpointId: id, signal });
   const response = await held.promise;
-  // Nobody has heard of it for as long as a lease lasts.
-  await till.db
+  // Simulates an expired lease.
+  await fixture.db
     .updateTable("webhook_endpoint")
     .set({ busy_until: new Date(0) })
     .where("id", "=", id)
     .execute();
   endpoint.answer(502);
-  await deliverDue(till.deps, { endpointId: id, signal });
+  await deliverDue(fixture.deps, { endpointId: id, signal });
   response.writeHead(500).end();
   await late;
   expect(endpoint.arrivals).toHaveLength(2);
   expect(await deliveries()).toMatchObject([{ tries: 1, last_outcome: "502" }]);
 });
 
-test("an endpoint is rung for once, again when nobody has answered, and only that second ring is a find", async () => {
-  const { till, id } = await makeHook(chain);
-  const sweep = async () => (await takeOwed(till.deps)).endpoints;
+test("the sweep enqueues an endpoint once, again when no worker took the job, and only the second time counts as lost", async () => {
+  const { fixture, id } = await makeHook(chain);
+  const sweep = async () => (await takeOwed(fixture.deps)).endpoints;
   expect(await sweep()).toEqual([]);
-  await till.create();
+  await fixture.create();
   expect(await sweep()).toEqual([{ id, again: 1, lost: false }]);
   expect(await sweep()).toEqual([]);
-  till.clock.advance(5_000);
+  fixture.clock.advance(5_000);
   expect(await sweep()).toEqual([{ id, again: 2, lost: true }]);
-  await deliverDue(till.deps, { endpointId: id, signal: new AbortController().signal });
-  await till.create();
+  await deliverDue(fixture.deps, { endpointId: id, signal: new AbortController().signal });
+  await fixture.create();
   expect(await sweep()).toEqual([{ id, again: 3, lost: false }]);
 });
 
-describe("who is told", () => {
-  test("is the payment's own account in its own mode, and nobody else", async () => {
+describe("event recipients", () => {
+  test("an event is sent only to its payment's account in its payment's mode", async () => {
     const live = await makeHook(chain);
-    const stranger = await makeHook(chain, { databaseUrl: live.till.databaseUrl });
+    const stranger = await makeHook(chain, { databaseUrl: live.fixture.databaseUrl });
     const testEndpoint = await startEndpoint();
-    const ofTest = { ...live.till, mode: "test" as const };
+    const ofTest = { ...live.fixture, mode: "test" as const };
     await register(ofTest, testEndpoint.url);
-    const id = await live.till.create();
-    const testId = await insertPaymentRow(live.till.db, live.till, { mode: "test" });
-    await deliverAll(live.till);
-    const heard = (of: { arrivals: Arrival[] }) => of.arrivals.map(({ event }) => event.data.payment_id);
-    expect(heard(live.endpoint)).toEqual([id]);
-    expect(heard(testEndpoint)).toEqual([testId]);
+    const id = await live.fixture.create();
+    const testId = await insertPaymentRow(live.fixture.db, live.fixture, { mode: "test" });
+    await deliverAll(live.fixture);
+    const received = (of: { arrivals: Arrival[] }) => of.arrivals.map(({ event }) => event.data.payment_id);
+    expect(received(live.endpoint)).toEqual([id]);
+    expect(received(testEndpoint)).toEqual([testId]);
     expect(stranger.endpoint.arrivals).toEqual([]);
   });
 
-  test("is nobody without an endpoint: nothing is written down", async () => {
-    const till = await makeTill(chain);
-    await till.create();
-    expect(await till.db.selectFrom("webhook_delivery").select("id").execute()).toEqual([]);
+  test("an account without an endpoint stores no deliveries", async () => {
+    const fixture = await makeTill(chain);
+    await fixture.create();
+    expect(await fixture.db.selectFrom("webhook_delivery").select("id").execute()).toEqual([]);
   });
 
-  test("hears nothing of a payment that was never committed", async () => {
-    const { till, deliveries } = await makeHook(chain);
-    const rolledBack = till.db.transaction().execute(async (db) => {
-      await till.create();
+  test("a rolled back payment sends no event", async () => {
+    const { fixture, deliveries } = await makeHook(chain);
+    const rolledBack = fixture.db.transaction().execute(async (db) => {
+      await fixture.create();
       await db.updateTable("payment").set({ state: "processing" }).execute();
-      throw new Error("never mind");
+      throw new Error("rolled back on purpose");
     });
-    await expect(rolledBack).rejects.toThrow("never mind");
+    await expect(rolledBack).rejects.toThrow("rolled back on purpose");
     expect((await deliveries()).map(({ type }) => type)).toEqual(["payment.created"]);
   });
 });
 
-describe("a secret", () => {
-  test("is stored where nobody can read it, and another one for every endpoint", async () => {
+describe("webhook secrets", () => {
+  test("a secret is stored encrypted and differs for every endpoint", async () => {
     const [one, other] = [await makeHook(chain), await makeHook(chain)];
     expect(one.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(other.secret).not.toBe(one.secret);
-    const row = await one.till.db.selectFrom("webhook_endpoint").selectAll().executeTakeFirstOrThrow();
+    const row = await one.fixture.db.selectFrom("webhook_endpoint").selectAll().executeTakeFirstOrThrow();
     expect(row.secret.toString("latin1")).not.toContain(one.secret);
     expect(row.secret.includes(Buffer.from(one.secret.slice(6), "base64"))).toBe(false);
   });
 
-  test("that is rotated signs beside the new one for a day, and then no more", async () => {
-    const { till, endpoint, owner, secret, deliver } = await makeHook(chain);
-    const next = good(await rotateSecret(till.deps, owner)).secret;
-    await till.create();
+  test("a rotated secret signs beside the new one for one day", async () => {
+    const { fixture, endpoint, owner, secret, deliver } = await makeHook(chain);
+    const next = good(await rotateSecret(fixture.deps, owner)).secret;
+    await fixture.create();
     await deliver();
     const [both] = endpoint.arrivals as [Arrival];
     expect(String(both.headers["svix-signature"]).split(" ")).toHaveLength(2);
     verifyArrival(secret, both);
     verifyArrival(next, both);
-    till.clock.advance(24 * HOUR);
-    await till.create();
+    fixture.clock.advance(24 * HOUR);
+    await fixture.create();
     await deliver();
     const late = endpoint.arrivals[1] as Arrival;
     expect([isSignedWith(secret, late), isSignedWith(next, late)]).toEqual([false, true]);
@@ -251,7 +252,7 @@ describe("a secret", () => {
   });
 });
 
-describe("an endpoint", () => {
+describe("webhook endpoints", () => {
   const strict = { findUrlFault: (url: string) => findUrlFault({ allowPrivate: false }, url) };
 
   test.each([
@@ -261,85 +262,87 @@ describe("an endpoint", () => {
     ["https://0x7f.1/", "is not on the public internet"],
     ["https://me:secret@shop.example.test/", "holds a user name or password"],
     ["shop.example.test", "expected a URL"],
-  ])("at %s is refused", async (url, reason) => {
-    const till = await makeTill(chain, { databaseUrl });
-    const set = await setEndpoint({ ...till.deps, ...strict }, { accountId: till.accountId, mode: "live", url });
+  ])("an endpoint at %s is refused", async (url, reason) => {
+    const fixture = await makeTill(chain, { databaseUrl });
+    const set = await setEndpoint({ ...fixture.deps, ...strict }, { accountId: fixture.accountId, mode: "live", url });
     expect(set).toEqual({ ok: false, code: "params_validation", message: `url: ${reason}` });
-    expect(await findEndpoint(till.deps, { accountId: till.accountId, mode: "live" })).toMatchObject({ ok: false });
+    expect(await findEndpoint(fixture.deps, { accountId: fixture.accountId, mode: "live" })).toMatchObject({
+      ok: false,
+    });
   });
 
-  test("of an account that is not there is refused", async () => {
-    const till = await makeTill(chain, { databaseUrl });
+  test("an endpoint of an unknown account is refused", async () => {
+    const fixture = await makeTill(chain, { databaseUrl });
     const args = { accountId: "acct_0", mode: "live" as const, url: "https://shop.example.test/" };
-    expect(await setEndpoint({ ...till.deps, ...strict }, args)).toMatchObject({
+    expect(await setEndpoint({ ...fixture.deps, ...strict }, args)).toMatchObject({
       ok: false,
       code: "params_validation",
     });
   });
 
-  test("is one per account and mode, however many are set at once", async () => {
-    const till = await makeTill(chain, { databaseUrl });
-    const made = await Promise.all(Array.from({ length: 6 }, () => register(till, "https://shop.example.test/")));
+  test("concurrent registrations make one endpoint per account and mode", async () => {
+    const fixture = await makeTill(chain, { databaseUrl });
+    const made = await Promise.all(Array.from({ length: 6 }, () => register(fixture, "https://shop.example.test/")));
     expect(new Set(made.map(({ id }) => id)).size).toBe(1);
     expect(new Set(made.map(({ secret }) => secret)).size).toBe(6);
   });
 
-  test("that moves takes along what it is owed", async () => {
-    const { till, endpoint, deliver, id, owner } = await makeHook(chain);
-    await till.create();
+  test("an endpoint with a new URL receives its undelivered events there", async () => {
+    const { fixture, endpoint, deliver, id, owner } = await makeHook(chain);
+    await fixture.create();
     const next = await startEndpoint();
-    expect((await register(till, next.url)).id).toBe(id);
+    expect((await register(fixture, next.url)).id).toBe(id);
     await deliver();
     expect([endpoint.arrivals.length, next.arrivals.length]).toEqual([0, 1]);
-    expect(good(await findEndpoint(till.deps, owner))).toMatchObject({ id, url: next.url, mode: "live" });
+    expect(good(await findEndpoint(fixture.deps, owner))).toMatchObject({ id, url: next.url, mode: "live" });
   });
 
-  test("that is deleted is sent nothing more, and a new one only what happens from then on", async () => {
-    const { till, endpoint, deliver, deliveries, owner, id } = await makeHook(chain);
+  test("a deleted endpoint receives nothing more, and a new endpoint receives only later events", async () => {
+    const { fixture, endpoint, deliver, deliveries, owner, id } = await makeHook(chain);
     endpoint.answer(500);
-    await till.create();
+    await fixture.create();
     await deliver();
-    await till.create();
-    expect(good(await deleteEndpoint(till.deps, owner))).toEqual({ id });
-    till.clock.advance(HOUR);
+    await fixture.create();
+    expect(good(await deleteEndpoint(fixture.deps, owner))).toEqual({ id });
+    fixture.clock.advance(HOUR);
     expect(await deliver()).toBe(0);
     expect(endpoint.arrivals).toHaveLength(1);
     expect((await deliveries()).map((row) => row.last_outcome)).toEqual(["endpoint deleted", "endpoint deleted"]);
     for (const refused of [
-      await deleteEndpoint(till.deps, owner),
-      await rotateSecret(till.deps, owner),
-      await replayEvents(till.deps, { ...owner, state: "given_up" }),
-      await listDeliveries(till.deps, { ...owner, limit: 10 }),
+      await deleteEndpoint(fixture.deps, owner),
+      await rotateSecret(fixture.deps, owner),
+      await replayEvents(fixture.deps, { ...owner, state: "given_up" }),
+      await listDeliveries(fixture.deps, { ...owner, limit: 10 }),
     ])
       expect(refused).toMatchObject({ ok: false, code: "invalid_params" });
 
     endpoint.answer(200);
-    const again = await register(till, endpoint.url);
+    const again = await register(fixture, endpoint.url);
     expect(again.id).not.toBe(id);
-    await till.create();
+    await fixture.create();
     await deliver();
     expect(endpoint.arrivals).toHaveLength(2);
   });
 
-  test("that was deleted while a payment was being made is not sent that one either", async () => {
-    const { till, endpoint, deliver, deliveries, id } = await makeHook(chain);
-    await till.create();
-    // As if the payment's transaction had seen the endpoint just before.
-    await till.db.updateTable("webhook_endpoint").set({ deleted_at: new Date() }).where("id", "=", id).execute();
+  test("an endpoint deleted during a payment's transaction does not receive that payment's event", async () => {
+    const { fixture, endpoint, deliver, deliveries, id } = await makeHook(chain);
+    await fixture.create();
+    // Simulates a payment whose transaction read the endpoint just before its deletion.
+    await fixture.db.updateTable("webhook_endpoint").set({ deleted_at: new Date() }).where("id", "=", id).execute();
     await deliver();
     expect(endpoint.arrivals).toEqual([]);
     expect(await deliveries()).toMatchObject([{ state: "given_up", last_outcome: "endpoint deleted" }]);
   });
 });
 
-describe("a replay", () => {
-  test("sends one event again, under the same id, with the schedule from its beginning", async () => {
-    const { till, endpoint, deliver, owner } = await makeHook(chain);
-    await till.create();
-    await till.create();
+describe("replays", () => {
+  test("a replay sends one event again with the same id and restarts its schedule", async () => {
+    const { fixture, endpoint, deliver, owner } = await makeHook(chain);
+    await fixture.create();
+    await fixture.create();
     await deliver();
     const [first] = endpoint.arrivals as [Arrival];
-    expect(await replayEvents(till.deps, { ...owner, eventId: first.event.id })).toEqual({
+    expect(await replayEvents(fixture.deps, { ...owner, eventId: first.event.id })).toEqual({
       ok: true,
       value: { count: 1 },
     });
@@ -347,39 +350,49 @@ describe("a replay", () => {
     await deliver();
     expect(endpoint.arrivals).toHaveLength(3);
     expect(endpoint.arrivals[2]?.body).toBe(first.body);
-    const [row] = good(await listDeliveries(till.deps, { ...owner, state: "pending", limit: 10 }));
+    const [row] = good(await listDeliveries(fixture.deps, { ...owner, state: "pending", limit: 10 }));
     expect(row).toMatchObject({ eventId: first.event.id, tries: 1, lastOutcome: "500", deliveredAt: null });
   });
 
-  test("of a time, or of what was given up, sends those and no others", async () => {
-    const { till, endpoint, deliver, owner } = await makeHook(chain);
-    const early = await till.create();
+  test("a replay of a period or of given-up events sends exactly those", async () => {
+    const { fixture, endpoint, deliver, owner } = await makeHook(chain);
+    const early = await fixture.create();
     await deliver();
-    till.clock.advance(HOUR);
-    const since = till.deps.now();
-    const late = await till.create();
+    fixture.clock.advance(HOUR);
+    const since = fixture.deps.now();
+    const late = await fixture.create();
     await deliver();
     const until = new Date(since.getTime() + MINUTE);
-    expect(await replayEvents(till.deps, { ...owner, since, until })).toEqual({ ok: true, value: { count: 1 } });
+    expect(await replayEvents(fixture.deps, { ...owner, since, until })).toEqual({ ok: true, value: { count: 1 } });
     await deliver();
     expect([endpoint.of(early).length, endpoint.of(late).length]).toEqual([1, 2]);
 
-    await till.db.updateTable("webhook_delivery").set({ state: "given_up" }).where("payment_id", "=", early).execute();
-    expect(await replayEvents(till.deps, { ...owner, state: "given_up" })).toEqual({ ok: true, value: { count: 1 } });
+    await fixture.db
+      .updateTable("webhook_delivery")
+      .set({ state: "given_up" })
+      .where("payment_id", "=", early)
+      .execute();
+    expect(await replayEvents(fixture.deps, { ...owner, state: "given_up" })).toEqual({
+      ok: true,
+      value: { count: 1 },
+    });
     await deliver();
     expect([endpoint.of(early).length, endpoint.of(late).length]).toEqual([2, 2]);
   });
 
-  test("reaches no event of another account or mode", async () => {
+  test("a replay does not reach events of another account or mode", async () => {
     const one = await makeHook(chain);
-    const other = await makeHook(chain, { databaseUrl: one.till.databaseUrl });
-    await one.till.create();
+    const other = await makeHook(chain, { databaseUrl: one.fixture.databaseUrl });
+    await one.fixture.create();
     await one.deliver();
     const eventId = one.endpoint.arrivals[0]?.event.id ?? "";
     const refused = { ok: false, code: "invalid_params" };
-    expect(await replayEvents(other.till.deps, { ...other.owner, eventId })).toMatchObject(refused);
-    expect(await replayEvents(one.till.deps, { ...one.owner, mode: "test", eventId })).toMatchObject(refused);
+    expect(await replayEvents(other.fixture.deps, { ...other.owner, eventId })).toMatchObject(refused);
+    expect(await replayEvents(one.fixture.deps, { ...one.owner, mode: "test", eventId })).toMatchObject(refused);
     const all = { since: new Date(0), until: new Date(Date.now() + HOUR) };
-    expect(await replayEvents(other.till.deps, { ...other.owner, ...all })).toEqual({ ok: true, value: { count: 0 } });
+    expect(await replayEvents(other.fixture.deps, { ...other.owner, ...all })).toEqual({
+      ok: true,
+      value: { count: 0 },
+    });
   });
 });

@@ -17,16 +17,16 @@ const { verifyWebhook } = (await import(file)) as {
   verifyWebhook(secret: string, headers: Arrival["headers"], rawBody: string): unknown;
 };
 
-const { till, endpoint, secret, deliver } = await makeHook(await startChain());
-await till.create();
+const { fixture, endpoint, secret, deliver } = await makeHook(await startChain());
+await fixture.create();
 await deliver();
 const [arrival] = endpoint.arrivals as [Arrival];
 
-test("the code that merchants are shown takes what we send", () => {
+test("the documented code accepts the webhooks that the service sends", () => {
   expect(verifyWebhook(secret, arrival.headers, arrival.body)).toEqual(arrival.event);
 });
 
-test("and refuses another body, another secret, another time, and no signature", () => {
+test("the documented code refuses a changed body, another secret, another time and a missing signature", () => {
   const { headers, body } = arrival;
   const later = String(Number(headers["webhook-timestamp"]) + 400);
   const other = `whsec_${Buffer.alloc(32).toString("base64")}`;
@@ -36,7 +36,7 @@ test("and refuses another body, another secret, another time, and no signature",
   expect(() => verifyWebhook(secret, {}, body)).toThrow();
 });
 
-test("the example has the members of a real event", () => {
+test("the documented example has the members of a real event", () => {
   const shown = JSON.parse(example) as Arrival["event"];
   expect(Object.keys(shown)).toEqual(Object.keys(arrival.event));
   expect(Object.keys(shown.data)).toEqual(Object.keys(arrival.event.data));

@@ -13,25 +13,25 @@ const buyer = await fundBuyer(chain, 100_000_000n);
 
 const openShop = (options: Parameters<typeof makeHook>[1] = {}) => makeHook(chain, options);
 
-describe("a payment's events", () => {
-  test("of a live one arrive once each, rightly signed, each a snapshot of its moment, through to settled", async () => {
-    const { till, endpoint, secret, deliver } = await openShop();
-    const id = await till.pay(buyer, 250n);
-    const { id: settlementId } = await till.settlementOf(id);
-    await till.settle(settlementId);
-    await till.relay();
-    await till.watch();
+describe("payment events", () => {
+  test("a live payment's events arrive once each, correctly signed, each with a snapshot of its moment", async () => {
+    const { fixture, endpoint, secret, deliver } = await openShop();
+    const id = await fixture.pay(buyer, 250n);
+    const { id: settlementId } = await fixture.settlementOf(id);
+    await fixture.settle(settlementId);
+    await fixture.relay();
+    await fixture.watch();
     await deliver();
     await deliver();
     expect(endpoint.types()).toEqual(["created", "processing", "succeeded", "settled"].map((one) => `payment.${one}`));
     for (const arrival of endpoint.arrivals) expect(verifyArrival(secret, arrival)).toEqual(arrival.event);
     expect(new Set(endpoint.arrivals.map(({ event }) => event.id)).size).toBe(4);
 
-    const row = await till.db.selectFrom("payment").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
-    const events = await till.db.selectFrom("event").selectAll().where("subject", "=", id).orderBy("id").execute();
+    const row = await fixture.db.selectFrom("payment").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+    const events = await fixture.db.selectFrom("event").selectAll().where("subject", "=", id).orderBy("id").execute();
     const [created, processing, succeeded] = events.map(({ at }) => at.toISOString());
-    const settlement = await till.settlementOf(id);
-    const payout = await till.db
+    const settlement = await fixture.settlementOf(id);
+    const payout = await fixture.db
       .selectFrom("ledger_group")
       .select("tx_hash")
       .where("kind", "=", "settlement_paid")
@@ -39,7 +39,7 @@ describe("a payment's events", () => {
     const token = { unit: `caip19/${chain.asset}`, value: "2500000" };
     const whole = {
       payment_id: id,
-      merchant_id: till.merchantId,
+      merchant_id: fixture.merchantId,
       live: true,
       payment_state_version: 3,
       reference_id: null,
@@ -65,29 +65,32 @@ describe("a payment's events", () => {
     const before = { ...whole, settled: null };
     expect(row.tx_id).toMatch(/^0x[0-9a-f]{64}$/);
     expect(payout.tx_hash).not.toBe(row.tx_id);
-    const about = (index: number) => endpoint.arrivals[index]?.event;
-    expect(about(3)).toEqual({
+    const eventAt = (index: number) => endpoint.arrivals[index]?.event;
+    expect(eventAt(3)).toEqual({
       id: expect.stringMatching(/^evt_[0-9a-f]{32}$/),
       type: "payment.settled",
       api_version: "2026-05-18",
       created_at: settled.settled_at,
       data: whole,
     });
-    expect(about(2)).toMatchObject({ created_at: success.succeeded_at, data: { ...before, payment_state_version: 2 } });
-    expect(about(1)).toMatchObject({
+    expect(eventAt(2)).toMatchObject({
+      created_at: success.succeeded_at,
+      data: { ...before, payment_state_version: 2 },
+    });
+    expect(eventAt(1)).toMatchObject({
       created_at: paying.processing_at,
       data: { ...before, payment_state_version: 1, status: "processing", success: null },
     });
-    expect(about(0)).toMatchObject({
+    expect(eventAt(0)).toMatchObject({
       created_at: created,
       data: { ...before, payment_state_version: 0, status: "requires_action", processing: null, success: null },
     });
   });
 
-  test("of a test payment arrive as well, and say that nothing was live", async () => {
-    const { till, endpoint, secret, deliver } = await openShop({ mode: "test" });
-    const id = await till.create(100n, { referenceId: "order 7" });
-    await till.verify(await till.attempt(id, privateKeyToAccount(newKey().privateKey)));
+  test("a test payment's events arrive and are marked as not live", async () => {
+    const { fixture, endpoint, secret, deliver } = await openShop({ mode: "test" });
+    const id = await fixture.create(100n, { referenceId: "order 7" });
+    await fixture.verify(await fixture.attempt(id, privateKeyToAccount(newKey().privateKey)));
     await deliver();
     expect(endpoint.types()).toEqual(["payment.created", "payment.processing", "payment.succeeded"]);
     for (const arrival of endpoint.arrivals) verifyArrival(secret, arrival);
@@ -99,14 +102,14 @@ describe("a payment's events", () => {
     });
   });
 
-  test("tell of every other end: expired, cancelled and failed, each with its own stage", async () => {
-    const { till, endpoint, deliver } = await openShop({ mode: "test" });
-    const query = (paymentId: string) => ({ paymentId, mode: till.mode });
-    const [late, gone, bad] = [await till.create(), await till.create(), await till.create()];
-    good(await cancelPayment(till.deps, query(gone), "cancelled_by_user"));
-    good(await simulatePayment(till.deps, query(bad), "failed"));
-    till.clock.advance(600_000);
-    await expirePayment(till.deps, late);
+  test("expired, cancelled and failed payments send events with their own stage", async () => {
+    const { fixture, endpoint, deliver } = await openShop({ mode: "test" });
+    const query = (paymentId: string) => ({ paymentId, mode: fixture.mode });
+    const [late, gone, bad] = [await fixture.create(), await fixture.create(), await fixture.create()];
+    good(await cancelPayment(fixture.deps, query(gone), "cancelled_by_user"));
+    good(await simulatePayment(fixture.deps, query(bad), "failed"));
+    fixture.clock.advance(600_000);
+    await expirePayment(fixture.deps, late);
     await deliver();
     const last = (id: string) => endpoint.of(id).at(-1)?.event;
     const none = { success: null, failed: null, cancelled: null, expired: null, settled: null };

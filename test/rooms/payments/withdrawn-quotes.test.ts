@@ -1,203 +1,192 @@
 import { type Hex, type PrivateKeyAccount, parseEther } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { listBalances } from "../../../db/balances.ts";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { changeDestination, deleteDestination } from "../../../payments/destinations.ts";
 import { listActions } from "../../../payments/options.ts";
-import { toAuthorization } from "../../../transfers/authorization.ts";
-import { relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { mintTestToken } from "../../support/kinds.ts";
 import { destinationOf, setDirect, startQuotes } from "../../support/quotes.ts";
-import { good, makeTill, signOption, type Till, walletActions } from "../../support/till.ts";
+import { signUnconfirmed } from "../../support/signed-payment.ts";
+import { good, makeTill, type Till, walletActions } from "../../support/till.ts";
 
 const { chain, assets, makeMerchant } = await startQuotes();
 const WITHDRAWN = { ok: false, code: "quote_expired", message: expect.stringContaining("withdrawn") };
 
 async function makeDirect(options: Parameters<typeof makeMerchant>[1] = {}) {
-  const till = await makeMerchant([assets.usdc], options);
-  await setDirect(till, assets.usdc, true);
-  return till;
+  const fixture = await makeMerchant([assets.usdc], options);
+  await setDirect(fixture, assets.usdc, true);
+  return fixture;
 }
-/** A payment whose buyer has signed an option and not confirmed it. */
-async function sign(till: Till, buyer: PrivateKeyAccount, on: TestChain = chain) {
-  const paymentId = await till.create(1_000n);
-  const [option] = await till.offer(paymentId, buyer);
-  if (!option) throw new Error("there is no way to pay");
-  const results = await signOption(option, buyer, on);
-  const row = await till.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", option.id)
-    .executeTakeFirstOrThrow();
-  const relay = () => relayByStranger(on, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
-  return { paymentId, option, results, relay };
-}
-/** Pays the merchant elsewhere from now on. Returns the new account. */
-async function move(till: Till): Promise<Hex> {
+/** Creates a payment whose buyer has signed an option without confirming it. */
+const sign = (fixture: Till, buyer: PrivateKeyAccount, on: TestChain = chain) =>
+  signUnconfirmed(fixture, { chain: on, buyer, cents: 1_000n });
+/** Changes the merchant's destination. Returns the new address. */
+async function changeAddress(fixture: Till): Promise<Hex> {
   const { address } = newKey();
-  const entry = await destinationOf(till, assets.usdc);
-  good(await changeDestination(till.deps, { ...entry, destination: `${chain.id}:${address}` }));
+  const entry = await destinationOf(fixture, assets.usdc);
+  good(await changeDestination(fixture.deps, { ...entry, destination: `${chain.id}:${address}` }));
   return address;
 }
-const stateOf = async (till: Till, paymentId: string) => (await till.status(paymentId)).state;
+const stateOf = async (fixture: Till, paymentId: string) => (await fixture.status(paymentId)).state;
 
 describe("a changed destination", () => {
-  test("withdraws the options that pay it directly at once; new ones pay the new account", async () => {
-    const till = await makeDirect();
+  test("a changed destination withdraws its direct options immediately, and new options pay the new account", async () => {
+    const fixture = await makeDirect();
     const buyer = await fundBuyer(chain);
-    const { paymentId, option, results } = await sign(till, buyer);
-    const destination = await move(till);
-    expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
-    const asked = { paymentId, mode: till.mode, optionId: option.id, data: "" };
-    expect(await listActions(till.deps, asked)).toMatchObject(WITHDRAWN);
-    const attemptId = await till.attempt(paymentId, buyer);
-    await till.verify(attemptId);
-    await till.relay();
-    await till.watch();
-    expect(await stateOf(till, paymentId)).toBe("succeeded");
-    expect(await usdcBalance(chain, till.destination)).toBe(0n);
+    const { paymentId, option, results } = await sign(fixture, buyer);
+    const destination = await changeAddress(fixture);
+    expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
+    const query = { paymentId, mode: fixture.mode, optionId: option.id, data: "" };
+    expect(await listActions(fixture.deps, query)).toMatchObject(WITHDRAWN);
+    const attemptId = await fixture.attempt(paymentId, buyer);
+    await fixture.verify(attemptId);
+    await fixture.relay();
+    await fixture.watch();
+    expect(await stateOf(fixture, paymentId)).toBe("succeeded");
+    expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
     expect(await usdcBalance(chain, destination)).toBe(10_000_000n);
-    expect((await till.settlementOf(paymentId)).destination).toBe(`${chain.id}:${destination.toLowerCase()}`);
+    expect((await fixture.settlementOf(paymentId)).destination).toBe(`${chain.id}:${destination.toLowerCase()}`);
   });
 
-  test("refuses a confirm that still waits for its verification, and nothing goes to the old account", async () => {
-    const till = await makeDirect();
+  test("a changed destination refuses a waiting confirm, and nothing goes to the old account", async () => {
+    const fixture = await makeDirect();
     const buyer = await fundBuyer(chain);
-    const paymentId = await till.create(1_000n);
-    const attemptId = await till.attempt(paymentId, buyer);
-    await move(till);
-    await till.verify(attemptId);
-    expect(await till.verdict(attemptId)).toEqual({ refused: expect.stringContaining("withdrawn") });
-    expect(await stateOf(till, paymentId)).toBe("requires_action");
-    expect(await till.transfers()).toEqual([]);
+    const paymentId = await fixture.create(1_000n);
+    const attemptId = await fixture.attempt(paymentId, buyer);
+    await changeAddress(fixture);
+    await fixture.verify(attemptId);
+    expect(await fixture.verdict(attemptId)).toEqual({ refused: expect.stringContaining("withdrawn") });
+    expect(await stateOf(fixture, paymentId)).toBe("requires_action");
+    expect(await fixture.transfers()).toEqual([]);
   });
 
-  test("refuses a confirm while that is being verified", async () => {
+  test("a destination change during a verification refuses the confirm", async () => {
     const proxy = await startFaultProxy({ target: chain.url });
-    const till = await makeDirect({ rpcUrls: [proxy.url] });
-    const paymentId = await till.create(1_000n);
-    const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
+    const fixture = await makeDirect({ rpcUrls: [proxy.url] });
+    const paymentId = await fixture.create(1_000n);
+    const attemptId = await fixture.attempt(paymentId, await fundBuyer(chain));
     let moved: Promise<Hex> | undefined;
     proxy.onAnswer(async (method) => {
       if (method !== "eth_call" || moved) return;
-      moved = move(till);
+      moved = changeAddress(fixture);
       await moved;
     });
-    await till.verify(attemptId);
+    await fixture.verify(attemptId);
     expect(moved).toBeDefined();
-    expect(await till.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
-    expect(await stateOf(till, paymentId)).toBe("requires_action");
-    expect(await till.transfers()).toEqual([]);
+    expect(await fixture.verdict(attemptId)).toMatchObject({ refused: expect.any(String) });
+    expect(await stateOf(fixture, paymentId)).toBe("requires_action");
+    expect(await fixture.transfers()).toEqual([]);
   });
 
-  test("is not paid by money that goes to the old account afterwards, and the operator is told where it went", async () => {
-    const till = await makeDirect();
-    const { paymentId, relay } = await sign(till, await fundBuyer(chain));
-    await move(till);
-    await chain.client.setNextBlockTimestamp({ timestamp: BigInt(Math.ceil(till.deps.now().getTime() / 1_000) + 30) });
+  test("money sent to the old account after the change does not pay the payment, and a log line names that account", async () => {
+    const fixture = await makeDirect();
+    const { paymentId, relay } = await sign(fixture, await fundBuyer(chain));
+    await changeAddress(fixture);
+    await chain.client.setNextBlockTimestamp({
+      timestamp: BigInt(Math.ceil(fixture.deps.now().getTime() / 1_000) + 30),
+    });
     await relay();
-    await till.watch();
-    expect(await usdcBalance(chain, till.destination)).toBe(10_000_000n);
-    expect(await stateOf(till, paymentId)).toBe("requires_action");
-    expect(await listBalances(till.db, { asset: assets.usdc })).toEqual([]);
-    const line = till.lines.find((one) => one.includes("withdrawn option"));
+    await fixture.watch();
+    expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);
+    expect(await stateOf(fixture, paymentId)).toBe("requires_action");
+    expect(await listBalances(fixture.db, { asset: assets.usdc })).toEqual([]);
+    const line = fixture.lines.find((one) => one.includes("withdrawn option"));
     expect(line).toContain(paymentId);
-    expect(line).toContain(till.destination.toLowerCase());
+    expect(line).toContain(fixture.destination.toLowerCase());
   });
 
-  test("leaves money that had gone to the old account before it with the payment, which names that account", async () => {
-    const till = await makeDirect();
-    const { paymentId, relay } = await sign(till, await fundBuyer(chain));
+  test("money sent to the old account before the change pays the payment, whose settlement names that account", async () => {
+    const fixture = await makeDirect();
+    const { paymentId, relay } = await sign(fixture, await fundBuyer(chain));
     await relay();
-    // Later by the chain's clock, which tests have moved on.
-    till.clock.advance(60_000);
-    await move(till);
-    await till.watch();
-    expect(await stateOf(till, paymentId)).toBe("succeeded");
-    expect(await till.settlementOf(paymentId)).toMatchObject({
+    // After the relay by the chain's clock, which earlier tests have advanced.
+    fixture.clock.advance(60_000);
+    await changeAddress(fixture);
+    await fixture.watch();
+    expect(await stateOf(fixture, paymentId)).toBe("succeeded");
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({
       ...{ state: "paid", amount: 10_000_000n },
-      destination: `${chain.id}:${till.destination.toLowerCase()}`,
+      destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
     });
   });
 
-  test("leaves an option that pays the treasury as good as it was: its payout goes to the new account", async () => {
-    const till = await makeMerchant([assets.usdc]);
-    const { paymentId, option, results } = await sign(till, await fundBuyer(chain));
-    const destination = await move(till);
-    const { attemptId } = good(await till.confirm(paymentId, option.id, results));
-    await till.verify(attemptId ?? "");
-    await till.relay();
-    await till.watch();
-    await till.settle((await till.settlementOf(paymentId)).id);
-    await till.relay();
-    await till.watch();
+  test("an option that pays the treasury stays valid, and its payout goes to the new account", async () => {
+    const fixture = await makeMerchant([assets.usdc]);
+    const { paymentId, option, results } = await sign(fixture, await fundBuyer(chain));
+    const destination = await changeAddress(fixture);
+    const { attemptId } = good(await fixture.confirm(paymentId, option.id, results));
+    await fixture.verify(attemptId ?? "");
+    await fixture.relay();
+    await fixture.watch();
+    await fixture.settle((await fixture.settlementOf(paymentId)).id);
+    await fixture.relay();
+    await fixture.watch();
     expect(await usdcBalance(chain, destination)).toBe(10_000_000n);
   });
 });
 
-test("a destination that is changed while a payout is signed gets that payout, and the one before gets nothing", async () => {
-  const till = await makeMerchant([assets.usdc]);
-  const paymentId = await till.pay(await fundBuyer(chain), 1_000n);
-  const { id } = await till.settlementOf(paymentId);
-  const keys = till.deps.keys.get(chain.id);
+test("a destination that changes while its payout is signed receives the payout, and the old one receives nothing", async () => {
+  const fixture = await makeMerchant([assets.usdc]);
+  const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
+  const { id } = await fixture.settlementOf(paymentId);
+  const keys = fixture.deps.keys.get(chain.id);
   if (!keys) throw new Error("there are no keys");
   let destination: Hex | undefined;
   const signer: typeof keys.treasury = {
     ...keys.treasury,
     async sign(args) {
-      destination ??= await move(till);
+      destination ??= await changeAddress(fixture);
       return keys.treasury.sign(args);
     },
   };
-  till.deps.keys.set(chain.id, { ...keys, treasury: signer });
-  await till.settle(id);
-  expect((await till.settlementOf(paymentId)).state).toBe("due");
-  await till.settle(id);
-  await till.relay();
-  await till.watch();
-  expect(await usdcBalance(chain, till.destination)).toBe(0n);
+  fixture.deps.keys.set(chain.id, { ...keys, treasury: signer });
+  await fixture.settle(id);
+  expect((await fixture.settlementOf(paymentId)).state).toBe("due");
+  await fixture.settle(id);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await usdcBalance(chain, fixture.destination)).toBe(0n);
   expect(await usdcBalance(chain, destination ?? "0x")).toBe(10_000_000n);
 });
 
-describe("a destination that was taken away", () => {
-  const takeAway = async (till: Till, asset: string) =>
-    good(await deleteDestination(till.deps, await destinationOf(till, asset)));
+describe("a deleted destination", () => {
+  const deleteFor = async (fixture: Till, asset: string) =>
+    good(await deleteDestination(fixture.deps, await destinationOf(fixture, asset)));
 
-  test.each([true, false])("withdraws the options of its asset (direct: %s)", async (direct) => {
-    const till = direct ? await makeDirect() : await makeMerchant([assets.usdc]);
-    const { paymentId, option, results } = await sign(till, await fundBuyer(chain));
-    await takeAway(till, assets.usdc);
-    expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
+  test.each([true, false])("a deleted destination withdraws the options of its asset (direct: %s)", async (direct) => {
+    const fixture = direct ? await makeDirect() : await makeMerchant([assets.usdc]);
+    const { paymentId, option, results } = await sign(fixture, await fundBuyer(chain));
+    await deleteFor(fixture, assets.usdc);
+    expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
   });
 
-  test("leaves a push that is on its way to the treasury with its payment, which owes it to the merchant", async () => {
-    const till = await makeMerchant([assets.push]);
+  test("a push already on its way to the treasury still pays its payment and is owed to the merchant", async () => {
+    const fixture = await makeMerchant([assets.push]);
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, assets.push, buyer.address);
     await chain.client.setBalance({ address: buyer.address, value: parseEther("1") });
-    const { paymentId, option, results } = await sign(till, buyer);
-    await takeAway(till, assets.push);
-    expect(await till.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
-    expect(till.lines.some((line) => line.includes("option that has ended") && line.includes(paymentId))).toBe(true);
-    await till.watch();
-    expect(await stateOf(till, paymentId)).toBe("succeeded");
-    expect(await till.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 10_000_000n });
+    const { paymentId, option, results } = await sign(fixture, buyer);
+    await deleteFor(fixture, assets.push);
+    expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
+    expect(fixture.lines.some((line) => line.includes("option that has ended") && line.includes(paymentId))).toBe(true);
+    await fixture.watch();
+    expect(await stateOf(fixture, paymentId)).toBe("succeeded");
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "due", amount: 10_000_000n });
   });
 });
 
-test("another treasury withdraws the options that pay the one before; money that goes there is booked nowhere", async () => {
+test("a new treasury withdraws the options that pay the old one, and money sent to the old one is not booked", async () => {
   const own = await startChain();
   const before = await makeTill(own);
   const treasury = newKey();
   const keys = { ...own.keys, treasury, env: { ...own.keys.env, TREASURY_KEY: treasury.privateKey } };
   const { databaseUrl, accountId, merchantId } = before;
   const after = await makeTill({ ...own, keys }, { databaseUrl, merchant: { accountId, merchantId } });
-  const [waiting, relayed] = [await fundBuyer(own), await fundBuyer(own)];
-  const { paymentId, option, results } = await sign(before, waiting, own);
+  const [confirming, relayed] = [await fundBuyer(own), await fundBuyer(own)];
+  const { paymentId, option, results } = await sign(before, confirming, own);
   const other = await sign(before, relayed, own);
   expect(await after.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
   const { attemptId } = good(await before.confirm(paymentId, option.id, results));
@@ -210,9 +199,9 @@ test("another treasury withdraws the options that pay the one before; money that
   expect(await listBalances(after.db, { asset: own.asset })).toEqual([]);
   expect(after.lines.some((line) => line.includes("withdrawn option") && line.includes(other.paymentId))).toBe(true);
 
-  const [renewed] = await after.offer(paymentId, waiting);
+  const [renewed] = await after.offer(paymentId, confirming);
   expect(walletActions(renewed ?? { actions: [] })[0]?.params[1]).toContain(treasury.address);
-  await after.verify(await after.attempt(paymentId, waiting));
+  await after.verify(await after.attempt(paymentId, confirming));
   await after.relay();
   await after.watch();
   expect(await stateOf(after, paymentId)).toBe("succeeded");

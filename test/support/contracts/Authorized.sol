@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// An EIP-3009 token. The standard says which logs a transfer leaves, and not in which order.
+/// An EIP-3009 token. The standard specifies the logs of a transfer but not their order.
 abstract contract AuthorizedToken {
     string public constant name = "Authorized Token";
     string public constant version = "1";
@@ -67,7 +67,7 @@ abstract contract AuthorizedToken {
     }
 }
 
-/// Says that an authorization is used after it has moved the money.
+/// Emits AuthorizationUsed after the transfer.
 contract AfterToken is AuthorizedToken {
     function settle(address from, address to, uint256 value, bytes32 nonce) internal override {
         move(from, to, value);
@@ -75,7 +75,7 @@ contract AfterToken is AuthorizedToken {
     }
 }
 
-/// Says something else in between.
+/// Emits another log between AuthorizationUsed and the transfer.
 contract BetweenToken is AuthorizedToken {
     function settle(address from, address to, uint256 value, bytes32 nonce) internal override {
         emit AuthorizationUsed(from, nonce);
@@ -84,7 +84,7 @@ contract BetweenToken is AuthorizedToken {
     }
 }
 
-/// Takes a part of each transfer for its issuer, and says so by a Transfer of its own that comes first.
+/// Keeps one unit of each transfer for its issuer, with a Transfer log of its own that comes first.
 contract TitheToken is AuthorizedToken {
     function settle(address from, address to, uint256 value, bytes32 nonce) internal override {
         emit AuthorizationUsed(from, nonce);

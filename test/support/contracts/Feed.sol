@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// Whether a rollup's sequencer is up, as Chainlink's uptime feeds say it: 0 for yes, 1 for no, and since when.
+/// A sequencer uptime feed like Chainlink's: 0 if the sequencer is up, 1 if it is down, and since when.
 contract Sequencer {
     int256 private answer;
     uint256 private startedAt = 1;
@@ -16,7 +16,7 @@ contract Sequencer {
     }
 }
 
-/// A price, as Chainlink's feeds give one.
+/// A price feed like Chainlink's.
 contract Feed {
     int256 private answer = 108500000;
     uint256 private updatedAt = block.timestamp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// Wallets whose owner signs with a key (ERC-1271). The owner has the wallet do anything by `execute`.
+/// A wallet whose owner signs with a key (ERC-1271). The owner can make the wallet call anything by `execute`.
 abstract contract KeyedWallet {
     address public immutable OWNER;
 
@@ -33,7 +33,7 @@ contract HonestWallet is KeyedWallet {
     }
 }
 
-/// Accepts a signature where gas is free, as in a simulation without a gas price, and burns all gas elsewhere.
+/// Accepts its owner's signatures at a gas price of zero, as in a simulation without one, and burns all gas otherwise.
 contract BurningWallet is KeyedWallet {
     constructor(address owner) KeyedWallet(owner) {}
 
@@ -43,7 +43,7 @@ contract BurningWallet is KeyedWallet {
     }
 }
 
-/// Accepts the signatures of its owner until it is armed. From then on it reverts with bytes that no text column takes.
+/// Accepts the signatures of its owner until it is armed, then reverts with bytes that a text column cannot store.
 contract RevertingWallet is KeyedWallet {
     bool private armed;
 
@@ -54,19 +54,19 @@ contract RevertingWallet is KeyedWallet {
     }
 
     function isValidSignature(bytes32 digest, bytes calldata signature) external view returns (bytes4) {
-        // A NUL, a byte order mark, half of a surrogate pair, and bytes that are no UTF-8.
+        // A NUL, a byte order mark, half of a surrogate pair, and bytes that are not UTF-8.
         if (armed) revert(string(abi.encodePacked(hex"00efbbbfeda080fffe1b5b33316d", new bytes(4096))));
         return isOwners(digest, signature) ? bytes4(0x1626ba7e) : bytes4(0xffffffff);
     }
 }
 
-/// A token whose transfers are logged and move nothing. Anybody may claim any transfer.
+/// A token whose transfers are logged but move nothing. Any caller may claim any transfer.
 contract GarbageToken {
     event Transfer(address indexed from, address indexed to, uint256 value);
 
     mapping(address => uint256) public balanceOf;
 
-    /// As Permit2 calls it: the receiver's balance grows by what was asked for, so that the Collector is content.
+    /// Called by Permit2. Credits the receiver in full, so that the Collector's balance check passes.
     function transferFrom(address from, address to, uint256 value) external returns (bool) {
         unchecked {
             balanceOf[to] += value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// Knows sanctioned accounts, as the oracle does that Chainalysis runs; and can be made to say nothing.
+/// A sanctions oracle like Chainalysis's, which can be made to revert.
 contract Oracle {
     mapping(address => bool) private sanctioned;
     bool private silent;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// A stand-in with the external behaviour of Uniswap's Permit2 as far as single signature transfers go, written for
-/// these tests: no deployable code of the real one is published as a package. On a fork the real one is used.
+/// A stand-in with the external behaviour of Uniswap's Permit2 for single signature transfers, written for
+/// these tests because no package publishes deployable code of the original. Forks use the original.
 interface IERC1271 {
     function isValidSignature(bytes32 hash, bytes calldata signature) external view returns (bytes4);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// A wallet that takes every signature as its own (ERC-1271), until it is given words: then it reverts with them.
+/// A wallet that accepts every signature (ERC-1271) until it is given bytes, with which it then reverts.
 contract RefusingWallet {
     bytes public words;
 

@@ -67,7 +67,7 @@ contract PermitToken {
     }
 }
 
-/// As USDT on Ethereum: an allowance is changed through zero only, and nothing is returned.
+/// Like USDT on Ethereum: an allowance can only be changed from or to zero, and functions return nothing.
 contract ZeroFirstToken {
     string public constant name = "Zero First";
     string public constant symbol = "ZRF";
@@ -94,7 +94,7 @@ contract ZeroFirstToken {
     }
 }
 
-/// A token whose issuer may take a part of every transfer, and may pause all of them, as USDT's may.
+/// A token whose issuer can charge a fee on every transfer and pause all transfers, as USDT's issuer can.
 contract IssuerToken is PermitToken {
     uint256 public feePoints;
     bool public paused;
@@ -115,7 +115,7 @@ contract IssuerToken is PermitToken {
     }
 }
 
-/// Keeps one part in a hundred of every transfer.
+/// Keeps one percent of every transfer.
 contract FeeToken is PermitToken {
     function move(address from, address to, uint256 value) internal override {
         uint256 fee = value / 100;
@@ -124,7 +124,7 @@ contract FeeToken is PermitToken {
     }
 }
 
-/// As USDT on Ethereum: its owner can switch on a fee, in hundredths of a percent of every transfer.
+/// Like USDT on Ethereum: its owner can set a fee on every transfer, in basis points.
 contract FeeSwitchToken is PermitToken {
     uint256 public fee;
 
@@ -139,14 +139,14 @@ contract FeeSwitchToken is PermitToken {
     }
 }
 
-/// Answers no, and moves nothing.
+/// Returns false and moves nothing.
 contract RefusingToken is PermitToken {
     function transferFrom(address, address, uint256) external pure override returns (bool) {
         return false;
     }
 }
 
-/// Answers no, and moves the money all the same.
+/// Returns false although it moves the money.
 contract LyingToken is PermitToken {
     function transferFrom(address from, address to, uint256 value) external override returns (bool) {
         move(from, to, value);
@@ -154,7 +154,7 @@ contract LyingToken is PermitToken {
     }
 }
 
-/// Calls somebody back in the middle of a transfer.
+/// Calls a target in the middle of a transfer.
 contract ReenteringToken is PermitToken {
     address private target;
     bytes private data;
@@ -173,7 +173,7 @@ contract ReenteringToken is PermitToken {
     }
 }
 
-/// Emits whatever it is asked to, as a token with a bug or a hostile upgrade may.
+/// Emits any log on request, as a token with a bug or a hostile upgrade may.
 contract NoisyToken {
     function balanceOf(address) external pure returns (uint256) {
         return 0;

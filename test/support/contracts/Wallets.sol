@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// Whose signature a wallet takes as its own (ERC-1271), as the wallets that people use have it: a key's over the digest.
-abstract contract Judge {
+/// Accepts a key's ECDSA signature over the digest (ERC-1271), as common wallets do.
+abstract contract SignatureValidator {
     function isValidSignature(bytes32 digest, bytes calldata signature) external view returns (bytes4) {
         if (signature.length != 65) return 0xffffffff;
         bytes32 r = bytes32(signature[0:32]);
@@ -14,8 +14,8 @@ abstract contract Judge {
     function keyHolder() internal view virtual returns (address);
 }
 
-/// A wallet with one owner, who may have it do anything.
-contract OwnedWallet is Judge {
+/// A wallet with one owner, who can make it call anything.
+contract OwnedWallet is SignatureValidator {
     address public immutable OWNER;
 
     constructor(address owner) {
@@ -33,7 +33,7 @@ contract OwnedWallet is Judge {
     }
 }
 
-/// Makes wallets at addresses that are known before.
+/// Creates wallets at addresses that can be computed in advance.
 contract WalletFactory {
     uint256 public calls;
 
@@ -49,21 +49,21 @@ contract WalletFactory {
     }
 }
 
-/// What a key may delegate to (EIP-7702): its own signatures stay good.
-contract Delegate is Judge {
+/// Code for EIP-7702 delegation that accepts the key's own signatures.
+contract Delegate is SignatureValidator {
     function keyHolder() internal view override returns (address) {
         return address(this);
     }
 }
 
-/// A delegate that takes no signature of the key any more.
+/// Code for EIP-7702 delegation that accepts no signatures.
 contract SilentDelegate {
     function isValidSignature(bytes32, bytes calldata) external pure returns (bytes4) {
         return 0xffffffff;
     }
 }
 
-/// Takes every signature where gas costs nothing, as in a careless simulation, and burns all it is given elsewhere.
+/// Accepts every signature at a gas price of zero, as in a careless simulation, and burns all gas otherwise.
 contract PriceBurner {
     function isValidSignature(bytes32, bytes calldata) external view returns (bytes4) {
         if (tx.gasprice == 0) return 0x1626ba7e;
@@ -73,8 +73,8 @@ contract PriceBurner {
     }
 }
 
-/// Takes every signature up to a block that it is told (slot 0), and burns all it is given afterwards: no simulation on
-/// a block that is there can tell. `SALT` makes code that hashes otherwise.
+/// Accepts every signature up to a block number (slot 0) and burns all gas afterwards, which no simulation on an existing
+/// block detects. `SALT` varies the hash of the code.
 contract BlockBurner {
     uint256 public goodUntil;
     uint256 public immutable SALT;
