@@ -12,7 +12,7 @@ beforeEach(async () => {
 
 const stock = () => db.transaction().execute((trx) => readStock(trx, ASSET));
 
-/** A booking between two accounts, whose natural key is its kind and subject. */
+/** Books between two accounts and returns the group's id; the natural key is its kind and subject. */
 async function book(kind: string, subject: string, debit: string, credit: string, amount: bigint): Promise<string> {
   const entries = [
     { account: debit, asset: ASSET, amount },
@@ -32,28 +32,28 @@ async function book(kind: string, subject: string, debit: string, credit: string
 const came = (subject: string, amount: bigint) => book("stray", subject, "treasury", "exceptions", amount);
 const left = (subject: string, amount: bigint) => book("stray", subject, "exceptions", "treasury", amount);
 
-test("a stranger's deposit is owed in full, although as much has left the treasury", async () => {
+test("an unmatched deposit is owed in full, although as much has left the treasury", async () => {
   await came("a", 5n);
   expect(await stock()).toBe(0n);
   await left("b", 5n);
-  expect(await stock(), "the treasury is empty, and five are owed").toBe(-5n);
+  expect(await stock(), "the treasury is empty and owes five").toBe(-5n);
 });
 
-test("an overpaid payout does not lessen what is owed to strangers", async () => {
+test("an overpaid payout does not reduce what is owed for unmatched deposits", async () => {
   await came("a", 5n);
   await book("overpaid", "transfer", "exceptions", "treasury", 3n);
   expect(await stock()).toBe(-3n);
 });
 
-test("a closed exception counts no more, whether it was owed or lost", async () => {
+test("a closed exception no longer counts, whether it was owed or lost", async () => {
   const stranger = await came("a", 5n);
   const loss = await left("b", 2n);
   await book("exception_resolved", stranger, "exceptions", "operator_capital", 5n);
   await book("exception_resolved", loss, "losses", "exceptions", 2n);
-  expect(await stock(), "five came in as capital, and two of them are lost").toBe(3n);
+  expect(await stock(), "five of capital, minus two lost").toBe(3n);
 });
 
-test("a closed exception that was reversed leaves the sum as it was before it", async () => {
+test("reversing a closed exception restores the earlier inventory", async () => {
   const loss = await left("b", 2n);
   await book("exception_resolved", loss, "losses", "exceptions", 2n);
   await book("exception_reversed", loss, "treasury", "losses", 2n);
@@ -61,7 +61,7 @@ test("a closed exception that was reversed leaves the sum as it was before it", 
   expect(await stock()).toBe(0n);
 });
 
-test("corrections by hand cancel each other, and never what is owed to strangers", async () => {
+test("manual corrections cancel each other and never what is owed for unmatched deposits", async () => {
   await came("a", 5n);
   await book("correction", "ticket 1", "exceptions", "treasury", 4n);
   expect(await stock()).toBe(-4n);

@@ -9,10 +9,10 @@ const bell = () => ({ data: { paymentId: newId("pay") } });
 const failuresOf = async (queues: Awaited<ReturnType<typeof openQueues>>) =>
   (await queues.metrics.ringFailures.get()).values.find(({ labels }) => labels.queue === "expire-payment")?.value ?? 0;
 
-/** A ring may take so long while Redis is away; an HTTP call waits for it. */
+/** How long enqueueing may take while Redis is unavailable; an HTTP call waits for it. */
 const SOON_MS = 2_000;
 
-test("ringing a Redis that was never there neither throws nor waits, and is counted", async () => {
+test("enqueueing to a Redis that was never there neither throws nor waits, and is counted", async () => {
   const queues = await openQueues({ url: `redis://127.0.0.1:${await freePort()}` });
   const begun = Date.now();
   await queues.ring("expire-payment", [bell(), bell()]);
@@ -21,7 +21,7 @@ test("ringing a Redis that was never there neither throws nor waits, and is coun
   expect(queues.lines.join("")).toContain("jobs not rung; the sweep will");
 });
 
-test("ringing a Redis that has gone neither throws nor waits, and works again when it is back", async () => {
+test("enqueueing to a Redis that has stopped neither throws nor waits, and works again when it is back", async () => {
   const redis = await startPrivateRedis();
   const queues = await openQueues({ url: redis.url });
   await queues.ready();
@@ -38,7 +38,7 @@ test("ringing a Redis that has gone neither throws nor waits, and works again wh
   expect(await failuresOf(queues)).toBe(20);
 });
 
-test("a worker is not deaf after Redis was killed and started again", async () => {
+test("a worker serves jobs again after Redis was killed and restarted", async () => {
   const redis = await startPrivateRedis();
   const queues = await openQueues({ url: redis.url });
   await queues.ready();
@@ -54,6 +54,6 @@ test("a worker is not deaf after Redis was killed and started again", async () =
   await redis.start();
   await queues.ready();
   await queues.ring("expire-payment", [after]);
-  await waitFor(() => run.includes(after.data.paymentId), { within: 20_000, what: "the worker hears again" });
+  await waitFor(() => run.includes(after.data.paymentId), { within: 20_000, what: "the worker serves jobs again" });
   expect(run).toEqual([before.data.paymentId, after.data.paymentId]);
 });

@@ -17,7 +17,7 @@ const aborted = AbortSignal.abort();
 const run = <N extends keyof typeof handlers>(name: N, data: JobData<N>) =>
   (handlers[name] as (data: JobData<N>, signal: AbortSignal) => Promise<unknown>)(data, aborted);
 
-/** Everything that must not change when a job is run once too often. */
+/** Returns all rows that a repeated job must not change. */
 const everything = async () => {
   const tables = ["payment", "attempt", "transfer", "transaction", "settlement", "ledger_entry", "merchant_balance"];
   const rows = await Promise.all(
@@ -26,7 +26,7 @@ const everything = async () => {
   return Object.fromEntries(rows) as Record<string, unknown>;
 };
 
-test("every job of a payment that is over, run again by hand in any order, changes nothing and moves no money", async () => {
+test("every job of a finished payment, run again in any order, changes nothing and moves no money", async () => {
   const paymentId = await till.create();
   const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
   await run("verify-signature", { attemptIds: [attemptId] });
@@ -57,7 +57,7 @@ test("every job of a payment that is over, run again by hand in any order, chang
   expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" })).toBe(nonce);
 });
 
-test("a key that has delegated to code is verified and carried by the queues of contract wallets", async () => {
+test("a payer that delegates to code is verified and relayed by the queues of contract wallets", async () => {
   const buyer = await fundBuyer(chain);
   const paymentId = await till.create();
   const attemptId = await till.attempt(paymentId, buyer);
@@ -76,7 +76,7 @@ test("a key that has delegated to code is verified and carried by the queues of 
   expect((await till.status(paymentId)).state).toBe("succeeded");
 });
 
-test("the sweep rings for what is owed by how it is verified and carried", async () => {
+test("the sweep enqueues due work on the queue that verifies or relays it", async () => {
   const own = await makeTill(chain);
   const rings = createHandlers({ ...own.deps, isTransient: createJudge(isTransientChainError) });
   const [key, wallet] = [await fundBuyer(chain), await fundBuyer(chain)];
@@ -95,7 +95,7 @@ test("the sweep rings for what is owed by how it is verified and carried", async
   expect(found?.bell.data).toEqual({ attemptIds: [garbage] });
 });
 
-test("jobs about rows that are not there end quietly", async () => {
+test("jobs about missing rows end without an error", async () => {
   const id = "0".repeat(32);
   expect(await run("verify-signature", { attemptIds: [`att_${id}`] })).toEqual({ done: true });
   expect(await run("expire-payment", { paymentId: `pay_${id}` })).toEqual({ done: true });
@@ -103,12 +103,12 @@ test("jobs about rows that are not there end quietly", async () => {
   expect(await run("relay-permit", { chain: chain.id, transferId: `trf_${id}` })).toEqual({ done: true });
 });
 
-test("a job on a chain that has left the networks file wants a person", async () => {
+test("a job on a chain that has left the networks file fails and needs an operator", async () => {
   const lost = { chain: "eip155:999", transferId: `trf_${"0".repeat(32)}` };
   await expect(run("relay-permit", lost)).rejects.toMatchObject({ code: "unknown_chain", transient: false });
 });
 
-test("every two minutes one sweep rings for a look at the pages, which one process takes", async () => {
+test("one sweep enqueues a check of the pages every two minutes, and one process runs it", async () => {
   const { ring, rung } = recordRings();
   let looks = 0;
   const checkPages = async () => void looks++;
@@ -123,6 +123,6 @@ test("every two minutes one sweep rings for a look at the pages, which one proce
   expect(looks).toBe(1);
 });
 
-test("there is a handler for every queue", () => {
+test("every queue has a handler", () => {
   expect(Object.keys(handlers).sort()).toEqual(queueNames.toSorted());
 });

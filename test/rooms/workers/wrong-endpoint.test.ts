@@ -13,7 +13,7 @@ const chain = await startChain();
 const stranger = await startChain({ chainId: 31_338 });
 
 test.each(["worker", "api"] as const)(
-  "a second endpoint that serves another chain keeps the %s from running, and is named without its URL",
+  "a second endpoint that serves another chain keeps the %s from starting, and is named without its URL",
   async (role) => {
     const redis = redisPrefix();
     const started = await launchProcess({
@@ -35,7 +35,7 @@ test.each(["worker", "api"] as const)(
   },
 );
 
-test("an endpoint that is away at the start and comes back as another chain is passed over, and no payment fails", async () => {
+test("an endpoint that is unavailable at the start and returns as another chain is skipped, and no payment fails", async () => {
   const [away, strange] = await Promise.all([
     startFaultProxy({ target: chain.url }),
     startFaultProxy({ target: stranger.url }),
@@ -47,5 +47,5 @@ test("an endpoint that is away at the start and comes back as another chain is p
   away.refuse(true);
   const paymentId = await till.pay(await fundBuyer(chain));
   expect(await till.status(paymentId)).toMatchObject({ state: "succeeded" });
-  expect(Object.keys(strange.calls), "it is asked who it is, and nothing else").toEqual(["eth_chainId"]);
+  expect(Object.keys(strange.calls), "only its chain id is read").toEqual(["eth_chainId"]);
 });
