@@ -25,7 +25,7 @@ async function makeLanes(count = 1) {
   /** Ends the leases as if their time had passed. */
   const endLeases = () =>
     sql`update lane set lease_until = clock_timestamp() where chain = ${chain} and owner is not null`.execute(db);
-  return { chain, lanes, take, endLeases, ring: () => ringLanes(db, { chain, addresses }) };
+  return { chain, lanes, take, endLeases, requestWake: () => ringLanes(db, { chain, addresses }) };
 }
 const mustTake = async (take: () => Promise<LaneLease | undefined>): Promise<LaneLease> => {
   const lease = await take();
@@ -69,14 +69,14 @@ describe("a lane", () => {
 
 describe("an owner with an old fence", () => {
   test("an owner with an old fence cannot use a nonce, release the lane or free it", async () => {
-    const { take, ring, endLeases } = await makeLanes();
+    const { take, requestWake, endLeases } = await makeLanes();
     const old = await mustTake(take);
     await endLeases();
     const current = await mustTake(() => take("next"));
     expect(await useNonce(db, old, { nonce: 0, leaseMs: 60_000 })).toBe(false);
     expect(await releaseLane(db, old)).toBe("lost");
     await freeLane(db, old);
-    expect(await ring()).toBe(true);
+    expect(await requestWake()).toBe(true);
     expect(await useNonce(db, current, { nonce: 0, leaseMs: 20_000 })).toBe(true);
   });
 });
@@ -101,17 +101,17 @@ describe("a nonce", () => {
 
 describe("a wake request", () => {
   test("a wake request keeps the holder from releasing the lane once", async () => {
-    const { take, ring } = await makeLanes();
+    const { take, requestWake } = await makeLanes();
     const lease = await mustTake(take);
-    expect(await ring()).toBe(true);
+    expect(await requestWake()).toBe(true);
     expect(await releaseLane(db, lease)).toBe("rung");
     expect(await take(), "the lane is still held").toBeUndefined();
     expect(await releaseLane(db, lease)).toBe("released");
-    expect(await ring(), "no owner holds it now").toBe(false);
+    expect(await requestWake(), "no owner holds it now").toBe(false);
   });
 
   test("no wake request is lost: the holder sees it, or the requester takes the lane", async () => {
-    const { take, ring } = await makeLanes();
+    const { take, requestWake } = await makeLanes();
     let written = 0;
     let seen = 0;
     let holders = 0;
@@ -133,7 +133,7 @@ describe("a wake request", () => {
       for (;;) {
         const lease = await take();
         if (lease) return hold(lease);
-        if (await ring()) return;
+        if (await requestWake()) return;
       }
     };
     for (let burst = 0; burst < 40; burst += 1) {

@@ -34,8 +34,8 @@ async function serve(handle: Handler<"expire-payment">, isTransient: (cause: unk
   await waitFor(() => redis.status === "ready", { within: 10_000 });
   const { ring, queues, close } = openRing({ redis, prefix, log, metrics });
   const { signal } = new AbortController();
-  const told = { describe: describeBriefly, inContext: withLogFields, log, metrics };
-  const options = { connect: () => blocking, prefix, signal, isTransient, ...told };
+  const reporting = { describe: describeBriefly, inContext: withLogFields, log, metrics };
+  const options = { connect: () => blocking, prefix, signal, isTransient, ...reporting };
   const worker = consume("expire-payment", handle, options);
   atEnd(async () => {
     await worker.close();

@@ -21,12 +21,12 @@ describe("the outcome of a handler", () => {
   test("a handler that asks to run again uses no attempt, however often it does so, and leaves no job", async () => {
     const { queues, ring } = await opened();
     const most = catalog["expire-payment"].attempts * 2;
-    let looks = 0;
-    queues.serve("expire-payment", async () => (++looks < most ? { again: 1 } : done));
+    let calls = 0;
+    queues.serve("expire-payment", async () => (++calls < most ? { again: 1 } : done));
     await ring();
-    await waitFor(() => looks === most, within);
+    await waitFor(() => calls === most, within);
     await waitFor(() => isEmpty(queues), within);
-    expect(looks).toBe(most);
+    expect(calls).toBe(most);
   });
 
   test("a handler with transient errors is retried, and after its last attempt leaves no failed job", async () => {

@@ -35,7 +35,7 @@ const exact = [
 ];
 const aging = ["pay_lane_lowest_unconfirmed_age_seconds", "pay_chain_cursor_lag_seconds"];
 
-async function expectSame(): Promise<void> {
+async function expectEqualMetrics(): Promise<void> {
   const both = await scrapeBoth();
   const series = (name: string, of: typeof both.busy) => of.filter((sample) => sample.name === name);
   for (const name of exact) {
@@ -46,48 +46,48 @@ async function expectSame(): Promise<void> {
     expect(Math.abs((sumOf(both.idle, name, on) ?? -100) - (sumOf(both.busy, name, on) ?? 100)), name).toBeLessThan(5);
 }
 
-const idleSays = async (name: string, labels: Record<string, string> = {}) =>
+const readIdle = async (name: string, labels: Record<string, string> = {}) =>
   sumOf(await scrape(idle.metricsUrl), name, labels);
 
 test("an idle worker reports the same metrics of a lane as the worker that uses it", async () => {
   await chain.client.setAutomine(false);
   const id = await createPayment(fleet.shop, { referenceId: "waits", cents: "100" });
   await pay(fleet.shop, id, await fundBuyerMining(), chain.id);
-  await waitFor(async () => (await idleSays("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
-  await waitFor(async () => ((await idleSays("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
-  await expectSame();
-  expect(await idleSays("pay_transfers", { state: "carried" })).toBe(1);
-  expect(await idleSays("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
-  expect(await idleSays("pay_lane_held")).toBe(0);
+  await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
+  await waitFor(async () => ((await readIdle("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
+  await expectEqualMetrics();
+  expect(await readIdle("pay_transfers", { state: "carried" })).toBe(1);
+  expect(await readIdle("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
+  expect(await readIdle("pay_lane_held")).toBe(0);
   // No block came for a while, but the watcher is at the head.
-  expect(await idleSays("pay_chain_cursor_lag_seconds")).toBeLessThan(10);
+  expect(await readIdle("pay_chain_cursor_lag_seconds")).toBeLessThan(10);
 
   await chain.client.setAutomine(true);
   await mine(chain);
   expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
   // The payout begins a moment after the payment succeeds.
   await waitFor(async () => (await usdcBalance(chain, fleet.destination)) > 0n, { within: 30_000 });
-  await waitFor(async () => (await idleSays("pay_transfers")) === 0, { within: 30_000 });
-  await waitFor(async () => (await idleSays("pay_lane_transactions_in_flight")) === 0, { within: 10_000 });
-  await expectSame();
-  expect(await idleSays("pay_lane_lowest_unconfirmed_age_seconds")).toBe(0);
+  await waitFor(async () => (await readIdle("pay_transfers")) === 0, { within: 30_000 });
+  await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 0, { within: 10_000 });
+  await expectEqualMetrics();
+  expect(await readIdle("pay_lane_lowest_unconfirmed_age_seconds")).toBe(0);
 });
 
 test("every worker reports a lane at its fee ceiling until the price falls", async () => {
   const buyer = await fundBuyer(chain);
   await mineAt(300n * GWEI);
-  const dear = Number(await chain.client.getBlockNumber());
-  await waitFor(async () => (await idleSays("pay_chain_cursor_block")) === dear, { within: 10_000 });
+  const expensiveBlock = Number(await chain.client.getBlockNumber());
+  await waitFor(async () => (await readIdle("pay_chain_cursor_block")) === expensiveBlock, { within: 10_000 });
   // No transaction waits for the price yet.
-  expect(await idleSays("pay_lane_held")).toBe(0);
-  const id = await createPayment(fleet.shop, { referenceId: "too dear", cents: "100" });
+  expect(await readIdle("pay_lane_held")).toBe(0);
+  const id = await createPayment(fleet.shop, { referenceId: "too expensiveBlock", cents: "100" });
   await pay(fleet.shop, id, buyer, chain.id);
-  await waitFor(async () => (await idleSays("pay_lane_held")) === 1, { within: 20_000 });
-  await expectSame();
+  await waitFor(async () => (await readIdle("pay_lane_held")) === 1, { within: 20_000 });
+  await expectEqualMetrics();
 
   await mineAt(GWEI);
   expect(await waitFinal(fleet.shop, id, 40_000)).toMatchObject({ status: "succeeded" });
-  await waitFor(async () => (await idleSays("pay_lane_held")) === 0, { within: 5_000 });
+  await waitFor(async () => (await readIdle("pay_lane_held")) === 0, { within: 5_000 });
 });
 
 test("a worker has the checkout pages checked when it starts, and reports that they match the release", async () => {
@@ -95,15 +95,15 @@ test("a worker has the checkout pages checked when it starts, and reports that t
     await waitFor(async () => sumOf((await scrapeBoth()).busy, "pay_page_differences", { page }) === 0, {
       within: 10_000,
     });
-  const looked = sumOf((await scrapeBoth()).busy, "pay_page_looked_timestamp_seconds", { page: "checkout" }) ?? 0;
-  expect(Math.abs(Date.now() / 1000 - looked)).toBeLessThan(600);
+  const checkedAt = sumOf((await scrapeBoth()).busy, "pay_page_looked_timestamp_seconds", { page: "checkout" }) ?? 0;
+  expect(Math.abs(Date.now() / 1000 - checkedAt)).toBeLessThan(600);
   // The worker that serves another queue does not check.
-  expect(await idleSays("pay_page_differences")).toBeUndefined();
+  expect(await readIdle("pay_page_differences")).toBeUndefined();
 });
 
 test("an idle worker has no statement that waits for a connection, also while it is scraped", async () => {
-  for (let look = 0; look < 5; look += 1) {
-    expect(await idleSays("pay_db_pool_connections", { state: "waiting" })).toBe(0);
+  for (let round = 0; round < 5; round += 1) {
+    expect(await readIdle("pay_db_pool_connections", { state: "waiting" })).toBe(0);
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
 });
@@ -114,13 +114,13 @@ test("a scrape waits three seconds for rows that cannot be read, and returns the
   await locker.query("begin");
   await locker.query("lock table lane in access exclusive mode");
   const began = Date.now();
-  const told = await scrape(idle.metricsUrl);
+  const samples = await scrape(idle.metricsUrl);
   expect(Date.now() - began).toBeLessThan(5_000);
-  expect(sumOf(told, "pay_lane_held")).toBeUndefined();
-  expect(sumOf(told, "pay_queue_jobs")).toBeDefined();
-  expect(sumOf(told, "pay_build_info")).toBe(1);
+  expect(sumOf(samples, "pay_lane_held")).toBeUndefined();
+  expect(sumOf(samples, "pay_queue_jobs")).toBeDefined();
+  expect(sumOf(samples, "pay_build_info")).toBe(1);
   await locker.end();
-  await waitFor(async () => (await idleSays("pay_lane_held")) === 0, { within: 10_000 });
+  await waitFor(async () => (await readIdle("pay_lane_held")) === 0, { within: 10_000 });
 });
 
 test("unpaid payments are expired by their own jobs, and the sweep enqueues nothing", async () => {
@@ -133,7 +133,7 @@ test("unpaid payments are expired by their own jobs, and the sweep enqueues noth
 });
 
 /** These stay unset until the error that they count occurs; the test of that error shows that they are set. */
-const onlyInTrouble = [
+const setOnlyOnErrors = [
   "pay_agreement_waits_total",
   "pay_board_refused_logins_total",
   "pay_database_stepped_back_timestamp_seconds",
@@ -160,7 +160,7 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
   const held = getStatus(fleet.testShop, testPayment, 5_000);
   const api = fleet.apis[0]?.metricsUrl ?? "";
   await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
-  await waitFor(async () => ((await idleSays("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
+  await waitFor(async () => ((await readIdle("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
   await waitFor(() => endpoint.arrivals.length > 0, { within: 5_000, what: "the event of the test payment" });
   const { busy } = await scrapeBoth();
   const set = new Set(
@@ -168,12 +168,12 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
   );
   await held;
 
-  const silent = [...onlyInTrouble, ...onSolana];
+  const silent = [...setOnlyOnErrors, ...onSolana];
   const names = (await allMetrics()).filter((name) => !silent.includes(name));
   expect(names.filter((name) => !set.has(name))).toEqual([]);
   expect(silent.filter((name) => set.has(name))).toEqual([]);
-  const asked = readAsked().filter((name) => !set.has(name) && !set.has(name.replace(/_(bucket|sum|count)$/, "")));
-  expect(asked.filter((name) => !silent.includes(name))).toEqual([]);
+  const used = listUsedMetrics().filter((name) => !set.has(name) && !set.has(name.replace(/_(bucket|sum|count)$/, "")));
+  expect(used.filter((name) => !silent.includes(name))).toEqual([]);
 });
 
 /** Returns whether a series was set: one with labels exists only after that, one without any starts at 0. */
@@ -188,7 +188,7 @@ async function allMetrics(): Promise<string[]> {
 }
 
 /** Returns every series of ours that an alert, a recording rule or a dashboard uses. */
-function readAsked(): string[] {
+function listUsedMetrics(): string[] {
   const ops = new URL("../../../ops/", import.meta.url);
   const dashboards = readdirSync(new URL("grafana/dashboards/", ops)).map((file) => `grafana/dashboards/${file}`);
   const files = ["prometheus/alerts.yml", "prometheus/recordings.yml", ...dashboards];

@@ -18,7 +18,7 @@ const run = <N extends keyof typeof handlers>(name: N, data: JobData<N>) =>
   (handlers[name] as (data: JobData<N>, signal: AbortSignal) => Promise<unknown>)(data, aborted);
 
 /** Returns all rows that a repeated job must not change. */
-const everything = async () => {
+const readAllRows = async () => {
   const tables = ["payment", "attempt", "transfer", "transaction", "settlement", "ledger_entry", "merchant_balance"];
   const rows = await Promise.all(
     tables.map(async (table) => [table, await execute(till.databaseUrl, `select * from ${table} order by 1, 2, 3`)]),
@@ -39,7 +39,7 @@ test("every job of a finished payment, run again in any order, changes nothing a
   await run("relay-permit", relay);
   await till.watch();
   expect((await till.settlementOf(paymentId)).state).toBe("paid");
-  const before = await everything();
+  const before = await readAllRows();
   const nonce = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" });
 
   till.clock.advance(3_600_000);
@@ -53,7 +53,7 @@ test("every job of a finished payment, run again in any order, changes nothing a
   ];
   for (const [name, data] of [...jobs, ...jobs.toReversed()]) await run(name, data as never);
   await Promise.all(jobs.map(([name, data]) => run(name, data as never)));
-  expect(await everything()).toEqual(before);
+  expect(await readAllRows()).toEqual(before);
   expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" })).toBe(nonce);
 });
 
@@ -110,17 +110,17 @@ test("a job on a chain that has left the networks file fails and needs an operat
 
 test("one sweep enqueues a check of the pages every two minutes, and one process runs it", async () => {
   const { ring, rung } = recordRings();
-  let looks = 0;
-  const checkPages = async () => void looks++;
+  let checks = 0;
+  const checkPages = async () => void checks++;
   const isTransient = createJudge(isTransientChainError);
   const own = createHandlers({ ...till.deps, ring, checkPages, isTransient });
   const minute = 1_900_000_080;
   for (let at = minute - 1; at < minute + 240; at += 1) await own.sweep({ at }, aborted);
   const rings = rung.filter(({ queue }) => queue === "check-pages").map(({ bell }) => bell.data);
   expect(rings).toEqual([{ at: minute }, { at: minute + 120 }]);
-  expect(looks).toBe(0);
+  expect(checks).toBe(0);
   await own["check-pages"]({ at: minute }, aborted);
-  expect(looks).toBe(1);
+  expect(checks).toBe(1);
 });
 
 test("every queue has a handler", () => {

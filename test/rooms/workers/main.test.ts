@@ -10,7 +10,7 @@ import { makeTill } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 /** A chain behind a proxy, a database with a merchant, queues, and the environment of a worker process. */
-async function makeHouse() {
+async function makeWorkerSetup() {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const till = await makeTill(chain);
@@ -38,7 +38,7 @@ async function makeHouse() {
 
 describe("WORKER_QUEUES", () => {
   test("a process serves only the queues that WORKER_QUEUES names, and other jobs stay where they are", async () => {
-    const { env, till, queues } = await makeHouse();
+    const { env, till, queues } = await makeWorkerSetup();
     const expiresAt = new Date(till.deps.now().getTime() + 1_500);
     const [paymentId, other] = [await till.create(100n, { expiresAt }), await till.create(100n, { expiresAt })];
     await queues.ring("settle", [{ data: { settlementIds: [`stl_${"0".repeat(32)}`] } }]);
@@ -53,7 +53,7 @@ describe("WORKER_QUEUES", () => {
   });
 
   test("a process ends when WORKER_QUEUES names an unknown queue, with a message that lists the known ones", async () => {
-    const { env } = await makeHouse();
+    const { env } = await makeWorkerSetup();
     const started = await launchProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "settle,settles" } });
     atEnd(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
@@ -64,7 +64,7 @@ describe("WORKER_QUEUES", () => {
 
 describe("a worker that cannot start", () => {
   test("a worker ends and names the address when a key belongs to another one, without printing the key", async () => {
-    const { env, chain } = await makeHouse();
+    const { env, chain } = await makeWorkerSetup();
     const key = chain.keys.env.LANE_KEY_0 ?? "";
     const started = await launchProcess({ role: "worker", env: { ...env, TREASURY_KEY: key } });
     atEnd(() => started.kill("SIGKILL"));
@@ -74,7 +74,7 @@ describe("a worker that cannot start", () => {
   });
 
   test("a worker ends with a message when the token's domain differs, although the chain responds", async () => {
-    const { env, chain } = await makeHouse();
+    const { env, chain } = await makeWorkerSetup();
     const assets = [{ ...(await assetOf(chain)), domain: { name: "USD Coin", version: "1" } }];
     const started = await launchProcess({
       role: "worker",
@@ -86,7 +86,7 @@ describe("a worker that cannot start", () => {
   });
 
   test("a worker waits for an unavailable RPC endpoint, is not ready meanwhile, and then works", async () => {
-    const { env, proxy, till, attempt } = await makeHouse();
+    const { env, proxy, till, attempt } = await makeWorkerSetup();
     proxy.refuse(true);
     const started = await launchProcess({ role: "worker", env });
     atEnd(() => started.kill("SIGKILL"));
@@ -102,7 +102,7 @@ describe("a worker that cannot start", () => {
 
 describe("SIGTERM during jobs", () => {
   test("a worker finishes its jobs, takes no new one and exits with 0", async () => {
-    const { env, till, queues, attempt, hold, proxy } = await makeHouse();
+    const { env, till, queues, attempt, hold, proxy } = await makeWorkerSetup();
     const worker = await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "verify-signature" } });
     const before = proxy.calls.eth_call ?? 0;
     hold(1_500);
@@ -119,7 +119,7 @@ describe("SIGTERM during jobs", () => {
   });
 
   test("a worker whose job hangs exits within DRAIN_MS, and another worker runs that job", async () => {
-    const { env, till, attempt, hold, proxy } = await makeHouse();
+    const { env, till, attempt, hold, proxy } = await makeWorkerSetup();
     const limited = { ...env, WORKER_QUEUES: "verify-signature,sweep", DRAIN_MS: "500" };
     const worker = await spawnProcess({ role: "worker", env: limited });
     const before = proxy.calls.eth_call ?? 0;
