@@ -32,7 +32,7 @@ async function book(kind: string, subject: string, debit: string, credit: string
 const bookDeposit = (subject: string, amount: bigint) => book("stray", subject, "treasury", "exceptions", amount);
 const bookOutflow = (subject: string, amount: bigint) => book("stray", subject, "exceptions", "treasury", amount);
 
-test("an unmatched deposit is owed in full, although as much has bookOutflow the treasury", async () => {
+test("an unmatched deposit is owed in full, although as much has left the treasury", async () => {
   await bookDeposit("a", 5n);
   expect(await currentInventory()).toBe(0n);
   await bookOutflow("b", 5n);

@@ -156,7 +156,7 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("a chain with two endpoints (final
     expect(carrier.confirmed).toHaveLength(2);
   });
 
-  test("a large unmatched deposit is booked once both endpoints injectLogs it", async () => {
+  test("a large unmatched deposit is booked once both endpoints show it", async () => {
     const { chain, away, carrier, watch } = await startTwoEndpoints({ finality });
     away.refuse(true);
     await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, LARGE);

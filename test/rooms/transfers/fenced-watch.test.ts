@@ -35,10 +35,10 @@ async function slowWatcher(method: string) {
 test("two jobs of one process never watch one chain at once", async () => {
   const slow = await slowWatcher("eth_blockNumber");
   const first = slow.carrier.watch();
-  await slow.isAsked();
+  await slow.isCalled();
   const others = await Promise.all([1, 2, 3].map(() => slow.carrier.watch()));
   expect(others).toEqual([{ mine: false }, { mine: false }, { mine: false }]);
-  expect(slow.askedSoFar()).toBe(1);
+  expect(slow.callsSoFar()).toBe(1);
   slow.letGo();
   expect(await first).toMatchObject({ mine: true });
   expect(await slow.carrier.watch()).toMatchObject({ mine: true });
@@ -49,7 +49,7 @@ test("a call that takes longer than the lease does not lose the watch", async ()
   const other = await makeCarrier(slow.chain, { databaseUrl: slow.carrier.databaseUrl, clock: slow.clock });
   await mine(slow.chain);
   const pass = slow.carrier.watch();
-  await slow.isAsked();
+  await slow.isCalled();
   const { fence } = await slow.cursor();
   for (let call = 0; call < 3; call += 1) {
     // Most of the lease passes each time, and its holder renews it.
@@ -69,7 +69,7 @@ test("a job that lost the watch writes nothing more and does not release the wat
   const one = await other.sign(await fundBuyer(slow.chain));
   await other.relay();
   const lostWatch = slow.carrier.watch();
-  await slow.isAsked();
+  await slow.isCalled();
   // As if its process had been stopped for longer than its lease.
   await other.db
     .updateTable("chain_cursor")

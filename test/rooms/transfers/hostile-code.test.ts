@@ -70,7 +70,7 @@ test("a hostile payer whose transfer is relayed alone is held, and the others ar
   expect(await carrier.statesOf(ids)).toEqual(["ready", "confirmed"]);
 });
 
-test("payers that pass into code which burns gas only where it costs are detected, and the others share their transaction", async () => {
+test("payers that turn into code which burns gas only where it costs are detected, and the others share their transaction", async () => {
   const { carrier, ids } = await payersOf(["honest", "hostile", "honest", "hostile", "honest"], BURNS_WHEN_IT_COSTS);
   await carrier.relay();
   await carrier.watch();

@@ -30,7 +30,7 @@ afterEach(async () => {
   await solana.knobs.hold(0);
 });
 
-/** A payment that was makeAccepted and not submitted. */
+/** A payment that was accepted and not submitted. */
 async function makeAccepted() {
   // A blockhash is reused for a second, and a jump of the cluster may have expired it.
   till.clock.advance(1_000);
@@ -118,7 +118,7 @@ describe("a buyer's transaction", () => {
     expect(await till.status(paymentId)).toMatchObject({ info: { txId: transaction.hash } });
   });
 
-  test("a transaction whose response is lost after the endpoint makeAccepted it stays in flight and is not signed again", async () => {
+  test("a transaction whose response is lost after the endpoint accepted it stays in flight and is not signed again", async () => {
     const { paymentId, buyer } = await makeAccepted();
     for (const { fault } of [first, second]) fault.dropAnswers(isSend);
     await till.submit();

@@ -7,7 +7,7 @@ import { makeSolanaTill } from "../../support/solana-till.ts";
 
 const solana = await startTestSolana({ own: true });
 
-/** A merchant fixture whose only payment was makeSubmitted, while no slot comes by itself. */
+/** A merchant fixture whose only payment was submitted, while no slot comes by itself. */
 async function makeSubmitted(finality: "confirmed" | "finalized") {
   const till = await makeSolanaTill(solana, { change: { finality } });
   const buyer = await fundSolanaBuyer(solana, 1_000_000n);

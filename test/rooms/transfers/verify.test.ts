@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { hashAuthorization } from "../../../chains/evm/eip3009.ts";
 import { operator } from "../../../ops/local/chain-client.ts";
 import { toAuthorization } from "../../../transfers/authorization.ts";
-import type { Signed } from "../../../transfers/verificationResult.ts";
+import type { Signed } from "../../../transfers/verdict.ts";
 import { makeCarrier, relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, startChain } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";

@@ -80,7 +80,7 @@ test("every worker reports a lane at its fee ceiling until the price falls", asy
   await waitFor(async () => (await readIdle("pay_chain_cursor_block")) === expensiveBlock, { within: 10_000 });
   // No transaction waits for the price yet.
   expect(await readIdle("pay_lane_held")).toBe(0);
-  const id = await createPayment(fleet.shop, { referenceId: "too expensiveBlock", cents: "100" });
+  const id = await createPayment(fleet.shop, { referenceId: "too dear", cents: "100" });
   await pay(fleet.shop, id, buyer, chain.id);
   await waitFor(async () => (await readIdle("pay_lane_held")) === 1, { within: 20_000 });
   await expectEqualMetrics();
