@@ -47,12 +47,12 @@ describe("creating a payment", () => {
     ["79 digits", { unit: "iso4217/USD", value: "9".repeat(79) }, /^amount\.value: /],
     ["no unit", { value: "500" }, /^amount\.unit: /],
     ["a unit without its prefix", { unit: "USD", value: "500" }, /^amount\.unit: /],
-    ["a currency that is none", { unit: "iso4217/XQQ", value: "500" }, /^amount\.unit: /],
-    ["an asset that is none", { unit: "caip19/eip155:31337", value: "500" }, /^amount\.unit: /],
+    ["an unknown currency", { unit: "iso4217/XQQ", value: "500" }, /^amount\.unit: /],
+    ["an invalid asset", { unit: "caip19/eip155:31337", value: "500" }, /^amount\.unit: /],
   ];
   const others: [string, object, RegExp][] = [
     ["a reference of 36 characters", { referenceId: "x".repeat(36) }, /^referenceId: /],
-    ["a reference with other signs", { referenceId: "a_b" }, /^referenceId: /],
+    ["a reference with other characters", { referenceId: "a_b" }, /^referenceId: /],
     ["a reference with a zero byte", { referenceId: "a\0" }, /^referenceId: /],
     ["a time in the past", { expiresAt: 1_000_000_000 }, /^expiresAt: /],
     ["a time in milliseconds", { expiresAt: Date.now() + 60_000 }, /^expiresAt: /],
@@ -87,12 +87,12 @@ describe("creating a payment", () => {
   });
 
   test.each([
-    ["a checkout that is no object", "https://shop.test"],
+    ["a checkout that is not an object", "https://shop.test"],
     ["one URL only", { successUrl: "https://shop.test/ok" }],
     ["plain http", { successUrl: "http://shop.test/ok", errorUrl: "https://shop.test/no" }],
     ["a zero byte in a URL", { successUrl: "https://shop.test/\0", errorUrl: "https://shop.test/no" }],
-    ["half a character in a URL", { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/\ud800" }],
-    ["a script for a URL", { successUrl: "javascript:alert(1)", errorUrl: "https://shop.test/no" }],
+    ["an unpaired surrogate in a URL", { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/\ud800" }],
+    ["a javascript: URL", { successUrl: "javascript:alert(1)", errorUrl: "https://shop.test/no" }],
   ])("a payment is created without a redirect for %s", async (_name, checkout) => {
     const made = await makePayment(api, shop, { checkout });
     const rows = await api.db.selectFrom("payment").select("checkout").where("id", "=", made).execute();
@@ -119,7 +119,7 @@ describe("the gateway", () => {
     ["51 accounts", "options", { accounts: Array(51).fill(account) }, /^accounts: /],
     ["an account that is a number", "options", { accounts: [1] }, /^accounts\.0: /],
     ["an account without its chain", "options", { accounts: [account, `0x${"cc".repeat(20)}`] }, /^accounts\.1: /],
-    ["a flag that is none", "options?includePaymentInfo=1", { accounts: [account] }, /^includePaymentInfo: /],
+    ["an invalid flag", "options?includePaymentInfo=1", { accounts: [account] }, /^includePaymentInfo: /],
     ["no option to fetch", "fetch", { data: "" }, /^optionId: /],
     ["data that is an object", "fetch", { optionId: "opt_x", data: {} }, /^data: /],
     ["an option with a zero byte", "fetch", { optionId: "opt_\0", data: "" }, /^optionId: /],
@@ -145,7 +145,7 @@ describe("the gateway", () => {
       /^results\.0\.data\.0: /,
     ],
     [
-      "half a character",
+      "an unpaired surrogate",
       "confirm",
       { ...confirm, results: [{ type: "walletRpc", data: ["\ud800"] }] },
       /^results\.0\.data\.0: /,
@@ -158,12 +158,12 @@ describe("the gateway", () => {
       /^collectedData\.fields: /,
     ],
     [
-      "a collected value that is no text",
+      "a collected value that is not a string",
       "confirm",
       { ...confirm, collectedData: { fields: [{ id: "tosConfirmed", value: true }] } },
       /^collectedData\.fields\.0\.value: /,
     ],
-    ["a wait that is negative", "confirm?maxPollMs=-1", confirm, /^maxPollMs: /],
+    ["a negative wait", "confirm?maxPollMs=-1", confirm, /^maxPollMs: /],
   ];
   test.each(bodies)("the gateway refuses %s, and the message names the member", async (_name, step, body, names) => {
     const { status, code, message } = await expectRefused(() => api.post(gateway(step), shop.wallet, body));

@@ -167,20 +167,24 @@ test("an option asks for no more data once the page has collected it, and the co
 
 test.each([
   ["a field is missing", zoe.slice(1), "collectedData.fields.fullName: is missing"],
-  ["a field stands twice", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: stands twice"],
+  ["a field is repeated", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: stands twice"],
   [
     "a field is not asked for",
     [...zoe, { id: "shoeSize", value: "43" }],
     "collectedData.fields: holds an id that is not asked for",
   ],
-  ["a date is none", zoe.with(1, { id: "dob", value: "1990-02-30" }), "collectedData.fields.dob: expected a date"],
   [
-    "a date is written otherwise",
+    "a date does not exist",
+    zoe.with(1, { id: "dob", value: "1990-02-30" }),
+    "collectedData.fields.dob: expected a date",
+  ],
+  [
+    "a date has another format",
     zoe.with(1, { id: "dob", value: "28.02.1990" }),
     "collectedData.fields.dob: expected a date",
   ],
   [
-    "a date is yet to come",
+    "a date is in the future",
     zoe.with(1, { id: "dob", value: "2999-01-01" }),
     "collectedData.fields.dob: expected a date",
   ],
@@ -201,12 +205,12 @@ test.each([
   ],
   ["a place is left out", zoe.slice(0, 4), "expected pobCountry and pobAddress, or porCountry and porAddress"],
   [
-    "an address has no end",
+    "an address is too long",
     zoe.with(4, { id: "pobAddress", value: "x".repeat(201) }),
     "collectedData.fields.pobAddress: expected",
   ],
   ["a name is blank", zoe.with(0, { id: "fullName", value: "  " }), "collectedData.fields.fullName: expected"],
-  ["a value is no text", [{ id: "dob", value: 1990 }], "collectedData.fields.0.value"],
+  ["a value is not a string", [{ id: "dob", value: 1990 }], "collectedData.fields.0.value"],
   ["the fields are a flat object", { fullName: "Zoë" }, "collectedData.fields"],
 ])("a confirm is refused with the field's name when %s, and nothing is stored", async (_what, fields, message) => {
   const merchant = await setUp({});

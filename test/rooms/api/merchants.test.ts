@@ -130,8 +130,8 @@ test.each([
   ["an empty name", { ...shop, merchantName: " " }, "merchantName"],
   ["a long name", { ...shop, merchantName: "x".repeat(257) }, "merchantName"],
   ["no e-mail", { ...shop, merchantEmail: "nobody" }, "merchantEmail"],
-  ["a logo that is no text", { ...shop, iconUrl: 1 }, "iconUrl"],
-  ["a logo over plain HTTP that is not there", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
+  ["a logo that is not a string", { ...shop, iconUrl: 1 }, "iconUrl"],
+  ["a logo URL that is not HTTP", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
 ])("a merchant with %s is refused with the member's name, and nothing is stored", async (_what, body, named) => {
   const before = (await api.get("/v1/merchants", owner)).body.totalCount;
   const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, body);
@@ -155,11 +155,11 @@ test("an empty change and an invalid cursor, limit or status are refused", async
 });
 
 test.each([
-  ["no text of ours", "abc"],
+  ["text that is not a cursor", "abc"],
   ["a day that no month has", ["2026-02-30T00:00:00.000Z", "mrch_1"]],
   ["an hour that no day has", ["2026-02-28T24:00:00.000Z", "mrch_1"]],
   ["a year before the first", ["0000-01-01T00:00:00.000Z", "mrch_1"]],
-  ["no id", ["2026-02-28T00:00:00.000Z", null]],
+  ["a missing id", ["2026-02-28T00:00:00.000Z", null]],
 ])("a cursor that contains %s is refused", async (_what, held) => {
   const cursor = typeof held === "string" ? held : Buffer.from(JSON.stringify(held)).toString("base64url");
   const paths = ["/v1/merchants", "/v1/payments"];
@@ -205,9 +205,9 @@ test("a given logo is copied and resized, and a changed picture at the same URL 
 
 test.each([
   ["that is small", { body: await plain(100, 100).png().toBuffer() }, "iconUrl: is 100 x 100 pixels"],
-  ["that is cut off", { body: large.subarray(0, -1_000) }, "iconUrl: the picture is cut off"],
-  ["that is no picture, whatever the server calls it", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
-  ["that is not there", { body: "", status: 404 }, "iconUrl: the server answered 404"],
+  ["that is truncated", { body: large.subarray(0, -1_000) }, "iconUrl: the picture is cut off"],
+  ["that is not a picture, whatever its content type", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
+  ["that does not exist", { body: "", status: 404 }, "iconUrl: the server answered 404"],
   ["of more than 2 MiB", { body: Buffer.concat([square, Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
 ])("a logo %s creates no merchant", async (_what, given, message) => {
   picture = given;

@@ -166,11 +166,11 @@ test("the data page is compared with its own headers and script", async () => {
 });
 
 test.each([
-  ["away", "away", "cannot be reached"],
+  ["unavailable", "away", "cannot be reached"],
   ["restarting", 502, "answers 502"],
-  ["in trouble", 500, "answers 500"],
+  ["failing", 500, "answers 500"],
   ["busy", 429, "answers 429"],
-  ["behind a door", 403, "answers 403"],
+  ["behind a login", 403, "answers 403"],
 ] as const)("an api that is %s is not checked, and counts as unchanged", async (_what, how, reason) => {
   proxy.alter((_path, answer) =>
     how === "away" ? how : { status: how, headers: {}, body: answer.body.subarray(0, 5) },

@@ -71,8 +71,8 @@ test.each([
     "is an account of the service",
   ],
   ["that is the batching contract", `${chain}:${ours?.multicall}`, "is an account of the service itself"],
-  ["that is nothing", `${chain}:0x${"0".repeat(40)}`, "is the zero address"],
-  ["that is no account", "0x12", "expected a CAIP-10 account"],
+  ["that is the zero address", `${chain}:0x${"0".repeat(40)}`, "is the zero address"],
+  ["that is not an account", "0x12", "expected a CAIP-10 account"],
 ])("a destination %s is refused when it is registered and when it is changed", async (_what, to, reason) => {
   const { path, list, add, first, headers } = await setUp();
   await api.delete(`${path}/crypto/${first.id}`, headers);
@@ -91,9 +91,9 @@ test.each([
 test.each([
   ["on a chain that has no number", `eip155:mainnet/erc20:0x${"a2".repeat(20)}`],
   ["that is the chain's own coin", `${chain}/slip44:60`],
-  ["whose address is cut off", `${chain}/erc20:0x${"a2".repeat(19)}`],
+  ["whose address is truncated", `${chain}/erc20:0x${"a2".repeat(19)}`],
   ["whose checksum is wrong", `${chain}/erc20:${checksummed.replace("A", "a")}`],
-  ["that is no asset", "USDC"],
+  ["that is not an asset", "USDC"],
 ])("an asset %s is refused with the member's name, and a valid one beside it is not added", async (_what, unsound) => {
   const { list, add, first } = await setUp();
   const to = `${unsound.split("/")[0]}:0x${"d1".repeat(20)}`;

@@ -46,9 +46,9 @@ test("an overpaid payout does not reduce what is owed for unmatched deposits", a
 });
 
 test("a closed exception no longer counts, whether it was owed or lost", async () => {
-  const stranger = await bookDeposit("a", 5n);
+  const deposit = await bookDeposit("a", 5n);
   const loss = await bookOutflow("b", 2n);
-  await book("exception_resolved", stranger, "exceptions", "operator_capital", 5n);
+  await book("exception_resolved", deposit, "exceptions", "operator_capital", 5n);
   await book("exception_resolved", loss, "losses", "exceptions", 2n);
   expect(await currentInventory(), "five of capital, minus two lost").toBe(3n);
 });

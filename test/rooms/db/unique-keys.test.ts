@@ -172,7 +172,7 @@ describe("an observation", () => {
     ["another receiver", { receiver: hex(20) }],
     ["another payer", { payer: hex(20) }],
     ["another token", { token: hex(20) }],
-    ["a block that is gone", { orphaned: true }],
+    ["an orphaned block", { orphaned: true }],
   ])("an observation of %s does not prove the transfer", async (_what, more) => {
     const transfer = await makeTransfer();
     await insertSightings(db, [sighting(transfer, more)]);

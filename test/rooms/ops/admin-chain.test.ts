@@ -88,13 +88,13 @@ test("a command names a chain that the networks file lacks", async () => {
 /** What the networks file declares of a token, and the part of the chain's reply that contradicts it. */
 test.each<[string, keyof typeof kinds.assets, Record<string, unknown>, string]>([
   [
-    "EIP-3009, and has none",
+    "EIP-3009 that it lacks",
     "push",
     { kind: "eip3009", domain: { name: "Permit Token", version: "1" } },
     "authorizationState",
   ],
   [
-    "EIP-2612, and has none",
+    "EIP-2612 that it lacks",
     "zeroFirst",
     { kind: "permit2", allowance: { by: "permit", domain: { name: "Zero First", version: "1" } } },
     "the domain",

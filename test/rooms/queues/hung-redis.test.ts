@@ -7,7 +7,7 @@ import { makeMerchant, makePayment, startApi } from "../api/start-api.ts";
 
 /** How long a person may wait for a response. */
 const SOON_MS = 4_000;
-const bell = () => ({ data: { paymentId: newId("pay") } });
+const makeJob = () => ({ data: { paymentId: newId("pay") } });
 
 /** A Redis that can be stopped: its connections stay open and it responds to nothing until it continues. */
 async function hangable() {
@@ -33,9 +33,9 @@ test("enqueueing does not wait for a Redis that hangs, for one job or for many",
   const redis = await hangable();
   const queues = await openQueues({ url: redis.url });
   await queues.ready();
-  await queues.ring("expire-payment", [bell()]);
+  await queues.ring("expire-payment", [makeJob()]);
   const took = await redis.whileHung(async () => {
-    await Promise.all([queues.ring("expire-payment", [bell()]), queues.ring("expire-payment", [bell(), bell()])]);
+    await Promise.all([queues.ring("expire-payment", [makeJob()]), queues.ring("expire-payment", [makeJob(), makeJob()])]);
   });
   expect(took).toBeLessThan(SOON_MS);
   const failures = (await queues.metrics.ringFailures.get()).values.find(
@@ -45,7 +45,7 @@ test("enqueueing does not wait for a Redis that hangs, for one job or for many",
   // Enqueueing works again by itself.
   await waitFor(
     async () => {
-      const last = bell();
+      const last = makeJob();
       await queues.ring("expire-payment", [last]);
       return await queues.queue("expire-payment").getJob(`expire-payment-${last.data.paymentId}-0`);
     },

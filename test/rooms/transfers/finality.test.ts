@@ -7,7 +7,7 @@ import { fundBuyer, mine, startChain } from "../../support/chain.ts";
 const EPOCH = 3;
 
 test.each([
-  ["so many blocks", { blocks: 4 }, 3],
+  ["a number of blocks", { blocks: 4 }, 3],
   ["safe", "safe", EPOCH],
   ["finalized", "finalized", 2 * EPOCH],
 ])(

@@ -53,7 +53,7 @@ const ways = [
 ] as const;
 
 describe.each(ways)("a payer that has %s", (_what, invalidate, arrived) => {
-  test("a payment whose authorization was spoiled after the confirm expires once the authorization does, and not earlier", async () => {
+  test("a payment whose authorization is used up after the confirm expires with its authorization, and not earlier", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const buyer = await fundBuyer(chain);
@@ -76,7 +76,7 @@ describe.each(ways)("a payer that has %s", (_what, invalidate, arrived) => {
     expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(arrived);
   });
 
-  test("a confirm whose authorization was spoiled before is refused, and the payment waits for a valid one", async () => {
+  test("a confirm whose authorization is used up before it is refused, and the payment waits for a valid one", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const [buyer, other] = [await fundBuyer(chain), await fundBuyer(chain)];

@@ -212,9 +212,9 @@ describe("a transaction whose blockhash has expired", () => {
   });
 
   test.each<[string, string | undefined, () => void]>([
-    ["one endpoint is away", "rpc_unreachable", () => second.fault.refuse(true)],
+    ["one endpoint is unavailable", "rpc_unreachable", () => second.fault.refuse(true)],
     [
-      "one endpoint answers with errors",
+      "one endpoint returns errors",
       "rpc_unreachable",
       () =>
         second.fault.fail(({ method }) =>
@@ -226,7 +226,7 @@ describe("a transaction whose blockhash has expired", () => {
     ["one endpoint is far behind", "rpc_behind", () => second.forget(1_000)],
     ["both endpoints are far behind", "rpc_behind", () => [first, second].map((one) => one.forget(1_000))],
     [
-      "one endpoint says that it has seen it",
+      "one endpoint reports the transaction",
       undefined,
       () =>
         second.alter((method, _params, result) => {

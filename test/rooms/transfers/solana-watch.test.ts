@@ -81,7 +81,7 @@ test("the watcher reads the statuses of transactions in flight 256 at a time, an
         })),
       )
       .execute();
-  /** Calls of a turn that looks at everything. */
+  /** Returns the calls of a pass that checks everything. */
   const countPassCalls = async () => {
     const before = { ...proxy.calls };
     await solana.knobs.jump(5);

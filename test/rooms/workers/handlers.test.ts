@@ -78,7 +78,7 @@ test("a payer that delegates to code is verified and relayed by the queues of co
 
 test("the sweep enqueues due work on the queue that verifies or relays it", async () => {
   const own = await makeTill(chain);
-  const rings = createHandlers({ ...own.deps, isTransient: createJudge(isTransientChainError) });
+  const ownHandlers = createHandlers({ ...own.deps, isTransient: createJudge(isTransientChainError) });
   const [key, wallet] = [await fundBuyer(chain), await fundBuyer(chain)];
   await own.attempt(await own.create(), key);
   const garbage = await confirmAsWallet(own, await own.create(), wallet);
@@ -87,7 +87,7 @@ test("the sweep enqueues due work on the queue that verifies or relays it", asyn
   await own.db.updateTable("transfer").set({ smart_wallet: true }).execute();
   own.rung.length = 0;
   own.clock.advance(10_000);
-  await rings.sweep({ at: 1 }, aborted);
+  await ownHandlers.sweep({ at: 1 }, aborted);
   const queues = own.rung.map(({ queue }) => queue);
   for (const queue of ["verify-signature", "verify-wallet", "relay-wallet"]) expect(queues).toContain(queue);
   expect(queues).not.toContain("relay-permit");
@@ -116,8 +116,8 @@ test("one sweep enqueues a check of the pages every two minutes, and one process
   const own = createHandlers({ ...till.deps, ring, checkPages, isTransient });
   const minute = 1_900_000_080;
   for (let at = minute - 1; at < minute + 240; at += 1) await own.sweep({ at }, aborted);
-  const rings = rung.filter(({ queue }) => queue === "check-pages").map(({ bell }) => bell.data);
-  expect(rings).toEqual([{ at: minute }, { at: minute + 120 }]);
+  const jobs = rung.filter(({ queue }) => queue === "check-pages").map(({ bell }) => bell.data);
+  expect(jobs).toEqual([{ at: minute }, { at: minute + 120 }]);
   expect(checks).toBe(0);
   await own["check-pages"]({ at: minute }, aborted);
   expect(checks).toBe(1);
