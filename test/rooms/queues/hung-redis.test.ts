@@ -35,7 +35,10 @@ test("enqueueing does not wait for a Redis that hangs, for one job or for many",
   await queues.ready();
   await queues.ring("expire-payment", [makeJob()]);
   const took = await redis.whileHung(async () => {
-    await Promise.all([queues.ring("expire-payment", [makeJob()]), queues.ring("expire-payment", [makeJob(), makeJob()])]);
+    await Promise.all([
+      queues.ring("expire-payment", [makeJob()]),
+      queues.ring("expire-payment", [makeJob(), makeJob()]),
+    ]);
   });
   expect(took).toBeLessThan(SOON_MS);
   const failures = (await queues.metrics.ringFailures.get()).values.find(
