@@ -23,8 +23,8 @@ const good = { amount: { unit: "iso4217/USD", value: "500" } };
 const account = `eip155:31337:0x${"cc".repeat(20)}`;
 const gateway = (step: string) => `/v1/gateway/payment/${id}/${step}`;
 
-/** The request is refused with an ErrorResponse and nothing else, and leaves no row behind. */
-async function refused(ask: () => Promise<Answer>): Promise<{ status: number; code: unknown; message: unknown }> {
+/** Expects that the request is refused with an ErrorResponse and nothing else, and that no row is inserted. */
+async function expectRefused(ask: () => Promise<Answer>): Promise<{ status: number; code: unknown; message: unknown }> {
   const before = await countRows(api);
   const { status, headers, body } = await ask();
   expect(Object.keys(body).sort()).toEqual(["code", "message"]);
@@ -47,12 +47,12 @@ describe("creating a payment", () => {
     ["79 digits", { unit: "iso4217/USD", value: "9".repeat(79) }, /^amount\.value: /],
     ["no unit", { value: "500" }, /^amount\.unit: /],
     ["a unit without its prefix", { unit: "USD", value: "500" }, /^amount\.unit: /],
-    ["a currency that is none", { unit: "iso4217/XQQ", value: "500" }, /^amount\.unit: /],
-    ["an asset that is none", { unit: "caip19/eip155:31337", value: "500" }, /^amount\.unit: /],
+    ["an unknown currency", { unit: "iso4217/XQQ", value: "500" }, /^amount\.unit: /],
+    ["an invalid asset", { unit: "caip19/eip155:31337", value: "500" }, /^amount\.unit: /],
   ];
   const others: [string, object, RegExp][] = [
     ["a reference of 36 characters", { referenceId: "x".repeat(36) }, /^referenceId: /],
-    ["a reference with other signs", { referenceId: "a_b" }, /^referenceId: /],
+    ["a reference with other characters", { referenceId: "a_b" }, /^referenceId: /],
     ["a reference with a zero byte", { referenceId: "a\0" }, /^referenceId: /],
     ["a time in the past", { expiresAt: 1_000_000_000 }, /^expiresAt: /],
     ["a time in milliseconds", { expiresAt: Date.now() + 60_000 }, /^expiresAt: /],
@@ -65,41 +65,41 @@ describe("creating a payment", () => {
     ["null for a body", null, /^body: /],
   ];
 
-  describe.each(["/v1/payments", "/v1/merchant/payment"])("at %s", (path) => {
-    test.each(bodies)("is refused with %s, and the member is named", async (_name, body, names) => {
-      const { status, code, message } = await refused(() => api.post(path, shop.headers, body));
+  describe.each(["/v1/payments", "/v1/merchant/payment"])("creating a payment at %s", (path) => {
+    test.each(bodies)("a body with %s is refused, and the message names the member", async (_name, body, names) => {
+      const { status, code, message } = await expectRefused(() => api.post(path, shop.headers, body));
       expect([status, code]).toEqual([400, "params_validation"]);
       expect(message).toMatch(names);
     });
 
-    test("is refused without a body", async () => {
-      expect(await refused(() => api.ask("POST", path, { headers: shop.headers }))).toMatchObject({
+    test("a request without a body is refused", async () => {
+      expect(await expectRefused(() => api.ask("POST", path, { headers: shop.headers }))).toMatchObject({
         status: 400,
         code: "params_validation",
       });
     });
   });
 
-  test("names every member that does not fit", async () => {
+  test("the message names every invalid member", async () => {
     const body = { amount: { unit: "USD", value: "0" }, referenceId: "_" };
-    const { message } = await refused(() => api.post("/v1/payments", shop.headers, body));
+    const { message } = await expectRefused(() => api.post("/v1/payments", shop.headers, body));
     for (const name of ["amount.unit: ", "amount.value: ", "referenceId: "]) expect(message).toContain(name);
   });
 
   test.each([
-    ["a checkout that is no object", "https://shop.test"],
+    ["a checkout that is not an object", "https://shop.test"],
     ["one URL only", { successUrl: "https://shop.test/ok" }],
     ["plain http", { successUrl: "http://shop.test/ok", errorUrl: "https://shop.test/no" }],
     ["a zero byte in a URL", { successUrl: "https://shop.test/\0", errorUrl: "https://shop.test/no" }],
-    ["half a character in a URL", { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/\ud800" }],
-    ["a script for a URL", { successUrl: "javascript:alert(1)", errorUrl: "https://shop.test/no" }],
-  ])("goes on without a redirect for %s", async (_name, checkout) => {
+    ["an unpaired surrogate in a URL", { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/\ud800" }],
+    ["a javascript: URL", { successUrl: "javascript:alert(1)", errorUrl: "https://shop.test/no" }],
+  ])("a payment is created without a redirect for %s", async (_name, checkout) => {
     const made = await makePayment(api, shop, { checkout });
     const rows = await api.db.selectFrom("payment").select("checkout").where("id", "=", made).execute();
     expect(rows).toEqual([{ checkout: null }]);
   });
 
-  test("keeps a checkout whose URLs are both https, and takes members it does not know", async () => {
+  test("a payment keeps a checkout whose URLs are both https, and unknown members are ignored", async () => {
     const checkout = { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/no" };
     const made = await makePayment(api, shop, { checkout, surprise: { a: 1 }, referenceId: null });
     const rows = await api.db
@@ -119,7 +119,7 @@ describe("the gateway", () => {
     ["51 accounts", "options", { accounts: Array(51).fill(account) }, /^accounts: /],
     ["an account that is a number", "options", { accounts: [1] }, /^accounts\.0: /],
     ["an account without its chain", "options", { accounts: [account, `0x${"cc".repeat(20)}`] }, /^accounts\.1: /],
-    ["a flag that is none", "options?includePaymentInfo=1", { accounts: [account] }, /^includePaymentInfo: /],
+    ["an invalid flag", "options?includePaymentInfo=1", { accounts: [account] }, /^includePaymentInfo: /],
     ["no option to fetch", "fetch", { data: "" }, /^optionId: /],
     ["data that is an object", "fetch", { optionId: "opt_x", data: {} }, /^data: /],
     ["an option with a zero byte", "fetch", { optionId: "opt_\0", data: "" }, /^optionId: /],
@@ -145,7 +145,7 @@ describe("the gateway", () => {
       /^results\.0\.data\.0: /,
     ],
     [
-      "half a character",
+      "an unpaired surrogate",
       "confirm",
       { ...confirm, results: [{ type: "walletRpc", data: ["\ud800"] }] },
       /^results\.0\.data\.0: /,
@@ -158,31 +158,33 @@ describe("the gateway", () => {
       /^collectedData\.fields: /,
     ],
     [
-      "a collected value that is no text",
+      "a collected value that is not a string",
       "confirm",
       { ...confirm, collectedData: { fields: [{ id: "tosConfirmed", value: true }] } },
       /^collectedData\.fields\.0\.value: /,
     ],
-    ["a wait that is negative", "confirm?maxPollMs=-1", confirm, /^maxPollMs: /],
+    ["a negative wait", "confirm?maxPollMs=-1", confirm, /^maxPollMs: /],
   ];
-  test.each(bodies)("refuses %s, and the member is named", async (_name, step, body, names) => {
-    const { status, code, message } = await refused(() => api.post(gateway(step), shop.wallet, body));
+  test.each(bodies)("the gateway refuses %s, and the message names the member", async (_name, step, body, names) => {
+    const { status, code, message } = await expectRefused(() => api.post(gateway(step), shop.wallet, body));
     expect([status, code]).toEqual([400, "invalid_params"]);
     expect(message).toMatch(names);
   });
 
-  test.each(["abc", "-1", "1.5", "", "1&maxPollMs=2"])("refuses to wait for maxPollMs=%s", async (wait) => {
-    const { status, code, message } = await refused(() => api.get(gateway(`status?maxPollMs=${wait}`), shop.wallet));
+  test.each(["abc", "-1", "1.5", "", "1&maxPollMs=2"])("the gateway refuses maxPollMs=%s", async (wait) => {
+    const { status, code, message } = await expectRefused(() =>
+      api.get(gateway(`status?maxPollMs=${wait}`), shop.wallet),
+    );
     expect([status, code]).toEqual([400, "invalid_params"]);
     expect(message).toMatch(/^maxPollMs: /);
   });
 
   test.each(["nope", "pay_1", `pay_${"0".repeat(32)}`, "a%2Fb", "%00", "pay_%F0%9F%98%80", "x".repeat(2_000)])(
-    "knows no payment %s",
+    "the payment id %s is unknown",
     async (name) => {
       const steps = ["", "/status", "/status?maxPollMs=5000"].map((step) => `/v1/gateway/payment/${name}${step}`);
       for (const path of steps)
-        expect(await refused(() => api.get(path, shop.wallet))).toMatchObject({
+        expect(await expectRefused(() => api.get(path, shop.wallet))).toMatchObject({
           status: 404,
           code: "payment_not_found",
         });
@@ -191,11 +193,13 @@ describe("the gateway", () => {
         ["fetch", { optionId: "o", data: "" }],
         ["confirm", confirm],
       ] as const)
-        expect(await refused(() => api.post(`/v1/gateway/payment/${name}/${step}`, shop.wallet, body))).toMatchObject({
+        expect(
+          await expectRefused(() => api.post(`/v1/gateway/payment/${name}/${step}`, shop.wallet, body)),
+        ).toMatchObject({
           status: 404,
           code: "payment_not_found",
         });
-      expect(await refused(() => api.get(`/v1/payments/${name}/status`, shop.headers))).toMatchObject({
+      expect(await expectRefused(() => api.get(`/v1/payments/${name}/status`, shop.headers))).toMatchObject({
         status: 404,
         code: "payment_not_found",
       });
@@ -205,23 +209,23 @@ describe("the gateway", () => {
 
 describe("a request that cannot be read", () => {
   const send = (text: string, type = "application/json") =>
-    refused(() => api.ask("POST", "/v1/payments", { text, headers: { ...shop.headers, "content-type": type } }));
+    expectRefused(() => api.ask("POST", "/v1/payments", { text, headers: { ...shop.headers, "content-type": type } }));
 
-  test("is refused when its body is no JSON", async () => {
+  test("a body that is not JSON is refused", async () => {
     for (const text of ["{", "{'a':1}", '{"a":1}}', '{"__proto__":{"a":1}}'])
       expect(await send(text)).toMatchObject({ status: 400, code: "invalid_params", message: "the body is not JSON" });
   });
 
-  test("is refused by what it lacks when its body is empty", async () => {
+  test("an empty body is refused for the members that it lacks", async () => {
     expect(await send("")).toMatchObject({ status: 400, code: "params_validation" });
   });
 
-  test("is refused with 415 when its content type is not JSON", async () => {
+  test("a content type other than JSON is refused with 415", async () => {
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx"])
       expect(await send(JSON.stringify(good), type)).toMatchObject({ status: 415, code: "invalid_params" });
   });
 
-  test("is refused with 413 above 64 KiB, and one of 64 KiB is read", async () => {
+  test("a body above 64 KiB is refused with 413, and one of 64 KiB is accepted", async () => {
     const filled = (size: number) => {
       const body = JSON.stringify({ ...good, filling: "" });
       return body.replace('""', `"${"x".repeat(size - body.length)}"`);
@@ -231,17 +235,17 @@ describe("a request that cannot be read", () => {
     expect(await api.ask("POST", "/v1/payments", { text: filled(64 * 1024), headers })).toMatchObject({ status: 201 });
   });
 
-  test("is refused with 404 on a path we do not have, whatever it carries", async () => {
+  test("an unknown path is refused with 404, whatever the request carries", async () => {
     for (const path of ["/v1", "/v2/payments", "/v1/payment", "/v1/gateway/payment", "/favicon.ico"])
-      expect(await refused(() => api.get(path))).toMatchObject({ status: 404, code: "invalid_params" });
+      expect(await expectRefused(() => api.get(path))).toMatchObject({ status: 404, code: "invalid_params" });
     const asked = { text: "<a/>", headers: { "content-type": "text/xml" } };
-    expect(await refused(() => api.ask("POST", "/nowhere", asked))).toMatchObject({
+    expect(await expectRefused(() => api.ask("POST", "/nowhere", asked))).toMatchObject({
       status: 404,
       code: "invalid_params",
     });
   });
 
-  test("is refused with 405 and the methods that a path has", async () => {
+  test("an unsupported method is refused with 405 and the methods of the path", async () => {
     for (const [method, path, allow] of [
       ["PUT", "/v1/payments", "POST, GET"],
       ["DELETE", "/v1/merchant/payment", "POST"],
@@ -255,8 +259,8 @@ describe("a request that cannot be read", () => {
     }
   });
 
-  test("is refused when its path is not encoded right", async () => {
-    expect(await refused(() => api.get("/v1/gateway/payment/%zz/status", shop.wallet))).toMatchObject({
+  test("a path with invalid encoding is refused", async () => {
+    expect(await expectRefused(() => api.get("/v1/gateway/payment/%zz/status", shop.wallet))).toMatchObject({
       status: 400,
       code: "invalid_params",
     });

@@ -11,7 +11,7 @@ const request = (id: string, wallet: Record<string, string>) =>
   api.post(`/v1/gateway/payment/${id}/options`, wallet, { accounts });
 const cancelAs = (id: string, caller: Record<string, string>) =>
   api.post(`/v1/gateway/payment/${id}/cancel`, caller, {});
-/** The buyer's wallet has requested the options before. */
+/** Cancels as the buyer's wallet, which requests the options first. */
 const byUser = async (id: string) => {
   await request(id, merchant.wallet);
   return cancelAs(id, merchant.wallet);
@@ -22,7 +22,7 @@ const status = async (id: string) => (await api.get(`/v1/payments/${id}/status`,
 test.each([
   ["the buyer", byUser, "cancelled_by_user"],
   ["the merchant", byMerchant, "cancelled_by_merchant"],
-])("%s cancels a payment that waits, and a repeat gets the same answer", async (_who, cancel, reason) => {
+])("%s cancels a waiting payment, and a repeated cancel gets the same response", async (_who, cancel, reason) => {
   const id = await makePayment(api, merchant);
   const first = await cancel(id);
   expect(first).toMatchObject({ status: 200, body: { paymentId: id, status: "cancelled", cancelledReason: reason } });
@@ -32,7 +32,7 @@ test.each([
   expect(await status(id)).toMatchObject({ status: "cancelled", isFinal: true, pollInMs: null, info: null });
 });
 
-test("the body may be missing, with a content type and without one", async () => {
+test("a cancel may omit the body, with and without a content type", async () => {
   const path = async () => `/v1/payments/${await makePayment(api, merchant)}/cancel`;
   expect(await api.ask("POST", await path(), { headers: merchant.headers })).toMatchObject({ status: 200 });
   const headers = { ...merchant.headers, "content-type": "application/json" };
@@ -40,7 +40,7 @@ test("the body may be missing, with a content type and without one", async () =>
 });
 
 test.each(["processing", "succeeded", "failed", "expired"] as const)(
-  "a payment that is %s is not cancelled",
+  "a payment that is %s cannot be cancelled",
   async (state) => {
     const id = await makePayment(api, merchant);
     if (state === "expired") await movePayment(api, id, "requires_action", "expired");
@@ -55,14 +55,14 @@ test.each(["processing", "succeeded", "failed", "expired"] as const)(
   },
 );
 
-test("who waits for the payment is told at once", async () => {
+test("a long poll returns as soon as the payment is cancelled", async () => {
   const id = await makePayment(api, merchant);
   const waiting = api.get(`/v1/payments/${id}/status?maxPollMs=20000`, merchant.headers);
   await byUser(id);
   expect((await waiting).body).toMatchObject({ status: "cancelled" });
 });
 
-test("of a cancel, a deadline and a payment at once exactly one wins", async () => {
+test("exactly one of a racing cancel, deadline and payment wins", async () => {
   for (let round = 0; round < 20; round += 1) {
     const id = await makePayment(api, merchant);
     await api.db
@@ -81,7 +81,7 @@ test("of a cancel, a deadline and a payment at once exactly one wins", async () 
   }
 });
 
-test("a stranger's payment cannot be cancelled", async () => {
+test("a merchant cannot cancel another account's payment", async () => {
   const id = await makePayment(api, merchant);
   const stranger = await makeMerchant(api);
   expect(await api.post(`/v1/payments/${id}/cancel`, stranger.headers, {})).toMatchObject({
@@ -95,7 +95,7 @@ const refusedWith = (message: string) => ({ status: 400, body: { code: "invalid_
 const onlyTheWallet = refusedWith("only the wallet that has requested this payment's options may cancel it");
 const onlyTheMerchant = refusedWith("others have requested this payment's options: only the merchant may cancel it");
 
-test("an app id that has not requested the payment's options does not cancel it, whoever's it is", async () => {
+test("an app id that has not requested the options cannot cancel the payment, whatever its account", async () => {
   const stranger = await makeMerchant(api);
   const id = await makePayment(api, merchant);
   for (const wallet of [
@@ -109,7 +109,7 @@ test("an app id that has not requested the payment's options does not cancel it,
   expect(await cancelAs(id, merchant.wallet)).toMatchObject({ status: 200 });
 });
 
-test("a wallet of any account cancels while it is the only one to have requested the options, however often", async () => {
+test("a wallet of any account cancels while it alone has requested the options, however often", async () => {
   const { wallet, accountId } = await makeMerchant(api);
   const id = await makePayment(api, merchant);
   for (let time = 0; time < 3; time += 1) await request(id, wallet);
@@ -120,7 +120,7 @@ test("a wallet of any account cancels while it is the only one to have requested
   expect(await cancelAs(other, { "api-key": key, "client-id": "phone" })).toMatchObject({ status: 200 });
 });
 
-test("a key without a Client-Id is no single wallet, and cancels only its own account's payments", async () => {
+test("a key without a Client-Id does not identify one wallet, and cancels only its own account's payments", async () => {
   const { accountId } = await makeMerchant(api);
   const { key } = await createApiKey(api.deps, { accountId, mode: "test", scopes: ["gateway"] });
   const id = await makePayment(api, merchant);
@@ -129,7 +129,7 @@ test("a key without a Client-Id is no single wallet, and cancels only its own ac
   expect(await cancelAs(id, { "api-key": merchant.key })).toMatchObject({ status: 200 });
 });
 
-test("once another wallet or the checkout page has requested the options, only the merchant cancels", async () => {
+test("only the merchant cancels once another wallet or the checkout page has requested the options", async () => {
   const stranger = await makeMerchant(api);
   const another = (id: string) => request(id, { ...stranger.wallet, "client-id": "x" });
   const page = (id: string) => api.post(`/checkout/${id}/options`, {}, { accounts });
@@ -143,7 +143,7 @@ test("once another wallet or the checkout page has requested the options, only t
   }
 });
 
-test("any number of requesters is kept as the first one and whether there was another", async () => {
+test("a payment stores its first requester and whether there was another, however many there are", async () => {
   const id = await makePayment(api, merchant);
   const wallets = Array.from({ length: 12 }, (_one, index) => ({ ...merchant.wallet, "client-id": `phone ${index}` }));
   await Promise.all(wallets.map((wallet) => request(id, wallet)));
@@ -156,7 +156,7 @@ test("any number of requesters is kept as the first one and whether there was an
   for (const wallet of wallets) expect(await cancelAs(id, wallet)).toMatchObject({ status: 400 });
 });
 
-test("a wallet does not cancel while a confirm is being verified; the merchant does", async () => {
+test("a wallet cannot cancel while a confirm is being verified, and the merchant can", async () => {
   const id = await makePayment(api, merchant);
   const { body } = await request(id, merchant.wallet);
   const [option] = body.options as [{ id: string }];
@@ -171,7 +171,7 @@ test("a wallet does not cancel while a confirm is being verified; the merchant d
   expect(await byMerchant(id)).toMatchObject({ status: 200 });
 });
 
-test("an account that has disabled it cancels its payments alone", async () => {
+test("only the account cancels its payments when it has disabled cancelling by wallets", async () => {
   const own = await makeMerchant(api);
   expect(await setWalletsCancel(api.db, { accountId: own.accountId, allow: false })).toBe(true);
   const id = await makePayment(api, own);
@@ -184,7 +184,7 @@ test("an account that has disabled it cancels its payments alone", async () => {
   expect(await cancelAs(another, { "api-key": own.key })).toMatchObject({ status: 200 });
 });
 
-test("the checkout session that alone has requested the options cancels; another browser does not", async () => {
+test("a checkout session that alone has requested the options cancels, and another browser cannot", async () => {
   const sessionOf = (answer: { headers: Headers }) => ({
     cookie: answer.headers.get("set-cookie")?.split(";")[0] ?? "",
   });

@@ -13,18 +13,18 @@ const shop = {
   errorUrl: "https://shop.example.test/sorry",
 };
 
-/** A page as a browser gets it. */
+/** Fetches a page as a browser does. */
 async function open(path: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${api.url}${path}`, { headers });
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-async function news(id: string, query = "") {
+async function readStatus(id: string, query = "") {
   const answer = await api.get(`/checkout/${id}/status?${query}`);
   return answer.body;
 }
 
-test("the page opens under each form of a payment link, and says what is to be paid to whom", async () => {
+test("the page opens under each form of a payment link and names the amount and the merchant", async () => {
   const id = await makePayment(api, merchant, { referenceId: "order-17" });
   for (const path of [`/?pid=${id}`, `/${id}`, `//${id}/`]) {
     const { status, text, headers } = await open(path);
@@ -32,13 +32,13 @@ test("the page opens under each form of a payment link, and says what is to be p
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(text).toContain('<h1 id="pay-title" tabindex="-1">Pay <bdi>$5.00</bdi> to <bdi>Shop</bdi></h1>');
     expect((await fetch(`${api.url}${path}`, { method: "HEAD" })).status).toBe(200);
-    for (const said of ["order-17", id, `>${publicUrl}/?pid=${id}</textarea>`, "Nothing has been charged yet."])
-      expect(text).toContain(said);
+    for (const part of ["order-17", id, `>${publicUrl}/?pid=${id}</textarea>`, "Nothing has been charged yet."])
+      expect(text).toContain(part);
   }
 });
 
 test.each(["/?pid=pay_0", "/?pid=", "/", `/pay_${"0".repeat(32)}`, "/?pid=%00", "/?pid=a&pid=b"])(
-  "a link that leads nowhere (%s) says so and nothing else",
+  "a link to no payment (%s) shows that and nothing else",
   async (path) => {
     const { status, text } = await open(path);
     expect(status).toBe(404);
@@ -47,13 +47,13 @@ test.each(["/?pid=pay_0", "/?pid=", "/", `/pay_${"0".repeat(32)}`, "/?pid=%00", 
   },
 );
 
-test("whatever a browser says of its languages, it gets a page", async () => {
+test("a browser gets a page whatever languages it requests", async () => {
   const id = await makePayment(api, merchant);
   for (const accepted of ["", "xx", ";;;q=,", "*", "en-US;q=zero", `${"de,".repeat(5_000)}`, "日本語"])
     expect((await open(`/?pid=${id}`, { "accept-language": encodeURI(accepted).slice(0, 8_000) })).status).toBe(200);
 });
 
-test("names and references are text, never markup", async () => {
+test("names and references are shown as text, never as markup", async () => {
   const evil = `</script><img src=x onerror="alert('1')">`;
   const hostile = await makeMerchant(api);
   await api.db.updateTable("merchant").set({ name: evil }).where("id", "=", hostile.merchantId).execute();
@@ -65,28 +65,30 @@ test("names and references are text, never markup", async () => {
   expect(text).toContain("&lt;/script&gt;&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;");
 });
 
-test("the target is what the merchant stored, with the payment's number in it, and only at the end", async () => {
+test("a final payment redirects to the URL that the merchant stored, with the payment's id", async () => {
   const id = await makePayment(api, merchant, { checkout: shop });
-  expect(await news(id)).toMatchObject({ status: "requires_action", returnUrl: null });
+  expect(await readStatus(id)).toMatchObject({ status: "requires_action", returnUrl: null });
   await bring(api, id, "succeeded");
-  expect(await news(id)).toMatchObject({ returnUrl: `https://shop.example.test/thanks?order=17&payment_id=${id}#top` });
+  expect(await readStatus(id)).toMatchObject({
+    returnUrl: `https://shop.example.test/thanks?order=17&payment_id=${id}#top`,
+  });
   for (const state of ["failed", "expired", "cancelled"] as const) {
     const other = await makePayment(api, merchant, { checkout: shop });
     await bring(api, other, state);
-    expect(await news(other)).toMatchObject({ returnUrl: `https://shop.example.test/sorry?payment_id=${other}` });
+    expect(await readStatus(other)).toMatchObject({ returnUrl: `https://shop.example.test/sorry?payment_id=${other}` });
     const { text } = await open(`/?pid=${other}&successUrl=https://evil.test&errorUrl=https://evil.test`);
     expect(text).not.toContain("evil.test");
   }
 });
 
-test("with one bad address of the two nobody is sent anywhere", async () => {
+test("a checkout with one invalid URL of the two redirects nobody", async () => {
   const id = await makePayment(api, merchant, { checkout: { ...shop, errorUrl: "http://shop.example.test/sorry" } });
   await bring(api, id, "succeeded");
-  expect(await news(id)).toMatchObject({ status: "succeeded", returnUrl: null });
+  expect(await readStatus(id)).toMatchObject({ status: "succeeded", returnUrl: null });
   expect((await open(`/?pid=${id}`)).text).toContain("You can close this page.");
 });
 
-test("only an app that the operator allows becomes a way back, by scheme, host and path, and hidden from a plain browser", async () => {
+test("only an app scheme that the operator allows becomes a return link, which a plain browser does not show", async () => {
   const id = await makePayment(api, merchant);
   const back = async (url: string) => {
     const { text } = await open(`/?pid=${id}&returnUrl=${encodeURIComponent(url)}`);
@@ -121,7 +123,7 @@ test("only an app that the operator allows becomes a way back, by scheme, host a
     expect({ url, ...(await back(url)) }).toEqual({ url, href: undefined, isHidden: false, isNamed: false });
 });
 
-test("the data page of an ended payment leads back to it as the buyer had it, and to no app that is none", async () => {
+test("the data page of a final payment links back to the payment with the buyer's settings, and to no foreign app", async () => {
   const id = await makePayment(api, merchant);
   await insertOption(api.db, id, "eip3009");
   await bring(api, id, "expired");
@@ -137,19 +139,19 @@ test("the data page of an ended payment leads back to it as the buyer had it, an
     expect(await back(`theme=pink&returnUrl=${encodeURIComponent(url)}`)).toBe(`${link}&lang=en`);
 });
 
-test("a status is of this payment alone, and waits for news", async () => {
+test("a status covers one payment only, and waits for a change", async () => {
   const id = await makePayment(api, merchant);
-  const first = await news(id);
+  const first = await readStatus(id);
   expect(Object.keys(first).toSorted()).toEqual(
     ["isFinal", "leftMs", "money", "returnUrl", "status", "txId", "txUrl", "version"].toSorted(),
   );
-  const waiting = news(id, `version=${first.version}`);
+  const waiting = readStatus(id, `version=${first.version}`);
   await bring(api, id, "cancelled");
   expect(await waiting).toMatchObject({ status: "cancelled", isFinal: true, leftMs: 0, money: "none" });
-  expect(await news(id, `version=${first.version}&maxPollMs=1`)).toMatchObject({ status: "cancelled" });
+  expect(await readStatus(id, `version=${first.version}&maxPollMs=1`)).toMatchObject({ status: "cancelled" });
 });
 
-test("a payment nobody has is answered like one that never was", async () => {
+test("the checkout routes answer 404 for an unknown payment", async () => {
   for (const path of ["status", "options", "fetch", "confirm", "simulate", "test-wallet"]) {
     const method = path.startsWith("status") ? "GET" : "POST";
     const answer = await api.ask(
@@ -161,10 +163,10 @@ test("a payment nobody has is answered like one that never was", async () => {
   }
 });
 
-test("an option of another payment is none here, of the same merchant's too; under its own it is taken", async () => {
-  const asking = await makeMerchant(api);
-  await addPolicy(api.deps, { merchantId: asking.merchantId, asset: null, unit: null, minimum: null });
-  const [mine, other] = [await makePayment(api, asking), await makePayment(api, asking)];
+test("an option is refused for another payment, even of the same merchant, and accepted for its own", async () => {
+  const collecting = await makeMerchant(api);
+  await addPolicy(api.deps, { merchantId: collecting.merchantId, asset: null, unit: null, minimum: null });
+  const [mine, other] = [await makePayment(api, collecting), await makePayment(api, collecting)];
   const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
   const { body, headers } = await api.post(`/checkout/${other}/options`, {}, { accounts });
   const session = { cookie: headers.get("set-cookie")?.split(";")[0] ?? "" };
@@ -174,13 +176,13 @@ test("an option of another payment is none here, of the same merchant's too; und
   const place = { pobCountry: "SE", pobAddress: "Uppsala 17" };
   const fields = Object.entries({ ...person, ...place }).map(([id, value]) => ({ id, value }));
   const results = [{ type: "walletRpc", data: [`0x${"11".repeat(64)}1b`] }];
-  const askAll = async (id: string) => {
-    const told = [];
+  const callAll = async (id: string) => {
+    const outcomes = [];
     for (const [path, more] of Object.entries({ fetch: { data: "" }, [collect]: { fields }, confirm: { results } })) {
       const answer = await api.post(`/checkout/${id}/${path}`, session, { optionId, ...more });
-      told.push([path.split("/")[0], answer.status, answer.body.message]);
+      outcomes.push([path.split("/")[0], answer.status, answer.body.message]);
     }
-    return told;
+    return outcomes;
   };
   const written = async () => ({
     attempts: await api.db
@@ -190,24 +192,24 @@ test("an option of another payment is none here, of the same merchant's too; und
       .execute(),
     collected: await api.db.selectFrom("collected_data").select("payment_id").where("attempt_id", "is", null).execute(),
   });
-  expect(await askAll(mine)).toEqual([
+  expect(await callAll(mine)).toEqual([
     ["fetch", 400, "optionId: is not an option of this payment"],
     ["collect", 404, "no such payment"],
     ["confirm", 400, "optionId: is not an option of this payment"],
   ]);
   expect(await written()).toEqual({ attempts: [], collected: [] });
-  expect(await askAll(other)).toEqual(["fetch", "collect", "confirm"].map((path) => [path, 200, undefined]));
+  expect(await callAll(other)).toEqual(["fetch", "collect", "confirm"].map((path) => [path, 200, undefined]));
   expect(await written()).toEqual({ attempts: [{ payment_id: other }], collected: [{ payment_id: other }] });
 });
 
-test("no other origin can read a page's routes", async () => {
+test("no other origin can read the checkout routes", async () => {
   const id = await makePayment(api, merchant);
   const { headers } = await api.get(`/checkout/${id}/status`, { origin: "https://evil.test" });
   expect(headers.has("access-control-allow-origin")).toBe(false);
   expect(headers.get("cross-origin-resource-policy")).toBe("same-origin");
 });
 
-test("a test payment is driven by hand; a live one is not there to be driven", async () => {
+test("a test payment can be simulated by hand, and a live one cannot", async () => {
   const id = await makePayment(api, merchant);
   const to = (payment: string, status: string) => api.post(`/checkout/${payment}/simulate`, {}, { status });
   expect(await to(id, "processing")).toMatchObject({ status: 200, body: { status: "processing" } });
@@ -217,21 +219,21 @@ test("a test payment is driven by hand; a live one is not there to be driven", a
   const real = await makePayment(api, live);
   for (const status of ["processing", "succeeded", "failed", "expired", "cancelled"])
     expect(await to(real, status)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
-  expect(await news(real)).toMatchObject({ status: "requires_action" });
+  expect(await readStatus(real)).toMatchObject({ status: "requires_action" });
   const { text } = await open(`/?pid=${real}`);
   for (const word of ["console", "Test payment"]) expect(text).not.toContain(word);
 });
 
-test("an ended payment says what became of the money; unclear only where the buyer could have sent some himself", async () => {
+test("a final payment shows what became of the money, unclear only where the buyer could have sent some", async () => {
   const live = await makeMerchant(api, { mode: "live" });
   const [signed, pushed] = [await makePayment(api, live), await makePayment(api, live)];
   await insertOption(api.db, signed, "eip3009");
   await insertOption(api.db, pushed, "push");
   for (const id of [signed, pushed]) await bring(api, id, "expired");
-  expect([await news(signed), await news(pushed)]).toMatchObject([{ money: "none" }, { money: "unclear" }]);
+  expect([await readStatus(signed), await readStatus(pushed)]).toMatchObject([{ money: "none" }, { money: "unclear" }]);
 });
 
-test("a payment's routes are limited for that payment and address", async () => {
+test("the checkout routes are limited per payment and address", async () => {
   const small = await startApi({ limits: { perPayment: 2 } });
   const shopkeeper = await makeMerchant(small);
   const [one, two] = [await makePayment(small, shopkeeper), await makePayment(small, shopkeeper)];
@@ -243,7 +245,7 @@ test("a payment's routes are limited for that payment and address", async () => 
   expect((await ask(two)).status).toBe(200);
 });
 
-test("a page is limited by address, and says so in words", async () => {
+test("the pages are limited per address, and the limit is shown in words", async () => {
   const small = await startApi({ limits: { perAddress: 1 } });
   const get = async () => fetch(`${small.url}/?pid=pay_0`);
   expect((await get()).status).toBe(404);
@@ -255,26 +257,21 @@ test("a page is limited by address, and says so in words", async () => {
 test.each([
   ["not found", 404],
   ["too often", 429],
-  ["trouble", 500],
-])(
-  "a page that says one thing (%s) keeps what its address asks for when a language is chosen",
-  async (_what, status) => {
-    const small = await startApi(status === 429 ? { limits: { perAddress: 1 } } : {});
-    const id = await makePayment(small, await makeMerchant(small));
-    if (status === 429) await fetch(`${small.url}/?pid=${id}`);
-    if (status === 500) await small.db.schema.alterTable("payment").renameTo("lost").execute();
-    const pid = status === 404 ? "pay_0" : id;
-    const response = await fetch(`${small.url}/?lang=de&pid=${pid}&theme=dark&returnUrl=myapp%3A%2F%2Fdone`);
-    expect(response.status).toBe(status);
-    const text = await response.text();
-    expect(text).toContain('<html lang="de" dir="ltr" data-theme="dark">');
-    expect(text).toContain(
-      `<a href="?pid=${pid}&amp;theme=dark&amp;returnUrl=myapp%3A%2F%2Fdone&amp;lang=ar" lang="ar"`,
-    );
-  },
-);
+  ["server error", 500],
+])("a message page (%s) keeps its query when the buyer chooses a language", async (_what, status) => {
+  const small = await startApi(status === 429 ? { limits: { perAddress: 1 } } : {});
+  const id = await makePayment(small, await makeMerchant(small));
+  if (status === 429) await fetch(`${small.url}/?pid=${id}`);
+  if (status === 500) await small.db.schema.alterTable("payment").renameTo("lost").execute();
+  const pid = status === 404 ? "pay_0" : id;
+  const response = await fetch(`${small.url}/?lang=de&pid=${pid}&theme=dark&returnUrl=myapp%3A%2F%2Fdone`);
+  expect(response.status).toBe(status);
+  const text = await response.text();
+  expect(text).toContain('<html lang="de" dir="ltr" data-theme="dark">');
+  expect(text).toContain(`<a href="?pid=${pid}&amp;theme=dark&amp;returnUrl=myapp%3A%2F%2Fdone&amp;lang=ar" lang="ar"`);
+});
 
-test("pages and scripts come packed, and scripts are kept for ever under a name that is their content", async () => {
+test("pages and scripts are compressed, and scripts are cached forever under their content hash", async () => {
   const id = await makePayment(api, merchant);
   const response = await fetch(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": "identity" } });
   expect(response.headers.get("content-encoding")).toBeNull();
@@ -287,7 +284,7 @@ test("pages and scripts come packed, and scripts are kept for ever under a name 
   expect((await fetch(`${api.url}/assets/checkout.0000000000000000.js`)).status).toBe(404);
 });
 
-test("our own trouble is told to a buyer in words, and nothing of its cause", async () => {
+test("a server error is shown to a buyer in words, without its cause", async () => {
   const broken = await startApi();
   const id = await makePayment(broken, await makeMerchant(broken));
   await broken.db.schema.alterTable("payment").renameTo("lost").execute();
@@ -299,7 +296,7 @@ test("our own trouble is told to a buyer in words, and nothing of its cause", as
   expect(text).not.toMatch(/relation|postgres|lost"/i);
 });
 
-test("pages are served with the headers and scripts of the release file; npm run pages:release writes it anew", async () => {
+test("pages are served with the headers and scripts of the release file, which npm run pages:release regenerates", async () => {
   expect(describeRelease()).toEqual(release);
   const id = await makePayment(api, merchant);
   for (const [path, kind] of [

@@ -26,7 +26,9 @@ const person = (fullName: string): CollectedField[] => [
 ];
 const [truth, forged] = [person("Zoë Quux"), person("Mallory")];
 
-/** A payment, its buyer, and a wallet that requests options for the buyer's account: the buyer's own or a stranger's. */
+/**
+ * A payment, its buyer, and two wallets that request options for the buyer's account: the buyer's own and a stranger's.
+ */
 async function openPayment() {
   const id = await makePayment(api, merchant);
   const buyer = privateKeyToAccount(newKey().privateKey);
@@ -71,7 +73,7 @@ const keptOf = async (id: string) =>
   (await readCollected(api.deps, id)).map(({ fields, proven }) => ({ fields, proven }));
 const isTheTruth = [{ fields: truth, proven: true }];
 
-test("data that a stranger posted for the buyer's account is not taken for the buyer's", async () => {
+test("data that a stranger posts for the buyer's account does not count as the buyer's", async () => {
   const { id, victim, stranger } = await openPayment();
   expect(await stranger.post(forged)).toMatchObject({ status: 200 });
   expect([await stranger.asksForData(), await victim.asksForData()]).toEqual([false, true]);
@@ -80,7 +82,7 @@ test("data that a stranger posted for the buyer's account is not taken for the b
 });
 
 test.each(["before the buyer", "between the buyer's post and the buyer's confirm", "after the buyer's confirm"])(
-  "data that a stranger posts %s stays out of what the buyer pays with",
+  "data that a stranger posts %s stays out of the data that the buyer pays with",
   async (when) => {
     const { id, victim, stranger, verify } = await openPayment();
     if (when.startsWith("before")) await stranger.post(forged);
@@ -95,7 +97,7 @@ test.each(["before the buyer", "between the buyer's post and the buyer's confirm
   },
 );
 
-test("a stranger's confirm with forged data and no good signature leaves the buyer's data alone", async () => {
+test("a stranger's confirm with forged data and an invalid signature leaves the buyer's data unchanged", async () => {
   const { id, victim, stranger, verify } = await openPayment();
   expect(await stranger.confirm(forged, `0x${"11".repeat(64)}1b`)).toMatchObject({ status: 200 });
   await victim.post(truth);
@@ -105,7 +107,7 @@ test("a stranger's confirm with forged data and no good signature leaves the buy
   expect(await keptOf(id)).toEqual(isTheTruth);
 });
 
-test("the buyer replaces what was posted and what was confirmed with, until the signature is verified", async () => {
+test("the buyer replaces posted and confirmed data until the signature is verified", async () => {
   const { id, victim, verify } = await openPayment();
   await victim.post(person("Zoe Qux"));
   await victim.confirm();
@@ -119,7 +121,7 @@ test("the buyer replaces what was posted and what was confirmed with, until the 
   expect(await keptOf(id)).toEqual(isTheTruth);
 });
 
-test("a name that is none of ours is no address of the data page, and takes no data", async () => {
+test("an unknown requester in the URL has no data page and stores no data", async () => {
   const { id } = await openPayment();
   const [option] = await api.db.selectFrom("payment_option").select("id").where("payment_id", "=", id).execute();
   for (const by of ["nobody", "x".repeat(23)]) {
@@ -129,7 +131,7 @@ test("a name that is none of ours is no address of the data page, and takes no d
   }
 });
 
-test("any number of posts of strangers keeps no more than the newest fifty", async () => {
+test("a payment keeps only the newest fifty posts, however many strangers send", async () => {
   const { id, victim } = await openPayment();
   const [option] = await api.db.selectFrom("payment_option").select("id").where("payment_id", "=", id).execute();
   const names = Array.from({ length: 60 }, (_one, index) => String(index).padStart(22, "n"));
@@ -140,7 +142,7 @@ test("any number of posts of strangers keeps no more than the newest fifty", asy
   expect(await victim.asksForData()).toBe(false);
 });
 
-test("what no signature has proved is deleted a day after the deadline, and what one has is kept its whole time", async () => {
+test("data without a verified signature is deleted a day after the deadline, and verified data is kept its full time", async () => {
   const { id, victim, stranger, verify } = await openPayment();
   await stranger.post(forged);
   await victim.post(truth);

@@ -62,12 +62,12 @@ async function setUp(...policies: { asset?: string; unit?: string; minimum?: big
   return { ...merchant, buyer, options, confirm };
 }
 
-/** Posts data as the page does at the address that an option's wallet was given. */
+/** Posts data as the page does, to the URL that an option gave the wallet. */
 const postTo = (option: Option, url = option.collectData?.url ?? "") => {
   const [, , paymentId, , by] = new URL(url).pathname.split("/");
   return (fields: unknown) => api.post(`/checkout/${paymentId}/collect/${by}`, {}, { optionId: option.id, fields });
 };
-/** Verifies every confirm of a payment that waits, as a worker does. */
+/** Verifies every waiting confirm of a payment, as a worker does. */
 async function verifyAll(paymentId: string): Promise<void> {
   const forJobs = { isTransient: () => false, outOfContext: <T>(work: () => T) => work() };
   const verify = createVerify({ ...api.deps, ...forJobs, verifier: createVerifier(api.deps) });
@@ -80,7 +80,7 @@ async function verifyAll(paymentId: string): Promise<void> {
   for (const { id } of rows) await verify(id);
 }
 
-test("data is asked for where a policy wants it: both, one, or none of the options", async () => {
+test("an option asks for data where a policy requires it: on both, one or none of the options", async () => {
   const none = await setUp();
   expect(await none.options(await makePayment(api, none))).toMatchObject({
     whole: null,
@@ -107,18 +107,18 @@ test("data is asked for where a policy wants it: both, one, or none of the optio
   expect([all.whole, all.first.collectData, all.second.collectData].every((given) => given !== null)).toBe(true);
 });
 
-test("a policy may begin at an amount, in its own unit", async () => {
+test("a policy applies from a minimum amount, in its own unit", async () => {
   const merchant = await setUp({ unit: "iso4217/USD", minimum: 1_000n });
-  const asked = async (value: string) => {
+  const asksForData = async (value: string) => {
     const { whole } = await merchant.options(
       await makePayment(api, merchant, { amount: { unit: "iso4217/USD", value } }),
     );
     return whole !== null;
   };
-  expect([await asked("999"), await asked("1000")]).toEqual([false, true]);
+  expect([await asksForData("999"), await asksForData("1000")]).toEqual([false, true]);
 });
 
-test("a buyer gets twenty minutes where he may be asked, and five otherwise", async () => {
+test("a payment lives twenty minutes if it may ask for data, and five otherwise", async () => {
   const lifetime = async (merchant: Parameters<typeof makePayment>[1]) => {
     const { body } = await api.get(`/v1/payments/${await makePayment(api, merchant)}`, merchant.headers);
     return Math.round((Number(body.expiresAt) * 1_000 - Date.parse(body.createdAt as string)) / 60_000);
@@ -126,7 +126,7 @@ test("a buyer gets twenty minutes where he may be asked, and five otherwise", as
   expect([await lifetime(await setUp({ asset })), await lifetime(await setUp())]).toEqual([20, 5]);
 });
 
-test("without the data a confirm is refused and the payment waits; with it the payment is paid", async () => {
+test("a confirm without the required data is refused while the payment waits, and one with it succeeds", async () => {
   const merchant = await setUp({ asset });
   const id = await makePayment(api, merchant);
   const { first } = await merchant.options(id);
@@ -141,7 +141,7 @@ test("without the data a confirm is refused and the payment waits; with it the p
   expect(await readCollected(api.deps, id)).toMatchObject([{ fields: zoe }]);
 });
 
-test("an option that needs nothing takes nothing, also when it is sent", async () => {
+test("an option that requires no data stores none, even when a wallet sends some", async () => {
   const merchant = await setUp({ asset });
   const id = await makePayment(api, merchant);
   const { second } = await merchant.options(id);
@@ -149,7 +149,7 @@ test("an option that needs nothing takes nothing, also when it is sent", async (
   expect(await readCollected(api.deps, id)).toEqual([]);
 });
 
-test("data given on a page before is enough: the option asks no more, and confirm needs none", async () => {
+test("an option asks for no more data once the page has collected it, and the confirm needs none", async () => {
   const merchant = await setUp({});
   const id = await makePayment(api, merchant);
   const before = await merchant.options(id);
@@ -161,31 +161,35 @@ test("data given on a page before is enough: the option asks no more, and confir
   expect([after.whole, after.first.collectData, after.second.collectData]).toEqual([null, null, null]);
   expect(await merchant.confirm(id, after.first)).toMatchObject({ status: 200 });
   await verifyAll(id);
-  // What was posted last, by the wallet that has confirmed.
+  // The last post of the wallet that confirmed is kept.
   expect(await readCollected(api.deps, id)).toMatchObject([{ fields: zoe, proven: true }]);
 });
 
 test.each([
   ["a field is missing", zoe.slice(1), "collectedData.fields.fullName: is missing"],
-  ["a field stands twice", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: stands twice"],
+  ["a field is repeated", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: stands twice"],
   [
     "a field is not asked for",
     [...zoe, { id: "shoeSize", value: "43" }],
     "collectedData.fields: holds an id that is not asked for",
   ],
-  ["a date is none", zoe.with(1, { id: "dob", value: "1990-02-30" }), "collectedData.fields.dob: expected a date"],
   [
-    "a date is written otherwise",
+    "a date does not exist",
+    zoe.with(1, { id: "dob", value: "1990-02-30" }),
+    "collectedData.fields.dob: expected a date",
+  ],
+  [
+    "a date has another format",
     zoe.with(1, { id: "dob", value: "28.02.1990" }),
     "collectedData.fields.dob: expected a date",
   ],
   [
-    "a date is yet to come",
+    "a date is in the future",
     zoe.with(1, { id: "dob", value: "2999-01-01" }),
     "collectedData.fields.dob: expected a date",
   ],
   [
-    "nobody lives so long",
+    "a birth date is too long ago",
     zoe.with(1, { id: "dob", value: "1850-01-01" }),
     "collectedData.fields.dob: expected a date",
   ],
@@ -201,14 +205,14 @@ test.each([
   ],
   ["a place is left out", zoe.slice(0, 4), "expected pobCountry and pobAddress, or porCountry and porAddress"],
   [
-    "an address has no end",
+    "an address is too long",
     zoe.with(4, { id: "pobAddress", value: "x".repeat(201) }),
     "collectedData.fields.pobAddress: expected",
   ],
   ["a name is blank", zoe.with(0, { id: "fullName", value: "  " }), "collectedData.fields.fullName: expected"],
-  ["a value is no text", [{ id: "dob", value: 1990 }], "collectedData.fields.0.value"],
+  ["a value is not a string", [{ id: "dob", value: 1990 }], "collectedData.fields.0.value"],
   ["the fields are a flat object", { fullName: "Zoë" }, "collectedData.fields"],
-])("a confirm is refused by name when %s, and nothing is kept", async (_what, fields, message) => {
+])("a confirm is refused with the field's name when %s, and nothing is stored", async (_what, fields, message) => {
   const merchant = await setUp({});
   const id = await makePayment(api, merchant);
   const { first } = await merchant.options(id);
@@ -218,7 +222,7 @@ test.each([
   expect(await readCollected(api.deps, id)).toEqual([]);
 });
 
-test("residence is as good as birth", async () => {
+test("a place of residence is accepted instead of a place of birth", async () => {
   const merchant = await setUp({});
   const id = await makePayment(api, merchant);
   const { first } = await merchant.options(id);
@@ -226,7 +230,7 @@ test("residence is as good as birth", async () => {
   expect(await merchant.confirm(id, first, lives)).toMatchObject({ status: 200 });
 });
 
-test("at rest it can be read with its key alone; an old key still opens what it sealed, a lost one says so", async () => {
+test("stored data can be read only with its key: an old key still decrypts, and a missing one is reported", async () => {
   const merchant = await setUp({});
   const id = await makePayment(api, merchant);
   const { first } = await merchant.options(id);
@@ -238,21 +242,21 @@ test("at rest it can be read with its key alone; an old key still opens what it 
     for (const secret of ["Ångström", "1990-02-28", "Uppsala", Buffer.from("Uppsala").toJSON().data.join(",")])
       expect(rows).not.toContain(secret);
   }
-  const [old, young] = [
+  const [old, newer] = [
     { id: "test", key: Buffer.alloc(32, 7) },
     { id: "young", key: Buffer.alloc(32, 8) },
   ];
-  expect(await readCollected({ ...api.deps, sealer: createSealer([young, old]) }, id)).toMatchObject([{ fields: zoe }]);
-  await expect(readCollected({ ...api.deps, sealer: createSealer([young]) }, id)).rejects.toThrow(
+  expect(await readCollected({ ...api.deps, sealer: createSealer([newer, old]) }, id)).toMatchObject([{ fields: zoe }]);
+  await expect(readCollected({ ...api.deps, sealer: createSealer([newer]) }, id)).rejects.toThrow(
     "test is not among DATA_KEYS",
   );
 });
 
-/** Waits for the line of a request to this route, among those since. */
-const answered = (route: string, since: number) =>
+/** Waits until the log has a line of a request to this route after `since`. */
+const waitForLine = (route: string, since: number) =>
   waitFor(() => api.lines.slice(since).some((line) => line.includes(`"route":"${route}"`)), { within: 5_000 });
 
-test("no log line and no job holds any of it", async () => {
+test("no log line and no job contains collected data", async () => {
   const before = api.lines.length;
   const merchant = await setUp({});
   const id = await makePayment(api, merchant);
@@ -268,7 +272,7 @@ test("no log line and no job holds any of it", async () => {
     return JSON.stringify(await Promise.all(hashes.map((key) => redis.hgetall(key))));
   };
   await waitFor(async () => (await readJobs()).includes(attempt?.id as string), { within: 5_000 });
-  await answered("/v1/gateway/payment/:id/confirm", before);
+  await waitForLine("/v1/gateway/payment/:id/confirm", before);
   const [jobs, lines] = [await readJobs(), api.lines.join("\n")];
   for (const secret of ["Ångström", "1990-02-28", "Uppsala"]) {
     expect(lines).not.toContain(secret);
@@ -276,7 +280,7 @@ test("no log line and no job holds any of it", async () => {
   }
 });
 
-test("what a wallet fills in beforehand is on the page, and in no log line", async () => {
+test("data that a wallet prefills is on the page and in no log line", async () => {
   const merchant = await setUp({});
   const id = await makePayment(api, merchant);
   const { first } = await merchant.options(id);
@@ -286,12 +290,12 @@ test("what a wallet fills in beforehand is on the page, and in no log line", asy
   );
   const page = await fetch(`${api.url}${new URL(first.collectData?.url ?? "").pathname}?prefill=${prefill}`);
   expect(await page.text()).toContain('value="Zoë Ångström-Quux"');
-  await answered("/collect/:id/:optionId/:by", before);
+  await waitForLine("/collect/:id/:optionId/:by", before);
   const lines = api.lines.join("\n");
   for (const secret of [prefill, "Ångström", "1990-02-28"]) expect(lines).not.toContain(secret);
 });
 
-test("it is deleted when its time is over, and not before", async () => {
+test("collected data is deleted when its retention ends, and not earlier", async () => {
   const merchant = await setUp({});
   const id = await makePayment(api, merchant);
   const { first } = await merchant.options(id);
@@ -303,7 +307,7 @@ test("it is deleted when its time is over, and not before", async () => {
   expect(await readCollected(api.deps, id)).toEqual([]);
 });
 
-test("a policy that is taken away asks nobody any more", async () => {
+test("a policy that was removed no longer asks for data", async () => {
   const merchant = await setUp();
   const { id } = await addPolicy(api.deps, { merchantId: merchant.merchantId, asset: null, unit: null, minimum: null });
   expect(await removePolicy(api.deps, id)).toBe(true);

@@ -25,7 +25,7 @@ beforeEach(async () => {
   confirm = await sign(buyer);
 });
 
-/** What a wallet sends after it has signed what the buyer's option says, with this account's key. */
+/** Returns what a wallet sends after it has signed the buyer's option with this account's key. */
 async function sign(signer: PrivateKeyAccount): Promise<Confirm> {
   const accounts = [`eip155:31337:${buyer.address}`];
   const { body } = await api.post(`/v1/gateway/payment/${id}/options`, shop.wallet, { accounts });
@@ -43,7 +43,7 @@ function verifyAttempt(id: string): Promise<unknown> {
   return createVerify({ ...api.deps, ...forJobs, verifier: createVerifier(api.deps) })(id);
 }
 
-/** Does what a worker does with the attempt, as soon as it is there. */
+/** Verifies the attempt as soon as it is stored, as a worker does. */
 async function verify(): Promise<void> {
   const attempt = await waitFor(async () => (await listAttempts()).find((one) => one.state === "waiting"), {
     within: 5_000,
@@ -57,12 +57,12 @@ const paid = () => ({
 });
 
 describe("a confirm", () => {
-  test("waits for its verdict and is answered with what became of the payment", async () => {
+  test("a confirm waits for verification and returns the payment's new status", async () => {
     const [answer] = await Promise.all([send(confirm), verify()]);
     expect(answer).toMatchObject(paid());
   });
 
-  test("is 400 with the reason when the signature is another's, and the payment goes on waiting", async () => {
+  test("a confirm with another account's signature gets 400 with the reason, and the payment still waits", async () => {
     const [answer] = await Promise.all([send(await sign(other)), verify()]);
     expect(answer).toMatchObject({
       status: 400,
@@ -74,20 +74,20 @@ describe("a confirm", () => {
     expect(answered).toMatchObject(paid());
   });
 
-  test("without a verdict is answered with the present status after two seconds", async () => {
+  test("a confirm without a verification result returns the current status after two seconds", async () => {
     const began = performance.now();
     expect(await send(confirm)).toMatchObject({ status: 200, body: { status: "requires_action", pollInMs: 1000 } });
     expect(performance.now() - began).toBeGreaterThan(1_900);
     expect(performance.now() - began).toBeLessThan(4_500);
   });
 
-  test("does not wait when it is told not to", async () => {
+  test("a confirm with maxPollMs=0 does not wait", async () => {
     const began = performance.now();
     expect(await send(confirm, "?maxPollMs=0")).toMatchObject({ status: 200, body: { status: "requires_action" } });
     expect(performance.now() - began).toBeLessThan(1_000);
   });
 
-  test("with maxPollMs waits longer than two seconds, until the status changes", async () => {
+  test("a confirm with maxPollMs waits longer than two seconds, until the status changes", async () => {
     const asked = send(confirm, "?maxPollMs=60000");
     const began = performance.now();
     await waitFor(() => performance.now() - began > 2_500, { within: 5_000 });
@@ -95,7 +95,7 @@ describe("a confirm", () => {
     expect(answer).toMatchObject(paid());
   });
 
-  test("sent 16 times at once is one attempt, and gets 16 equal answers", async () => {
+  test("a confirm that is sent 16 times at once makes one attempt and gets 16 equal responses", async () => {
     const asked = Array.from({ length: 16 }, () => send(confirm, "?maxPollMs=20000"));
     await verify();
     const answers = await Promise.all(asked);
@@ -104,14 +104,14 @@ describe("a confirm", () => {
     expect(await listAttempts()).toHaveLength(1);
   });
 
-  test("repeated while it waits for its verdict is 200 with that, and still one attempt", async () => {
+  test("a confirm that is repeated before its verification gets 200 and makes no second attempt", async () => {
     for (let time = 0; time < 3; time += 1)
       expect(await send(confirm, "?maxPollMs=0")).toMatchObject({ status: 200, body: { status: "requires_action" } });
     expect(await listAttempts()).toHaveLength(1);
   });
 
   test.each(["processing", "succeeded", "failed", "expired", "cancelled"] as const)(
-    "repeated when its payment is %s is 200 with that",
+    "a confirm that is repeated when its payment is %s gets 200 with that status",
     async (state) => {
       await send(confirm, "?maxPollMs=0");
       if (state === "cancelled") await movePayment(api, id, "requires_action", state);
@@ -122,7 +122,7 @@ describe("a confirm", () => {
     },
   );
 
-  test("repeated with maxPollMs while the payment is on its way is held until it has arrived", async () => {
+  test("a repeated confirm with maxPollMs is held until the processing payment is final", async () => {
     await send(confirm, "?maxPollMs=0");
     await movePayment(api, id, "requires_action", "processing");
     const asked = send(confirm, "?maxPollMs=20000");
@@ -132,7 +132,7 @@ describe("a confirm", () => {
     expect(await asked).toMatchObject(paid());
   });
 
-  test("with another authorization while the first one is on its way is refused, and changes nothing", async () => {
+  test("a confirm with another authorization while the first one is processing is refused and changes nothing", async () => {
     const second = await sign(other);
     await send(confirm, "?maxPollMs=0");
     await movePayment(api, id, "requires_action", "processing");
@@ -141,7 +141,7 @@ describe("a confirm", () => {
     expect(await send(confirm)).toMatchObject({ status: 200, body: { status: "processing" } });
   });
 
-  test("of a payment that is over is refused when it was never taken before", async () => {
+  test("a new confirm of an expired payment is refused", async () => {
     await movePayment(api, id, "requires_action", "expired");
     expect(await send(confirm)).toMatchObject({ status: 410, body: { code: "payment_expired" } });
   });
@@ -149,7 +149,7 @@ describe("a confirm", () => {
   test.each([
     ["no result", []],
     ["two results for one action", ["twice"]],
-  ])("is refused with %s", async (_name, more) => {
+  ])("a confirm with %s is refused", async (_name, more) => {
     const results = more.length === 0 ? [] : [...confirm.results, ...confirm.results];
     expect(await send({ ...confirm, results })).toMatchObject({
       status: 400,
@@ -164,7 +164,7 @@ describe("a confirm", () => {
     ["null", [null]],
     ["no hex", ["signed"]],
     ["a hash", [`0x${"00".repeat(32)}`]],
-  ])("is refused when the signature is %s, saying where", async (_name, data) => {
+  ])("a confirm is refused when the signature is %s, with the member's name", async (_name, data) => {
     expect(await send({ ...confirm, results: [{ type: "walletRpc", data }] })).toMatchObject({
       status: 400,
       body: { code: "invalid_params", message: expect.stringMatching(/^results\.0\.data\.0: /) },
@@ -173,7 +173,7 @@ describe("a confirm", () => {
   });
 
   test.each([null, true, "0x00", ["0x00"], { a: 1 }])(
-    "takes collected data that nobody asked for, and excludeFromRelayer of %j",
+    "a confirm ignores unrequested collected data and an excludeFromRelayer of %j",
     async (excludeFromRelayer) => {
       const collectedData = { fields: [{ id: "fullName", value: "Ada", since: 1 }], more: true };
       const [answer] = await Promise.all([send({ ...confirm, collectedData, excludeFromRelayer }), verify()]);
@@ -181,7 +181,7 @@ describe("a confirm", () => {
     },
   );
 
-  test("a cancel and the deadline at once: one of them decides, and all are told the same", async () => {
+  test("exactly one of a racing confirm, cancel and deadline wins, and all responses agree", async () => {
     const winners = new Set<string>();
     for (let round = 0; round < 30; round += 1) {
       id = await makePayment(api, shop);
@@ -201,7 +201,7 @@ describe("a confirm", () => {
       const { status } = (await api.get(`/v1/gateway/payment/${id}/status`, shop.wallet)).body;
       expect(decided).toEqual([status === "succeeded" ? "processing" : status]);
       expect(cancelled.status).toBe(status === "cancelled" ? 200 : 400);
-      // A confirm that lost is told what has become of the payment, or why it was refused.
+      // A confirm that lost returns the payment's status, or the reason of its refusal.
       if (answer.status === 200) expect(answer.body).toMatchObject({ status, isFinal: true });
       else {
         expect(answer).toMatchObject({ status: 400, body: { code: "invalid_params" } });

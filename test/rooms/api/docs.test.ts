@@ -3,7 +3,7 @@ import { startApi } from "./start-api.ts";
 
 const api = await startApi();
 
-test("the contract is served as one document, which a client may keep until it changes", async () => {
+test("the contract is served as one document, which a client may cache until it changes", async () => {
   const answer = await api.get("/openapi.json");
   expect(answer).toMatchObject({
     status: 200,
@@ -13,7 +13,7 @@ test("the contract is served as one document, which a client may keep until it c
   expect((await api.get("/openapi.json", { "if-none-match": etag })).status).toBe(304);
 });
 
-test("the page to read it on loads everything from us", async () => {
+test("the documentation page loads everything from its own origin", async () => {
   const page = await fetch(`${api.url}/docs`);
   expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
   const rules = page.headers.get("content-security-policy") ?? "";

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 
 describe("browsers", () => {
-  test("may ask the gateway before they call it, with every header that wallets send", async () => {
+  test("a browser's preflight of a gateway call allows every header that wallets send", async () => {
     const asked = { "access-control-request-method": "POST", "access-control-request-headers": "app-id" };
     for (const path of [`/v1/gateway/payment/${id}/options`, `//v1/gateway/payment/${id}/status`]) {
       const { status, headers } = await api.ask("OPTIONS", path, {
@@ -34,7 +34,7 @@ describe("browsers", () => {
     }
   });
 
-  test("may read the gateway's answers, refusals included, and none of a merchant's", async () => {
+  test("a browser may read the gateway's responses, errors included, and none of a merchant call", async () => {
     const origin = { origin: "https://wallet.test" };
     for (const path of [
       `/v1/gateway/payment/${id}/status`,
@@ -50,7 +50,7 @@ describe("browsers", () => {
 });
 
 describe("paths", () => {
-  test("may carry a second slash, as a base address that ends with one makes them, and one at the end", async () => {
+  test("a path may begin with a second slash and end with one", async () => {
     for (const path of [`//v1/gateway/payment/${id}/status`, `/v1/gateway/payment/${id}/status/`]) {
       expect((await api.get(path, shop.wallet)).status).toBe(200);
     }
@@ -58,13 +58,13 @@ describe("paths", () => {
 });
 
 describe("a request id", () => {
-  test("of the caller comes back and stands in the log line", async () => {
+  test("a caller's request id is returned and logged", async () => {
     const { headers } = await api.get(`/v1/gateway/payment/${id}`, { ...shop.wallet, "x-request-id": "trace-1.a:b" });
     expect(headers.get("x-request-id")).toBe("trace-1.a:b");
     await vi.waitFor(() => expect(api.lines.filter((line) => line.includes("trace-1.a:b"))).toHaveLength(1));
   });
 
-  test("that is none is replaced", async () => {
+  test("an invalid request id is replaced", async () => {
     const given = "x".repeat(200);
     const { headers } = await api.get(`/v1/gateway/payment/${id}`, { ...shop.wallet, "x-request-id": given });
     expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
@@ -72,7 +72,7 @@ describe("a request id", () => {
 });
 
 describe("log lines and metrics", () => {
-  test("tell route and status and no header, body or raw path", async () => {
+  test("a log line has route and status and no header, body or raw path", async () => {
     await api.get(`/v1/payments/${id}/status?maxPollMs=0`, { ...shop.headers, "x-request-id": "to-be-found" });
     const line = await vi.waitFor(() => {
       const found = api.lines.find((one) => one.includes("to-be-found"));
@@ -85,22 +85,24 @@ describe("log lines and metrics", () => {
     for (const secret of [shop.key, shop.wallet["app-id"], "maxPollMs"]) expect(all).not.toContain(secret);
   });
 
-  test("count by route pattern, also what was refused or not found", async () => {
+  test("requests are counted by route pattern, also when refused or not found", async () => {
     await api.get("/v1/nowhere/at/all");
     await api.get(`/v1/payments/${id}/status`, {});
-    const counted = async () =>
+    const listCounted = async () =>
       (await api.metrics.httpRequests.get()).values.map(
         ({ labels }) => `${labels.method} ${labels.route} ${labels.status}`,
       );
     await vi.waitFor(async () => {
-      expect(await counted()).toEqual(expect.arrayContaining(["GET unknown 404", "GET /v1/payments/:id/status 401"]));
+      expect(await listCounted()).toEqual(
+        expect.arrayContaining(["GET unknown 404", "GET /v1/payments/:id/status 401"]),
+      );
     });
-    expect((await counted()).join()).not.toContain(id);
+    expect((await listCounted()).join()).not.toContain(id);
   });
 });
 
-describe("what goes wrong on our side", () => {
-  test("is 500 with a request id, tells nothing more, and is logged", async () => {
+describe("an internal error", () => {
+  test("an internal error returns 500 with a request id and no detail, and is logged", async () => {
     await api.db.schema.alterTable("payment").renameTo("payment_away").execute();
     try {
       const answer = await api.get(`/v1/gateway/payment/${id}`, { ...shop.wallet, "x-request-id": "broken-1" });
@@ -114,11 +116,11 @@ describe("what goes wrong on our side", () => {
   });
 });
 
-describe("bytes that are no request", () => {
+describe("bytes that are not HTTP", () => {
   test.each([
     ["garbage", "GARBAGE\r\n\r\n", "HTTP/1.1 400 "],
     ["headers of 20 KiB", `GET / HTTP/1.1\r\nhost: a\r\nx: ${"x".repeat(20_000)}\r\n\r\n`, "HTTP/1.1 431 "],
-  ])("%s are answered with an ErrorResponse", async (_name, bytes, begins) => {
+  ])("a connection that sends %s gets an ErrorResponse", async (_name, bytes, begins) => {
     const answer = await sendBytes(api.url, bytes);
     expect(answer.slice(0, begins.length)).toBe(begins);
     expect(JSON.parse(answer.slice(answer.indexOf("\r\n\r\n")))).toEqual({
@@ -140,7 +142,7 @@ function sendBytes(url: string, bytes: string): Promise<string> {
   return promise;
 }
 
-test("a client that sends no HTTP and keeps its half of the connection open loses the connection", async () => {
+test("a client that sends no HTTP and keeps its half of the connection open is disconnected", async () => {
   const own = await startApi();
   const { hostname, port } = new URL(own.url);
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });

@@ -18,7 +18,7 @@ const twin = await startApi({ databaseUrl: api.databaseUrl });
 const shop = { merchantName: "Shop", merchantEmail: "shop@example.test" };
 const fresh = () => ({ "idempotency-key": randomUUID() });
 
-test("32 requests at once with one key, over two processes, make one merchant and get 32 equal answers", async () => {
+test("32 concurrent requests with one key, over two processes, create one merchant and get 32 equal responses", async () => {
   const { headers } = await makeMerchant(api);
   const before = (await api.get("/v1/merchants", headers)).body.totalCount as number;
   const key = fresh();
@@ -33,34 +33,37 @@ test("32 requests at once with one key, over two processes, make one merchant an
   expect((await api.get("/v1/merchants", headers)).body.totalCount).toBe(before + 1);
 });
 
-test.each(["/v1/payments", "/v1/merchant/payment"])("32 at once to %s with one key make one payment", async (path) => {
-  const { headers } = await makeMerchant(api);
-  const before = (await countRows(api)) as { payments: number };
-  const key = fresh();
-  const body = { amount: { unit: "iso4217/USD", value: "500" } };
-  const answers = await Promise.all(Array.from({ length: 32 }, () => api.post(path, { ...headers, ...key }, body)));
-  expect(new Set(answers.map((answer) => JSON.stringify([answer.status, answer.body]))).size).toBe(1);
-  expect(answers[0]?.status).toBe(201);
-  expect(((await countRows(api)) as { payments: number }).payments).toBe(Number(before.payments) + 1);
-});
+test.each(["/v1/payments", "/v1/merchant/payment"])(
+  "32 concurrent requests to %s with one key create one payment",
+  async (path) => {
+    const { headers } = await makeMerchant(api);
+    const before = (await countRows(api)) as { payments: number };
+    const key = fresh();
+    const body = { amount: { unit: "iso4217/USD", value: "500" } };
+    const answers = await Promise.all(Array.from({ length: 32 }, () => api.post(path, { ...headers, ...key }, body)));
+    expect(new Set(answers.map((answer) => JSON.stringify([answer.status, answer.body]))).size).toBe(1);
+    expect(answers[0]?.status).toBe(201);
+    expect(((await countRows(api)) as { payments: number }).payments).toBe(Number(before.payments) + 1);
+  },
+);
 
-test("a payment without a key is a new one each time", async () => {
+test("a request without a key creates a new payment each time", async () => {
   const { headers } = await makeMerchant(api);
   const ask = () => api.post("/v1/payments", headers, { amount: { unit: "iso4217/USD", value: "500" } });
   expect((await ask()).body.id).not.toBe((await ask()).body.id);
 });
 
-test("another body under a key that was used is a conflict; the same in another order is not", async () => {
+test("a used key with another body is a conflict, and the same body in another member order is not", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh() };
   const first = await api.post("/v1/merchants", key, shop);
-  const turned = { merchantEmail: shop.merchantEmail, merchantName: shop.merchantName };
-  expect((await api.post("/v1/merchants", key, turned)).body).toEqual(first.body);
+  const reordered = { merchantEmail: shop.merchantEmail, merchantName: shop.merchantName };
+  expect((await api.post("/v1/merchants", key, reordered)).body).toEqual(first.body);
   const other = await api.post("/v1/merchants", key, { ...shop, merchantName: "Other" });
   expect(other).toMatchObject({ status: 409, body: { code: "idempotency_conflict" } });
 });
 
-test("the order of members does not matter inside either, that of a list does", async () => {
+test("the order of members does not matter at any depth, and the order of a list does", async () => {
   const { headers, merchantId } = await makeMerchant(api);
   const key = { ...headers, ...fresh() };
   const path = `/v1/merchants/${merchantId}/settlements/crypto`;
@@ -68,10 +71,10 @@ test("the order of members does not matter inside either, that of a list does", 
     asset: `eip155:31337/erc20:0x${byte.repeat(20)}`,
     destination: `eip155:31337:0x${"d1".repeat(20)}`,
   });
-  const turned = ({ asset, destination }: ReturnType<typeof entry>) => ({ destination, asset });
+  const reordered = ({ asset, destination }: ReturnType<typeof entry>) => ({ destination, asset });
   const first = await api.post(path, key, { settlements: [entry("e1"), entry("e2")] });
   expect(first.status).toBe(201);
-  expect((await api.post(path, key, { settlements: [turned(entry("e1")), turned(entry("e2"))] })).body).toEqual(
+  expect((await api.post(path, key, { settlements: [reordered(entry("e1")), reordered(entry("e2"))] })).body).toEqual(
     first.body,
   );
   expect(await api.post(path, key, { settlements: [entry("e2"), entry("e1")] })).toMatchObject({
@@ -80,7 +83,7 @@ test("the order of members does not matter inside either, that of a list does", 
   });
 });
 
-test("a body that is nested deeper than any stack is repeated like any other", async () => {
+test("a body that is nested deeper than the stack is replayed like any other", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh(), "content-type": "application/json" };
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
@@ -94,7 +97,7 @@ test("a body that is nested deeper than any stack is repeated like any other", a
   expect(await ask(29_999)).toMatchObject({ status: 409, body: { code: "idempotency_conflict" } });
 });
 
-test("a key is one account's, one mode's and one operation's", async () => {
+test("a key belongs to one account, mode and operation", async () => {
   const mine = await makeMerchant(api, { mode: "live" });
   const { key: testKey } = await createApiKey(api.deps, {
     accountId: mine.accountId,
@@ -112,7 +115,7 @@ test("a key is one account's, one mode's and one operation's", async () => {
   expect((await api.post("/v1/payments", { ...mine.headers, ...key }, body)).status).toBe(201);
 });
 
-test("a request that was refused keeps nothing: it may be mended and sent with the same key", async () => {
+test("a refused request stores nothing, so a corrected one may reuse its key", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh() };
   expect((await api.post("/v1/merchants", key, { ...shop, merchantEmail: "?" })).status).toBe(400);
@@ -127,7 +130,7 @@ test.each([
   ["is empty", ""],
   ["is too long", "x".repeat(256)],
   ["holds blanks", "a b"],
-])("where a key is needed and %s, nothing is done", async (_what, value) => {
+])("a request that requires a key does nothing when the key %s", async (_what, value) => {
   const { headers } = await makeMerchant(api);
   const answer = await api.post(
     "/v1/merchants",
@@ -138,7 +141,7 @@ test.each([
   expect(answer.body.message).toContain("Idempotency-Key");
 });
 
-test("a key that is not ASCII is refused, and so is an empty one where it may be left out", async () => {
+test("a key that is not ASCII is refused, and so is an empty optional one", async () => {
   const { headers } = await makeMerchant(api);
   const foreign = await api.post("/v1/merchants", { ...headers, "idempotency-key": "clé" }, shop);
   expect(foreign).toMatchObject({ status: 400, body: { code: "header_not_ascii" } });
@@ -147,7 +150,7 @@ test("a key that is not ASCII is refused, and so is an empty one where it may be
   expect(empty).toMatchObject({ status: 400, body: { code: "params_validation" } });
 });
 
-test("answers are kept for a day and then forgotten", async () => {
+test("responses are stored for a day and then deleted", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh() };
   const first = await api.post("/v1/merchants", key, shop);
@@ -159,7 +162,7 @@ test("answers are kept for a day and then forgotten", async () => {
   expect((await api.post("/v1/merchants", key, shop)).body).not.toEqual(first.body);
 });
 
-test("a process killed in the middle of the work leaves nothing, and the repeat does it once", async () => {
+test("a process killed during the work stores nothing, and the repeated request does it once", async () => {
   const fleet = await startFleet({ chain: await startChain(), workers: 0, apis: 2 });
   const [first, second] = fleet.apis;
   if (!first || !second) throw new Error("two processes are needed");
@@ -167,7 +170,7 @@ test("a process killed in the middle of the work leaves nothing, and the repeat 
   const before = await count();
   const headers = { "api-key": fleet.shop.caller.apiKey, "content-type": "application/json", ...fresh() };
   const ask = (url: string) => fetch(`${url}/v1/merchants`, { method: "POST", headers, body: JSON.stringify(shop) });
-  // The work waits behind a lock that this test holds, inside its transaction.
+  // The work waits inside its transaction for a lock that this test holds.
   const blocker = openDb(fleet.databaseUrl, { max: 1 });
   await blocker.transaction().execute(async (lock) => {
     await sql`lock table merchant in exclusive mode`.execute(lock);
@@ -184,7 +187,7 @@ test("a process killed in the middle of the work leaves nothing, and the repeat 
   expect(await count()).toBe(before + 1);
 });
 
-test("a database connection that is cut in the middle of the work leaves nothing either", async () => {
+test("a database connection that is cut during the work stores nothing", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh() };
   const total = async () => (await api.get("/v1/merchants", headers)).body.totalCount as number;
@@ -203,7 +206,7 @@ test("a database connection that is cut in the middle of the work leaves nothing
   expect(await total()).toBe(before + 1);
 });
 
-test("a payment whose answer could not be kept was never there, and its deadline was rung for nobody", async () => {
+test("a payment whose response could not be stored is rolled back, and no job for its deadline is enqueued", async () => {
   const { headers } = await makeMerchant(api);
   const key = { ...headers, ...fresh() };
   const body = { amount: { unit: "iso4217/USD", value: "500" } };
@@ -215,7 +218,7 @@ test("a payment whose answer could not be kept was never there, and its deadline
   });
   atEnd(() => queue.close());
   const before = { payments: await payments(), rung: await queue.getDelayedCount() };
-  // The work is done, and its answer waits behind a lock that this test holds.
+  // The work is done, and storing its response waits for a lock that this test holds.
   await sql`create function wait_for_test() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock(1); return new; end $$`.execute(api.db);
   await sql`create trigger wait_for_test before update on idempotency

@@ -36,20 +36,20 @@ beforeAll(async () => {
 });
 
 /** Runs the process until it ends. */
-function run(given: Record<string, string>): Promise<{ code: number; said: string }> {
-  const { promise, resolve } = Promise.withResolvers<{ code: number; said: string }>();
+function run(given: Record<string, string>): Promise<{ code: number; output: string }> {
+  const { promise, resolve } = Promise.withResolvers<{ code: number; output: string }>();
   const ports = { HOST: "127.0.0.1", PORT: "0", METRICS_PORT: "0" };
   execFile(
     process.execPath,
     ["api/main.ts"],
     { env: { ...ports, ...given }, timeout: 30_000 },
-    (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), said: stdout + stderr }),
+    (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), output: stdout + stderr }),
   );
   return promise;
 }
 
 describe("the process", () => {
-  test("serves while no RPC endpoint answers, and leaves within seconds of SIGTERM", async () => {
+  test("the process serves while no RPC endpoint responds, and exits within seconds of SIGTERM", async () => {
     const api = await spawnProcess({ role: "api", env });
     const answer = await fetch(`${api.url}/v1/payments`, { method: "POST" });
     expect(answer.status).toBe(401);
@@ -59,8 +59,8 @@ describe("the process", () => {
     const began = performance.now();
     const killed = api.kill("SIGTERM");
     const ready = api.metricsUrl.replace("/metrics", "/readyz");
-    await waitFor(async () => (await fetch(ready)).status === 503, { within: 2_000, what: "not ready any more" });
-    // Still served for a moment, for those who have not heard yet.
+    await waitFor(async () => (await fetch(ready)).status === 503, { within: 2_000, what: "the process is not ready" });
+    // It still serves for a moment, for clients that have not noticed yet.
     const late = await fetch(`${api.url}/v1/payments`, { method: "POST" });
     expect([late.status, late.headers.get("connection")]).toEqual([401, "close"]);
     await killed;
@@ -68,7 +68,7 @@ describe("the process", () => {
     expect(performance.now() - began).toBeLessThan(8_000);
   });
 
-  test("makes the logos small that an older release has kept as they came", async () => {
+  test("the process resizes the logos that an older release stored unchanged", async () => {
     const db = openDb(env.DATABASE_URL ?? "", { max: 1 });
     atEnd(() => db.destroy());
     const deps = { db, now: () => new Date() };
@@ -90,20 +90,20 @@ describe("the process", () => {
     expect((await find()).bytes.length).toBeLessThanOrEqual(6_000);
   });
 
-  test("names what is wrong with its environment, prints no value, and ends with 1", async () => {
-    const { code, said } = await run({ ...env, DATABASE_URL: "mysql://user:hunter2@db", PUBLIC_URL: "not a url" });
+  test("the process names invalid environment variables, prints no value and exits with 1", async () => {
+    const { code, output } = await run({ ...env, DATABASE_URL: "mysql://user:hunter2@db", PUBLIC_URL: "not a url" });
     expect(code).toBe(1);
-    expect(said).toContain("DATABASE_URL: ");
-    expect(said).toContain("PUBLIC_URL: ");
-    expect(said).not.toMatch(/hunter2|not a url|\n\s+at /);
+    expect(output).toContain("DATABASE_URL: ");
+    expect(output).toContain("PUBLIC_URL: ");
+    expect(output).not.toMatch(/hunter2|not a url|\n\s+at /);
   });
 
-  test("ends with 1 when the networks file does not fit the chain", async () => {
+  test("the process exits with 1 when the networks file does not match the chain", async () => {
     const chain = await startChain();
     const fitting = JSON.parse(await readFile(await networksFileFor(chain), "utf8"));
     const assets = [{ ...fitting.chains[0].assets[0], decimals: 7 }];
-    const { code, said } = await run({ ...env, NETWORKS_FILE: await networksFileFor(chain, { change: { assets } }) });
+    const { code, output } = await run({ ...env, NETWORKS_FILE: await networksFileFor(chain, { change: { assets } }) });
     expect(code).toBe(1);
-    expect(said).toContain("does not have 7 decimals");
+    expect(output).toContain("does not have 7 decimals");
   });
 });

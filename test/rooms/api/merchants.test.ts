@@ -20,7 +20,7 @@ const iconUrl = `https://icons.test:${icons.port}/logo`;
 const owner = await newOwner();
 const shop = { merchantName: "Café Zoë", merchantEmail: "zoe@example.test" };
 
-/** The headers of an account's own backend. */
+/** Returns the headers of an account's backend. */
 async function newOwner(mode: "live" | "test" = "live") {
   const { id: accountId } = await createAccount(api.deps, { name: "Owner" });
   const { key } = await createApiKey(api.deps, { accountId, mode, scopes: ["merchant"] });
@@ -34,7 +34,7 @@ async function make(headers = owner, body: object = shop) {
   return answer.body.merchant as Record<string, string>;
 }
 
-test("a merchant is made, given, changed and taken away", async () => {
+test("a merchant is created, read, changed and deleted", async () => {
   const made = await make();
   expect(made).toMatchObject({ name: "Café Zoë", email: "zoe@example.test", status: "active", iconUrl: null });
   expect(made.id).toMatch(/^mrch_/);
@@ -51,7 +51,7 @@ test("a merchant is made, given, changed and taken away", async () => {
     expect(gone).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
 });
 
-test("a deleted merchant makes no new payments, and its payments under way go on", async () => {
+test("a deleted merchant creates no new payments, and its open payments go on", async () => {
   const merchant = await makeMerchant(api);
   const paymentId = await makePayment(api, merchant);
   await api.delete(`/v1/merchants/${merchant.merchantId}`, merchant.headers);
@@ -60,14 +60,14 @@ test("a deleted merchant makes no new payments, and its payments under way go on
   expect(await api.get(`/v1/payments/${paymentId}/status`, merchant.headers)).toMatchObject({ status: 200 });
 });
 
-test("a merchant that is suspended makes no payments", async () => {
+test("a suspended merchant creates no payments", async () => {
   const merchant = await makeMerchant(api);
   await api.db.updateTable("merchant").set({ status: "suspended" }).where("id", "=", merchant.merchantId).execute();
   const refused = await api.post("/v1/payments", merchant.headers, { amount: { unit: "iso4217/USD", value: "1" } });
   expect(refused).toMatchObject({ status: 403, body: { code: "forbidden", message: "the merchant is suspended" } });
 });
 
-test("merchants are listed page by page, the newest first, under both names, and none twice", async () => {
+test("merchants are listed page by page, newest first, under both names, and none twice", async () => {
   const headers = await newOwner();
   expect((await api.get("/v1/merchants", headers)).body).toEqual({
     data: [],
@@ -87,7 +87,7 @@ test("merchants are listed page by page, the newest first, under both names, and
     seen.push(...(body.data as { id: string }[]).map(({ id }) => id));
     if (body.nextCursor === null) break;
     cursor = `&cursor=${body.nextCursor}`;
-    // One that is made meanwhile moves nothing.
+    // A merchant that changes meanwhile moves nothing.
     if (pages === 0)
       await api.db
         .updateTable("merchant")
@@ -104,7 +104,7 @@ test("merchants are listed page by page, the newest first, under both names, and
   expect(await found("status=suspended")).toEqual([]);
 });
 
-test("what another account or mode has is not there", async () => {
+test("another account's or mode's merchant cannot be found", async () => {
   const made = await make();
   const path = `/v1/merchants/${made.id}`;
   for (const stranger of [await newOwner(), await newOwner("test")]) {
@@ -130,9 +130,9 @@ test.each([
   ["an empty name", { ...shop, merchantName: " " }, "merchantName"],
   ["a long name", { ...shop, merchantName: "x".repeat(257) }, "merchantName"],
   ["no e-mail", { ...shop, merchantEmail: "nobody" }, "merchantEmail"],
-  ["a logo that is no text", { ...shop, iconUrl: 1 }, "iconUrl"],
-  ["a logo over plain HTTP that is not there", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
-])("a merchant with %s is refused by name, and nothing is written", async (_what, body, named) => {
+  ["a logo that is not a string", { ...shop, iconUrl: 1 }, "iconUrl"],
+  ["a logo URL that is not HTTP", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
+])("a merchant with %s is refused with the member's name, and nothing is stored", async (_what, body, named) => {
   const before = (await api.get("/v1/merchants", owner)).body.totalCount;
   const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, body);
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
@@ -140,7 +140,7 @@ test.each([
   expect((await api.get("/v1/merchants", owner)).body.totalCount).toBe(before);
 });
 
-test("a change of nothing, and a cursor or limit that is none, are refused", async () => {
+test("an empty change and an invalid cursor, limit or status are refused", async () => {
   const made = await make();
   const noSuchDay = Buffer.from(JSON.stringify(["2026-02-31T00:00:00.000Z", made.id])).toString("base64url");
   for (const answer of [
@@ -155,12 +155,12 @@ test("a change of nothing, and a cursor or limit that is none, are refused", asy
 });
 
 test.each([
-  ["no text of ours", "abc"],
+  ["text that is not a cursor", "abc"],
   ["a day that no month has", ["2026-02-30T00:00:00.000Z", "mrch_1"]],
   ["an hour that no day has", ["2026-02-28T24:00:00.000Z", "mrch_1"]],
   ["a year before the first", ["0000-01-01T00:00:00.000Z", "mrch_1"]],
-  ["no id", ["2026-02-28T00:00:00.000Z", null]],
-])("a cursor that holds %s is refused", async (_what, held) => {
+  ["a missing id", ["2026-02-28T00:00:00.000Z", null]],
+])("a cursor that contains %s is refused", async (_what, held) => {
   const cursor = typeof held === "string" ? held : Buffer.from(JSON.stringify(held)).toString("base64url");
   const paths = ["/v1/merchants", "/v1/payments"];
   for (const path of paths)
@@ -170,7 +170,7 @@ test.each([
     });
 });
 
-test("a small copy of a logo is made when it is given; a changed picture at the same URL is seen after the next change only", async () => {
+test("a given logo is copied and resized, and a changed picture at the same URL is copied only at the next change", async () => {
   picture = { body: large };
   const merchant = await makeMerchant(api);
   const path = `/v1/merchants/${merchant.merchantId}`;
@@ -205,18 +205,18 @@ test("a small copy of a logo is made when it is given; a changed picture at the 
 
 test.each([
   ["that is small", { body: await plain(100, 100).png().toBuffer() }, "iconUrl: is 100 x 100 pixels"],
-  ["that is cut off", { body: large.subarray(0, -1_000) }, "iconUrl: the picture is cut off"],
-  ["that is no picture, whatever the server calls it", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
-  ["that is not there", { body: "", status: 404 }, "iconUrl: the server answered 404"],
+  ["that is truncated", { body: large.subarray(0, -1_000) }, "iconUrl: the picture is cut off"],
+  ["that is not a picture, whatever its content type", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
+  ["that does not exist", { body: "", status: 404 }, "iconUrl: the server answered 404"],
   ["of more than 2 MiB", { body: Buffer.concat([square, Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
-])("a logo %s makes no merchant", async (_what, given, message) => {
+])("a logo %s creates no merchant", async (_what, given, message) => {
   picture = given;
   const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, { ...shop, iconUrl });
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
   expect(answer.body.message).toContain(message);
 });
 
-test("logos of an older release are made small once; open pages still find the large copy", async () => {
+test("logos of an older release are resized once, and open pages still find the large copy", async () => {
   const merchant = await makeMerchant(api);
   const keep = async (bytes: Buffer) => {
     const id = createHash("sha256").update(bytes).digest("hex");
@@ -232,7 +232,7 @@ test("logos of an older release are made small once; open pages still find the l
     const { body } = await api.get(`/v1/merchants/${merchant.merchantId}`, merchant.headers);
     return new URL((body.merchant as { iconUrl: string }).iconUrl).pathname;
   };
-  // Two processes that start at once.
+  // Two processes start at once.
   const start = () => Promise.all([shrinkOldLogos(api.deps), shrinkOldLogos(api.deps)]);
   const old = await keep(large);
   await start();
@@ -246,7 +246,7 @@ test("logos of an older release are made small once; open pages still find the l
   await start();
   expect(await shown()).toBe(small);
 
-  // The older release looked at heads alone, and may have kept what cannot be decoded.
+  // The older release checked only the header, so it may have stored a picture that cannot be decoded.
   const broken = await keep(large.subarray(0, 5_000));
   await start();
   expect(await shown()).toBe(`/logos/${broken}`);

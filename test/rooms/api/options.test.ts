@@ -22,14 +22,14 @@ async function ask(body: object, query = "") {
   return { id, ...answer, options: (answer.body.options ?? []) as Option[] };
 }
 
-test("of accounts of many namespaces those on chains we do not know are passed over, however they look", async () => {
+test("accounts on unknown chains are ignored, whatever their form", async () => {
   const { status, options } = await ask({ accounts: [...elsewhere, `eip155:31337:${checksummed}`] });
   expect(status).toBe(200);
   expect(options.map(({ account }) => account)).toEqual([`eip155:31337:${checksummed}`]);
   expect((await ask({ accounts: elsewhere })).options).toEqual([]);
 });
 
-test("an address may be checksummed or not; the wallet is given it back as it wrote it, and signs the same", async () => {
+test("an address may be checksummed or not: the wallet gets it back as written and signs the same", async () => {
   const typed = [];
   for (const address of [lower, checksummed]) {
     const { options } = await ask({ accounts: [`eip155:31337:${address}`] });
@@ -43,16 +43,20 @@ test("an address may be checksummed or not; the wallet is given it back as it wr
   expect(typed.map(({ message }) => message.from)).toEqual([checksummed, checksummed]);
 });
 
-test("fifty accounts are taken, and one that stands there twice is one", async () => {
+test("fifty accounts are accepted, and a repeated one counts once", async () => {
   const accounts = Array.from({ length: 49 }, (_, index) => `eip155:31337:0x${String(index + 10).repeat(20)}`);
   const { options } = await ask({ accounts: [...accounts, accounts[0]] });
   expect(options.map(({ account }) => account)).toEqual(accounts);
 });
 
-test("the payment is told when it is asked for, and only then", async () => {
+test("the options include the payment only when the caller asks for it", async () => {
   const accounts = [`eip155:31337:${lower}`];
-  const told = await ask({ accounts }, "?includePaymentInfo=true");
-  expect(told.body.info).toMatchObject({ paymentId: told.id, status: "requires_action", merchant: { name: "Shop" } });
+  const withPayment = await ask({ accounts }, "?includePaymentInfo=true");
+  expect(withPayment.body.info).toMatchObject({
+    paymentId: withPayment.id,
+    status: "requires_action",
+    merchant: { name: "Shop" },
+  });
   expect((await ask({ accounts }, "?includePaymentInfo=false")).body).not.toHaveProperty("info");
   expect((await ask({ accounts })).body).not.toHaveProperty("info");
 });
@@ -62,7 +66,7 @@ test.each([null, [], ["opt_1"], "all", { a: 1 }])("a refresh of %j changes nothi
   expect([status, options.length]).toEqual([200, 1]);
 });
 
-test("fetch with empty data gives the whole list of an option's actions; with any other it says that there is none", async () => {
+test("fetch with empty data returns all actions of an option, and any other data is refused", async () => {
   const { id, options } = await ask({ accounts: [`eip155:31337:${lower}`] });
   const fetch = (data: string) =>
     api.post(`/v1/gateway/payment/${id}/fetch`, merchant.wallet, { optionId: options[0]?.id, data });

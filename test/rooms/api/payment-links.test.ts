@@ -6,7 +6,7 @@ const merchant = await makeMerchant(api);
 const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
 const encode = encodeURIComponent;
 
-test("the link we gave out is an id on every gateway call, encoded once or twice as wallets do", async () => {
+test("the gateway URL is accepted as an id on every gateway call, encoded once or twice as wallets do", async () => {
   const made = await api.post("/v1/payments", merchant.headers, { amount: { unit: "iso4217/USD", value: "500" } });
   const { gatewayUrl, paymentId } = made.body as { gatewayUrl: string; paymentId: string };
   expect(gatewayUrl).toBe(`${publicUrl}/?pid=${paymentId}`);
@@ -38,7 +38,7 @@ test("the link we gave out is an id on every gateway call, encoded once or twice
   );
 });
 
-test("every form of a payment link is an id, once and twice encoded", async () => {
+test("every form of a payment link is accepted as an id, encoded once or twice", async () => {
   const id = await makePayment(api, merchant);
   const { host } = new URL(publicUrl);
   const links = [
@@ -59,7 +59,7 @@ test("every form of a payment link is an id, once and twice encoded", async () =
     }
 });
 
-test("another host's link is no payment, whatever id stands in it", async () => {
+test("another host's link is not a payment, whatever id it contains", async () => {
   const id = await makePayment(api, merchant);
   for (const link of [
     `https://evil.example/?pid=${id}`,

@@ -30,7 +30,7 @@ async function setUp() {
   return { ...merchant, ids, paid };
 }
 
-test("a merchant's payments come page by page, the newest first, each once, also while new ones are made", async () => {
+test("a merchant's payments are listed page by page, newest first, each once, also while new ones are created", async () => {
   const merchant = await setUp();
   const seen: string[] = [];
   let path: string | undefined = "/v1/merchants/payments?limit=2";
@@ -43,7 +43,7 @@ test("a merchant's payments come page by page, the newest first, each once, also
   expect(seen).toEqual(merchant.ids.toReversed());
 });
 
-test("they can be had in another order", async () => {
+test("payments can be sorted by date or amount, in both directions", async () => {
   const { headers, ids } = await setUp();
   expect(idsOf(await list("/v1/merchants/payments?sortDir=asc", headers))).toEqual(ids);
   expect(idsOf(await list("/v1/merchants/payments?sortBy=amount&sortDir=asc", headers))).toEqual(ids);
@@ -52,7 +52,7 @@ test("they can be had in another order", async () => {
   expect([...idsOf(first), ...idsOf(second)]).toEqual(ids.toReversed());
 });
 
-test("they are narrowed by status, time, reference, symbol and network", async () => {
+test("payments can be filtered by status, time, reference, symbol and network", async () => {
   const { headers, ids, paid } = await setUp();
   const found = async (query: string) => idsOf(await list(`/v1/merchants/payments?sortDir=asc&${query}`, headers));
   expect(await found("status=succeeded")).toEqual([paid]);
@@ -61,14 +61,14 @@ test("they are narrowed by status, time, reference, symbol and network", async (
   expect(await found("referenceId=%2B%2B%2B")).toEqual([]);
   expect(await found("endTs=2020-01-01T00:00:00Z")).toEqual([]);
   expect(await found("startTs=2020-01-01T00:00:00%2B02:00")).toEqual(ids);
-  // Only what is being paid has a token and a network.
+  // Only a payment that a buyer has begun to pay has a token and a network.
   expect(await found("token_symbol=USDC&token_symbol=EURC")).toEqual([paid]);
   expect(await found("token_symbol=EURC")).toEqual([]);
   expect(await found("network=eip155:31337,eip155:1")).toEqual([paid]);
   expect(await found("network=eip155:1")).toEqual([]);
 });
 
-test("a payment that was paid says by whom, with what and over which network, and sums are over all that fit", async () => {
+test("a paid payment names its payer, asset and network, and the totals cover all matching payments", async () => {
   const { headers, wallet, merchantId } = await makeMerchant(api);
   const buyer = `eip155:31337:0x${"c1".repeat(20)}`;
   const id = await makePayment(api, { headers } as never);
@@ -99,7 +99,7 @@ test("a payment that was paid says by whom, with what and over which network, an
   });
 });
 
-test("an account sees all its merchants' payments, and nobody else's", async () => {
+test("an account lists the payments of all its merchants, and of no other account", async () => {
   const one = await setUp();
   const stranger = await setUp();
   expect(idsOf(await list("/v1/payments?sortDir=asc", { "api-key": one.key }))).toEqual(one.ids);
@@ -136,7 +136,7 @@ test.each([
   expect(answer.body.message).not.toContain("Invalid");
 });
 
-test("a list of another account's or mode's merchant, or of none, is refused", async () => {
+test("a list for a merchant of another account or mode, or for an unknown one, is refused", async () => {
   const { headers, key } = await makeMerchant(api);
   const live = await makeMerchant(api, { mode: "live" });
   for (const id of [(await setUp()).merchantId, live.merchantId, `mrch_${"0".repeat(32)}`, "x y"])
@@ -148,13 +148,13 @@ test("a list of another account's or mode's merchant, or of none, is refused", a
   expect(body).toMatchObject({ code: "params_validation", message: expect.stringMatching(/^merchantId: /) });
 });
 
-test("what a merchant was paid stays readable when it has been deleted", async () => {
+test("the payments of a deleted merchant stay readable", async () => {
   const { headers, key, merchantId, ids } = await setUp();
   expect(await api.delete(`/v1/merchants/${merchantId}`, { "api-key": key })).toMatchObject({ status: 200 });
   expect(idsOf(await list("/v1/merchants/payments?sortDir=asc", headers))).toEqual(ids);
 });
 
-test("payments of the same moment and the same amount come once each, in every order", async () => {
+test("payments of the same time and amount are listed once each, in every order", async () => {
   const { headers, ids } = await setUp();
   await api.db.updateTable("payment").set({ created_at: new Date(), value: 100n }).where("id", "in", ids).execute();
   for (const sortBy of ["date", "amount"])
@@ -171,7 +171,7 @@ test("payments of the same moment and the same amount come once each, in every o
     }
 });
 
-test("a time narrows with its first moment and without its last", async () => {
+test("a time range includes its start and excludes its end", async () => {
   const { headers, ids } = await setUp();
   const rows = await api.db
     .selectFrom("payment")
@@ -185,7 +185,7 @@ test("a time narrows with its first moment and without its last", async () => {
   expect(between).not.toContain(ids[4]);
 });
 
-test("a test payment that was driven to success is listed with what it was paid with", async () => {
+test("a test payment that was simulated to succeed is listed with the asset that paid it", async () => {
   const merchant = await makeMerchant(api);
   const id = await makePayment(api, merchant);
   await makePayment(api, merchant);
@@ -203,12 +203,12 @@ test("a test payment that was driven to success is listed with what it was paid 
   }
 });
 
-test("each currency has its own sum, exact, and a buyer who comes again is one customer", async () => {
+test("each currency has its own exact total, and a returning buyer counts as one customer", async () => {
   const merchant = await makeMerchant(api);
   const paidBy = async (payer: string, amount: { unit: string; value: string }) => {
     const dollars = amount.unit === "iso4217/USD";
     const id = await makePayment(api, merchant, dollars ? { amount } : {});
-    // As if an asset of that currency had been there then.
+    // As if an asset of that currency had existed then.
     const { unit, value } = amount;
     if (!dollars)
       await api.db
@@ -240,7 +240,7 @@ test("each currency has its own sum, exact, and a buyer who comes again is one c
   });
 });
 
-test("a cursor of one order given to another is refused or harmless, never an error of ours", async () => {
+test("a cursor of another sort order is refused, and never an internal error", async () => {
   const { headers } = await setUp();
   const { nextCursor } = await list("/v1/merchants/payments?limit=2", headers);
   const crossed = await api.get(`/v1/merchants/payments?sortBy=amount&cursor=${nextCursor}`, headers);
@@ -250,7 +250,7 @@ test("a cursor of one order given to another is refused or harmless, never an er
   expect(back).toMatchObject({ status: 400, body: { code: "params_validation" } });
 });
 
-test("the plain lists are read along an index, however many payments there are", async () => {
+test("unfiltered lists are read through an index, however many payments there are", async () => {
   const { accountId, merchantId } = await setUp();
   await sql`insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at)
     select 'pay_' || md5(i::text), ${accountId}, ${merchantId}, 'test', 'iso4217/USD', i, 'requires_action',
@@ -264,15 +264,15 @@ test("the plain lists are read along an index, however many payments there are",
         const plan = await explain(selectPage(api.db, filter, { by: "date", dir, after }, 51));
         expect(plan).toMatch(/Index Scan (Backward )?using payment_(account|merchant) /);
         expect(plan).not.toContain("Seq Scan on payment p");
-        // A later page begins where it begins, and does not read what came before.
+        // A later page starts at its cursor and does not read the pages before.
         if (after) expect(plan).toMatch(/Index Cond: .*ROW\(/);
       }
 });
 
-test("the payout of each listed payment is found along an index, however many transfers there are", async () => {
+test("the payout of each listed payment is found through an index, however many transfers there are", async () => {
   const { accountId } = await makeMerchant(api);
   const plan = await api.db.transaction().execute(async (db) => {
-    // Transfers of settlements that are not there: only how many there are counts here.
+    // Transfers of settlements that do not exist: only their number matters here.
     await sql`set local session_replication_role = replica`.execute(db);
     await sql`insert into transfer (id, purpose, settlement_id, chain, asset, token, payer, receiver, amount,
         authorization_nonce, valid_before, signature, state, created_at)

@@ -5,7 +5,7 @@ const api = await startApi();
 const merchant = await makeMerchant(api);
 const get = (id: string, headers: Record<string, string> = merchant.headers) => api.get(`/v1/payments/${id}`, headers);
 
-test("a merchant is told of its payment what it asked for, where it stands and how it was paid", async () => {
+test("a merchant reads a payment's request, its status and how it was paid", async () => {
   const checkout = { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/no" };
   const expiresAt = Math.floor(Date.now() / 1000) + 900;
   const id = await makePayment(api, merchant, { referenceId: "order/7", expiresAt, checkout });
@@ -39,13 +39,13 @@ test("a merchant is told of its payment what it asked for, where it stands and h
   });
 });
 
-test("a failed one says why", async () => {
+test("a failed payment has a failure code", async () => {
   const id = await makePayment(api, merchant);
   await api.post(`/v1/payments/${id}/simulate`, merchant.headers, { status: "failed" });
   expect((await get(id)).body).toMatchObject({ status: "failed", failureCode: "declined_user", info: null });
 });
 
-test("another merchant, another account and the other mode see nothing of it", async () => {
+test("another merchant, account or mode cannot read the payment", async () => {
   const id = await makePayment(api, merchant);
   const strangers = [
     (await makeMerchant(api)).headers,

@@ -17,18 +17,18 @@ const admin = adminIn({ DATABASE_URL: api.databaseUrl });
 
 beforeEach(() => proxy.alter(undefined));
 
-const look = (id: string | undefined = paymentId) =>
+const checkPages = (id: string | undefined = paymentId) =>
   lookAtPages({ ask, release }, { publicUrl: `${proxy.url}/`, paymentId: id });
 const asReleased = [
   { page: "checkout", differences: [] },
   { page: "collect", differences: [] },
 ];
-/** What is told of the checkout page, and that nothing is told of the data page. */
-async function lookAtChanged(alter: AlterWeb): Promise<string[]> {
+/** Returns the differences of the checkout page, and expects none of the data page. */
+async function checkChanged(alter: AlterWeb): Promise<string[]> {
   proxy.alter(alter);
-  const [first, second] = await look();
+  const [first, second] = await checkPages();
   expect(second).toEqual(asReleased[1]);
-  if (!first || !("differences" in first)) throw new Error(`not looked: ${first?.notLooked}`);
+  if (!first || !("differences" in first)) throw new Error(`not checked: ${first?.notLooked}`);
   return first.differences;
 }
 const isPage = (path: string) => path.startsWith("/?pid=");
@@ -41,48 +41,48 @@ const rewrite = (answer: WebAnswer, from: string | RegExp, to: string): WebAnswe
   body: Buffer.from(answer.body.toString("utf8").replace(from, to)),
 });
 
-test("a healthy deployment is as its release has it, with a payment and before there is any", async () => {
-  expect(await look()).toEqual(asReleased);
+test("a healthy deployment matches its release, with a payment and before there is one", async () => {
+  expect(await checkPages()).toEqual(asReleased);
   expect(await lookAtPages({ ask, release }, { publicUrl: proxy.url })).toEqual(asReleased);
 });
 
-test("a page of a payment that nobody knows has the headers of one that is known", async () => {
+test("the page of an unknown payment has the headers of a known one", async () => {
   const [known, unknown] = await Promise.all([fetch(`${api.url}/?pid=${paymentId}`), fetch(`${api.url}/?pid=pay_no`)]);
-  const told = (of: Response) => Object.keys(release.headers.checkout).map((name) => of.headers.get(name));
-  expect(told(unknown)).toEqual(told(known));
+  const headersOf = (of: Response) => Object.keys(release.headers.checkout).map((name) => of.headers.get(name));
+  expect(headersOf(unknown)).toEqual(headersOf(known));
   expect([known.status, unknown.status]).toEqual([200, 404]);
 });
 
-test("what a proxy with TLS adds is no difference", async () => {
+test("headers that a TLS proxy adds are not a difference", async () => {
   const added = { "strict-transport-security": "max-age=1", via: "1.1 edge", server: "edge" };
   proxy.alter((_path, answer) => ({
     ...answer,
     headers: { ...answer.headers, ...added, vary: `${answer.headers.vary}, Origin` },
   }));
-  expect(await look()).toEqual(asReleased);
+  expect(await checkPages()).toEqual(asReleased);
 });
 
-test.each(Object.keys(release.headers.checkout))("the header %s is missed when it is dropped", async (name) => {
-  expect(await lookAtChanged((path, answer) => (isPage(path) ? without(answer, name) : undefined))).toEqual([
+test.each(Object.keys(release.headers.checkout))("a dropped header %s is reported", async (name) => {
+  expect(await checkChanged((path, answer) => (isPage(path) ? without(answer, name) : undefined))).toEqual([
     `the header ${name} is missing`,
   ]);
 });
 
-test("a header of another value is named with both", async () => {
-  const told = await lookAtChanged((path, answer) =>
+test("a header with another value is reported with both values", async () => {
+  const found = await checkChanged((path, answer) =>
     isPage(path) ? { ...answer, headers: { ...answer.headers, "x-frame-options": "SAMEORIGIN" } } : undefined,
   );
-  expect(told).toEqual(['the header x-frame-options is "SAMEORIGIN", expected "DENY"']);
+  expect(found).toEqual(['the header x-frame-options is "SAMEORIGIN", expected "DENY"']);
 });
 
-test("a script with one byte changed is named with its hash", async () => {
-  const told = await lookAtChanged((path, answer) => {
+test("a script with one changed byte is reported with its hash", async () => {
+  const found = await checkChanged((path, answer) => {
     if (path !== checkout.path) return undefined;
     const body = Buffer.from(answer.body);
     body[100] = (body[100] ?? 0) ^ 1;
     return { ...answer, body };
   });
-  expect(told).toEqual([
+  expect(found).toEqual([
     expect.stringMatching(
       `^the script ${checkout.path} has the bytes of sha256-.{44}, expected ${RegExp.escape(checkout.integrity)}$`,
     ),
@@ -121,39 +121,39 @@ test.each([
     "/assets/checkout.0.js",
     ["a script of no release: /assets/checkout.0.js", `the script ${checkout.path} is missing`],
   ],
-] as const)("a page with %s is told of", async (_what, from, to, told) => {
-  expect(await lookAtChanged((path, answer) => (isPage(path) ? rewrite(answer, from, to) : undefined))).toEqual(told);
+] as const)("a page with %s is reported", async (_what, from, to, found) => {
+  expect(await checkChanged((path, answer) => (isPage(path) ? rewrite(answer, from, to) : undefined))).toEqual(found);
 });
 
-test("a page that leads elsewhere, and a script that is not there or endless, are differences", async () => {
+test("a redirecting page and a missing or oversized script are reported", async () => {
   const away = { location: "https://evil.example.test/" };
   expect(
-    await lookAtChanged((path, answer) => (isPage(path) ? { ...answer, status: 302, headers: away } : undefined)),
+    await checkChanged((path, answer) => (isPage(path) ? { ...answer, status: 302, headers: away } : undefined)),
   ).toEqual(["the page leads to https://evil.example.test/"]);
   expect(
-    await lookAtChanged((path, answer) => (path === checkout.path ? { ...answer, status: 404 } : undefined)),
+    await checkChanged((path, answer) => (path === checkout.path ? { ...answer, status: 404 } : undefined)),
   ).toEqual([`the script ${checkout.path} is not there`]);
   const body = Buffer.alloc(2_000_000);
-  expect(await lookAtChanged((path, answer) => (path === checkout.path ? { ...answer, body } : undefined))).toEqual([
+  expect(await checkChanged((path, answer) => (path === checkout.path ? { ...answer, body } : undefined))).toEqual([
     `the script ${checkout.path} is larger than 1000000 bytes`,
   ]);
 });
 
-test("what a page has changed is told, also when its script is kept from us", async () => {
-  const told = await lookAtChanged((path, answer) => {
+test("differences of a page are reported even when its script cannot be read", async () => {
+  const found = await checkChanged((path, answer) => {
     if (path === checkout.path) return { ...answer, status: 403 };
     return isPage(path) ? without(answer, "content-security-policy") : undefined;
   });
-  expect(told).toEqual(["the header content-security-policy is missing", `the script ${checkout.path} answers 403`]);
+  expect(found).toEqual(["the header content-security-policy is missing", `the script ${checkout.path} answers 403`]);
 });
 
-test("the data page is held to its own headers and script", async () => {
+test("the data page is compared with its own headers and script", async () => {
   proxy.alter((path, answer) => {
     if (path === collect.path) return { ...answer, body: Buffer.from("steal()") };
     if (!path.startsWith("/collect/")) return undefined;
     return { ...answer, headers: { ...answer.headers, "cross-origin-opener-policy": "same-origin" } };
   });
-  expect(await look()).toEqual([
+  expect(await checkPages()).toEqual([
     asReleased[0],
     {
       page: "collect",
@@ -166,39 +166,39 @@ test("the data page is held to its own headers and script", async () => {
 });
 
 test.each([
-  ["away", "away", "cannot be reached"],
+  ["unavailable", "away", "cannot be reached"],
   ["restarting", 502, "answers 502"],
-  ["in trouble", 500, "answers 500"],
+  ["failing", 500, "answers 500"],
   ["busy", 429, "answers 429"],
-  ["behind a door", 403, "answers 403"],
-] as const)("an api that is %s is not looked at, and has not changed", async (_what, how, reason) => {
+  ["behind a login", 403, "answers 403"],
+] as const)("an api that is %s is not checked, and counts as unchanged", async (_what, how, reason) => {
   proxy.alter((_path, answer) =>
     how === "away" ? how : { status: how, headers: {}, body: answer.body.subarray(0, 5) },
   );
   const notLooked = `the page ${reason}`;
-  expect(await look()).toEqual([
+  expect(await checkPages()).toEqual([
     { page: "checkout", notLooked },
     { page: "collect", notLooked },
   ]);
-  // Only the scripts are away: still no difference.
+  // Only the scripts are unavailable: this is still no difference.
   proxy.alter((path, answer) => {
     if (!path.startsWith("/assets/")) return undefined;
     return how === "away" ? how : { ...answer, status: how };
   });
-  expect(await look()).toEqual([
+  expect(await checkPages()).toEqual([
     { page: "checkout", notLooked: `its script ${reason}` },
     { page: "collect", notLooked: `its script ${reason}` },
   ]);
 });
 
-test("a deployment on another database is not looked at", async () => {
-  expect(await look(`pay_${"1".repeat(32)}`)).toMatchObject([
+test("a deployment on another database is not checked", async () => {
+  expect(await checkPages(`pay_${"1".repeat(32)}`)).toMatchObject([
     { page: "checkout", notLooked: "the page answers 404, expected 200" },
     asReleased[1],
   ]);
 });
 
-test("an operator is told in words, and by the exit code", async () => {
+test("an operator reads the result in words and in the exit code", async () => {
   const check = (...args: string[]) => admin("pages", "check", "--url", proxy.url, ...args);
   expect(await check()).toEqual({ code: 0, stdout: "checkout: as released\ncollect: as released\n", stderr: "" });
   proxy.alter((path, answer) => (isPage(path) ? without(answer, "x-frame-options") : undefined));
@@ -213,39 +213,47 @@ test("an operator is told in words, and by the exit code", async () => {
     value: [{ page: "checkout", differences: ["the header x-frame-options is missing"] }, asReleased[1]],
   });
   proxy.alter(() => "away");
-  expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining("checkout: could not be looked at") });
+  expect(await check()).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining("checkout: could not be looked at"),
+  });
   expect(await admin("pages", "check")).toMatchObject({ code: 2, stderr: expect.stringContaining("--url") });
   expect(await admin("pages", "check", "--url", "pay.test")).toMatchObject({ code: 2 });
   expect(await admin("pages", "check", "--help")).toMatchObject({ code: 0, stdout: expect.stringContaining("1 when") });
 });
 
-test("a worker counts what differs and says when it looked; being away changes neither", async () => {
+test("a worker reports the number of differences and the time of the check, and an unavailable api changes neither", async () => {
   let time = 1_000_000;
   const { metrics } = api;
-  const check = createPagesCheck({ look: () => look(), metrics, log: api.deps.log, now: () => new Date(time) });
-  const told = async () => {
-    const [differences, looked] = await Promise.all([metrics.pageDifferences.get(), metrics.pageLooked.get()]);
-    const of = ({ values }: typeof looked) => values.map(({ labels: { page }, value }) => ({ page, value }));
-    return { differences: of(differences), looked: of(looked) };
+  const check = createPagesCheck({
+    look: () => checkPages(),
+    metrics,
+    log: api.deps.log,
+    now: () => new Date(time),
+  });
+  const readMetrics = async () => {
+    const [differences, checkedAt] = await Promise.all([metrics.pageDifferences.get(), metrics.pageLooked.get()]);
+    const of = ({ values }: typeof checkedAt) => values.map(({ labels: { page }, value }) => ({ page, value }));
+    return { differences: of(differences), checkedAt: of(checkedAt) };
   };
   const both = (one: number, two: number) => [
     { page: "checkout", value: one },
     { page: "collect", value: two },
   ];
-  // Not looked at yet: nothing is claimed.
-  expect(await told()).toEqual({ differences: [], looked: both(1_000, 1_000) });
+  // There was no check yet, so no difference is reported.
+  expect(await readMetrics()).toEqual({ differences: [], checkedAt: both(1_000, 1_000) });
   await check();
   proxy.alter((path, answer) => (isPage(path) ? without(answer, "x-frame-options") : undefined));
   time = 2_000_000;
   await check();
-  const changed = { differences: both(1, 0), looked: both(2_000, 2_000) };
-  expect(await told()).toEqual(changed);
+  const changed = { differences: both(1, 0), checkedAt: both(2_000, 2_000) };
+  expect(await readMetrics()).toEqual(changed);
   expect(api.lines.some((line) => line.includes("not as its release") && line.includes("x-frame-options"))).toBe(true);
   proxy.alter(() => "away");
   time = 3_000_000;
   await check();
-  expect(await told()).toEqual(changed);
+  expect(await readMetrics()).toEqual(changed);
   proxy.alter(undefined);
   await check();
-  expect(await told()).toEqual({ differences: both(0, 0), looked: both(3_000, 3_000) });
+  expect(await readMetrics()).toEqual({ differences: both(0, 0), checkedAt: both(3_000, 3_000) });
 });

@@ -14,7 +14,7 @@ async function makePaid(): Promise<string> {
   return id;
 }
 
-test("a paid payment is marked as refunded, once, also when many ask at once", async () => {
+test("a paid payment is marked as refunded once, also when many requests race", async () => {
   const id = await makePaid();
   const answers = await Promise.all(Array.from({ length: 16 }, () => refund(id)));
   expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual([
@@ -26,12 +26,12 @@ test("a paid payment is marked as refunded, once, also when many ask at once", a
   );
 });
 
-test("a payment that is not paid cannot be refunded", async () => {
+test("an unpaid payment cannot be refunded", async () => {
   const id = await makePayment(api, merchant);
   expect(await refund(id)).toMatchObject({ status: 400, body: { code: "payment_not_succeeded" } });
 });
 
-test("what is no payment of this merchant cannot be refunded", async () => {
+test("a payment that does not exist or belongs to another merchant cannot be refunded", async () => {
   const stranger = await makeMerchant(api);
   for (const [paymentId, headers] of [
     ["pay_1", merchant.headers],
@@ -42,7 +42,7 @@ test("what is no payment of this merchant cannot be refunded", async () => {
     expect(await refund(bad)).toMatchObject({ status: 400, body: { code: "params_validation" } });
 });
 
-test("a part is refunded by its amount, and the parts are never more than the payment", async () => {
+test("a partial refund names its amount, and all parts together never exceed the payment", async () => {
   const id = await makePaid();
   const part = (value: unknown, unit: unknown = "iso4217/USD") =>
     api.post("/v1/refunds", { ...merchant.headers, ...freshKey() }, { paymentId: id, amount: { unit, value } });
@@ -78,7 +78,7 @@ test("a partial refund without a key is refused, and a full one needs none", asy
   expect(await refund(id)).toMatchObject({ status: 200 });
 });
 
-/** A refund of test mode moves nothing: this one is made to wait as one of live mode does. */
+/** A refund in test mode moves no money, so this one is set to wait as a live one does. */
 async function makeWaiting(paymentId: string): Promise<string> {
   const { refundId } = (await refund(paymentId)).body as { refundId: string };
   await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
@@ -88,7 +88,7 @@ const withdraw = (refundId: string, headers = merchant.headers) =>
   api.post(`/v1/refunds/${refundId}/withdraw`, headers, {});
 const list = (paymentId: string, headers = merchant.headers) => api.get(`/v1/payments/${paymentId}/refunds`, headers);
 
-test("a refund that waits is listed, withdrawn, and its amount can be refunded again", async () => {
+test("a waiting refund is listed and can be withdrawn, and its amount can be refunded again", async () => {
   const id = await makePaid();
   const refundId = await makeWaiting(id);
   expect((await list(id)).body).toMatchObject({ data: [{ refundId, paymentId: id, status: "waiting", paidAt: null }] });
@@ -102,7 +102,7 @@ test("a refund that waits is listed, withdrawn, and its amount can be refunded a
   expect((await list(id)).body).toMatchObject({ data: [{ status: "withdrawn" }, { status: "marked" }] });
 });
 
-test("a refund that does not wait, or is no refund of this merchant, is not withdrawn", async () => {
+test("a refund that does not wait, or belongs to another merchant, cannot be withdrawn", async () => {
   const id = await makePaid();
   const { refundId } = (await refund(id)).body as { refundId: string };
   expect(await withdraw(refundId)).toMatchObject({

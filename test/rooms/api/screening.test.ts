@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeMerchant, makePayment, startApi } from "./start-api.ts";
 
-test("a wallet whose only account is not served is told so by 403", async () => {
+test("a wallet whose only account is sanctioned gets 403", async () => {
   const api = await startApi();
   const merchant = await makeMerchant(api, { mode: "live" });
   const address = `0x${"5a".repeat(20)}`;

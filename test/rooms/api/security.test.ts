@@ -4,7 +4,7 @@ import { makeMerchant, makePayment, startApi } from "./start-api.ts";
 const api = await startApi();
 const merchant = await makeMerchant(api);
 
-test("every answer forbids what a browser should not do with it, refusals and unknown paths included", async () => {
+test("every response has the security headers, also for errors and unknown paths", async () => {
   const id = await makePayment(api, merchant);
   const answers = [
     await api.get(`/v1/payments/${id}/status`, merchant.headers),
@@ -28,7 +28,7 @@ test("every answer forbids what a browser should not do with it, refusals and un
     for (const name of ["server", "x-powered-by"]) expect(headers.has(name)).toBe(false);
 });
 
-test("no key is to be found in the database, nor in a log line", async () => {
+test("no key is stored in the database or written to a log line", async () => {
   const { rows } = await api.db.executeQuery<{ text: string }>(
     (await import("kysely")).sql`select row_to_json(api_key)::text as text from api_key`.compile(api.db),
   );

@@ -8,7 +8,7 @@ const chain = "eip155:31337";
 const other = `${chain}/erc20:0x${"a2".repeat(20)}`;
 const fresh = () => ({ "idempotency-key": randomUUID() });
 
-/** A merchant that is paid in one asset already. */
+/** A merchant that already has a destination for one asset. */
 async function setUp() {
   const merchant = await makeMerchant(api);
   const path = `/v1/merchants/${merchant.merchantId}/settlements`;
@@ -19,7 +19,7 @@ async function setUp() {
   return { ...merchant, path, list, add, first: first as { id: string; asset: string; destination: string } };
 }
 
-test("assets are registered, listed, changed and taken away", async () => {
+test("destinations are registered, listed, changed and deleted", async () => {
   const { path, list, add, first, headers } = await setUp();
   expect(first).toEqual({ id: expect.stringMatching(/^crypto_/), asset, destination });
   const added = await add({ asset: other, destination });
@@ -42,16 +42,16 @@ test("assets are registered, listed, changed and taken away", async () => {
     expect(gone).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
 });
 
-test("an asset that is registered already is a conflict, in any spelling, and none of the others is added", async () => {
+test("an asset that is registered already is a conflict in any spelling, and no other entry is added", async () => {
   const { list, add, first } = await setUp();
-  const shouted = asset.replace(/0x.*/, (token) => `0x${token.slice(2).toUpperCase()}`);
-  const answer = await add({ asset: other, destination }, { asset: shouted, destination });
+  const upperCase = asset.replace(/0x.*/, (token) => `0x${token.slice(2).toUpperCase()}`);
+  const answer = await add({ asset: other, destination }, { asset: upperCase, destination });
   expect(answer).toMatchObject({ status: 409, body: { code: "settlement_asset_conflict" } });
   expect(answer.body.message).toContain("settlements.1.asset");
   expect(await list()).toEqual({ crypto: [first], fiat: [] });
 });
 
-test("of many who register one asset at once exactly one succeeds", async () => {
+test("exactly one of many racing registrations of one asset succeeds", async () => {
   const { list, add } = await setUp();
   const answers = await Promise.all(Array.from({ length: 16 }, () => add({ asset: other, destination })));
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(15).fill(409)]);
@@ -71,9 +71,9 @@ test.each([
     "is an account of the service",
   ],
   ["that is the batching contract", `${chain}:${ours?.multicall}`, "is an account of the service itself"],
-  ["that is nothing", `${chain}:0x${"0".repeat(40)}`, "is the zero address"],
-  ["that is no account", "0x12", "expected a CAIP-10 account"],
-])("a destination %s is refused when it is registered and when it is changed to", async (_what, to, reason) => {
+  ["that is the zero address", `${chain}:0x${"0".repeat(40)}`, "is the zero address"],
+  ["that is not an account", "0x12", "expected a CAIP-10 account"],
+])("a destination %s is refused when it is registered and when it is changed", async (_what, to, reason) => {
   const { path, list, add, first, headers } = await setUp();
   await api.delete(`${path}/crypto/${first.id}`, headers);
   const registered = await add({ asset, destination: to });
@@ -91,10 +91,10 @@ test.each([
 test.each([
   ["on a chain that has no number", `eip155:mainnet/erc20:0x${"a2".repeat(20)}`],
   ["that is the chain's own coin", `${chain}/slip44:60`],
-  ["whose address is cut off", `${chain}/erc20:0x${"a2".repeat(19)}`],
+  ["whose address is truncated", `${chain}/erc20:0x${"a2".repeat(19)}`],
   ["whose checksum is wrong", `${chain}/erc20:${checksummed.replace("A", "a")}`],
-  ["that is no asset", "USDC"],
-])("an asset %s is refused by name, and a sound one beside it is not added", async (_what, unsound) => {
+  ["that is not an asset", "USDC"],
+])("an asset %s is refused with the member's name, and a valid one beside it is not added", async (_what, unsound) => {
   const { list, add, first } = await setUp();
   const to = `${unsound.split("/")[0]}:0x${"d1".repeat(20)}`;
   const answer = await add({ asset: other, destination }, { asset: unsound, destination: to });
@@ -103,7 +103,7 @@ test.each([
   expect(await list()).toEqual({ crypto: [first], fiat: [] });
 });
 
-test("an asset and a chain that no network of ours has yet are taken", async () => {
+test("an asset on a chain that the networks file lacks is accepted", async () => {
   const { add } = await setUp();
   const solana = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
   const mint = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v";
@@ -113,7 +113,7 @@ test("an asset and a chain that no network of ours has yet are taken", async () 
   expect(await add(unknown, later)).toMatchObject({ status: 201, body: { settlements: [unknown, later] } });
 });
 
-test("of two who register the same assets in another order one succeeds and one conflicts, every time", async () => {
+test("one of two racing registrations of the same assets in opposite orders succeeds, and the other conflicts", async () => {
   const tokens = Array.from({ length: 50 }, (_, index) => `${chain}/erc20:0x${String(index + 10).repeat(20)}`);
   const entries = tokens.map((token) => ({ asset: token, destination }));
   for (let round = 0; round < 8; round += 1) {
@@ -123,7 +123,7 @@ test("of two who register the same assets in another order one succeeds and one 
   }
 });
 
-test("while destinations are added, changed and taken away at once, each answer is one that was true", async () => {
+test("racing additions, changes and deletions of destinations get consistent responses", async () => {
   const { path, list, add, headers } = await setUp();
   const [made] = (await add({ asset: other, destination })).body.settlements as [{ id: string }];
   const elsewhere = `${chain}:0x${"d2".repeat(20)}`;
@@ -145,7 +145,7 @@ test("while destinations are added, changed and taken away at once, each answer 
 });
 
 test.each([[[]], [Array.from({ length: 51 }, () => ({ asset, destination }))], [{}], [[{ asset }]]])(
-  "settlements that are none, too many or not whole are refused: %j",
+  "settlements that are empty, too many or incomplete are refused: %j",
   async (settlements) => {
     const { path, headers } = await setUp();
     const answer = await api.post(`${path}/crypto`, { ...headers, ...fresh() }, { settlements });

@@ -21,7 +21,7 @@ beforeAll(async () => {
   shop = await makeMerchant(api);
 });
 
-/** An Amount as wallets read it (specification, 2.3): all of these members, in these types. */
+/** An Amount as wallets read it (specification, 2.3): all of these members, with these types. */
 const amountOf = (unit: string, value: string, decimals: number) => ({
   unit,
   value,
@@ -29,9 +29,9 @@ const amountOf = (unit: string, value: string, decimals: number) => ({
 });
 const waiting = { status: "requires_action", isFinal: false, pollInMs: 1000 };
 
-describe("a payment that is made", () => {
+describe("a created payment", () => {
   test.each(["/v1/payments", "/v1/merchant/payment"])(
-    "at %s is answered under the names of both families",
+    "a payment created at %s has the member names of both families",
     async (path) => {
       const body = { amount: { unit: "iso4217/USD", value: "500" }, referenceId: "order 1" };
       const answer = await api.post(path, shop.headers, body);
@@ -50,7 +50,7 @@ describe("a payment that is made", () => {
     },
   );
 
-  test("lives as long as its merchant says", async () => {
+  test("a payment lives until the time that its merchant gives", async () => {
     const expiresAt = Math.floor(Date.now() / 1000) + 3_600;
     const body = { amount: { unit: "iso4217/USD", value: "500" }, expiresAt };
     expect((await api.post("/v1/payments", shop.headers, body)).body.expiresAt).toBe(expiresAt);
@@ -64,7 +64,7 @@ describe("a status", () => {
     [`/v1/gateway/payment/${id}/status`, shop.wallet],
   ];
 
-  test("is the same on all three paths, from waiting to paid", async () => {
+  test("a status is the same on all three paths, from waiting to paid", async () => {
     const id = await makePayment(api, shop);
     for (const [path, headers] of paths(id))
       expect((await api.get(path, headers)).body).toEqual({ ...waiting, info: null });
@@ -81,7 +81,7 @@ describe("a status", () => {
       });
   });
 
-  test("of a failed payment has a failure code, null when there is none to tell", async () => {
+  test("a failed payment has a failure code, which is null when it is unknown", async () => {
     const id = await makePayment(api, shop);
     await movePayment(api, id, "requires_action", "processing");
     await movePayment(api, id, "processing", "failed");
@@ -94,7 +94,7 @@ describe("the options of an account", () => {
   const ask = (id: string, query = "", accounts = [account]) =>
     api.post(`/v1/gateway/payment/${id}/options${query}`, shop.wallet, { accounts, refresh: null });
 
-  test("have every member that a wallet needs", async () => {
+  test("an option has every member that a wallet needs", async () => {
     const id = await makePayment(api, shop);
     const answer = await ask(id);
     expect(answer.status).toBe(200);
@@ -123,7 +123,7 @@ describe("the options of an account", () => {
     expect(Number.isInteger(option?.etaS)).toBe(true);
   });
 
-  test("come with the payment when it is asked for", async () => {
+  test("the options include the payment when the caller asks for it", async () => {
     const id = await makePayment(api, shop);
     const { body } = await ask(id, "?includePaymentInfo=true");
     const info = {
@@ -139,7 +139,7 @@ describe("the options of an account", () => {
     expect((await ask(id, "?includePaymentInfo=false")).body).not.toHaveProperty("info");
   });
 
-  test("leave out accounts on chains we do not know", async () => {
+  test("the options leave out accounts on unknown chains", async () => {
     const id = await makePayment(api, shop);
     const stranger = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp:7S3P4HxJpyyigGzodYwHtCxZyUQe9JiBMHyRWXArAaKv";
     const { status, body } = await ask(id, "", [stranger, account]);
@@ -147,14 +147,14 @@ describe("the options of an account", () => {
     expect((body.options as { account: string }[]).map((option) => option.account)).toEqual([account]);
   });
 
-  test("are fetched again, all actions, with empty data", async () => {
+  test("fetch with empty data returns all actions of an option again", async () => {
     const id = await makePayment(api, shop);
     const [option] = (await ask(id)).body.options as { id: string; actions: unknown[] }[];
     const fetched = await api.post(`/v1/gateway/payment/${id}/fetch`, shop.wallet, { optionId: option?.id, data: "" });
     expect([fetched.status, fetched.body]).toEqual([200, { actions: option?.actions }]);
   });
 
-  test("of a payment that is over are refused with what became of it", async () => {
+  test("the options of a payment that is not waiting are refused with its status", async () => {
     const expired = await makePayment(api, shop);
     await movePayment(api, expired, "requires_action", "expired");
     expect(await ask(expired)).toMatchObject({ status: 410, body: { code: "payment_expired" } });

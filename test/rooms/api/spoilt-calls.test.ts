@@ -7,8 +7,8 @@ import { startApi } from "./start-api.ts";
 import { makeValidCalls, type ValidCall } from "./valid-calls.ts";
 
 /**
- * Calls that would go well are spoilt in every way we can think of. None may end in an error of ours or hang, and what
- * was refused may not have written anything.
+ * Malformed variants of calls that would succeed. None may end in an internal error or hang, and a refused call must
+ * not have written anything.
  */
 const api = await startApi();
 const calls = await makeValidCalls(api);
@@ -16,7 +16,7 @@ const RUNS = 60;
 const HANG_MS = 10_000;
 const seed = Number(process.env.FC_SEED ?? Date.now() % 2_147_483_647);
 
-const odd = fc.oneof(
+const oddValue = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.constantFrom<unknown>(
@@ -50,25 +50,25 @@ const odd = fc.oneof(
   { weight: 2, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
   { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 40 }) },
 );
-/** Where in a value to put something odd: the how-manieth place, counted through all members and elements. */
-type Spoil = { at: number; how: "replace" | "drop" | "add" | "wrap"; what: unknown };
-const spoil: fc.Arbitrary<Spoil> = fc.record({
+/** Where in a value to put something odd: `at` counts through all members and elements. */
+type Mutation = { at: number; how: "replace" | "drop" | "add" | "wrap"; what: unknown };
+const mutation: fc.Arbitrary<Mutation> = fc.record({
   at: fc.nat(40),
   how: fc.constantFrom("replace", "replace", "drop", "add", "wrap"),
-  what: odd,
+  what: oddValue,
 });
 const text = fc.oneof(
   fc.string({ maxLength: 30 }),
   fc.constantFrom("%", "%00", "%2F..%2F", "..", "%ff", "a b", "?", "#", "\ud800"),
 );
-/** Deeper than a stack, in a body that is not too large. */
+/** Nested deeper than a stack, in a body that is not too large. */
 const nested = `${"[".repeat(6_000)}${"]".repeat(6_000)}`;
-/** Cursors in our form, of times that are none. */
+/** Cursors in our form, with invalid times. */
 const cursors = ["2026-02-30T00:00:00.000Z", "0000-01-01T00:00:00.000Z", "9".repeat(78)].map((at) =>
   Buffer.from(JSON.stringify([at, "pay_1"])).toString("base64url"),
 );
-const spoilt = fc.record({
-  body: fc.option(fc.array(spoil, { minLength: 1, maxLength: 3 })),
+const malformedCall = fc.record({
+  body: fc.option(fc.array(mutation, { minLength: 1, maxLength: 3 })),
   raw: fc.option(
     fc.constantFrom(
       "{",
@@ -133,9 +133,9 @@ const spoilt = fc.record({
     { freq: 3 },
   ),
 });
-type Spoilt = typeof spoilt extends fc.Arbitrary<infer T> ? T : never;
+type MalformedCall = typeof malformedCall extends fc.Arbitrary<infer T> ? T : never;
 
-function applySpoil(value: unknown, { at, how, what }: Spoil): unknown {
+function applyMutation(value: unknown, { at, how, what }: Mutation): unknown {
   const copy = structuredClone(value);
   const places: { holder: Record<string, unknown>; name: string }[] = [];
   const walk = (node: unknown): void => {
@@ -155,14 +155,20 @@ function applySpoil(value: unknown, { at, how, what }: Spoil): unknown {
   return copy;
 }
 
-/** By hand, because fetch would mend half of what is wrong. Undefined when it cannot even be written as HTTP. */
-function send(call: ValidCall, how: Spoilt): Promise<{ status: number; text: string; path: string } | undefined> {
+/**
+ * Sends a call with node:http, because fetch would correct half of what is wrong. Returns undefined when it cannot be
+ * written as HTTP.
+ */
+function send(
+  call: ValidCall,
+  how: MalformedCall,
+): Promise<{ status: number; text: string; path: string } | undefined> {
   const [base = "", query = ""] = call.path.split("?");
   const parts = base.split("/");
   if (how.path) parts[2 + (how.path.at % (parts.length - 2))] = how.path.with;
   const pairs = (how.query ?? []).map(([name, value]) => `${name}=${value}`).join("&");
   const path = `${parts.join("/")}${query || pairs ? `?${[query, pairs].filter(Boolean).join("&")}` : ""}`;
-  const changed = how.body && call.body !== undefined ? how.body.reduce(applySpoil, call.body) : call.body;
+  const changed = how.body && call.body !== undefined ? how.body.reduce(applyMutation, call.body) : call.body;
   const body = how.raw ?? (call.body === undefined ? undefined : JSON.stringify(changed));
   const headers: Record<string, string> = { ...call.headers };
   if (body !== undefined) {
@@ -172,24 +178,24 @@ function send(call: ValidCall, how: Spoilt): Promise<{ status: number; text: str
   if (how.header) headers[how.header[0]] = how.header[1];
   const { hostname, port } = new URL(api.url);
   return new Promise((resolve, reject) => {
-    let asking: ReturnType<typeof request>;
+    let outgoing: ReturnType<typeof request>;
     try {
-      asking = request({ hostname, port, method: call.method, path, headers, timeout: HANG_MS });
+      outgoing = request({ hostname, port, method: call.method, path, headers, timeout: HANG_MS });
     } catch {
       return resolve(undefined);
     }
-    asking.on("timeout", () => reject(new Error("it hangs")));
-    asking.on("error", reject);
-    asking.on("response", async (response) => {
+    outgoing.on("timeout", () => reject(new Error("it hangs")));
+    outgoing.on("error", reject);
+    outgoing.on("response", async (response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of response) chunks.push(chunk as Buffer);
       resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8"), path });
     });
-    asking.end(body);
+    outgoing.end(body);
   });
 }
 
-/** Every row of every table, as counts and newest versions. */
+/** Returns the row count and the newest row version of every table. */
 async function readTables(): Promise<string> {
   const { rows: tables } = await sql<{ name: string }>`
     select tablename as name from pg_tables where schemaname = 'public' and tablename not like 'kysely%' order by 1`.execute(
@@ -207,12 +213,12 @@ const names = Object.values(contract.paths).flatMap((methods) =>
   Object.values(methods).map(({ operationId }) => operationId),
 );
 test.each(names)(
-  "%s: spoilt calls are refused by name, or go well; nothing hangs, fails on our side or half happens",
+  "a malformed call of %s is refused by name or succeeds, and none hangs, fails internally or is half done",
   async (name) => {
     await fc.assert(
-      fc.asyncProperty(spoilt, async (how) => {
+      fc.asyncProperty(malformedCall, async (how) => {
         const call = await calls[name]?.();
-        if (!call) throw new Error(`nobody knows how to call ${name}`);
+        if (!call) throw new Error(`there is no valid call of ${name}`);
         const before = await readTables();
         const answer = await send(call, how);
         if (!answer) return;
@@ -220,7 +226,7 @@ test.each(names)(
           throw new Error(`${call.method} ${answer.path} answered ${answer.status}: ${answer.text}`);
         if (answer.status < 400) return;
         const body = JSON.parse(answer.text) as { code: string; message: string };
-        // A path that was spoilt may be another operation's, or nobody's.
+        // A changed path may belong to another operation, or to none.
         if (answer.status === 404 && !findOperation(call.method, answer.path)) expect(body).toHaveProperty("code");
         else if (answer.status !== 405 && answer.status !== 431)
           checkAnswer(call.method, answer.path, { status: answer.status, body });

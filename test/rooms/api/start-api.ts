@@ -30,7 +30,7 @@ import { createDatabase } from "../../support/database.ts";
 import { testSealer } from "../../support/deps.ts";
 import { redisPrefix } from "../../support/redis.ts";
 
-/** CAIP-19 of the assets of `networksDocument`; merchants are paid in the first, unless told otherwise. */
+/** CAIP-19 ids of the assets of `networksDocument`; merchants are paid in the first unless a test says otherwise. */
 export const secondAsset = `eip155:31337/erc20:0x${"a2".repeat(20)}`;
 export const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 export const destination = `eip155:31337:0x${"d1".repeat(20)}`;
@@ -45,7 +45,7 @@ const token = {
   domain: { name: "USD Coin", version: "2" },
 };
 
-/** A network nobody answers for: test mode asks no chain, and what would ask one must fail. */
+/** A network without endpoints: test mode calls no chain, and any call must fail. */
 export const networksDocument = {
   deployment: "test",
   chains: [
@@ -69,30 +69,30 @@ export const networksDocument = {
 };
 
 export type StartOptions = {
-  /** A Redis of one's own, to take it away; the shared one when unset. */
+  /** A separate Redis, which a test can stop; the shared one when unset. */
   redisUrl?: string;
-  /** A database that another api serves too; one of its own when unset. */
+  /** A database that another api serves too; a new one when unset. */
   databaseUrl?: string;
-  /** Where buyers reach it: what stands before it. */
+  /** The URL under which buyers reach the api, such as a proxy's. */
   publicUrl?: string;
-  /** Requests a minute; without limit when unset. */
+  /** Requests per minute; unlimited when unset. */
   limits?: Partial<LimitSettings>;
   trustedProxies?: string[];
-  /** A prefix whose counts another api shares. */
+  /** A prefix that shares its counters with another api. */
   redisPrefix?: string;
   /** Serves under the address that it listens on, for browsers; otherwise under `publicUrl`. */
   ownUrl?: boolean;
-  /** Where terms and privacy policy are; nowhere when unset. */
+  /** The URLs of the terms and the privacy policy; none when unset. */
   legal?: ApiDeps["legal"];
-  /** How servers that callers name are asked; any address when unset. */
+  /** How servers that callers name are fetched; any address is allowed when unset. */
   outward?: Outward;
 };
 
-/** The ingress as main.ts puts it together, listening on a free port, on a database and Redis prefix of one's own. */
+/** Starts the api as main.ts builds it, on a free port, with a new database and Redis prefix. */
 export async function startApi(options: StartOptions = {}) {
   const { url: sharedRedis, prefix: ownPrefix } = redisPrefix();
-  const place = { url: sharedRedis, prefix: options.redisPrefix ?? ownPrefix };
-  const redisUrl = options.redisUrl ?? place.url;
+  const namespace = { url: sharedRedis, prefix: options.redisPrefix ?? ownPrefix };
+  const redisUrl = options.redisUrl ?? namespace.url;
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
   const log = createLog({ level: "info", role: "api" }, { write: (line) => void lines.push(line) });
@@ -104,27 +104,27 @@ export async function startApi(options: StartOptions = {}) {
   const subscriber = openPatientRedis(redisUrl, () => undefined);
   const { ring, close } = openRing({
     redis,
-    prefix: place.prefix,
+    prefix: namespace.prefix,
     log,
     metrics,
     requestId: () => readLogFields().requestId,
   });
-  const announce = createAnnounce(redis, place.prefix);
+  const announce = createAnnounce(redis, namespace.prefix);
   const networks = parseNetworks(networksDocument);
   const chains = openChains(networks, metrics);
-  const kept = { sealer: testSealer(), outward: options.outward ?? createOutward({ allowPrivate: true }) };
+  const adapters = { sealer: testSealer(), outward: options.outward ?? createOutward({ allowPrivate: true }) };
   const screened = new Set<string>();
   const screeningList = (_chain: string, accounts: readonly string[]) => new Set(accounts).intersection(screened);
-  const said = { ring, announce, screeningList, log, metrics };
-  const deps = { db, chains, networks, ...said, ...kept, now: () => new Date() };
+  const notifiers = { ring, announce, screeningList, log, metrics };
+  const deps = { db, chains, networks, ...notifiers, ...adapters, now: () => new Date() };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
   const limits = createLimits(
-    { redis, prefix: place.prefix, metrics },
+    { redis, prefix: namespace.prefix, metrics },
     { perAddress: 0, perKey: 0, perPayment: 0, ...options.limits },
   );
   const inContext = withLogFields;
   const port = options.ownUrl ? await freePort() : 0;
-  await listen(subscriber, place.prefix, waiters.wake);
+  await listen(subscriber, namespace.prefix, waiters.wake);
   const app = buildServer({
     ...deps,
     waiters,
@@ -148,10 +148,10 @@ export async function startApi(options: StartOptions = {}) {
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   return {
     url,
-    /** How many sockets it holds open. */
+    /** Returns the number of open sockets. */
     countConnections: () =>
       new Promise<number>((resolve) => void app.server.getConnections((_error, count) => resolve(count))),
-    prefix: place.prefix,
+    prefix: namespace.prefix,
     databaseUrl,
     app,
     deps,
@@ -171,11 +171,11 @@ export async function startApi(options: StartOptions = {}) {
 export type Api = Awaited<ReturnType<typeof startApi>>;
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
 
-type Asked = { headers?: Record<string, string>; json?: unknown; text?: string; signal?: AbortSignal };
+type RequestOptions = { headers?: Record<string, string>; json?: unknown; text?: string; signal?: AbortSignal };
 
-/** Asks over HTTP. `json` is sent as such; `text` is sent as it is. */
+/** Sends requests over HTTP. `json` is serialized; `text` is sent unchanged. */
 function createClient(url: string) {
-  async function ask(method: string, path: string, asked: Asked = {}): Promise<Answer> {
+  async function ask(method: string, path: string, asked: RequestOptions = {}): Promise<Answer> {
     const sent = asked.json === undefined ? asked.text : JSON.stringify(asked.json);
     const type = asked.json === undefined ? {} : { "content-type": "application/json" };
     const response = await fetch(`${url}${path}`, {
@@ -185,9 +185,9 @@ function createClient(url: string) {
       ...(sent === undefined ? {} : { body: sent }),
       ...(asked.signal ? { signal: asked.signal } : {}),
     });
-    const answered = await response.text();
-    const body = answered === "" ? {} : (JSON.parse(answered) as Record<string, unknown>);
-    // A 405 is about the path alone and no operation's, and so is what a browser asks beforehand.
+    const responseText = await response.text();
+    const body = responseText === "" ? {} : (JSON.parse(responseText) as Record<string, unknown>);
+    // A 405 concerns the path and belongs to no operation, and so does a browser's preflight.
     if (response.status !== 405 && method !== "OPTIONS") checkAnswer(method, path, { status: response.status, body });
     return { status: response.status, headers: response.headers, body };
   }
@@ -202,7 +202,7 @@ function createClient(url: string) {
   };
 }
 
-/** An account with a merchant that settles the test asset; `headers` are what its backend sends. */
+/** Creates an account with a merchant that settles the test asset; `headers` are what its backend sends. */
 export async function makeMerchant(
   api: Api,
   { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[] } = {},
@@ -218,7 +218,7 @@ export async function makeMerchant(
 
 export type TestMerchant = Awaited<ReturnType<typeof makeMerchant>>;
 
-/** Creates a payment over HTTP and gives its id. */
+/** Creates a payment over HTTP and returns its id. */
 export async function makePayment(api: Api, merchant: TestMerchant, more: object = {}): Promise<string> {
   const answer = await api.post("/v1/payments", merchant.headers, {
     amount: { unit: "iso4217/USD", value: "500" },
@@ -228,7 +228,7 @@ export async function makePayment(api: Api, merchant: TestMerchant, more: object
   return answer.body.paymentId as string;
 }
 
-/** Moves a payment as a worker would, and says nothing of it. */
+/** Moves a payment as a worker does, without announcing it. */
 export async function movePayment<S extends StateOf<"payment">>(
   api: Api,
   id: string,
@@ -241,7 +241,7 @@ export async function movePayment<S extends StateOf<"payment">>(
   if (moved.length !== 1) throw new Error(`${id} did not move from ${from} to ${to}`);
 }
 
-/** Rows a refused request may not leave behind. */
+/** Counts the rows that a refused request must not insert. */
 export async function countRows(api: Api): Promise<object> {
   const { rows } =
     await sql<object>`select (select count(*) from payment) as payments, (select count(*) from payment_option) as options,
@@ -249,7 +249,7 @@ export async function countRows(api: Api): Promise<object> {
   return rows[0] ?? {};
 }
 
-/** How many long polls this api holds now. */
+/** Returns how many long polls this api holds now. */
 export async function countHeld(api: Api): Promise<number> {
   return (await api.metrics.longPolls.get()).values[0]?.value ?? 0;
 }

@@ -3,10 +3,10 @@ import { privateKeyToAccount } from "viem/accounts";
 import { newKey } from "../../../ops/local/networks-document.ts";
 import { type Api, asset, destination, makeMerchant, makePayment, movePayment } from "./start-api.ts";
 
-/** A request that goes well: ready to be sent, or to be spoilt first. */
+/** A request that succeeds; a test may send it or change it first. */
 export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
 
-/** How to call each operation of the contract so that it goes well; every call is on things of its own. */
+/** Returns how to call each operation of the contract so that it succeeds; every call uses its own objects. */
 export async function makeValidCalls(api: Api): Promise<Record<string, () => Promise<ValidCall>>> {
   const merchant = await makeMerchant(api);
   const { headers, wallet } = merchant;

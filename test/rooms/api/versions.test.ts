@@ -4,15 +4,15 @@ import { makeMerchant, startApi } from "./start-api.ts";
 
 const api = await startApi();
 const merchant = await makeMerchant(api);
-const ask = (headers: Record<string, string>, who = merchant.headers as Record<string, string>) =>
-  api.get("/v1/payments", { ...who, ...headers });
+const ask = (headers: Record<string, string>, caller = merchant.headers as Record<string, string>) =>
+  api.get("/v1/payments", { ...caller, ...headers });
 
-test("without a header the account's own version is used and named", async () => {
+test("a request without the header uses and names the account's own version", async () => {
   const answer = await ask({});
   expect([answer.status, answer.headers.get("svc-version")]).toEqual([200, "2026-02-18"]);
 });
 
-test.each(["2026-02-18", "2026-02-19", "2026-02-19.preview"])("version %s may be asked for", async (version) => {
+test.each(["2026-02-18", "2026-02-19", "2026-02-19.preview"])("a request may name version %s", async (version) => {
   const answer = await ask({ "svc-version": version });
   expect([answer.status, answer.headers.get("svc-version")]).toEqual([200, version]);
 });
@@ -26,7 +26,7 @@ test.each([
   ["unknown_api_version", "2026-02-20"],
   ["unknown_api_version", "2019-01-01"],
   ["unknown_api_version", "2026-02-18.preview"],
-])("%s is what %s gets", async (code, version) => {
+])("the error %s is returned for version %s", async (code, version) => {
   expect(await ask({ "svc-version": version })).toMatchObject({ status: 400, body: { code } });
   expect(await api.get(`/v1/gateway/payment/pay_1`, { ...merchant.wallet, "svc-version": version })).toMatchObject({
     status: 400,
@@ -34,7 +34,7 @@ test.each([
   });
 });
 
-test("an account that was moved forward does not go back, and cannot be moved to a preview", async () => {
+test("an account that was moved to a newer version cannot go back or be pinned to a preview", async () => {
   const { accountId, headers } = await makeMerchant(api);
   const pin = (version: string) => pinVersion(api.deps, { accountId, version });
   expect(await pin("2026-02-19.preview")).toMatchObject({ code: "unknown_api_version" });
@@ -48,7 +48,7 @@ test("an account that was moved forward does not go back, and cannot be moved to
   expect((await ask({ "svc-version": "2026-02-19.preview" }, headers)).status).toBe(200);
 });
 
-test("what deployed wallets say of their own versions is ignored", async () => {
+test("the version headers of deployed wallets are ignored", async () => {
   for (const version of ["2026-02-19.preview", "1999-01-01", "garbage"])
     expect((await ask({ "wcp-version": version, "api-version": version })).status).toBe(200);
 });

@@ -10,7 +10,7 @@ const merchant = await insertMerchant(db);
 const now = new Date();
 const later = (ms: number) => new Date(now.getTime() + ms);
 
-/** A chain of one's own with lanes and ready transfers, oldest first. */
+/** A new chain with lanes and ready transfers, oldest first. */
 async function makeChain(lanes: number, transfers: number) {
   const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
   const held = [];
@@ -31,26 +31,26 @@ async function makeChain(lanes: number, transfers: number) {
   return { chain, lanes: held, ids, claim };
 }
 
-describe("what a lane is given to carry", () => {
-  test("is the oldest first", async () => {
+describe("assigning transfers to a lane", () => {
+  test("a lane is assigned the oldest transfers first", async () => {
     const { lanes, ids, claim } = await makeChain(1, 7);
     expect(await claim(lanes[0]?.id ?? "", 4)).toEqual(ids.slice(0, 4));
   });
 
-  test("is nothing that another lane has been given, however they race", async () => {
+  test("no transfer is assigned to two lanes that race", async () => {
     const { lanes, ids, claim } = await makeChain(4, 40);
     const given = await Promise.all(lanes.map(({ id }) => claim(id, 10)));
     const all = given.flat();
     expect(new Set(all).size).toBe(all.length);
     for (const { id } of lanes) all.push(...(await claim(id, 100)));
     expect(new Set(all)).toEqual(new Set(ids));
-    // And each lane's second look gave it what it had, and none of the others'.
+    // A lane that claims again gets its own transfers and none of another lane's.
     for (const [index, { id }] of lanes.entries())
       for (const [other, rows] of given.entries())
         if (other !== index) for (const row of rows) expect(await claim(id)).not.toContain(row);
   });
 
-  test("is free again when the lane was let go, or when its owner is not heard of", async () => {
+  test("transfers are free again when their lane is released or its lease expires", async () => {
     const { lanes, ids, claim } = await makeChain(3, 2);
     const [first, second, third] = lanes.map(({ id }) => id);
     expect(await claim(first ?? "")).toEqual(ids);
@@ -62,7 +62,7 @@ describe("what a lane is given to carry", () => {
     expect(await claim(third ?? "")).toEqual(ids);
   });
 
-  test("leaves out what waits after trouble, until its wait is over", async () => {
+  test("a lane is not assigned a held transfer until its wait is over", async () => {
     const { lanes, ids, claim } = await makeChain(1, 2);
     const lane = lanes[0]?.id ?? "";
     await holdTransfer(db, { id: ids[0] ?? "", trouble: "balance", now });
@@ -71,8 +71,8 @@ describe("what a lane is given to carry", () => {
   });
 });
 
-describe("a transfer in trouble", () => {
-  test("waits longer each time, up to a minute, and is due when its wait is over", async () => {
+describe("a held transfer", () => {
+  test("a transfer waits longer after each error, up to a minute, and is due when its wait is over", async () => {
     const { ids } = await makeChain(0, 1);
     const waits: number[] = [];
     for (let round = 0; round < 9; round += 1) {
@@ -89,8 +89,8 @@ describe("a transfer in trouble", () => {
   });
 });
 
-describe("carrying", () => {
-  test("is for the lane that was given the transfer, once, and a lane that lost it carries nothing", async () => {
+describe("storing an assignment", () => {
+  test("a transfer is assigned once, only to the lane that claimed it, and a lane that lost it assigns nothing", async () => {
     const { lanes, ids, claim } = await makeChain(2, 3);
     const [mine, other] = lanes.map(({ id }) => id) as [string, string];
     await claim(mine);
@@ -100,7 +100,7 @@ describe("carrying", () => {
     expect(carried.flat().sort()).toEqual(ids.toSorted());
   });
 
-  test("that left no trace makes the transfer ready again, to be tried alone after a while by whoever comes", async () => {
+  test("a transfer that is unassigned without a trace becomes ready again, and any lane retries it alone after a delay", async () => {
     const { lanes, ids, claim: claimFor } = await makeChain(2, 1);
     const [mine, other] = lanes.map(({ id }) => id) as [string, string];
     await claimFor(mine);

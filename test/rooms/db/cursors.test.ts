@@ -17,7 +17,7 @@ import { openTestDb } from "../../support/open-db.ts";
 
 const { db } = await openTestDb(20);
 const now = new Date();
-/** Longer than a test takes. */
+/** Longer than any test takes. */
 const LEASE_MS = 600_000;
 
 async function makeCursor() {
@@ -26,10 +26,10 @@ async function makeCursor() {
   const take = (owner: string) => takeCursor(db, { chain, owner, leaseMs: LEASE_MS });
   const mustTake = async (owner = "a"): Promise<Cursor> => {
     const cursor = await take(owner);
-    if (!cursor) throw new Error("the watch is somebody else's");
+    if (!cursor) throw new Error("another owner holds the watch");
     return cursor;
   };
-  /** Lets so much of the lease pass, milliseconds. */
+  /** Lets `ms` milliseconds of the lease pass. */
   const pass = (ms: number) =>
     sql`update chain_cursor set lease_until = lease_until - ${ms}::float8 * interval '1 millisecond'
       where chain = ${chain}`.execute(db);
@@ -41,20 +41,20 @@ async function makeCursor() {
 }
 const to = (number: number, hash: string) => ({ number, hash, leaseMs: LEASE_MS });
 
-describe("the watch over a chain", () => {
-  test("is one process's, though twenty ask for it at once", async () => {
+describe("the watch lease of a chain", () => {
+  test("one of twenty processes that ask for the watch at once gets it", async () => {
     const { take } = await makeCursor();
     const taken = await Promise.all(Array.from({ length: 20 }, (_, index) => take(`o${index}`)));
     expect(taken.filter(Boolean)).toHaveLength(1);
   });
 
-  test("is one job's, even of the same process", async () => {
+  test("one of twenty jobs of the same process gets the watch", async () => {
     const { take } = await makeCursor();
     const taken = await Promise.all(Array.from({ length: 20 }, () => take("a")));
     expect(taken.filter(Boolean)).toHaveLength(1);
   });
 
-  test("goes to another when its time is up, and not a moment before, or when it was given back", async () => {
+  test("the watch passes to another owner when its lease expires or is released, and not earlier", async () => {
     const { take, mustTake, pass, takeAfter } = await makeCursor();
     const first = await mustTake("a");
     expect(first).toMatchObject({ number: 10, hash: "0xa", finalNumber: 10 });
@@ -74,19 +74,19 @@ describe("the watch over a chain", () => {
     expect(await take("b")).toBeDefined();
   });
 
-  test("that was overtaken moves nothing, keeps nothing and gives nothing back", async () => {
+  test("an owner whose lease was taken over cannot move, extend or release the watch", async () => {
     const { take, mustTake, takeAfter } = await makeCursor();
     const old = await mustTake("a");
     const current = await takeAfter("b", LEASE_MS);
     expect(await advanceCursor(db, old, to(11, "0xb"))).toBe(false);
     await renewCursor(db, old, 10 * LEASE_MS);
     await releaseCursor(db, old, { reachedHeadAt: now });
-    expect(await take("a"), "an overtaken owner has given nothing back").toBeUndefined();
-    expect(await takeAfter("a", LEASE_MS), "nor kept it for longer").toMatchObject({ number: 10, hash: "0xa" });
+    expect(await take("a"), "the old owner released nothing").toBeUndefined();
+    expect(await takeAfter("a", LEASE_MS), "and extended nothing").toMatchObject({ number: 10, hash: "0xa" });
     expect(await advanceCursor(db, current, to(11, "0xb"))).toBe(false);
   });
 
-  test("begins where the chain was when it was first watched, and a restart changes nothing", async () => {
+  test("the watch starts at the chain's head when it is first watched, and a restart does not change that", async () => {
     const { chain, mustTake, takeAfter } = await makeCursor();
     expect(await advanceCursor(db, await mustTake(), to(11, "0xb"))).toBe(true);
     expect(await ensureCursor(db, { chain, number: 99, hash: "0xz", dueAt: now, assets: [] })).toBe(false);
@@ -95,7 +95,7 @@ describe("the watch over a chain", () => {
 });
 
 describe("the cursor", () => {
-  test("moves from the block it stands on, once, whoever races", async () => {
+  test("the cursor moves once from the block it stands on, even in a race", async () => {
     const { mustTake, takeAfter } = await makeCursor();
     const cursor = await mustTake();
     const moved = await Promise.all(
@@ -105,14 +105,14 @@ describe("the cursor", () => {
     expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, hash: `0xb${moved.indexOf(true)}` });
   });
 
-  test("does not move from another block of the same height, nor from another height", async () => {
+  test("the cursor does not move from another block of the same height or from another height", async () => {
     const { mustTake } = await makeCursor();
     const cursor = await mustTake();
     expect(await advanceCursor(db, { ...cursor, hash: "0xother" }, to(11, "0xb"))).toBe(false);
     expect(await advanceCursor(db, { ...cursor, number: 9 }, to(11, "0xb"))).toBe(false);
   });
 
-  test("keeps the highest block that was called final, until a reorg takes that block itself", async () => {
+  test("the cursor keeps the highest final block until a reorg removes that block", async () => {
     const { chain, mustTake, takeAfter } = await makeCursor();
     const cursor = await mustTake();
     expect(await advanceCursor(db, cursor, to(20, "0xc"))).toBe(true);
@@ -125,7 +125,7 @@ describe("the cursor", () => {
   });
 });
 
-test("remembered blocks are forgotten above a reorg and below what anybody asks for, and read anew", async () => {
+test("stored blocks are deleted above a reorg and below the oldest block needed, and can be stored again", async () => {
   const { chain } = await makeCursor();
   const block = (number: number, hash: string) => ({
     chain,

@@ -11,11 +11,11 @@ const ago = (ms: number) => new Date(now.getTime() - ms);
 const later = (ms: number) => new Date(now.getTime() + ms);
 const take = (at = now, limit = 500, graceMs = 0) => takeDue(db, { table: "payment", now: at, limit, graceMs });
 
-// What an earlier test wrote owes nobody anything.
+// Rows of earlier tests are not due.
 beforeEach(() => db.updateTable("payment").set({ due_at: null }).execute());
 
-describe("rows whose job is owed", () => {
-  test("are each given to one sweep, however many run at once", async () => {
+describe("due rows", () => {
+  test("each due row goes to one of several concurrent sweeps", async () => {
     const merchant = await insertMerchant(db);
     const ids = await Promise.all(
       Array.from({ length: 60 }, () => insertPaymentRow(db, merchant, { dueAt: ago(1_000) })),
@@ -27,7 +27,7 @@ describe("rows whose job is owed", () => {
     expect(await take()).toEqual([]);
   });
 
-  test("come back when their next time has passed, with the number of the ring raised and the wait longer", async () => {
+  test("a row is due again after its wait, with its retry number raised and the wait longer", async () => {
     const merchant = await insertMerchant(db);
     const id = await insertPaymentRow(db, merchant, { dueAt: now });
     const waits: number[] = [];
@@ -42,7 +42,7 @@ describe("rows whose job is owed", () => {
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
 
-  test("are none that are not due, owe nothing, or are within the grace of the job that was rung for them", async () => {
+  test("the sweep takes no row that is not due, has no due time, or is within the grace period of its own job", async () => {
     const merchant = await insertMerchant(db);
     await insertPaymentRow(db, merchant, { dueAt: later(1) });
     await insertPaymentRow(db, merchant, { dueAt: null });
@@ -52,8 +52,8 @@ describe("rows whose job is owed", () => {
   });
 });
 
-describe("a chain that nobody watches", () => {
-  test("is given to one sweep, with the block it waits for, and again after two seconds", async () => {
+describe("a chain without a watcher", () => {
+  test("a chain without a watcher goes to one sweep, with the block it waits for, and is due again after two seconds", async () => {
     const cursor = { chain: "eip155:77", number: 41, hash: "0xa", final_number: 41, due_at: now };
     const none = { reached_head_at: null, owner: null, lease_until: null };
     await db
@@ -61,7 +61,7 @@ describe("a chain that nobody watches", () => {
       .values({ ...cursor, ...none })
       .execute();
     const chains = ["eip155:77"];
-    // A chain that has left the networks file keeps its cursor, and nobody can watch it.
+    // A chain that has left the networks file keeps its cursor, and no worker can watch it.
     expect(await takeDueChains(db, { chains: ["eip155:78"] })).toEqual([]);
     const taken = (await Promise.all(Array.from({ length: 8 }, () => takeDueChains(db, { chains })))).flat();
     expect(taken).toEqual([{ chain: "eip155:77", block: 42, again: 1 }]);
@@ -84,14 +84,14 @@ const merchantsOf = async (ids: readonly string[]) => {
   return new Set(rows.map((row) => row.merchant_id));
 };
 
-/** Payments of a merchant whose deadlines have passed, the first one so many seconds ago. */
+/** Inserts expired payments of a merchant, the first one due `seconds` ago. */
 const flood = ({ accountId, merchantId }: { accountId: string; merchantId: string }, count: number, seconds: number) =>
   sql`insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at, due_at)
     select 'pay_' || md5(${merchantId} || n), ${accountId}, ${merchantId}, 'live', 'iso4217/USD', 100, 'requires_action', now(),
       now(), ${now}, ${now}::timestamptz - ${seconds} * interval '1 second' + n * interval '1 millisecond'
     from generate_series(1, ${sql.lit(count)}) n`.execute(db);
 
-/** Attempts of these payments on a chain, all waiting and due. */
+/** Inserts a waiting, due attempt on a chain for each of these payments. */
 const confirmAll = async (paymentIds: readonly string[], chain: string) => {
   await sql`
     insert into payment_option (id, payment_id, account, chain, asset, token, payer, receiver, amount, authorization_nonce,
@@ -112,7 +112,7 @@ const readPlan = async (statement: { compile: unknown; execute: unknown }) => {
 };
 
 describe("a flood of one merchant's rows", () => {
-  test("leaves every other merchant its share of the very first sweep", async () => {
+  test("the first sweep gives every other merchant its share", async () => {
     const loud = await insertMerchant(db);
     const quiet = await Promise.all(Array.from({ length: 5 }, () => insertMerchant(db)));
     await flood(loud, 20_000, 3_600);
@@ -123,7 +123,7 @@ describe("a flood of one merchant's rows", () => {
     expect(new Set(taken).size).toBe(1_000);
   });
 
-  test("of payments is taken through indexes", async () => {
+  test("the sweep takes a flood of payments through indexes", async () => {
     for (let index = 0; index < 50; index += 1) await flood(await insertMerchant(db), 400, 60);
     await sql`analyze payment`.execute(db);
     const oldest = await readPlan(takeOldest({ table: "payment", now, limit: 500 }));
@@ -134,13 +134,13 @@ describe("a flood of one merchant's rows", () => {
   });
 });
 
-test("attempts on a chain that is away leave those on other chains, and of other merchants, their share", async () => {
+test("attempts on an unavailable chain leave the attempts on other chains and of other merchants their share", async () => {
   const [loud, quiet] = [await insertMerchant(db), await insertMerchant(db)];
   await flood(loud, 2_001, 60);
   const all = await db.selectFrom("payment").select("id").where("merchant_id", "=", loud.merchantId).execute();
   const [one = "", ...others] = all.map(({ id }) => id);
   await confirmAll(others, "eip155:1");
-  // Due later than all of those: the oldest alone would never come to them.
+  // They are due later than all the others, so a sweep of only the oldest rows would never reach them.
   await confirmAll([one], "eip155:2");
   const theirs = await insertPaymentRow(db, quiet, { dueAt: null });
   await confirmAll([theirs], "eip155:1");
@@ -155,7 +155,7 @@ test("attempts on a chain that is away leave those on other chains, and of other
   expect(plan).not.toContain("Seq Scan");
 });
 
-test("transfers of a chain that carries none leave those of other chains their share", async () => {
+test("transfers of a chain that relays nothing leave those of other chains their share", async () => {
   const merchant = await insertMerchant(db);
   for (let index = 0; index < 8; index += 1) await insertTransferRow(db, merchant, { due_at: ago(60_000) });
   const other = await insertTransferRow(db, merchant, { asset: "eip155:5/erc20:0x00", due_at: ago(1) });
@@ -167,7 +167,7 @@ test("transfers of a chain that carries none leave those of other chains their s
   expect(await readPlan(takeTransfers({ chains: [someChain], now, limit: 3 }))).toContain("transfer_due");
 });
 
-test("of endpoints that have events due, those that have waited longest are served first", async () => {
+test("the webhook endpoints that have waited longest are served first", async () => {
   const waits = [3_000, 9_000, 1_000];
   for (const [index, ms] of waits.entries()) {
     const merchant = await insertMerchant(db);

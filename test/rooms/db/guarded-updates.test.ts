@@ -47,7 +47,7 @@ const movementOf = (
 });
 
 describe("a transfer", () => {
-  test("is carried only by the lane that was given it", async () => {
+  test("a transfer is assigned only by the lane that claimed it", async () => {
     const { id, chain } = await makeTransfer();
     const [mine, other] = [await insertLaneRow(db, chain), await insertLaneRow(db, chain)];
     await db.updateTable("transfer").set({ lane_id: mine.id }).where("id", "=", id).execute();
@@ -56,7 +56,7 @@ describe("a transfer", () => {
     expect(await carryTransfers(db, { ids: [id], laneId: mine.id, nonce: 0, at })).toEqual([id]);
   });
 
-  test("that is carried keeps its lane when a process that lags puts it on hold", async () => {
+  test("an assigned transfer keeps its lane when a slow process holds it", async () => {
     const { id, chain } = await makeTransfer();
     const lane = await insertLaneRow(db, chain);
     await db.updateTable("transfer").set({ lane_id: lane.id }).where("id", "=", id).execute();
@@ -65,19 +65,19 @@ describe("a transfer", () => {
     expect(await readTransfer(id)).toMatchObject({ state: "carried", lane_id: lane.id, lane_nonce: 3, troubles: 0 });
   });
 
-  test("is locked for a transaction on Solana only while it is ready", async () => {
+  test("a transfer is locked for a Solana transaction only while it is ready", async () => {
     const [ready, carried] = [await makeTransfer(), await makeTransfer()];
     await move(carried.id, "carried");
     expect(await lockReady(db, [ready.id, carried.id])).toEqual(new Set([ready.id]));
   });
 
-  test("does not claim a movement that is booked as an exception", async () => {
+  test("a transfer does not claim a movement that is booked as an exception", async () => {
     const transfer = await makeTransfer();
     await insertSightings(db, [movementOf(transfer, { booked: true })]);
     expect(await claimSighting(db, transfer)).toBe(false);
   });
 
-  test("is not confirmed by a movement above the final height", async () => {
+  test("a transfer is not confirmed by a movement above the final height", async () => {
     const transfer = await makeTransfer();
     const { id } = transfer;
     await insertSightings(db, [movementOf(transfer, { transfer_id: id, block_number: 10 })]);
@@ -87,7 +87,7 @@ describe("a transfer", () => {
     expect(await confirmTransfers(db, { ids: [id], upTo: 10, at })).toMatchObject([{ id, block_number: 10 }]);
   });
 
-  test("is not confirmed by a movement that a reorg has taken away", async () => {
+  test("a transfer is not confirmed by a movement that a reorg removed", async () => {
     const transfer = await makeTransfer();
     const { id, chain } = transfer;
     await insertSightings(db, [movementOf(transfer, { transfer_id: id, block_number: 10 })]);
@@ -99,7 +99,7 @@ describe("a transfer", () => {
 });
 
 describe("a movement", () => {
-  test("that is in the books stays there, although it is seen again as a transfer's", async () => {
+  test("a booked movement stays booked when it is observed again as a transfer's", async () => {
     const transfer = await makeTransfer();
     const row = movementOf(transfer, { booked: true });
     await insertSightings(db, [row]);
@@ -108,7 +108,7 @@ describe("a movement", () => {
     expect(stored).toMatchObject([{ booked: true, transfer_id: null }]);
   });
 
-  test("that a reorg has taken away is not to be booked as an exception", async () => {
+  test("a movement that a reorg removed is not booked as an exception", async () => {
     const transfer = await makeTransfer();
     const { chain } = transfer;
     await insertSightings(db, [movementOf(transfer, { block_number: 10 })]);
@@ -117,7 +117,7 @@ describe("a movement", () => {
     expect(await listStray(db, { chain, upTo: 10, limit: 10 })).toEqual([]);
   });
 
-  test("that was claimed, or booked, since it was listed is not locked to be booked", async () => {
+  test("a movement that was claimed or booked since it was listed is not locked for booking", async () => {
     const [mine, booked, open] = [await makeTransfer(), await makeTransfer(), await makeTransfer()];
     const rows = [
       movementOf(mine, { transfer_id: mine.id }),
@@ -128,7 +128,7 @@ describe("a movement", () => {
     expect((await lockStray(db, rows)).map(({ chain }) => chain)).toEqual([open.chain]);
   });
 
-  test("that a reorg has taken away does not show a payout as made", async () => {
+  test("a movement that a reorg removed is not evidence of a payout", async () => {
     const payout = await makeTransfer();
     await insertSightings(db, [movementOf(payout, { block_number: 10 })]);
     expect(await listMadeNumbers(db, [payout])).toEqual(new Set([payout.authorization_nonce]));
@@ -137,7 +137,7 @@ describe("a movement", () => {
   });
 });
 
-/** Bytes of a lane's nonce that were signed. */
+/** A signed transaction with a lane's nonce. */
 const signed = (
   chain: string,
   lane_id: string,
@@ -160,7 +160,7 @@ const statesOf = async (rows: readonly Signed[]) => {
 };
 
 describe("a transaction", () => {
-  test("that is in a block already is not noted as offered by the process that sent it", async () => {
+  test("a transaction that is in a block already is not recorded as broadcast by the process that sent it", async () => {
     const chain = newChain();
     const row = signed(chain, (await insertLaneRow(db, chain)).id);
     await insertTransaction(db, row);
@@ -169,7 +169,7 @@ describe("a transaction", () => {
     expect(await statesOf([row])).toEqual(["included"]);
   });
 
-  test("that is final replaces the others with its nonce, and a reorg lets all of them land again", async () => {
+  test("a final transaction replaces the others with its nonce, and after a reorg all of them can land again", async () => {
     const chain = newChain();
     const { id } = await insertLaneRow(db, chain);
     const [first, second] = [signed(chain, id), signed(chain, id, { replacement: 1 })];
@@ -182,7 +182,7 @@ describe("a transaction", () => {
     expect(await statesOf([first, second, other])).toEqual(["accepted", "accepted", "signed"]);
   });
 
-  test("on Solana that has landed is not called dead", async () => {
+  test("a Solana transaction that landed is not declared expired", async () => {
     const chain = newChain();
     const row = signed(chain, (await insertLaneRow(db, chain)).id);
     await storeTransactions(db, [row]);
@@ -191,7 +191,7 @@ describe("a transaction", () => {
     expect(await statesOf([row])).toEqual(["included"]);
   });
 
-  test("on Solana keeps its durable nonce until it is final", async () => {
+  test("a Solana transaction keeps its durable nonce until it is final", async () => {
     const chain = newChain();
     const [used, free] = [hex(32), hex(32)];
     const row = signed(chain, (await insertLaneRow(db, chain)).id, { account: used });
@@ -206,7 +206,7 @@ describe("a settlement", () => {
     ...{ id, merchantId: merchant.merchantId, mode: "live" as const, asset, number, amount, dueAt: at },
   });
 
-  test("that accumulates is one, although two bookings begin it at the same moment, and has the money of both", async () => {
+  test("two bookings that start an accumulating settlement at the same moment share one, with the money of both", async () => {
     const asset = `${newChain()}/erc20:0x${"a1".repeat(20)}`;
     const first = await beginGathering(db, settlement(hex(8), asset, 5n, 1), at);
     const second = await beginGathering(db, settlement(hex(8), asset, 7n, 1), at);
@@ -215,7 +215,7 @@ describe("a settlement", () => {
     expect(rows).toEqual([{ amount: 12n }]);
   });
 
-  test("that has begun meanwhile is not locked for a refund to draw on", async () => {
+  test("a settlement that has begun meanwhile is not locked for a refund", async () => {
     const asset = `${newChain()}/erc20:0x${"a1".repeat(20)}`;
     const [due, begun] = [hex(8), hex(8)];
     await insertSettlements(db, [settlement(due, asset, 5n, 1), settlement(begun, asset, 7n, 2)], at);

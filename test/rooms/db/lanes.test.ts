@@ -16,16 +16,16 @@ import { insertLaneRow } from "../../support/rows.ts";
 
 const { db } = await openTestDb(30);
 
-/** A chain of one's own with so many lanes. */
+/** A new chain with `count` lanes. */
 async function makeLanes(count = 1) {
   const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
   const lanes = await Promise.all(Array.from({ length: count }, () => insertLaneRow(db, chain)));
   const addresses = lanes.map(({ address }) => address);
   const take = (owner: string = randomUUID()) => takeLane(db, { chain, addresses, owner, leaseMs: 60_000 });
-  /** Lets the leases end, as if their time had passed. */
+  /** Ends the leases as if their time had passed. */
   const endLeases = () =>
     sql`update lane set lease_until = clock_timestamp() where chain = ${chain} and owner is not null`.execute(db);
-  return { chain, lanes, take, endLeases, ring: () => ringLanes(db, { chain, addresses }) };
+  return { chain, lanes, take, endLeases, requestWake: () => ringLanes(db, { chain, addresses }) };
 }
 const mustTake = async (take: () => Promise<LaneLease | undefined>): Promise<LaneLease> => {
   const lease = await take();
@@ -34,7 +34,7 @@ const mustTake = async (take: () => Promise<LaneLease | undefined>): Promise<Lan
 };
 
 describe("a lane", () => {
-  test("is one owner's at a time: of twenty who race, as many get one as there are lanes", async () => {
+  test("a lane has one owner at a time: twenty racing owners get as many leases as there are lanes", async () => {
     const { take } = await makeLanes(3);
     const leases = (await Promise.all(Array.from({ length: 20 }, () => take()))).filter((lease) => lease !== undefined);
     expect(new Set(leases.map(({ id }) => id)).size).toBe(leases.length);
@@ -43,7 +43,7 @@ describe("a lane", () => {
     expect(leases).toHaveLength(3);
   });
 
-  test("of an owner that is not heard of is taken by the next one, and not a moment before", async () => {
+  test("the next owner takes a lane when the lease expires, and not earlier", async () => {
     const { take, endLeases } = await makeLanes();
     const first = await mustTake(take);
     expect(await take("next")).toBeUndefined();
@@ -52,12 +52,12 @@ describe("a lane", () => {
     expect(second.fence).toBeGreaterThan(first.fence);
   });
 
-  test("whose key this process does not hold is left to others", async () => {
+  test("a process does not take a lane whose key it does not hold", async () => {
     const { chain } = await makeLanes();
     expect(await takeLane(db, { chain, addresses: ["0xother"], owner: "a", leaseMs: 1 })).toBeUndefined();
   });
 
-  test("that is known already keeps its nonce at a restart", async () => {
+  test("an existing lane keeps its nonce at a restart", async () => {
     const { chain, lanes, take } = await makeLanes();
     const lease = await mustTake(take);
     await useNonce(db, lease, { nonce: 0, leaseMs: 5_000 });
@@ -67,22 +67,22 @@ describe("a lane", () => {
   });
 });
 
-describe("an old fence", () => {
-  test("uses no nonce, gives nothing back and frees nothing", async () => {
-    const { take, ring, endLeases } = await makeLanes();
+describe("an owner with an old fence", () => {
+  test("an owner with an old fence cannot use a nonce, release the lane or free it", async () => {
+    const { take, requestWake, endLeases } = await makeLanes();
     const old = await mustTake(take);
     await endLeases();
     const current = await mustTake(() => take("next"));
     expect(await useNonce(db, old, { nonce: 0, leaseMs: 60_000 })).toBe(false);
     expect(await releaseLane(db, old)).toBe("lost");
     await freeLane(db, old);
-    expect(await ring()).toBe(true);
+    expect(await requestWake()).toBe(true);
     expect(await useNonce(db, current, { nonce: 0, leaseMs: 20_000 })).toBe(true);
   });
 });
 
 describe("a nonce", () => {
-  test("is used once, though many race for it", async () => {
+  test("a nonce is used once, even when many race for it", async () => {
     const { take } = await makeLanes();
     const lease = await mustTake(take);
     const used = await Promise.all(Array.from({ length: 20 }, () => useNonce(db, lease, { nonce: 0, leaseMs: 5_000 })));
@@ -90,7 +90,7 @@ describe("a nonce", () => {
     expect(await useNonce(db, lease, { nonce: 2, leaseMs: 5_000 })).toBe(false);
   });
 
-  test("that the chain has passed is skipped, and none is ever given back", async () => {
+  test("nonces that the chain has passed are skipped, and none is ever returned", async () => {
     const { lanes, take } = await makeLanes();
     const laneId = lanes[0]?.id ?? "";
     await skipUsedNonces(db, { laneId, nextNonce: 7 });
@@ -99,19 +99,19 @@ describe("a nonce", () => {
   });
 });
 
-describe("a ring", () => {
-  test("keeps the holder from letting go once, and then is heard", async () => {
-    const { take, ring } = await makeLanes();
+describe("a wake request", () => {
+  test("a wake request keeps the holder from releasing the lane once", async () => {
+    const { take, requestWake } = await makeLanes();
     const lease = await mustTake(take);
-    expect(await ring()).toBe(true);
+    expect(await requestWake()).toBe(true);
     expect(await releaseLane(db, lease)).toBe("rung");
     expect(await take(), "the lane is still held").toBeUndefined();
     expect(await releaseLane(db, lease)).toBe("released");
-    expect(await ring(), "nobody holds it now").toBe(false);
+    expect(await requestWake(), "no owner holds it now").toBe(false);
   });
 
-  test("is never lost: whoever rings is seen by the holder, or takes the lane", async () => {
-    const { take, ring } = await makeLanes();
+  test("no wake request is lost: the holder sees it, or the requester takes the lane", async () => {
+    const { take, requestWake } = await makeLanes();
     let written = 0;
     let seen = 0;
     let holders = 0;
@@ -121,7 +121,7 @@ describe("a ring", () => {
       for (;;) {
         seen = written;
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
-        // What another one of ours sees as held is counted down before it is free.
+        // The holder is counted down before the lane is free, because another holder may take it at once.
         holders -= 1;
         if ((await releaseLane(db, lease)) !== "rung") return;
         holders += 1;
@@ -133,12 +133,12 @@ describe("a ring", () => {
       for (;;) {
         const lease = await take();
         if (lease) return hold(lease);
-        if (await ring()) return;
+        if (await requestWake()) return;
       }
     };
     for (let burst = 0; burst < 40; burst += 1) {
       await Promise.all(Array.from({ length: 12 }, work));
-      // Everybody has gone, so some holder has looked after the last piece of work was written.
+      // All have returned, so some holder has checked after the last piece of work was written.
       expect(seen, `burst ${burst}`).toBe(written);
     }
     expect(await take(), "the lane is free in the end").toBeDefined();

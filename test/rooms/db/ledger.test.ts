@@ -16,7 +16,7 @@ const balanceOf = async (merchantId: string) =>
   db.selectFrom("merchant_balance").selectAll().where("merchant_id", "=", merchantId).executeTakeFirst();
 
 describe("a booking", () => {
-  test("that sums to zero is kept", async () => {
+  test("a booking that sums to zero is stored", async () => {
     await book([entry("a", 5n), entry("b", -5n)], "kept");
     const rows = await db
       .selectFrom("ledger_group as g")
@@ -36,13 +36,13 @@ describe("a booking", () => {
     ["has one side", [entry("a", 5n)]],
     ["sums to zero only across two assets", [entry("a", 5n), entry("b", -5n, "other")]],
     ["is off by one beyond what a float can tell", [entry("a", 10n ** 40n + 1n), entry("b", -(10n ** 40n))]],
-  ])("that %s is refused when it is committed, and leaves nothing", async (_how, entries) => {
+  ])("a booking that %s is refused at commit and leaves nothing", async (_how, entries) => {
     const key = `bad${++subject}`;
     await expect(book(entries, key)).rejects.toThrow(/does not sum to zero/);
     expect(await db.selectFrom("ledger_group").select("id").where("subject", "=", key).execute()).toEqual([]);
   });
 
-  test("of the same thing is refused the second time, also when both race", async () => {
+  test("a second booking of the same subject is refused, even in a race", async () => {
     const key = "once";
     const ends = await Promise.allSettled(
       Array.from({ length: 10 }, () => book([entry("a", 1n), entry("b", -1n)], key)),
@@ -51,12 +51,12 @@ describe("a booking", () => {
     for (const end of ends) if (end.status === "rejected") expect(end.reason).toMatchObject({ code: "23505" });
   });
 
-  test("without an amount is refused", async () => {
+  test("a booking without an amount is refused", async () => {
     await expect(book([entry("a", 0n)])).rejects.toMatchObject({ code: "23514" });
   });
 });
 
-describe("the books", () => {
+describe("the ledger", () => {
   test.each([
     "update ledger_entry set amount = amount * 2",
     "delete from ledger_entry",
@@ -68,7 +68,7 @@ describe("the books", () => {
     "delete from ledger_day",
     "truncate ledger_day",
     "insert into ledger_day values ('a', 'b', '2026-01-01', 0, 1)",
-  ])("refuse whoever tries: %s", async (statement) => {
+  ])("the ledger is append-only and refuses: %s", async (statement) => {
     await book([entry("a", 5n), entry("b", -5n)]);
     await expect(sql.raw(statement).execute(db)).rejects.toThrow(/append only/);
   });
@@ -79,7 +79,7 @@ describe("a balance", () => {
   const balance = async (account: string, day?: string) =>
     (await listBalances(db, { account, asset: own, day }))[0]?.amount ?? 0n;
 
-  test("is what was booked up to the end of a day, in UTC, however many book at once", async () => {
+  test("a balance includes every booking up to the end of a UTC day, however many are booked at once", async () => {
     const days = ["2026-03-01T00:00:00Z", "2026-03-01T23:59:59.999Z", "2026-03-02T00:00:00Z"].map(
       (one) => new Date(one),
     );
@@ -101,13 +101,13 @@ describe("a balance", () => {
     expect(all.map(({ account }) => account)).toHaveLength(9);
   });
 
-  test("of a booking that is undone is as it was", async () => {
+  test("a booking that is rolled back leaves the balance as it was", async () => {
     const before = await balance("big0");
     await expect(book([entry("big0", 5n, own), entry("small0", -4n, own)])).rejects.toThrow();
     expect(await balance("big0")).toBe(before);
   });
 
-  test("that comes back to zero is left out", async () => {
+  test("a balance that returns to zero is not listed", async () => {
     await book([entry("there", 5n, own), entry("back", -5n, own)]);
     await book([entry("there", -5n, own), entry("back", 5n, own)]);
     expect(await listBalances(db, { account: "there" })).toEqual([]);
@@ -115,7 +115,7 @@ describe("a balance", () => {
 });
 
 describe("a merchant's balance", () => {
-  test("never goes below zero, however many payouts race for it", async () => {
+  test("racing payouts never take a balance below zero", async () => {
     const { merchantId } = await insertMerchant(db);
     await creditMerchants(db, [{ merchantId, asset, amount: 105n, settlements: 1 }]);
     const taken = await Promise.all(
@@ -125,7 +125,7 @@ describe("a merchant's balance", () => {
     expect((await balanceOf(merchantId))?.amount).toBe(5n);
   });
 
-  test("pays out to the last unit, and not from another asset or for a merchant without one", async () => {
+  test("a balance pays out to the last unit, and only in its own asset", async () => {
     const { merchantId } = await insertMerchant(db);
     expect(await debitMerchant(db, { merchantId, asset, amount: 1n })).toBe(false);
     await creditMerchants(db, [{ merchantId, asset, amount: 7n, settlements: 1 }]);
@@ -134,11 +134,11 @@ describe("a merchant's balance", () => {
     expect((await balanceOf(merchantId))?.amount).toBe(0n);
   });
 
-  test("credits that race get numbers of their own, from 1 without a gap, and none is lost", async () => {
+  test("racing credits get settlement numbers from 1 without a gap, and none is lost", async () => {
     const merchants = await Promise.all([insertMerchant(db), insertMerchant(db), insertMerchant(db)]);
     const ids = merchants.map(({ merchantId }) => merchantId);
     const rounds = Array.from({ length: 20 }, (_, round) => {
-      // Each transaction credits them in another order, some of them twice.
+      // Each transaction credits the merchants in another order, some of them twice.
       const order = [...ids, ids[round % 3] as string];
       const turned = round % 2 ? order : order.toReversed();
       const credits = turned.map((merchantId) => ({ merchantId, asset, amount: 3n, settlements: 1 }));

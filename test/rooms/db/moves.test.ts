@@ -10,7 +10,7 @@ const merchant = await insertMerchant(db);
 const eventsOf = (id: string) => db.selectFrom("event").selectAll().where("subject", "=", id).orderBy("id").execute();
 const stateOf = (id: string) =>
   db.selectFrom("payment").select(["state", "state_version"]).where("id", "=", id).executeTakeFirstOrThrow();
-/** Statements of this database that wait for a lock. */
+/** Counts the statements of this database that wait for a lock. */
 const countWaiting = async () => {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from pg_stat_activity
@@ -19,7 +19,7 @@ const countWaiting = async () => {
 };
 
 describe("moving rows from one state to another", () => {
-  test("of twenty racing moves one wins, one event is written, and the version grows by one", async () => {
+  test("one of twenty racing moves wins, writes one event and raises the version by one", async () => {
     const id = await insertPaymentRow(db, merchant);
     const race = Array.from({ length: 20 }, (_, racer) =>
       moveRows(db, "payment", {
@@ -38,11 +38,11 @@ describe("moving rows from one state to another", () => {
     expect(await stateOf(id)).toEqual({ state: events[1]?.to_state, state_version: 1 });
   });
 
-  test("moves of overlapping rows in opposite orders do not wait for each other for ever, and move each row once", async () => {
+  test("moves of overlapping rows in opposite orders do not deadlock, and each row moves once", async () => {
     const ids = await Promise.all(Array.from({ length: 30 }, () => insertPaymentRow(db, merchant)));
     const move = (order: string[]) =>
       moveRows(db, "payment", { ids: order, from: "requires_action", to: "processing", at: new Date() });
-    // While one row is held that all of them move, every move locks what it can of the others and waits.
+    // One transaction holds a row that every move needs, so each move locks the rows it can and waits.
     const shared = ids.slice(10).toSorted()[10];
     const held = Promise.withResolvers<void>();
     const locked = Promise.withResolvers<void>();
@@ -57,14 +57,14 @@ describe("moving rows from one state to another", () => {
     const moving = Promise.all(racers.map(move));
     await waitFor(async () => (await countWaiting()) === racers.length, {
       within: 20_000,
-      what: "moves that all wait",
+      what: "every move waits for the lock",
     });
     held.resolve();
     await holding;
     expect((await moving).flat().sort()).toEqual(ids.toSorted());
   });
 
-  test("a further guard keeps a row where it is, and says so", async () => {
+  test("a row that fails an additional guard stays where it is, and the move reports that", async () => {
     const id = await insertPaymentRow(db, merchant);
     const where = sql`expires_at <= ${new Date()}`;
     const at = new Date();
@@ -73,7 +73,7 @@ describe("moving rows from one state to another", () => {
     expect(await eventsOf(id)).toHaveLength(1);
   });
 
-  test("a move that a transaction takes back leaves no event", async () => {
+  test("a move that is rolled back leaves no event", async () => {
     const id = await insertPaymentRow(db, merchant);
     const undone = db.transaction().execute(async (trx) => {
       await moveRows(trx, "payment", { ids: [id], from: "requires_action", to: "processing", at: new Date() });
@@ -84,8 +84,8 @@ describe("moving rows from one state to another", () => {
   });
 });
 
-describe("Postgres itself refuses", () => {
-  test("to record a move that is not in the table of states, and the row stays", async () => {
+describe("constraints of Postgres", () => {
+  test("Postgres refuses a move that is not in the table of states, and the row stays", async () => {
     const id = await insertPaymentRow(db, merchant, { state: "expired" });
     const illegal = moveRows(db, "payment", { ids: [id], from: "expired", to: "processing" as never, at: new Date() });
     await expect(illegal).rejects.toMatchObject({ code: "23503" });
@@ -102,11 +102,11 @@ describe("Postgres itself refuses", () => {
     ["update ledger_entry set amount = 1"],
     ["delete from ledger_entry"],
     ["truncate ledger_entry"],
-  ])("%s, even by hand", async (statement) => {
+  ])('Postgres refuses "%s", even by hand', async (statement) => {
     await expect(sql.raw(statement).execute(db)).rejects.toThrow(/is append only/);
   });
 
-  test("a succeeded payment that does not say what paid it", async () => {
+  test("Postgres refuses a succeeded payment that does not name what paid it", async () => {
     const id = await insertPaymentRow(db, merchant, { state: "processing" });
     const bare = moveRows(db, "payment", { ids: [id], from: "processing", to: "succeeded", at: new Date() });
     await expect(bare).rejects.toMatchObject({ code: "23514" });

@@ -58,8 +58,8 @@ async function insertRefundRow(on: Db, { merchantId, accountId }: Merchant): Pro
   return id;
 }
 
-describe("a queue of payouts", () => {
-  test("is one row for any number of settlements, and is given to one sweep", async () => {
+describe("a payout queue", () => {
+  test("a queue is one row for any number of settlements, and goes to one sweep", async () => {
     const merchant = await insertMerchant(db);
     for (let number = 1; number <= 3; number += 1) await insertSettlementRow(db, merchant, { number, dueAt: now });
     const taken = (await Promise.all(Array.from({ length: 8 }, () => take()))).flat();
@@ -70,12 +70,12 @@ describe("a queue of payouts", () => {
       now,
     });
     expect(ids).toHaveLength(2);
-    // A lost job is made up for.
+    // A lost job is replaced.
     expect(await take("settlement", later(4_999))).toEqual([]);
     expect(await take("settlement", later(5_000))).toMatchObject([keyOf(merchant)]);
   });
 
-  test("rests when it has nothing left, and not when a row has come meanwhile", async () => {
+  test("a queue rests when it is empty, and not when a row was added meanwhile", async () => {
     const merchant = await insertMerchant(db);
     const id = await insertSettlementRow(db, merchant, { dueAt: later(-1) });
     const [taken] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
@@ -89,7 +89,7 @@ describe("a queue of payouts", () => {
     expect((await queueOf(merchant)).due_at).toBeNull();
   });
 
-  test("does not rest while a row is being committed", async () => {
+  test("a queue does not rest while a row is being committed", async () => {
     const merchant = await insertMerchant(db);
     const id = await insertSettlementRow(db, merchant, { dueAt: later(-1) });
     const [taken] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
@@ -102,14 +102,14 @@ describe("a queue of payouts", () => {
     const resting = await db.transaction().execute(async (open) => {
       await insertSettlementRow(open, merchant, { number: 2, dueAt: now });
       const rest = restQueues(db, { kind: "settlement", queues: [taken] });
-      await waitFor(isWaiting, { within: 5_000, what: "the queue's row is waited for" });
+      await waitFor(isWaiting, { within: 5_000, what: "the update waits for the queue's row" });
       return { rest };
     });
     await resting.rest;
     expect((await queueOf(merchant)).due_at).not.toBeNull();
   });
 
-  test("of a chain that is not asked for is left alone, and each chain has its own share", async () => {
+  test("queues of other chains are left alone, and each chain has its own share", async () => {
     const asset = `eip155:5/erc20:0x${"b2".repeat(20)}`;
     for (let index = 0; index < 20; index += 1)
       await insertSettlementRow(db, await insertMerchant(db), { dueAt: later(-60_000) });
@@ -122,7 +122,7 @@ describe("a queue of payouts", () => {
   });
 });
 
-/** What takes an obstacle away, in a transaction of its own. */
+/** What removes an obstacle, each in its own transaction. */
 const wakes: [Obstacle, PayoutKind, string, (merchant: Merchant) => Promise<(on: Db) => Promise<unknown>>][] = [
   ["no_destination", "settlement", "a destination is registered", async (one) => (on) => insertDestination(on, one)],
   [
@@ -186,7 +186,7 @@ const wakes: [Obstacle, PayoutKind, string, (merchant: Merchant) => Promise<(on:
   ],
 ];
 
-describe.each(wakes)("what waits because of %s (%s)", (obstacle, kind, event, prepare) => {
+describe.each(wakes)("a queue that is blocked by %s (%s)", (obstacle, kind, event, prepare) => {
   const blockable = async () => {
     const merchant = await insertMerchant(db);
     await insertSettlementRow(db, merchant, { dueAt: now });
@@ -198,7 +198,7 @@ describe.each(wakes)("what waits because of %s (%s)", (obstacle, kind, event, pr
   const isTaken = async (merchant: Merchant, at: Date) =>
     (await take(kind, at)).some(({ merchantId }) => merchantId === merchant.merchantId);
 
-  test("is not taken until five minutes have passed, and then every ten minutes", async () => {
+  test("a blocked queue is not taken until five minutes have passed, and then every ten minutes", async () => {
     const { merchant, block } = await blockable();
     expect(await block()).toBe(true);
     expect(await queueOf(merchant, kind)).toMatchObject({ blocked_by: obstacle, blocked_at: now });
@@ -206,7 +206,7 @@ describe.each(wakes)("what waits because of %s (%s)", (obstacle, kind, event, pr
     expect(await isTaken(merchant, later(300_000))).toBe(true);
   });
 
-  test(`is taken at once when ${event}`, async () => {
+  test(`a blocked queue is taken at once when ${event}`, async () => {
     const { merchant, free, block } = await blockable();
     await block();
     await free(db);
@@ -214,14 +214,14 @@ describe.each(wakes)("what waits because of %s (%s)", (obstacle, kind, event, pr
     expect(await isTaken(merchant, now)).toBe(true);
   });
 
-  test("is not blocked when that happened after the obstacle was seen, and before it was stored", async () => {
+  test("a queue is not blocked when the obstacle was removed after it was seen and before it was stored", async () => {
     const { merchant, free, block } = await blockable();
     await free(db);
     expect(await block()).toBe(false);
     expect(await isTaken(merchant, later(60_000))).toBe(true);
   });
 
-  test("is not blocked when that is being committed while the obstacle is stored", async () => {
+  test("a queue is not blocked when the obstacle's removal commits while the obstacle is stored", async () => {
     const { merchant, free, block } = await blockable();
     const freed = Promise.withResolvers<void>();
     const commit = Promise.withResolvers<void>();
@@ -229,7 +229,7 @@ describe.each(wakes)("what waits because of %s (%s)", (obstacle, kind, event, pr
       await free(open);
       freed.resolve();
       await commit.promise;
-      // What fires at the commit fires here, before the lock on the queue can be had.
+      // Triggers that fire at commit fire here, before the update can lock the queue.
       await sql`set constraints all immediate`.execute(open);
     });
     await freed.promise;
@@ -240,7 +240,7 @@ describe.each(wakes)("what waits because of %s (%s)", (obstacle, kind, event, pr
   });
 });
 
-test("new rows leave a blocked queue asleep, except where only others were too large", async () => {
+test("new rows leave a blocked queue blocked, unless only larger payouts were blocked", async () => {
   const [without, short] = [await insertMerchant(db), await insertMerchant(db)];
   for (const [merchant, obstacle] of [
     [without, "no_destination"],
@@ -256,7 +256,7 @@ test("new rows leave a blocked queue asleep, except where only others were too l
   expect(taken).not.toContain(without.merchantId);
 });
 
-test("rows know their queue, also a refund of money that belonged to no merchant", async () => {
+test("rows name their queue, also a refund of money that belonged to no merchant", async () => {
   const merchant = await insertMerchant(db);
   const id = await insertSettlementRow(db, merchant, { dueAt: now });
   const rows = await listQueuedRows(db, { kind: "settlement", ids: [id] });
@@ -273,7 +273,7 @@ test("rows know their queue, also a refund of money that belonged to no merchant
   expect(await listQueuedIds(db, { kind: "refund", queues: [{ ...taken, limit: 9 }], now })).toEqual([[refund]]);
 });
 
-test("a queue among 20,000 is taken by its index", async () => {
+test("one queue among 20,000 is taken through an index", async () => {
   await sql`
     insert into payout_queue (kind, merchant_id, asset, chain, due_at)
     select 'settlement', 'mrch_' || n, ${someAsset}, ${someChain}, now() + n * interval '1 second'

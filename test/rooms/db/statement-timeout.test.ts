@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
 import { createDatabase } from "../../support/database.ts";
 
-/** What a connection opened this way says about its statements. */
+/** Returns the statement timeout of a connection opened with these options. */
 async function timeoutOf(options: { statementTimeoutMs?: number }): Promise<string | undefined> {
   const db = openDb(await createDatabase(), { max: 1, ...options });
   try {
@@ -14,7 +14,7 @@ async function timeoutOf(options: { statementTimeoutMs?: number }): Promise<stri
   }
 }
 
-test("a statement has 15 seconds, a migration as long as it takes", async () => {
+test("a statement has 15 seconds, and a migration has no limit", async () => {
   expect(await timeoutOf({})).toBe("15s");
   expect(await timeoutOf({ statementTimeoutMs: 0 })).toBe("0");
 });

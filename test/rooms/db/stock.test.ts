@@ -10,9 +10,9 @@ beforeEach(async () => {
   ({ db } = await openTestDb(2));
 });
 
-const stock = () => db.transaction().execute((trx) => readStock(trx, ASSET));
+const currentInventory = () => db.transaction().execute((trx) => readStock(trx, ASSET));
 
-/** A booking between two accounts, whose natural key is its kind and subject. */
+/** Books between two accounts and returns the group's id; the natural key is its kind and subject. */
 async function book(kind: string, subject: string, debit: string, credit: string, amount: bigint): Promise<string> {
   const entries = [
     { account: debit, asset: ASSET, amount },
@@ -29,44 +29,44 @@ async function book(kind: string, subject: string, debit: string, credit: string
   return String(id);
 }
 
-const came = (subject: string, amount: bigint) => book("stray", subject, "treasury", "exceptions", amount);
-const left = (subject: string, amount: bigint) => book("stray", subject, "exceptions", "treasury", amount);
+const bookDeposit = (subject: string, amount: bigint) => book("stray", subject, "treasury", "exceptions", amount);
+const bookOutflow = (subject: string, amount: bigint) => book("stray", subject, "exceptions", "treasury", amount);
 
-test("a stranger's deposit is owed in full, although as much has left the treasury", async () => {
-  await came("a", 5n);
-  expect(await stock()).toBe(0n);
-  await left("b", 5n);
-  expect(await stock(), "the treasury is empty, and five are owed").toBe(-5n);
+test("an unmatched deposit is owed in full, although as much has left the treasury", async () => {
+  await bookDeposit("a", 5n);
+  expect(await currentInventory()).toBe(0n);
+  await bookOutflow("b", 5n);
+  expect(await currentInventory(), "the treasury is empty and owes five").toBe(-5n);
 });
 
-test("an overpaid payout does not lessen what is owed to strangers", async () => {
-  await came("a", 5n);
+test("an overpaid payout does not reduce what is owed for unmatched deposits", async () => {
+  await bookDeposit("a", 5n);
   await book("overpaid", "transfer", "exceptions", "treasury", 3n);
-  expect(await stock()).toBe(-3n);
+  expect(await currentInventory()).toBe(-3n);
 });
 
-test("a closed exception counts no more, whether it was owed or lost", async () => {
-  const stranger = await came("a", 5n);
-  const loss = await left("b", 2n);
-  await book("exception_resolved", stranger, "exceptions", "operator_capital", 5n);
+test("a closed exception no longer counts, whether it was owed or lost", async () => {
+  const deposit = await bookDeposit("a", 5n);
+  const loss = await bookOutflow("b", 2n);
+  await book("exception_resolved", deposit, "exceptions", "operator_capital", 5n);
   await book("exception_resolved", loss, "losses", "exceptions", 2n);
-  expect(await stock(), "five came in as capital, and two of them are lost").toBe(3n);
+  expect(await currentInventory(), "five of capital, minus two lost").toBe(3n);
 });
 
-test("a closed exception that was reversed leaves the sum as it was before it", async () => {
-  const loss = await left("b", 2n);
+test("reversing a closed exception restores the earlier inventory", async () => {
+  const loss = await bookOutflow("b", 2n);
   await book("exception_resolved", loss, "losses", "exceptions", 2n);
   await book("exception_reversed", loss, "treasury", "losses", 2n);
-  await came("a", 5n);
-  expect(await stock()).toBe(0n);
+  await bookDeposit("a", 5n);
+  expect(await currentInventory()).toBe(0n);
 });
 
-test("corrections by hand cancel each other, and never what is owed to strangers", async () => {
-  await came("a", 5n);
+test("manual corrections cancel each other and never what is owed for unmatched deposits", async () => {
+  await bookDeposit("a", 5n);
   await book("correction", "ticket 1", "exceptions", "treasury", 4n);
-  expect(await stock()).toBe(-4n);
+  expect(await currentInventory()).toBe(-4n);
   await book("correction", "ticket 2", "treasury", "exceptions", 4n);
-  expect(await stock()).toBe(0n);
+  expect(await currentInventory()).toBe(0n);
   await book("correction", "ticket 3", "treasury", "exceptions", 6n);
-  expect(await stock()).toBe(0n);
+  expect(await currentInventory()).toBe(0n);
 });

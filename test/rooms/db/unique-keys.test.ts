@@ -58,18 +58,18 @@ const attempt = (paymentId: string, optionId: string, digest = randomBytes(32)) 
   due_at: null,
 });
 
-test("one authorization makes one transfer: the second row with its nonce is refused, of ten that race nine", async () => {
+test("one authorization makes one transfer: of ten racing rows with its nonce nine are refused", async () => {
   const facts = { token: hex(20), payer: hex(20), authorization_nonce: hex(32) };
   const ends = await Promise.allSettled(Array.from({ length: 10 }, () => insertTransferRow(db, merchant, facts)));
   expect(ends.filter((end) => end.status === "fulfilled")).toHaveLength(1);
   for (const end of ends) if (end.status === "rejected") expect(end.reason).toMatchObject(refused);
-  // Another payer, or another token, is another authorization.
+  // Another payer or another token makes another authorization.
   await insertTransferRow(db, merchant, { ...facts, payer: hex(20) });
   await insertTransferRow(db, merchant, { ...facts, token: hex(20) });
 });
 
 describe("a payment", () => {
-  test("has one verified attempt: the second is refused", async () => {
+  test("a payment has one verified attempt, and a second is refused", async () => {
     const paymentId = await insertPaymentRow(db, merchant);
     const optionId = await makeOption(paymentId);
     const rows = Array.from({ length: 6 }, () => attempt(paymentId, optionId));
@@ -80,7 +80,7 @@ describe("a payment", () => {
     for (const end of ends) if (end.status === "rejected") expect(end.reason).toMatchObject(refused);
   });
 
-  test("writes the same confirm once, and one event for it, however many arrive at once", async () => {
+  test("a payment stores the same confirm once, with one event, however many arrive at once", async () => {
     const paymentId = await insertPaymentRow(db, merchant);
     const optionId = await makeOption(paymentId);
     const digest = randomBytes(32);
@@ -99,14 +99,14 @@ describe("a payment", () => {
     expect(events).toEqual([{ subject: rows[written.indexOf(true)]?.id }]);
   });
 
-  test("has one transfer that pays it", async () => {
+  test("a payment has one transfer that pays it", async () => {
     const { paymentId, id } = await insertTransferRow(db, merchant);
     const row = await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
     const second = { ...row, id: newId("trf"), authorization_nonce: hex(32), payment_id: paymentId };
     await expect(db.insertInto("transfer").values(second).execute()).rejects.toMatchObject(refused);
   });
 
-  test("offers a payer one option per asset, and the same one when it is asked again", async () => {
+  test("a payment has one option per payer and asset, and returns the same one when it is requested again", async () => {
     const paymentId = await insertPaymentRow(db, merchant);
     const payer = hex(20);
     const ids = await Promise.all(Array.from({ length: 8 }, () => makeOption(paymentId, payer)));
@@ -115,7 +115,7 @@ describe("a payment", () => {
   });
 });
 
-describe("a sighting", () => {
+describe("an observation", () => {
   const sighting = (transfer: TransferRow | undefined, more: object = {}) => ({
     chain: someChain,
     block_hash: hex(32),
@@ -136,7 +136,7 @@ describe("a sighting", () => {
     return db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
   };
 
-  test("proves a transfer once: a second live log that claims it is refused, and a gone one makes room", async () => {
+  test("one observation proves a transfer: a second live one that claims it is refused until the first is orphaned", async () => {
     const transfer = await makeTransfer();
     const first = sighting(transfer, { transfer_id: transfer.id, block_number: 1_000_000 });
     await insertSightings(db, [first]);
@@ -147,7 +147,7 @@ describe("a sighting", () => {
     expect(await orphanSightings(db, { chain: someChain, above: 1_000_000 })).toEqual([transfer.id]);
   });
 
-  test("of the same log seen again is one row, and lives again when its block is back", async () => {
+  test("the same log observed twice is stored once, and is live again when its block returns", async () => {
     const transfer = await makeTransfer();
     const row = sighting(transfer, { transfer_id: transfer.id, block_number: 2_000_000 });
     await insertSightings(db, [row]);
@@ -158,7 +158,7 @@ describe("a sighting", () => {
     await orphanSightings(db, { chain: someChain, above: 1_999_999 });
   });
 
-  test("of a log that stands keeps its transfer when it is written again by a reading that knows it as made", async () => {
+  test("a live observation keeps its transfer when a later reading stores it without one", async () => {
     const transfer = await makeTransfer();
     const row = sighting(transfer, { transfer_id: transfer.id, block_number: 3_000_000 });
     await insertSightings(db, [row]);
@@ -172,20 +172,20 @@ describe("a sighting", () => {
     ["another receiver", { receiver: hex(20) }],
     ["another payer", { payer: hex(20) }],
     ["another token", { token: hex(20) }],
-    ["a block that is gone", { orphaned: true }],
-  ])("of %s is not a transfer's", async (_what, more) => {
+    ["an orphaned block", { orphaned: true }],
+  ])("an observation of %s does not prove the transfer", async (_what, more) => {
     const transfer = await makeTransfer();
     await insertSightings(db, [sighting(transfer, more)]);
     expect(await claimSighting(db, transfer)).toBe(false);
   });
 
-  test("that another transfer has claimed is not given away", async () => {
+  test("an observation that another transfer has claimed is not claimed again", async () => {
     const [mine, other] = [await makeTransfer(), await makeTransfer()];
     await insertSightings(db, [sighting(mine, { transfer_id: other.id })]);
     expect(await claimSighting(db, mine)).toBe(false);
   });
 
-  test("that stood there before the transfer was written is claimed, any number of times", async () => {
+  test("an observation that was stored before its transfer can be claimed any number of times", async () => {
     const transfer = await makeTransfer();
     await insertSightings(db, [sighting(transfer)]);
     expect(await claimSighting(db, transfer)).toBe(true);
@@ -193,7 +193,7 @@ describe("a sighting", () => {
   });
 });
 
-test("a merchant's settlements of an asset never share a number", async () => {
+test("two settlements of a merchant and asset never share a number", async () => {
   const own = await insertMerchant(db);
   await insertSettlementRow(db, own, { number: 1 });
   await expect(insertSettlementRow(db, own, { number: 1 })).rejects.toMatchObject(refused);

@@ -27,7 +27,7 @@ const environment = {
 };
 const admin = (args: string[], more: Record<string, string> = {}) => adminIn({ ...environment, ...more })(...args);
 
-test("a chain that needs a Collector says the command that deploys it; once run, the check passes and finds its code", async () => {
+test("the check of a chain without a Collector names the deploy command, and passes once the command has run", async () => {
   const { evm } = await makeDeps(chain, { change });
   const { detail } = { detail: expect.stringContaining(`collector deploy ${chain.id}`) };
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ code: "wrong_contract", message: detail });
@@ -44,7 +44,7 @@ test("a chain that needs a Collector says the command that deploys it; once run,
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Collector") });
 });
 
-test("a chain that needs a Disburser says the command that deploys it; then the treasury approves it, once for each asset", async () => {
+test("the check of a chain without a Disburser names the deploy command, and the treasury then approves it once per asset", async () => {
   const own = await startKinds({ collector: false });
   const file = await networksFileFor(own.chain, { change: own.change });
   const run = (...args: string[]) => admin(args, { NETWORKS_FILE: file, ...own.chain.keys.env });
@@ -62,7 +62,7 @@ test("a chain that needs a Disburser says the command that deploys it; then the 
 
   const treasury = privateKeyToAccount(own.chain.keys.treasury.privateKey);
   await own.chain.client.setBalance({ address: treasury.address, value: 10n ** 18n });
-  // A token that changes an allowance through zero only, with one that is too small.
+  // This token changes an allowance only through zero, and its allowance is too small.
   const call = { token: tokenOf(own.assets.zeroFirst), functionName: "approve", by: treasury };
   await write(own.chain, { ...call, args: [evm.disburser, 1n] });
   expect(await run("disburser", "approve", own.chain.id, "--asset", own.assets.usdc)).toMatchObject({ code: 2 });
@@ -80,21 +80,21 @@ test("a chain that needs a Disburser says the command that deploys it; then the 
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Disburser") });
 });
 
-test("a chain that the networks file lacks is named", async () => {
+test("a command names a chain that the networks file lacks", async () => {
   const { code, stderr } = await admin(["collector", "show", "eip155:5"]);
   expect([code, stderr]).toEqual([2, "the networks file has no chain eip155:5\n"]);
 });
 
-/** What the networks file says of a token, and what the chain says to it. */
+/** What the networks file declares of a token, and the part of the chain's reply that contradicts it. */
 test.each<[string, keyof typeof kinds.assets, Record<string, unknown>, string]>([
   [
-    "EIP-3009, and has none",
+    "EIP-3009 that it lacks",
     "push",
     { kind: "eip3009", domain: { name: "Permit Token", version: "1" } },
     "authorizationState",
   ],
   [
-    "EIP-2612, and has none",
+    "EIP-2612 that it lacks",
     "zeroFirst",
     { kind: "permit2", allowance: { by: "permit", domain: { name: "Zero First", version: "1" } } },
     "the domain",
@@ -106,9 +106,9 @@ test.each<[string, keyof typeof kinds.assets, Record<string, unknown>, string]>(
     "the domain",
   ],
   ["other decimals", "push", { kind: "push", decimals: 18 }, "18 decimals"],
-])("a token that is said to have %s stops the process", async (_what, name, said, message) => {
+])("a process stops when the networks file declares a token with %s", async (_what, name, declared, message) => {
   const [usdc] = (await networksFor(chain)).chains[0]?.assets ?? [];
-  const entry = { asset: kinds.assets[name], symbol: "T", name: "T", decimals: 6, peg: "iso4217/USD", ...said };
+  const entry = { asset: kinds.assets[name], symbol: "T", name: "T", decimals: 6, peg: "iso4217/USD", ...declared };
   const { evm } = await makeDeps(chain, { change: { ...change, assets: [usdc, entry] } });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({
     code: "wrong_contract",
@@ -116,7 +116,7 @@ test.each<[string, keyof typeof kinds.assets, Record<string, unknown>, string]>(
   });
 });
 
-test("an address without a contract is no token", async () => {
+test("an address without a contract is not accepted as a token", async () => {
   const entry = {
     asset: `${chain.id}/erc20:0x${"0e".repeat(20)}`,
     symbol: "T",
@@ -130,7 +130,7 @@ test("an address without a contract is no token", async () => {
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ code: "wrong_contract" });
 });
 
-test("a keystore is written once, for its owner alone, and opens with its password", async () => {
+test("a keystore is written once, readable by its owner only, and opens with its password", async () => {
   const file = join(folder, "lane.json");
   const key = newKey();
   const args = ["keystores", "new", file, "--password", "SECRET", "--key", "OLD_KEY"];
@@ -145,7 +145,7 @@ test("a keystore is written once, for its owner alone, and opens with its passwo
   expect(await readFile(file, "utf8")).toBe("kept");
 }, 30_000);
 
-test("the networks are checked for chains that one endpoint decides about, and the help says what that means", async () => {
+test("networks check reports chains with only one endpoint, and the help explains what that means", async () => {
   const run = (file: string, ...args: string[]) => admin(["networks", "check", ...args], { NETWORKS_FILE: file });
   const one = await run(await networksFileFor(chain, { change }));
   expect(one).toMatchObject({

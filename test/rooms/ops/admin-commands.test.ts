@@ -19,7 +19,7 @@ async function json<T = Record<string, string>>(...args: string[]): Promise<T> {
 }
 const owner = ["--account", till.accountId, "--mode", "live"];
 
-test("an account is made, listed, shown and moved to a newer version", async () => {
+test("an operator creates, lists and shows an account and pins it to a newer version", async () => {
   const { accountId } = await json("accounts", "new", "--name", "Second");
   expect(await json<object[]>("accounts", "list")).toContainEqual(
     expect.objectContaining({ id: accountId, name: "Second" }),
@@ -31,7 +31,7 @@ test("an account is made, listed, shown and moved to a newer version", async () 
   expect(await admin("accounts", "pin", accountId as string, "--version", "2026-02-18")).toMatchObject({ code: 1 });
 });
 
-test("an account's payments are cancelled by wallets, or by the merchant alone", async () => {
+test("an operator lets wallets cancel an account's payments, or the merchant alone", async () => {
   const { accountId = "" } = await json("accounts", "new", "--name", "Third");
   expect(await json("accounts", "show", accountId)).toMatchObject({ walletsCancel: true });
   expect(await json("accounts", "wallet-cancel", accountId, "off")).toMatchObject({ walletsCancel: false });
@@ -45,7 +45,7 @@ test("an account's payments are cancelled by wallets, or by the merchant alone",
   expect(actions.map(({ action }) => action)).toContain("accounts wallet-cancel off");
 });
 
-test("a key lets its holder in until it is revoked, and is seen once", async () => {
+test("a key works until an operator revokes it, and is printed once", async () => {
   const { keyId, apiKey } = await json<{ keyId: string; apiKey: string }>(
     "keys",
     "new",
@@ -70,7 +70,7 @@ test("a key lets its holder in until it is revoked, and is seen once", async () 
   ]);
 });
 
-test("a merchant, its destinations and its policies are made, shown and taken away", async () => {
+test("an operator creates, shows and removes a merchant, its destinations and its policies", async () => {
   const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Corner", "--email", "c@example.test");
   const to = `${chain.id}:0x${"cd".repeat(20)}`;
   const added = await json<{ id: string }>("destinations", "add", merchantId, "--asset", chain.asset, "--to", to);
@@ -88,18 +88,18 @@ test("a merchant, its destinations and its policies are made, shown and taken aw
   expect(await json("merchants", "show", merchantId)).toMatchObject({ settlements: [], policies: [] });
 });
 
-test("payouts of a merchant are gathered, held and released, and where it was paid before is shown", async () => {
+test("an operator accumulates, holds and releases a merchant's payouts and reads its former destinations", async () => {
   const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Slow", "--email", "s@example.test");
   const to = (byte: string) => `${chain.id}:0x${byte.repeat(20)}`;
   const { id = "" } = await json("destinations", "add", merchantId, "--asset", chain.asset, "--to", to("cd"));
-  const gather = ["destinations", "gather", merchantId, id];
-  expect(await admin(...gather)).toMatchObject({ code: 2, stderr: expect.stringContaining("NETWORKS_FILE") });
-  expect(await json(...gather, "--amount", "5000", "--minimum", "100")).toMatchObject({
+  const scheduleArgs = ["destinations", "gather", merchantId, id];
+  expect(await admin(...scheduleArgs)).toMatchObject({ code: 2, stderr: expect.stringContaining("NETWORKS_FILE") });
+  expect(await json(...scheduleArgs, "--amount", "5000", "--minimum", "100")).toMatchObject({
     seconds: 600,
     amount: "5000",
     minimum: "100",
   });
-  expect(await admin(...gather, "--amount", "5", "--minimum", "6")).toMatchObject({ code: 2 });
+  expect(await admin(...scheduleArgs, "--amount", "5", "--minimum", "6")).toMatchObject({ code: 2 });
   expect(await json("destinations", "at-once", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
   expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
@@ -110,7 +110,7 @@ test("payouts of a merchant are gathered, held and released, and where it was pa
   ]);
 });
 
-test("sites that may frame the data page are listed, taken from the list, and written down", async () => {
+test("an operator adds, lists and removes sites that may frame the data page, and each change is recorded", async () => {
   const origin = "https://wallet.example";
   expect(await json("frames", "list", till.accountId)).toEqual([]);
   expect(await json("frames", "add", till.accountId, origin)).toMatchObject([{ origin }]);
@@ -137,7 +137,7 @@ test("sites that may frame the data page are listed, taken from the list, and wr
     expect(actions).toContainEqual(expect.objectContaining({ action, who: "night watch" }));
 });
 
-test("a webhook endpoint is set, shown without its secret, rotated and deleted", async () => {
+test("an operator sets, shows, rotates and deletes a webhook endpoint, and its secret is not shown again", async () => {
   const set = ["webhooks", "set", ...owner, "--url"];
   expect(await admin(...set, "http://shop.example/hooks")).toMatchObject({
     code: 2,
@@ -159,7 +159,7 @@ test("a webhook endpoint is set, shown without its secret, rotated and deleted",
   expect(await admin("webhooks", "show", ...owner)).toMatchObject({ code: 2 });
 });
 
-test("a payment is shown with everything that happened to it, up to the ledger", async () => {
+test("an operator reads everything that happened to a payment, up to the ledger", async () => {
   const id = await till.pay(await fundBuyer(chain), 250n);
   await till.settle((await till.settlementOf(id)).id);
   await till.relay();
@@ -177,17 +177,17 @@ test("a payment is shown with everything that happened to it, up to the ledger",
     "Ledger",
   ])
     expect(stdout).toContain(part);
-  const dossier = await json<Record<string, unknown[]>>("payments", "show", id);
-  expect(dossier).toMatchObject({ payment: { id, state: "succeeded" }, settlement: { state: "paid" } });
+  const report = await json<Record<string, unknown[]>>("payments", "show", id);
+  expect(report).toMatchObject({ payment: { id, state: "succeeded" }, settlement: { state: "paid" } });
   for (const part of ["moves", "attempts", "transfers", "transactions", "ledger"])
-    expect(dossier[part]?.length).toBeGreaterThan(0);
+    expect(report[part]?.length).toBeGreaterThan(0);
   expect(await json<object[]>("payments", "list", "--state", "succeeded", "--account", till.accountId)).toMatchObject([
     { id },
   ]);
   expect(await json<object[]>("payments", "list", "--since", "2099-01-01T00:00:00Z")).toEqual([]);
 });
 
-test("a retry makes due what is owed, and nothing that is not", async () => {
+test("retry makes overdue work due now, and nothing else", async () => {
   const id = await till.create();
   const attempt = await till.attempt(id, await fundBuyer(chain));
   const late = new Date(Date.now() + 3_600_000);
@@ -205,7 +205,7 @@ test("a retry makes due what is owed, and nothing that is not", async () => {
   expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
 });
 
-test("buyers' data is opened for an operator, and that he did so is written down", async () => {
+test("an operator reads a buyer's data, and the access is recorded", async () => {
   const id = await till.create();
   const every = { merchantId: till.merchantId, asset: null, unit: null, minimum: null };
   const { id: policyId } = await addPolicy(till.deps, every);
@@ -223,7 +223,7 @@ test("buyers' data is opened for an operator, and that he did so is written down
   expect(await storeCollected(till.deps, { ...asked, fields: given })).toMatchObject({ ok: true });
   const { stdout } = await admin("collected-data", "show", id);
   expect(stdout).toContain("Zoë");
-  // Nothing has been signed: it is not proved to be the payer's.
+  // Nothing has been signed, so the data is not proven to be the payer's.
   expect(stdout).toMatch(/proven +false/);
   const actions = await till.db.selectFrom("operator_action").selectAll().where("subject", "=", id).execute();
   expect(actions).toMatchObject([{ who: "night watch", action: "collected-data show" }]);
@@ -235,16 +235,16 @@ test.each([
   [["payments", "list", "--state", "paid"], "--state"],
   [["payments", "list", "--limit", "0"], "--limit"],
   [["keys", "new", "--mode", "live"], "--account"],
-])("a wrong call %j ends with 2 and one sentence", async (args, said) => {
+])("a wrong call %j exits with 2 and prints one sentence", async (args, said) => {
   const run = await admin(...args);
   expect(run).toMatchObject({ code: 2, stdout: "" });
   expect(run.stderr).toContain(said);
   expect(run.stderr.trim().split("\n")).toHaveLength(1);
 });
 
-test("a database that is not there is said in one sentence too, without its password", async () => {
-  const away = adminIn({ ...environment, DATABASE_URL: "postgres://pay:hidden@127.0.0.1:1/pay" });
-  const { code, stderr } = await away("accounts", "list");
+test("an unavailable database is reported in one sentence, without its password", async () => {
+  const adminWithoutDatabase = adminIn({ ...environment, DATABASE_URL: "postgres://pay:hidden@127.0.0.1:1/pay" });
+  const { code, stderr } = await adminWithoutDatabase("accounts", "list");
   expect(code).toBe(1);
   expect(stderr).not.toContain("hidden");
   expect(stderr.trim().split("\n")).toHaveLength(1);

@@ -10,7 +10,7 @@ const networksFile = await networksFileFor(chain);
 const environment = { DATABASE_URL: till.databaseUrl, OPERATOR: "night watch" };
 const admin = adminIn({ ...environment, NETWORKS_FILE: networksFile });
 
-test("an operator lists refunds that have not begun and withdraws one, which is written down", async () => {
+test("an operator lists refunds that have not begun and withdraws one, and the withdrawal is recorded", async () => {
   const paymentId = await till.pay(await fundBuyer(chain));
   const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
   const listed = await admin("refunds", "list", "--merchant", till.merchantId, "--json");
@@ -25,7 +25,7 @@ test("an operator lists refunds that have not begun and withdraws one, which is 
   expect(actions[0]).toMatchObject({ who: "night watch", action: "refunds withdraw" });
 });
 
-test("a refund that has begun, or is none, is refused in one sentence with 1", async () => {
+test("withdrawing a refund that has begun or does not exist exits with 1 and one sentence", async () => {
   const paymentId = await till.pay(await fundBuyer(chain));
   const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
   expect(await till.refund(refundId)).toEqual(["begun"]);

@@ -14,14 +14,14 @@ const token = `0x${"ab".repeat(20)}`;
 
 const env = { DATABASE_URL: url };
 const admin = adminIn(env);
-/** As a process of its own, the way an operator runs it. */
+/** Runs the command as a separate process, as an operator does. */
 const adminProcess = (...args: string[]) =>
   promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env });
 const shop = ["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "shop@example.test"];
 const paidIn = (destination: string) => ["--asset", `eip155:1/erc20:${token}`, "--destination", destination];
 const countAccounts = async () => (await db.selectFrom("account").select("id").execute()).length;
 
-test("an operator makes an account whose key and app id work, and sees the key once", async () => {
+test("an operator creates an account whose key and app id work, and sees the key once", async () => {
   const { stdout } = await adminProcess(...shop, ...paidIn(`eip155:1:0x${"cd".repeat(20)}`));
   const { accountId, merchantId, apiKey, appId } = JSON.parse(stdout);
   expect(await findCallerByKey({ db }, apiKey)).toMatchObject({ accountId, mode: "live" });
@@ -30,7 +30,7 @@ test("an operator makes an account whose key and app id work, and sees the key o
   expect(destinations.map((row) => row.merchant_id)).toEqual([merchantId]);
 });
 
-test("a wrong call is said in one sentence that names the option, and leaves nothing behind", async () => {
+test("a wrong call prints one sentence that names the option, and stores nothing", async () => {
   const before = await countAccounts();
   const wrong = [
     [["new-account", "--name", "Shop"], "--merchant"],
@@ -39,10 +39,10 @@ test("a wrong call is said in one sentence that names the option, and leaves not
     [[...shop, ...paidIn(`eip155:2:0x${"cd".repeat(20)}`)], "another chain"],
     [[...shop, "--colour", "red"], "--colour"],
   ] as const;
-  for (const [args, said] of wrong) {
+  for (const [args, named] of wrong) {
     const { code, stderr } = await admin(...args);
-    expect(code, said).toBe(2);
-    expect(stderr).toContain(said);
+    expect(code, named).toBe(2);
+    expect(stderr).toContain(named);
     expect(stderr.trim().split("\n")).toHaveLength(1);
   }
   await expect(adminProcess("new-account", "--name", "Shop")).rejects.toMatchObject({ code: 2 });

@@ -17,7 +17,7 @@ const login = { user: "operator", password: "a long password" };
 const authorization = `Basic ${Buffer.from(`${login.user}:${login.password}`).toString("base64")}`;
 const { url: redisUrl, prefix } = redisPrefix();
 
-/** A queue on the shared Redis with one job that failed, as a worker leaves it. */
+/** A queue on the shared Redis with one failed job, as a worker leaves it. */
 async function queueWithFailedJob(name = "settle", jobId = "settle-1-0", under = prefix) {
   const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
   atEnd(() => connection.disconnect());
@@ -45,7 +45,7 @@ const job = "/api/queues/settle/settle-1-0";
 const put = (url: string, headers: Record<string, string> = {}) =>
   board.inject({ method: "PUT", url, headers: { authorization, ...headers } });
 
-test("nothing is shown without a login, with a wrong password or with a wrong name", async () => {
+test("the board shows nothing without a login, with a wrong password or with a wrong name", async () => {
   const wrong = ["operator:wrong", "root:a long password"].map(
     (pair) => `Basic ${Buffer.from(pair).toString("base64")}`,
   );
@@ -58,7 +58,7 @@ test("nothing is shown without a login, with a wrong password or with a wrong na
   }
 });
 
-test("an address that was wrong ten times is refused for a while, its right password included, and no other address is", async () => {
+test("an address with ten failed logins is refused for a while, even with the right password, and no other address is", async () => {
   const ask = (given: string, remoteAddress: string) =>
     board.inject({ url: "/", headers: { authorization: given }, remoteAddress });
   const wrong = `Basic ${Buffer.from("operator:wrong").toString("base64")}`;
@@ -71,7 +71,7 @@ test("an address that was wrong ten times is refused for a while, its right pass
   expect((await ask(authorization, "192.0.2.3")).statusCode).toBe(200);
 });
 
-test("a failed job is shown with its reason and its data", async () => {
+test("the board shows a failed job with its reason and its data", async () => {
   const answer = await board.inject({ url: job, headers: { authorization } });
   expect(answer.json()).toMatchObject({
     status: "failed",
@@ -79,7 +79,7 @@ test("a failed job is shown with its reason and its data", async () => {
   });
 });
 
-test("the page is served and may not be framed", async () => {
+test("the board serves its page and forbids framing", async () => {
   const answer = await board.inject({ url: "/", headers: { authorization } });
   expect([answer.statusCode, answer.headers["x-frame-options"]]).toEqual([200, "DENY"]);
 });
@@ -92,7 +92,7 @@ test.each([
   ["retry every completed job", "PUT", "/api/queues/settle/retry/completed"],
   ["update data", "PATCH", `${job}/update-data`],
   ["add a job", "POST", "/api/queues/settle/add"],
-] as const)("to %s is refused and changes nothing", async (_name, method, url) => {
+] as const)("a request to %s is refused and changes nothing", async (_name, method, url) => {
   const payload = { name: "settle", data: { settlementId: "stl_2" }, options: {}, jobData: {}, force: true };
   const answer = await board.inject({ method, url, headers: { authorization }, payload });
   expect(answer.statusCode).toBe(403);
@@ -103,7 +103,7 @@ test.each([
 });
 
 test.each([{ "sec-fetch-site": "cross-site" }, { "sec-fetch-site": "same-site" }, { origin: "https://evil.example" }])(
-  "a retry that another site asks for is refused: %j",
+  "a retry that another site requests is refused: %j",
   async (headers) => {
     expect((await put(`${job}/retry`, headers)).statusCode).toBe(403);
     expect(await queue.getJobState("settle-1-0")).toBe("failed");
@@ -111,14 +111,14 @@ test.each([{ "sec-fetch-site": "cross-site" }, { "sec-fetch-site": "same-site" }
   },
 );
 
-test("a write that cannot be put on record does not happen", async () => {
-  const mute = await boardOver(queue, () => Promise.reject(new Error("no database")));
-  const answer = await mute.inject({ method: "PUT", url: `${job}/retry`, headers: { authorization } });
+test("a write that cannot be recorded is not executed", async () => {
+  const boardWithoutDatabase = await boardOver(queue, () => Promise.reject(new Error("no database")));
+  const answer = await boardWithoutDatabase.inject({ method: "PUT", url: `${job}/retry`, headers: { authorization } });
   expect(answer.statusCode).toBe(503);
   expect(await queue.getJobState("settle-1-0")).toBe("failed");
 });
 
-test("a retry runs the job again and is on record", async () => {
+test("a retry runs the job again and is recorded", async () => {
   expect((await put(`${job}/retry`, { "sec-fetch-site": "same-origin" })).statusCode).toBe(204);
   expect(recorded).toEqual([{ who: "operator", action: "retry", queue: "settle", jobId: "settle-1-0" }]);
   expect(await queue.getJobState("settle-1-0")).toBe("waiting");
@@ -131,7 +131,7 @@ test("a retry runs the job again and is on record", async () => {
   expect(seen).toEqual([{ settlementId: "stl_1" }]);
 });
 
-test("the process serves the board, its probes and metrics, and writes the audit row", async () => {
+test("the process serves the board, its probes and metrics, and records each write", async () => {
   const databaseUrl = await createDatabase();
   const own = redisPrefix();
   const failed = await queueWithFailedJob("relay-permit", "relay-trf-1", own.prefix);

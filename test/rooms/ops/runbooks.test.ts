@@ -5,7 +5,7 @@ import { execute } from "../../support/sql.ts";
 
 const folder = new URL("../../../ops/runbooks/", import.meta.url);
 
-/** Statements in blocks and in running text. */
+/** Statements in code blocks and in running text. */
 const queries = readdirSync(folder).flatMap((file) => {
   const text = readFileSync(new URL(file, folder), "utf8");
   const blocks = [...text.matchAll(/```sql\n([^`]+)```/g), ...text.matchAll(/`(select [^`]+)`/g)];
@@ -18,9 +18,9 @@ const queries = readdirSync(folder).flatMap((file) => {
   );
 });
 
-test("runbooks ask the database something", () => expect(queries.length).toBeGreaterThan(10));
+test("the runbooks contain more than ten queries", () => expect(queries.length).toBeGreaterThan(10));
 
-test("every query that a runbook tells people to run is answered by the present schema", async () => {
+test("every query in a runbook runs on the current schema", async () => {
   const url = await createDatabase();
   for (const { file, query } of queries) {
     const answer = await execute(url, query).then(

@@ -16,7 +16,7 @@ const bytes = `0x02f8b0${"ab".repeat(120)}`;
 const paymentId = `pay_${"0".repeat(32)}`;
 const jobId = `expire-payment-${paymentId}-0`;
 
-/** As viem throws it: the whole request stands in the message, and again in the stack. */
+/** An error as viem throws it: the whole request is in the message and again in the stack. */
 function chainError(): Error {
   return Object.assign(new Error(`HTTP request failed.\n\nRequest body: {"params":["${bytes}"]}`), {
     name: "HttpRequestError",
@@ -24,7 +24,7 @@ function chainError(): Error {
   });
 }
 
-/** Serves one queue under a prefix of its own with this handler, and rings once. */
+/** Serves one queue under its own prefix with this handler, and enqueues one job. */
 async function serve(handle: Handler<"expire-payment">, isTransient: (cause: unknown) => boolean): Promise<Queue> {
   const { url, prefix } = redisPrefix();
   const log = createLog({ level: "silent", role: "worker" });
@@ -34,8 +34,8 @@ async function serve(handle: Handler<"expire-payment">, isTransient: (cause: unk
   await waitFor(() => redis.status === "ready", { within: 10_000 });
   const { ring, queues, close } = openRing({ redis, prefix, log, metrics });
   const { signal } = new AbortController();
-  const told = { describe: describeBriefly, inContext: withLogFields, log, metrics };
-  const options = { connect: () => blocking, prefix, signal, isTransient, ...told };
+  const reporting = { describe: describeBriefly, inContext: withLogFields, log, metrics };
+  const options = { connect: () => blocking, prefix, signal, isTransient, ...reporting };
   const worker = consume("expire-payment", handle, options);
   atEnd(async () => {
     await worker.close();
@@ -51,7 +51,7 @@ async function serve(handle: Handler<"expire-payment">, isTransient: (cause: unk
 
 const stored = async (queue: Queue): Promise<Job | undefined> => queue.getJob(jobId);
 
-test("a job that is kept says what went wrong, without the bytes that the error held", async () => {
+test("a failed job keeps the error's description without the request bytes", async () => {
   const queue = await serve(
     () => Promise.reject(chainError()),
     () => false,
@@ -64,7 +64,7 @@ test("a job that is kept says what went wrong, without the bytes that the error 
   expect(JSON.stringify(job)).not.toContain("abab");
 });
 
-test("a job that is tried again keeps no bytes either, and goes through", async () => {
+test("a retried job keeps no request bytes either, and completes", async () => {
   const gate = Promise.withResolvers<void>();
   let tries = 0;
   const queue = await serve(

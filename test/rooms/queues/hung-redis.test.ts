@@ -5,17 +5,17 @@ import { openQueues } from "../../support/queue.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { makeMerchant, makePayment, startApi } from "../api/start-api.ts";
 
-/** As long as a person may wait for an answer. */
+/** How long a person may wait for a response. */
 const SOON_MS = 4_000;
-const bell = () => ({ data: { paymentId: newId("pay") } });
+const makeJob = () => ({ data: { paymentId: newId("pay") } });
 
-/** A Redis whose connections stay and that answers nothing, until it goes on. */
+/** A Redis that can be stopped: its connections stay open and it responds to nothing until it continues. */
 async function hangable() {
   const redis = await startPrivateRedis();
   const signal = (name: "SIGSTOP" | "SIGCONT") => process.kill(redis.pid() as number, name);
   return {
     url: redis.url,
-    /** Runs something while it hangs and gives how long that took, milliseconds; half a minute at most. */
+    /** Runs `work` while Redis hangs, for at most eight seconds, and returns how long it took, in milliseconds. */
     async whileHung(work: () => Promise<unknown>): Promise<number> {
       signal("SIGSTOP");
       const begun = Date.now();
@@ -29,31 +29,34 @@ async function hangable() {
   };
 }
 
-test("a Redis that hangs does not hold whoever rings, for one job or for many", async () => {
+test("enqueueing does not wait for a Redis that hangs, for one job or for many", async () => {
   const redis = await hangable();
   const queues = await openQueues({ url: redis.url });
   await queues.ready();
-  await queues.ring("expire-payment", [bell()]);
+  await queues.ring("expire-payment", [makeJob()]);
   const took = await redis.whileHung(async () => {
-    await Promise.all([queues.ring("expire-payment", [bell()]), queues.ring("expire-payment", [bell(), bell()])]);
+    await Promise.all([
+      queues.ring("expire-payment", [makeJob()]),
+      queues.ring("expire-payment", [makeJob(), makeJob()]),
+    ]);
   });
   expect(took).toBeLessThan(SOON_MS);
   const failures = (await queues.metrics.ringFailures.get()).values.find(
     (one) => one.labels.queue === "expire-payment",
   );
   expect(failures?.value).toBe(3);
-  // Ringing works again without anybody's help.
+  // Enqueueing works again by itself.
   await waitFor(
     async () => {
-      const last = bell();
+      const last = makeJob();
       await queues.ring("expire-payment", [last]);
       return await queues.queue("expire-payment").getJob(`expire-payment-${last.data.paymentId}-0`);
     },
-    { within: 10_000, what: "a job is rung" },
+    { within: 10_000, what: "a job is enqueued" },
   );
 });
 
-test("a Redis that hangs does not hold an HTTP call that creates a payment, nor one that asks for it", async () => {
+test("an HTTP call that creates or reads a payment does not wait for a Redis that hangs", async () => {
   const redis = await hangable();
   const api = await startApi({ redisUrl: redis.url });
   const merchant = await makeMerchant(api);
@@ -66,7 +69,7 @@ test("a Redis that hangs does not hold an HTTP call that creates a payment, nor 
   });
   expect(took).toBeLessThan(SOON_MS);
   expect(id).toMatch(/^pay_/);
-  // The row says when its job is owed: nothing is lost.
+  // The row stores when its job is due: nothing is lost.
   const row = await api.db.selectFrom("payment").select(["state", "due_at"]).where("id", "=", id).executeTakeFirst();
   expect(row).toMatchObject({ state: "requires_action", due_at: expect.any(Date) });
 });

@@ -17,19 +17,19 @@ async function opened() {
   return { queues, paymentId, ring: (again = 0) => queues.ring("expire-payment", [{ data: { paymentId }, again }]) };
 }
 
-describe("a handler that says", () => {
-  test("to look again burns no try, however often it says so, and nothing is kept", async () => {
+describe("the outcome of a handler", () => {
+  test("a handler that asks to run again uses no attempt, however often it does so, and leaves no job", async () => {
     const { queues, ring } = await opened();
     const most = catalog["expire-payment"].attempts * 2;
-    let looks = 0;
-    queues.serve("expire-payment", async () => (++looks < most ? { again: 1 } : done));
+    let calls = 0;
+    queues.serve("expire-payment", async () => (++calls < most ? { again: 1 } : done));
     await ring();
-    await waitFor(() => looks === most, within);
+    await waitFor(() => calls === most, within);
     await waitFor(() => isEmpty(queues), within);
-    expect(looks).toBe(most);
+    expect(calls).toBe(most);
   });
 
-  test("that there is passing trouble is tried again, and lets go in the end without a failed job", async () => {
+  test("a handler with transient errors is retried, and after its last attempt leaves no failed job", async () => {
     const { queues, ring } = await opened();
     let tries = 0;
     queues.serve("expire-payment", async () => {
@@ -37,19 +37,19 @@ describe("a handler that says", () => {
       throw passing();
     });
     await ring();
-    // The waits between the tries are minutes in all; here each is cut short.
+    // The delays between attempts add up to minutes; the test promotes each delayed job at once.
     await waitFor(async () => {
       for (const job of await queues.queue("expire-payment").getDelayed()) await job.promote().catch(() => undefined);
       return tries === catalog["expire-payment"].attempts;
     }, within);
     await waitFor(() => isEmpty(queues), within);
     expect(tries).toBe(catalog["expire-payment"].attempts);
-    // The sweep's next ring is not blocked by anything.
+    // The sweep can enqueue the row again.
     await ring(1);
     await waitFor(() => tries > catalog["expire-payment"].attempts, within);
   });
 
-  test("that there is passing trouble waits before the next try", async () => {
+  test("a handler with a transient error waits before its next attempt", async () => {
     const { queues, ring } = await opened();
     const times: number[] = [];
     queues.serve("expire-payment", async () => {
@@ -62,7 +62,7 @@ describe("a handler that says", () => {
     expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(catalog["expire-payment"].backoffMs * 0.9);
   });
 
-  test("anything else is kept at once as a failed job, and can be run again from there", async () => {
+  test("a handler with any other error leaves a failed job at once, which can be retried", async () => {
     const { queues, ring } = await opened();
     let broken = true;
     let runs = 0;
@@ -74,7 +74,7 @@ describe("a handler that says", () => {
     await ring();
     await waitFor(async () => (await queues.count("expire-payment")).failed === 1, within);
     const [job] = await queues.queue("expire-payment").getFailed();
-    expect(runs, "a bug is not tried again").toBe(1);
+    expect(runs, "a bug is not retried").toBe(1);
     expect(job?.failedReason).toBe("Error: a bug");
     broken = false;
     await job?.retry();
@@ -83,7 +83,7 @@ describe("a handler that says", () => {
   });
 });
 
-test("a failed job that is kept does not block the sweep's next ring for the same row", async () => {
+test("a failed job does not keep the sweep from enqueueing the same row again", async () => {
   const { queues, ring } = await opened();
   let runs = 0;
   queues.serve("expire-payment", async () => {
@@ -97,14 +97,14 @@ test("a failed job that is kept does not block the sweep's next ring for the sam
   await ring(1);
   await waitFor(() => runs === 2, within);
   await waitFor(async () => (await queues.count("expire-payment")).all === 1, within);
-  expect(runs, "the ring with the old number was the kept job's").toBe(2);
+  expect(runs, "the job with the old number is the failed one").toBe(2);
 });
 
 test.each([
   ["paymentId", { paymentId: "pay_s3cr3t" }],
   ["paymentId", {}],
   ["", { paymentId: newId("pay"), signature: "0xs3cr3t" }],
-])("a payload that does not fit is kept with the member's name (%j) and without its value", async (member, data) => {
+])("a job whose data does not fit fails with the member's name (%j) and without its value", async (member, data) => {
   const { queues } = await opened();
   let runs = 0;
   queues.serve("expire-payment", async () => {
@@ -119,7 +119,7 @@ test.each([
   expect(runs).toBe(0);
 });
 
-test("the same piece of work rung many times while it waits or runs is run once", async () => {
+test("work that is enqueued many times while it waits or runs is run once", async () => {
   const { queues, ring } = await opened();
   await Promise.all(Array.from({ length: 10 }, () => ring()));
   expect(await queues.count("expire-payment")).toMatchObject({ all: 1 });
@@ -137,7 +137,7 @@ test("the same piece of work rung many times while it waits or runs is run once"
   expect(runs).toBe(1);
 });
 
-test("work that is rung for later is not run before its time", async () => {
+test("delayed work does not run before its time", async () => {
   const { queues, paymentId } = await opened();
   const begun = Date.now();
   let ranAt = 0;
@@ -150,7 +150,7 @@ test("work that is rung for later is not run before its time", async () => {
   expect(ranAt - begun).toBeGreaterThanOrEqual(395);
 });
 
-test("confirms that are rung for at the same moment are one job, and the sweep's rings are their own", async () => {
+test("confirms that are enqueued at the same moment share one job, and jobs of the sweep stay separate", async () => {
   const { queues } = await opened();
   const [one, two, three] = [newId("att"), newId("att"), newId("att")];
   await Promise.all([one, two].map((id) => queues.ring("verify-signature", [{ data: { attemptIds: [id] } }])));

@@ -7,7 +7,7 @@ import { fundBuyers, mine, startChain, transfersTo } from "../../support/chain.t
 const BLOCK_MS = 2_000;
 const CEILING = parseGwei("200");
 
-test("the base fee rises fifty times over after a row of broadcasts: within two block times all are replaced, and land below the ceiling", async () => {
+test("a lane replaces every transaction within two blocks after the base fee rises fifty times over, below the ceiling", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { blockMs: BLOCK_MS, batchGas: 200_000 } });
   const nextBaseFee = (gwei: string) => chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei(gwei) });
@@ -40,7 +40,7 @@ test("the base fee rises fifty times over after a row of broadcasts: within two 
   for (const { gas_price } of spent) expect(gas_price).toBeLessThanOrEqual(CEILING);
 });
 
-test("an endpoint that says a thousand times the base fee: nothing is sent, replaced or signed until it talks sense again", async () => {
+test("a lane sends, replaces and signs nothing while its endpoint reports a thousand times the base fee", async () => {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { blockMs: BLOCK_MS } });
@@ -48,13 +48,13 @@ test("an endpoint that says a thousand times the base fee: nothing is sent, repl
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("1") });
   await chain.client.setAutomine(false);
   await mine(chain);
-  const lie = (_method: string, _params: unknown[], result: unknown) =>
+  const reportHighBaseFee = (_method: string, _params: unknown[], result: unknown) =>
     typeof result === "object" && result !== null && "baseFeePerGas" in result
       ? { ...result, baseFeePerGas: `0x${parseGwei("1000").toString(16)}` }
       : result;
-  proxy.alter(lie);
+  proxy.alter(reportHighBaseFee);
   await carrier.watch();
-  for (let turn = 0; turn < 4; turn += 1) {
+  for (let pass = 0; pass < 4; pass += 1) {
     await carrier.relay();
     carrier.clock.advance(20_000);
     await carrier.watch();

@@ -2,14 +2,14 @@ import { expect, test } from "vitest";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, mine, startChain, type TestChain, transfersTo } from "../../support/chain.ts";
 
-/** The lanes of plain keys. Nobody has driven them yet, so they are taken by their names. */
+/** Returns the lanes of plain keys in the order in which unused lanes are taken: by name. */
 const lanesInOrder = (chain: TestChain) =>
   chain.keys.lanes
     .slice(0, -1)
     .map(({ address }) => address)
     .toSorted((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
 
-test("a lane without gas money leaves the work to the other one, and takes some again once it has some", async () => {
+test("a lane without gas leaves the work to another lane, and works again once it has gas", async () => {
   const chain = await startChain({ lanes: 3 });
   const carrier = await makeCarrier(chain);
   const [broke = "0x", rich = "0x"] = lanesInOrder(chain);
@@ -41,7 +41,7 @@ test("a lane without gas money leaves the work to the other one, and takes some 
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(5);
 });
 
-test("while no lane has gas money a transfer waits for the first that has some, and holds no nonce", async () => {
+test("a transfer waits for the first lane with gas while no lane has any, and holds no nonce", async () => {
   const chain = await startChain({ lanes: 3 });
   const carrier = await makeCarrier(chain);
   for (const address of lanesInOrder(chain)) await chain.client.setBalance({ address, value: 0n });
@@ -55,7 +55,7 @@ test("while no lane has gas money a transfer waits for the first that has some, 
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
-test("a lane with no nonce left to use leaves the work to the other one in the same run", async () => {
+test("a lane with no nonce left in its window leaves the work to another lane in the same run", async () => {
   const chain = await startChain({ lanes: 3 });
   const carrier = await makeCarrier(chain, { change: { laneWindow: 1, batchGas: 200_000 } });
   const ids = (await carrier.signAll(await fundBuyers(chain, 3))).map(({ id }) => id);
@@ -65,14 +65,14 @@ test("a lane with no nonce left to use leaves the work to the other one in the s
     [0, "accepted"],
     [0, "accepted"],
   ]);
-  // Both have something in the air: the third one waits, and whoever asks is not kept.
+  // Both lanes have a transaction in flight: the third transfer waits, and the caller does not.
   expect(await carrier.relay()).toBe("idle");
   expect((await carrier.statesOf(ids)).toSorted()).toEqual(["carried", "carried", "ready"]);
 
-  // The watcher says that somebody waits, now that there is room.
+  // The watcher reports the waiting transfer, now that a lane has room.
   await mine(chain);
-  const turn = await carrier.watch();
-  expect(turn).toMatchObject({ mine: true, moved: true, waiting: [{ id: expect.any(String), smart_wallet: false }] });
+  const pass = await carrier.watch();
+  expect(pass).toMatchObject({ mine: true, moved: true, waiting: [{ id: expect.any(String), smart_wallet: false }] });
   await carrier.relay();
   await mine(chain);
   expect(await carrier.watch()).toMatchObject({ waiting: [] });

@@ -8,9 +8,9 @@ import { remember } from "../../support/remember.ts";
 
 const sum = ({ calls }: FaultProxy) => Object.values(calls).reduce((all, count) => all + count, 0);
 
-/** A chain whose calls are counted. */
-async function counted(change: Record<string, unknown> = {}, more: DepsOptions = {}) {
-  // `finalized` is six blocks below the newest.
+/** A chain behind a proxy that counts the calls. */
+async function makeCounted(change: Record<string, unknown> = {}, more: DepsOptions = {}) {
+  // `finalized` is six blocks below the head.
   const chain = await startChain({ slotsInAnEpoch: 3 });
   const proxy = await startFaultProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change, ...more });
@@ -23,10 +23,10 @@ async function counted(change: Record<string, unknown> = {}, more: DepsOptions =
 }
 
 test("a block costs the same calls with five payments in flight and with a hundred", async () => {
-  // On a clock that stands still nothing is offered again.
+  // The clock stands still, so nothing is broadcast again.
   const at = new Date();
   const clock = { now: () => at, advance: () => undefined };
-  const { chain, carrier, count } = await counted({ batchGas: 1_000_000 }, { clock });
+  const { chain, carrier, count } = await makeCounted({ batchGas: 1_000_000 }, { clock });
   const buyers = await fundBuyers(chain, 100);
   await carrier.watch();
   await chain.client.setAutomine(false);
@@ -34,7 +34,7 @@ test("a block costs the same calls with five payments in flight and with a hundr
   for (const more of [buyers.slice(0, 5), buyers.slice(5)]) {
     await carrier.signAll(more);
     await carrier.relay();
-    // The pool keeps them: blocks go by without them.
+    // The pool drops the transactions, so blocks pass without them.
     for (let block = 0; block < 3; block += 1) {
       const txs = await chain.client.getTxpoolContent();
       for (const { hash } of Object.values(Object.values(txs.pending)[0] ?? {}))
@@ -43,15 +43,15 @@ test("a block costs the same calls with five payments in flight and with a hundr
       costs.push(await count(() => carrier.watch()));
     }
   }
-  const flying = (await carrier.transactions()).filter(({ state }) => state === "accepted");
-  expect(flying.length).toBeGreaterThan(10);
+  const inFlight = (await carrier.transactions()).filter(({ state }) => state === "accepted");
+  expect(inFlight.length).toBeGreaterThan(10);
   expect(new Set(costs)).toEqual(new Set([3]));
 });
 
 test.each([{ blocks: 1 }, { blocks: 12 }, "finalized"])(
-  "three hundred blocks that nobody watched (finality %j) are walked in ranges, and what is in them is found once",
+  "the watcher reads three hundred unwatched blocks (finality %j) in ranges and finds each transfer in them once",
   async (finality) => {
-    const { chain, carrier, count } = await counted({ finality });
+    const { chain, carrier, count } = await makeCounted({ finality });
     const signed = await carrier.signAll(await fundBuyers(chain, 4));
     await mine(chain, 20);
     await carrier.watch();
@@ -61,13 +61,13 @@ test.each([{ blocks: 1 }, { blocks: 12 }, "finalized"])(
     const [late] = await carrier.signAll(await fundBuyers(chain, 1));
     await relayByStranger(chain, late?.call ?? "0x");
     await mine(chain, 180);
-    const turns = async () => {
-      for (let turn = 0; turn < 3; turn += 1) await carrier.watch();
+    const passes = async () => {
+      for (let pass = 0; pass < 3; pass += 1) await carrier.watch();
     };
-    // Two a block, as near the head, would be six hundred.
-    expect(await count(turns)).toBeLessThan(100);
+    // Two calls per block, as near the head, would be six hundred.
+    expect(await count(passes)).toBeLessThan(100);
     await mine(chain, 70);
-    await turns();
+    await passes();
     const ids = [...signed, late].map((one) => one?.id ?? "");
     expect(await carrier.statesOf(ids)).toEqual(ids.map(() => "confirmed"));
     expect(carrier.confirmed).toHaveLength(ids.length);
@@ -76,7 +76,7 @@ test.each([{ blocks: 1 }, { blocks: 12 }, "finalized"])(
   },
 );
 
-test("logs that a range left out are found when it is read again, before anything in it is confirmed", async () => {
+test("logs that a range left out are found by the second reading, before anything in the range is confirmed", async () => {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
@@ -98,8 +98,8 @@ test("logs that a range left out are found when it is read again, before anythin
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
-test("a reorg that takes the head after a gap goes back no further than to what was read", async () => {
-  const { chain, carrier } = await counted({ finality: { blocks: 3 } });
+test("a reorg of the head after a gap goes back no further than the blocks that were read", async () => {
+  const { chain, carrier } = await makeCounted({ finality: { blocks: 3 } });
   await carrier.watch();
   await mine(chain, 130);
   const one = await carrier.sign(await fundBuyer(chain));

@@ -3,7 +3,7 @@ import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { makeCarrier } from "../../support/carry.ts";
 import { startChain } from "../../support/chain.ts";
 
-test("a watcher that reached the head an hour from now, by a clock that was set back, does not count as caught up", async () => {
+test("a watcher that reached the head at a future time, by a clock that was set back, is not caught up", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   await carrier.watch();

@@ -3,12 +3,12 @@ import { fundBuyer, fundBuyers, startChain, transfersTo, usdcBalance } from "../
 import { remember } from "../../support/remember.ts";
 import { makeTill } from "../../support/till.ts";
 
-/** Slow blocks, so that no transaction is old enough to be replaced for its tip. */
+/** Blocks are slow, so no transaction is old enough to be replaced for its tip. */
 const change = { finality: { blocks: 1 }, blockMs: 10_000 };
-/** After this an accepted transaction is offered again. */
+/** An accepted transaction is broadcast again after this time. */
 const LATER_MS = 30_000;
 
-test("a reorg below what was final lands the same bytes again, and payments before and after it are paid out", async () => {
+test("a reorg below the final height lands the same bytes again, and payments before and after it are paid out", async () => {
   const chain = await startChain();
   const till = await makeTill(chain, { change });
   const [first, second] = await fundBuyers(chain, 2);
@@ -20,21 +20,21 @@ test("a reorg below what was final lands the same bytes again, and payments befo
   await till.relay();
   await till.watch();
   expect((await till.status(one)).state).toBe("succeeded");
-  const [told] = await till.db.selectFrom("transaction").selectAll().execute();
-  expect(told?.state).toBe("final");
+  const [finalRow] = await till.db.selectFrom("transaction").selectAll().execute();
+  expect(finalRow?.state).toBe("final");
 
   await reorg();
   expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
   till.clock.advance(LATER_MS);
   await till.watch();
-  const alarm = till.lines.find((line) => line.includes("a reorg went below what was called final"));
-  expect(JSON.parse(alarm ?? "{}")).toMatchObject({ level: "error", chain: chain.id, depth: 1 });
+  const errorLine = till.lines.find((line) => line.includes("a reorg went below what was called final"));
+  expect(JSON.parse(errorLine ?? "{}")).toMatchObject({ level: "error", chain: chain.id, depth: 1 });
   await till.watch();
   const [again, ...others] = await till.db.selectFrom("transaction").selectAll().execute();
   expect(others).toEqual([]);
-  expect(again).toMatchObject({ hash: told?.hash, state: "final" });
-  expect(again?.block_hash).not.toBe(told?.block_hash);
-  expect(await till.status(one)).toMatchObject({ state: "succeeded", info: { txId: told?.hash } });
+  expect(again).toMatchObject({ hash: finalRow?.hash, state: "final" });
+  expect(again?.block_hash).not.toBe(finalRow?.block_hash);
+  expect(await till.status(one)).toMatchObject({ state: "succeeded", info: { txId: finalRow?.hash } });
 
   const two = await till.pay(second);
   expect((await till.status(two)).state).toBe("succeeded");
@@ -55,7 +55,7 @@ test("a reorg below what was final lands the same bytes again, and payments befo
   expect(treasury.reduce((sum, { amount }) => sum + amount, 0n)).toBe(0n);
 });
 
-test("a reorg below what was final that takes a whole row of nonces away lands them all again, in order", async () => {
+test("a reorg below the final height that removes several nonces lands them all again, in order", async () => {
   const chain = await startChain();
   const till = await makeTill(chain, { change });
   await till.watch();
@@ -67,7 +67,7 @@ test("a reorg below what was final that takes a whole row of nonces away lands t
   const before = await till.db.selectFrom("transaction").select("hash").orderBy("nonce").execute();
 
   await reorg();
-  for (let turn = 0; turn < 2; turn += 1) {
+  for (let pass = 0; pass < 2; pass += 1) {
     till.clock.advance(LATER_MS);
     await till.watch();
   }

@@ -9,8 +9,8 @@ import { waitFor } from "../../support/wait-for.ts";
 
 const LARGE = 500_000_000n;
 
-/** A chain with two endpoints: what the first one says can be altered, and the second one can be away or lag. */
-async function makeTwo(change: Record<string, unknown> = {}, options: TestChainOptions = {}) {
+/** A chain with two endpoints: the first one's results can be altered, and the second one can be unavailable or lag. */
+async function startTwoEndpoints(change: Record<string, unknown> = {}, options: TestChainOptions = {}) {
   const chain = await startChain(options);
   const first = await startAlteringProxy({ target: chain.url });
   const firstAway = await startFaultProxy({ target: first.url });
@@ -22,7 +22,7 @@ async function makeTwo(change: Record<string, unknown> = {}, options: TestChainO
   const carrier = await makeCarrier(chain, { rpcUrls, change: { assets, ...change } });
   await carrier.watch();
   const isConfirmed = async (id: string) => (await carrier.statesOf([id]))[0] === "confirmed";
-  /** Passes of the watcher; what an endpoint says may stop one. */
+  /** Runs a pass of the watcher; an endpoint's result may end it with a transient error. */
   const watch = () => carrier.watch().catch((error: unknown) => expect(error).toMatchObject({ transient: true }));
   const watchUntilConfirmed = (id: string) =>
     waitFor(
@@ -36,10 +36,13 @@ async function makeTwo(change: Record<string, unknown> = {}, options: TestChainO
     (await carrier.deps.metrics[metric].get()).values.reduce((sum, { value }) => sum + value, 0);
   return { chain, away, firstAway, first, second, carrier, isConfirmed, watch, watchUntilConfirmed, count };
 }
-type Two = Awaited<ReturnType<typeof makeTwo>>;
+type TwoEndpoints = Awaited<ReturnType<typeof startTwoEndpoints>>;
 
-/** Logs in a block that say that a transfer was made. */
-async function inventLogs({ chain, carrier }: Two, id: string): Promise<{ logs: RpcLog[]; block: { hash: Hex } }> {
+/** Returns logs of a transfer in a block that does not contain them. */
+async function inventLogs(
+  { chain, carrier }: TwoEndpoints,
+  id: string,
+): Promise<{ logs: RpcLog[]; block: { hash: Hex } }> {
   const [row] = await carrier.rowsOf([id]);
   if (!row) throw new Error("there is no transfer");
   await mine(chain);
@@ -57,8 +60,8 @@ async function inventLogs({ chain, carrier }: Two, id: string): Promise<{ logs: 
   return { logs, block };
 }
 
-/** Makes an endpoint show invented logs wherever their block is asked for. */
-function show(proxy: Two["first"], { logs, block }: Awaited<ReturnType<typeof inventLogs>>) {
+/** Makes an endpoint return invented logs whenever their block is read. */
+function injectLogs(proxy: TwoEndpoints["first"], { logs, block }: Awaited<ReturnType<typeof inventLogs>>) {
   const at = Number(logs[0]?.blockNumber);
   proxy.alter((method, params, result) => {
     if (method !== "eth_getLogs") return result;
@@ -68,13 +71,13 @@ function show(proxy: Two["first"], { logs, block }: Awaited<ReturnType<typeof in
   });
 }
 
-describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain (finality %j)", (finality) => {
-  test("a transfer that one of them invents is never booked, and its blocks are read anew when it shows the truth", async () => {
-    const two = await makeTwo({ finality });
+describe.each([{ blocks: 1 }, { blocks: 3 }])("a chain with two endpoints (finality %j)", (finality) => {
+  test("a transfer that one endpoint invents is never booked, and its blocks are read again once the endpoint is honest", async () => {
+    const two = await startTwoEndpoints({ finality });
     const { chain, first, carrier, watch, watchUntilConfirmed, count } = two;
     const one = await carrier.sign(await fundBuyer(chain));
-    show(first, await inventLogs(two, one.id));
-    for (let turn = 0; turn < 6; turn += 1) {
+    injectLogs(first, await inventLogs(two, one.id));
+    for (let pass = 0; pass < 6; pass += 1) {
       await watch();
       await mine(chain);
     }
@@ -89,13 +92,13 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain
     expect(carrier.confirmed).toHaveLength(1);
   });
 
-  test("a deposit that one of them invents is not booked as an exception", async () => {
-    const two = await makeTwo({ finality });
+  test("a deposit that one endpoint invents is not booked as an exception", async () => {
+    const two = await startTwoEndpoints({ finality });
     const { chain, first, carrier, watch } = two;
     const one = await carrier.sign(await fundBuyer(chain));
     const invented = await inventLogs(two, one.id);
-    show(first, { ...invented, logs: invented.logs.slice(1) });
-    for (let turn = 0; turn < 5; turn += 1) {
+    injectLogs(first, { ...invented, logs: invented.logs.slice(1) });
+    for (let pass = 0; pass < 5; pass += 1) {
       await watch();
       await mine(chain);
     }
@@ -103,8 +106,8 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain
     expect(await carrier.sightings()).toHaveLength(1);
   });
 
-  test("a transfer whose logs one of them hides is found by the other one", async () => {
-    const { chain, first, carrier, watchUntilConfirmed } = await makeTwo({ finality });
+  test("a transfer whose logs one endpoint hides is found through the other", async () => {
+    const { chain, first, carrier, watchUntilConfirmed } = await startTwoEndpoints({ finality });
     first.alter((method, _params, result) => (method === "eth_getLogs" ? [] : result));
     const one = await carrier.sign(await fundBuyer(chain));
     await relayByStranger(chain, one.call);
@@ -112,13 +115,13 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain
     await watchUntilConfirmed(one.id);
   });
 
-  test("a transfer does not run out by a time that one of them makes up", async () => {
-    const { chain, first, carrier, watch, watchUntilConfirmed, count } = await makeTwo({ finality });
+  test("a transfer does not expire by a timestamp that one endpoint invents", async () => {
+    const { chain, first, carrier, watch, watchUntilConfirmed, count } = await startTwoEndpoints({ finality });
     const one = await carrier.sign(await fundBuyer(chain));
     first.alter((method, _params, result) =>
       method === "eth_getBlockByNumber" && result ? { ...result, timestamp: numberToHex(4_100_000_000) } : result,
     );
-    for (let turn = 0; turn < 5; turn += 1) {
+    for (let pass = 0; pass < 5; pass += 1) {
       await mine(chain);
       await watch();
     }
@@ -130,8 +133,10 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain
     await watchUntilConfirmed(one.id);
   });
 
-  test("one of them that is away stops no small payment, and a large one waits until it is back", async () => {
-    const { chain, away, carrier, watch, watchUntilConfirmed, isConfirmed, count } = await makeTwo({ finality });
+  test("an unavailable endpoint delays no small payment, and a large one waits until it is back", async () => {
+    const { chain, away, carrier, watch, watchUntilConfirmed, isConfirmed, count } = await startTwoEndpoints({
+      finality,
+    });
     away.refuse(true);
     const [small, large] = [
       await carrier.sign(await fundBuyer(chain), LARGE - 1n),
@@ -151,8 +156,8 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain
     expect(carrier.confirmed).toHaveLength(2);
   });
 
-  test("a large deposit that belongs to nobody is booked once both show it", async () => {
-    const { chain, away, carrier, watch } = await makeTwo({ finality });
+  test("a large unmatched deposit is booked once both endpoints show it", async () => {
+    const { chain, away, carrier, watch } = await startTwoEndpoints({ finality });
     away.refuse(true);
     await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, LARGE);
     await mine(chain, 3);
@@ -168,8 +173,8 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("where two endpoints serve a chain
   });
 });
 
-/** Counts how often an endpoint is asked for the logs of a range, as second readings are. */
-function countRanges(proxy: Two["first"]): () => number {
+/** Counts the reads of logs by range, as second readings make them. */
+function countRanges(proxy: TwoEndpoints["first"]): () => number {
   let ranges = 0;
   proxy.alter((method, params, result) => {
     if (method === "eth_getLogs" && "fromBlock" in (params[0] as object)) ranges += 1;
@@ -178,8 +183,8 @@ function countRanges(proxy: Two["first"]): () => number {
   return () => ranges;
 }
 
-test("blocks are read again by another endpoint than the first time, whichever that was", async () => {
-  const { chain, firstAway, first, second, carrier, watch, watchUntilConfirmed } = await makeTwo({
+test("the second reading of a block uses another endpoint than the first, whichever that was", async () => {
+  const { chain, firstAway, first, second, carrier, watch, watchUntilConfirmed } = await startTwoEndpoints({
     finality: { blocks: 3 },
   });
   const ranges = { first: countRanges(first), second: countRanges(second) };
@@ -206,8 +211,8 @@ test("blocks are read again by another endpoint than the first time, whichever t
   expect(ranges.first()).toBeGreaterThan(0);
 });
 
-/** Makes an endpoint know nothing above a height. */
-function stickAt(proxy: Two["second"], height: number) {
+/** Makes an endpoint return nothing above a height. */
+function stickAt(proxy: TwoEndpoints["second"], height: number) {
   proxy.alter((method, params, result) => {
     if (method === "eth_blockNumber") return numberToHex(height);
     const [which] = params as [unknown];
@@ -223,9 +228,9 @@ function stickAt(proxy: Two["second"], height: number) {
   });
 }
 
-describe("a second endpoint that is behind", () => {
-  test("delays what the first one has shown, and no more, once it comes after", async () => {
-    const { chain, second, carrier, watch, watchUntilConfirmed, isConfirmed, count } = await makeTwo();
+describe("a second endpoint that lags", () => {
+  test("a lagging second endpoint delays a confirmation only until it catches up", async () => {
+    const { chain, second, carrier, watch, watchUntilConfirmed, isConfirmed, count } = await startTwoEndpoints();
     stickAt(second, Number(await chain.client.getBlockNumber()));
     const one = await carrier.sign(await fundBuyer(chain));
     await relayByStranger(chain, one.call);
@@ -238,8 +243,8 @@ describe("a second endpoint that is behind", () => {
     expect(await count("unwitnessedReads")).toBe(0);
   });
 
-  test("and stays there is passed over after a while, but not for large amounts", async () => {
-    const { chain, second, carrier, watch, watchUntilConfirmed, isConfirmed } = await makeTwo();
+  test("a second endpoint that stays behind is skipped after a while, but not for large amounts", async () => {
+    const { chain, second, carrier, watch, watchUntilConfirmed, isConfirmed } = await startTwoEndpoints();
     stickAt(second, Number(await chain.client.getBlockNumber()));
     const small = await carrier.sign(await fundBuyer(chain));
     const large = await carrier.sign(await fundBuyer(chain), LARGE);
@@ -253,8 +258,8 @@ describe("a second endpoint that is behind", () => {
   });
 });
 
-test("finality that one endpoint makes up is not believed: the lower of two counts", async () => {
-  const two = await makeTwo({ finality: "finalized" }, { slotsInAnEpoch: 3 });
+test("the lower of two endpoints' final heights counts, so one endpoint cannot invent finality", async () => {
+  const two = await startTwoEndpoints({ finality: "finalized" }, { slotsInAnEpoch: 3 });
   const { chain, first, carrier, watch, watchUntilConfirmed, isConfirmed } = two;
   first.alter((method, [which], result) =>
     method === "eth_getBlockByNumber" && which === "finalized"
@@ -271,7 +276,7 @@ test("finality that one endpoint makes up is not believed: the lower of two coun
   await watchUntilConfirmed(one.id);
 });
 
-test("a chain with one endpoint says so in a metric, and believes it", async () => {
+test("a chain with one endpoint reports that in a metric, and its transfers are confirmed by that endpoint alone", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const { values } = await carrier.deps.metrics.chainEndpoints.get();

@@ -10,7 +10,7 @@ import { atEnd } from "../../support/at-end.ts";
 import { copyDatabase, createDatabase } from "../../support/database.ts";
 import { redisPrefix } from "../../support/redis.ts";
 
-/** What a fleet remembers in Redis; `forget` takes it away, as FLUSHALL does. */
+/** The epoch that a fleet stores in Redis; `forget` deletes it, as FLUSHALL does. */
 function openMemory() {
   const { url, prefix } = redisPrefix();
   const redis = openRedis(url, () => undefined);
@@ -19,7 +19,7 @@ function openMemory() {
   return { ...createEpochMemory(redis, prefix), redis, forget };
 }
 
-/** A process that watches over the epoch of a database. */
+/** A process that checks the epoch of a database. */
 async function startProcess({
   url,
   memory = openMemory(),
@@ -40,14 +40,14 @@ async function startProcess({
     lines,
     memory,
     epoch,
-    /** A transaction that stores what was signed in an epoch, and is committed. */
+    /** Commits a transaction that stores bytes signed in an epoch. */
     store: async (id: string) => {
       const counted = await db.transaction().execute((tx) => epoch.pass(tx, id));
       await counted();
     },
     count: async () => (await readEpoch(db)).count,
     isSteppedBack: async () => (await findLastStep(db)) !== undefined,
-    /** The database as it was so many commits ago. */
+    /** Rewinds the database by a number of commits. */
     rewind: (by: number) =>
       db
         .updateTable("database_epoch")
@@ -57,7 +57,7 @@ async function startProcess({
 }
 
 describe("the database's epoch", () => {
-  test("stays the same while the count grows, and one process of a fleet counts each second", async () => {
+  test("the epoch stays the same while the count grows, and one process of a fleet counts each second", async () => {
     const one = await startProcess();
     const other = await startProcess({ url: one.databaseUrl, memory: one.memory });
     const id = await one.epoch.check();
@@ -71,7 +71,7 @@ describe("the database's epoch", () => {
     expect(await one.isSteppedBack()).toBe(false);
   });
 
-  test("is another one when a commit that this process has seen is missing, and that is logged once", async () => {
+  test("a new epoch begins when a commit that this process has seen is missing, and it is logged once", async () => {
     const { epoch, store, rewind, lines, isSteppedBack, count } = await startProcess();
     const id = await epoch.check();
     for (let n = 0; n < 3; n += 1) await store(id);
@@ -85,7 +85,7 @@ describe("the database's epoch", () => {
     await store(next);
   });
 
-  test("is another one when another process of the fleet has seen more, also after a restart of all of them", async () => {
+  test("a new epoch begins when another process of the fleet has seen more commits, also after all have restarted", async () => {
     const before = await startProcess();
     const id = await before.epoch.check();
     await before.db.destroy();
@@ -96,7 +96,7 @@ describe("the database's epoch", () => {
     expect(await restored.epoch.check()).not.toBe(id);
   });
 
-  test("is the same after Redis has lost everything, which says nothing about the database", async () => {
+  test("the epoch stays the same after Redis lost its data, which says nothing about the database", async () => {
     const { epoch, store, memory, isSteppedBack, rewind } = await startProcess();
     const id = await epoch.check();
     await store(id);
@@ -110,10 +110,10 @@ describe("the database's epoch", () => {
     expect(await epoch.check()).not.toBe(id);
   });
 
-  test("is another one on a server that is not the one it was, though nobody remembers anything", async () => {
+  test("a new epoch begins on another database server, even when no process remembers the old one", async () => {
     const { epoch, db } = await startProcess();
     const id = await epoch.check();
-    // What a dump that is restored into another server, or a promoted replica, brings along.
+    // A dump restored into another server, or a promoted replica, brings such a row.
     await db.updateTable("database_epoch").set({ identity: "7/00000001/1" }).execute();
     const next = await epoch.check();
     expect(next).not.toBe(id);
@@ -123,7 +123,7 @@ describe("the database's epoch", () => {
     expect(identity).toMatch(/^\d+\/\d{8}\/\d+$/);
   });
 
-  test("is one new one when many processes find the step at once", async () => {
+  test("many processes that find the rewind at once begin one new epoch", async () => {
     const one = await startProcess();
     const id = await one.epoch.check();
     for (let n = 0; n < 5; n += 1) await one.store(id);
@@ -136,7 +136,7 @@ describe("the database's epoch", () => {
     expect(all.flatMap(({ lines }) => lines).filter((line) => line.includes("stepped back"))).toHaveLength(1);
   });
 
-  test("is watched over without Redis, by what the process itself has seen", async () => {
+  test("a process without Redis checks the epoch by the commits that it has seen itself", async () => {
     const { epoch, store, memory, rewind, isSteppedBack } = await startProcess();
     const id = await epoch.check();
     memory.redis.disconnect();
@@ -147,7 +147,7 @@ describe("the database's epoch", () => {
     expect(await epoch.check()).not.toBe(id);
   });
 
-  test("is the same whatever the order in which checks and stores of several processes come", async () => {
+  test("the epoch stays the same in whatever order several processes check and store", async () => {
     const one = await startProcess();
     const all = [one, await startProcess({ url: one.databaseUrl, memory: one.memory })];
     const id = await one.epoch.check();
@@ -161,7 +161,7 @@ describe("the database's epoch", () => {
 });
 
 describe("a transaction that stores signed bytes", () => {
-  test("is undone when the epoch in which it was decided to sign is over", async () => {
+  test("a transaction that stores signed bytes is rolled back when the epoch of the decision to sign is over", async () => {
     const { epoch, store, rewind, db } = await startProcess();
     const id = await epoch.check();
     await store(id);
@@ -175,7 +175,7 @@ describe("a transaction that stores signed bytes", () => {
     expect(await db.selectFrom("account").selectAll().execute()).toEqual([]);
   });
 
-  test("is undone when the step back came after the check, and nobody has noticed it yet", async () => {
+  test("a transaction that stores signed bytes is rolled back when the database lost commits after the check", async () => {
     const { epoch, store, rewind, db } = await startProcess();
     const id = await epoch.check();
     await store(id);
@@ -187,7 +187,7 @@ describe("a transaction that stores signed bytes", () => {
     await expect(store(id)).rejects.toThrow(SteppedBack);
   });
 
-  test("that is undone for another reason is no step back, though its count is gone", async () => {
+  test("a transaction that is rolled back for another reason does not count as a rewind, though its count is gone", async () => {
     const { epoch, db, isSteppedBack, store } = await startProcess();
     const id = await epoch.check();
     const undone = db.transaction().execute(async (tx) => {

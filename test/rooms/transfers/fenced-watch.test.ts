@@ -6,7 +6,7 @@ import { makeClock } from "../../support/deps.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
-/** A watcher of a chain whose endpoint keeps the next answer to one method back, until it is let go. */
+/** A watcher of a chain whose endpoint holds back its next response to one method until `letGo` is called. */
 async function slowWatcher(method: string) {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
@@ -17,17 +17,17 @@ async function slowWatcher(method: string) {
   await carrier.watch();
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
   const held = Promise.withResolvers<void>();
-  let asked = 0;
+  let calls = 0;
   proxy.onAnswer((name) => {
     if (name !== method) return undefined;
-    asked += 1;
-    return asked === 1 ? held.promise : undefined;
+    calls += 1;
+    return calls === 1 ? held.promise : undefined;
   });
   const cursor = () => carrier.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
   return {
     ...{ chain, carrier, clock, cursor },
-    isAsked: () => waitFor(() => asked > 0, { within: 10_000, what: `${method} is asked` }),
-    askedSoFar: () => asked,
+    isCalled: () => waitFor(() => calls > 0, { within: 10_000, what: `${method} is called` }),
+    callsSoFar: () => calls,
     letGo: () => held.resolve(),
   };
 }
@@ -35,10 +35,10 @@ async function slowWatcher(method: string) {
 test("two jobs of one process never watch one chain at once", async () => {
   const slow = await slowWatcher("eth_blockNumber");
   const first = slow.carrier.watch();
-  await slow.isAsked();
+  await slow.isCalled();
   const others = await Promise.all([1, 2, 3].map(() => slow.carrier.watch()));
   expect(others).toEqual([{ mine: false }, { mine: false }, { mine: false }]);
-  expect(slow.askedSoFar()).toBe(1);
+  expect(slow.callsSoFar()).toBe(1);
   slow.letGo();
   expect(await first).toMatchObject({ mine: true });
   expect(await slow.carrier.watch()).toMatchObject({ mine: true });
@@ -48,28 +48,28 @@ test("a call that takes longer than the lease does not lose the watch", async ()
   const slow = await slowWatcher("eth_getLogs");
   const other = await makeCarrier(slow.chain, { databaseUrl: slow.carrier.databaseUrl, clock: slow.clock });
   await mine(slow.chain);
-  const turn = slow.carrier.watch();
-  await slow.isAsked();
+  const pass = slow.carrier.watch();
+  await slow.isCalled();
   const { fence } = await slow.cursor();
   for (let call = 0; call < 3; call += 1) {
-    // Each time most of the lease passes, and whoever holds it says that it is still there.
+    // Most of the lease passes each time, and its holder renews it.
     await sql`update chain_cursor set lease_until = lease_until - interval '4 seconds'`.execute(other.db);
     const isRenewed = async () => ((await slow.cursor()).lease_until?.getTime() ?? 0) > Date.now() + 3_000;
     await waitFor(isRenewed, { within: 10_000, what: "the lease is renewed" });
     expect(await other.watch()).toEqual({ mine: false });
   }
   slow.letGo();
-  expect(await turn).toMatchObject({ mine: true, moved: true });
+  expect(await pass).toMatchObject({ mine: true, moved: true });
   expect(await slow.cursor()).toMatchObject({ fence, owner: null, lease_until: null });
 });
 
-test("a job that was overtaken writes nothing more and does not let go of the watch of its own process's next job", async () => {
+test("a job that lost the watch writes nothing more and does not release the watch of its process's next job", async () => {
   const slow = await slowWatcher("eth_getLogs");
   const other = await makeCarrier(slow.chain, { databaseUrl: slow.carrier.databaseUrl, clock: slow.clock });
   const one = await other.sign(await fundBuyer(slow.chain));
   await other.relay();
-  const overtaken = slow.carrier.watch();
-  await slow.isAsked();
+  const lostWatch = slow.carrier.watch();
+  await slow.isCalled();
   // As if its process had been stopped for longer than its lease.
   await other.db
     .updateTable("chain_cursor")
@@ -83,7 +83,7 @@ test("a job that was overtaken writes nothing more and does not let go of the wa
     .returningAll()
     .executeTakeFirstOrThrow();
   slow.letGo();
-  await expect(overtaken).rejects.toMatchObject({ code: "rpc_behind" });
+  await expect(lostWatch).rejects.toMatchObject({ code: "rpc_behind" });
   expect(await slow.cursor()).toEqual(taken);
   expect([...slow.carrier.confirmed, ...other.confirmed].filter(({ id }) => id === one.id)).toHaveLength(1);
   expect(await transfersTo(slow.chain, slow.chain.keys.treasury.address)).toHaveLength(2);

@@ -11,14 +11,14 @@ const countConfirmed = async ({ db }: Carrier) =>
 
 type Filter = { fromBlock?: `0x${string}`; toBlock?: `0x${string}`; blockHash?: string };
 
-/** The blocks that a call asks for the logs of, where it asks for a range. */
+/** Returns the range of blocks whose logs a call reads, if it reads a range. */
 function rangeOf(method: string, params: unknown[]): { from: number; to: number } | undefined {
   const { fromBlock, toBlock } = (params[0] ?? {}) as Filter;
   if (method !== "eth_getLogs" || !fromBlock || !toBlock) return undefined;
   return { from: hexToNumber(fromBlock), to: hexToNumber(toBlock) };
 }
 
-/** A chain whose `finalized` stands still until it is let go, behind an endpoint that limits ranges of logs. */
+/** A chain whose `finalized` stands still until `letFinalityGo`, behind an endpoint that limits ranges of logs. */
 async function startLimited({ mostBlocks }: { mostBlocks: number }) {
   const chain = await startChain({ slotsInAnEpoch: 1 });
   const altering = await startAlteringProxy({ target: chain.url });
@@ -52,7 +52,7 @@ async function startLimited({ mostBlocks }: { mostBlocks: number }) {
     letFinalityGo: () => {
       hold = false;
     },
-    /** Ranges leave out one log from now on. */
+    /** Makes ranges leave out one log from now on. */
     hideLog: (one: { block_number: number; log_index: number } | undefined) => {
       hide = one && `${one.block_number}/${one.log_index}`;
     },
@@ -62,10 +62,10 @@ async function startLimited({ mostBlocks }: { mostBlocks: number }) {
   };
 }
 
-/** More than a thousand transfers, or blocks, take their time where other tests run beside. */
+/** A test with more than a thousand transfers or blocks takes long when others run beside it. */
 const SLOW_MS = 180_000;
 
-/** So many transfers, included and read, in several blocks. */
+/** Makes `count` transfers that are included and read, in several blocks. */
 async function includeTransfers(chain: TestChain, carrier: Carrier, count: number): Promise<string[]> {
   const buyer = await fundBuyer(chain, 10_000_000_000n);
   const signed = await Promise.all(Array.from({ length: count }, () => carrier.sign(buyer)));
@@ -78,7 +78,7 @@ async function includeTransfers(chain: TestChain, carrier: Carrier, count: numbe
   return ids;
 }
 
-test("a finality that jumps by hundreds of blocks is read again in parts, and every transfer in them is compared", {
+test("a final height that jumps by hundreds of blocks is read again in parts, and every transfer in them is compared", {
   timeout: SLOW_MS,
 }, async () => {
   const limited = await startLimited({ mostBlocks: 20 });
@@ -90,9 +90,9 @@ test("a finality that jumps by hundreds of blocks is read again in parts, and ev
   const { final_number: before } = await cursorOf(carrier);
   expect((await cursorOf(carrier)).number).toBeGreaterThan(before + 300);
 
-  // The last one of all is not found again: everything before its block is confirmed, and nothing of it.
+  // The last log is not found again: transfers in earlier blocks may be confirmed, and none of its block.
   const last = (await carrier.sightings()).at(-1);
-  if (!last) throw new Error("nothing was seen");
+  if (!last) throw new Error("there is no observation");
   limited.hideLog(last);
   limited.letFinalityGo();
   asked.splice(0);
@@ -116,7 +116,7 @@ test("a finality that jumps by hundreds of blocks is read again in parts, and ev
   expect(taken.length).toBeGreaterThan(15);
 });
 
-test("what was read again before an endpoint gives no more is booked and noted as final", async () => {
+test("blocks that were read again before an endpoint fails are booked and stored as final", async () => {
   const limited = await startLimited({ mostBlocks: 10 });
   const { chain, carrier } = limited;
   const first = await includeTransfers(chain, carrier, 1);
@@ -138,7 +138,7 @@ test("what was read again before an endpoint gives no more is booked and noted a
   expect(final_number).toBeGreaterThan(number - 3);
 });
 
-test("a finality that jumps by more than a thousand blocks takes several passes, each of them bounded", {
+test("a final height that jumps by more than a thousand blocks takes several bounded passes", {
   timeout: SLOW_MS,
 }, async () => {
   const limited = await startLimited({ mostBlocks: 1_000 });
@@ -159,7 +159,7 @@ test("a finality that jumps by more than a thousand blocks takes several passes,
   expect(await behind()).toBeLessThan(5);
 });
 
-test("a long gap is read in parts that the endpoint allows, and what is in it is found", async () => {
+test("a long gap is read in parts that the endpoint allows, and the transfer in it is found", async () => {
   const limited = await startLimited({ mostBlocks: 7 });
   const { chain, carrier, asked } = limited;
   limited.letFinalityGo();

@@ -3,15 +3,15 @@ import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain } from "../../support/chain.ts";
 
-/** Anvil calls `safe` what is an epoch below the newest block, and `finalized` what is two. */
+/** Anvil's `safe` is one epoch below the newest block, and its `finalized` two. */
 const EPOCH = 3;
 
 test.each([
-  ["so many blocks", { blocks: 4 }, 3],
+  ["a number of blocks", { blocks: 4 }, 3],
   ["safe", "safe", EPOCH],
   ["finalized", "finalized", 2 * EPOCH],
 ])(
-  "by %s a transfer is confirmed as soon as the policy says so, and not a block before",
+  'a transfer is confirmed by the policy "%s" in the first block that satisfies it, and not earlier',
   async (_name, finality, after) => {
     const chain = await startChain({ slotsInAnEpoch: EPOCH });
     await mine(chain, 20);
@@ -30,14 +30,14 @@ test.each([
   },
 );
 
-test("a height that was not read is not called final, although an endpoint that is ahead says that it is", async () => {
+test("a height that was not read is not final, although an endpoint that is ahead reports it", async () => {
   const chain = await startChain({ slotsInAnEpoch: 1 });
   const proxy = await startAlteringProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { finality: "finalized" } });
   await carrier.watch();
   const head = await chain.client.getBlockNumber();
   await mine(chain, 20);
-  // The endpoint that answers for the head lags behind the one that answers for what is final.
+  // The endpoint that reports the head lags behind the one that reports the final block.
   proxy.alter((method, _params, result) => (method === "eth_blockNumber" ? `0x${head.toString(16)}` : result));
   await carrier.watch();
   const cursor = await carrier.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();

@@ -4,7 +4,7 @@ import { remember } from "../../support/remember.ts";
 import { makeTill } from "../../support/till.ts";
 
 test.each([1, 3, 6])(
-  "a reorg of %i blocks, all from before the watch began or just after, is followed and payments go on",
+  "the watcher follows a reorg of %i blocks around the start of the watch, and payments go on",
   async (depth) => {
     const chain = await startChain();
     await mine(chain, 2);
@@ -23,7 +23,7 @@ test.each([1, 3, 6])(
   },
 );
 
-test("a reorg of the blocks before the watch began, which comes while nobody watches, is followed", async () => {
+test("the watcher follows a reorg of the blocks before the watch that happens while no worker watches", async () => {
   const chain = await startChain();
   const buyer = await fundBuyer(chain);
   const reorg = await remember(chain);

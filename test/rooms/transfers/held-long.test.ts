@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, sendUsdc, startChain } from "../../support/chain.ts";
 
-test("a transfer that was held two thousand times is held once more, and the chain's other transfers go", async () => {
+test("a transfer with two thousand retries is held once more, and the chain's other transfers are relayed", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const poor = await fundBuyer(chain, 999_999n);
@@ -20,7 +20,7 @@ test("a transfer that was held two thousand times is held once more, and the cha
   expect(inMs).toBeGreaterThan(30_000);
   expect(inMs).toBeLessThanOrEqual(60_000);
 
-  // Once it can be made it is, a minute later at most.
+  // It is relayed once it can succeed, a minute later at most.
   await sendUsdc(chain, await fundBuyer(chain), poor.address, 1n);
   carrier.clock.advance(60_000);
   await carrier.relay();
@@ -28,7 +28,7 @@ test("a transfer that was held two thousand times is held once more, and the cha
   expect(await carrier.statesOf([held.id])).toEqual(["confirmed"]);
 });
 
-test("a transfer that left no trace two thousand times is taken out of its nonce once more", async () => {
+test("a transfer that left no trace two thousand times is unassigned once more", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const buyer = await fundBuyer(chain, 1_000_000n);
@@ -37,7 +37,7 @@ test("a transfer that left no trace two thousand times is taken out of its nonce
   await chain.client.setAutomine(false);
   await carrier.relay();
   await carrier.db.updateTable("transfer").set({ troubles: 2_000 }).execute();
-  // The buyer's own transaction pays more, goes first, and takes the money away.
+  // The buyer's own transaction pays more, lands first and takes the money away.
   await chain.client.sendTransaction({
     account: buyer,
     to: chain.contracts.token,

@@ -4,14 +4,16 @@ import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyers, startChain } from "../../support/chain.ts";
 import { delegate } from "../../support/smart-wallets.ts";
 
-/** Burns all the gas that it is given, whatever it is asked. */
+/** Code that burns all the gas that it is given, whatever it is called with. */
 const BURNS_ALL = "0xfe";
-/** Says that the signature is good (ERC-1271) where gas costs nothing, as in a simulation; burns all of it elsewhere. */
+/**
+ * Code that approves a signature (ERC-1271) where gas costs nothing, as in a simulation, and burns all gas elsewhere.
+ */
 const BURNS_WHEN_IT_COSTS = "0x3a15600657fe5b631626ba7e60e01b60005260206000f3";
 
 type Mark = "honest" | "hostile";
 
-/** Payers in this order, each with a good signature of its key; the hostile ones have this code then. */
+/** Payers in this order, each with a valid signature of its key; the hostile ones then get this code. */
 async function payersOf(marks: readonly Mark[], bytecode: Hex) {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
@@ -42,16 +44,16 @@ async function payersOf(marks: readonly Mark[], bytecode: Hex) {
 const mixes: { name: string; marks: Mark[] }[] = [
   { name: "three before three honest ones", marks: ["hostile", "hostile", "hostile", "honest", "honest", "honest"] },
   { name: "several between honest ones", marks: ["honest", "hostile", "honest", "hostile", "hostile", "honest"] },
-  { name: "one and nobody else", marks: ["hostile"] },
+  { name: "one alone", marks: ["hostile"] },
 ];
 
-describe.each(mixes)("payers whose code burns all gas, $name,", ({ marks }) => {
-  test("are verified each by itself, and the honest ones are good", async () => {
+describe.each(mixes)("payers whose code burns all gas ($name)", ({ marks }) => {
+  test("payers with hostile code are verified separately, and the honest ones pass", async () => {
     const { verify } = await payersOf(marks, BURNS_ALL);
     expect((await verify()).map((verdict) => (verdict?.ok ? "honest" : "hostile"))).toEqual(marks);
   });
 
-  test("are held when they are carried, and the honest ones arrive", async () => {
+  test("payers with hostile code are held when they are relayed, and the honest ones are confirmed", async () => {
     const { carrier, ids } = await payersOf(marks, BURNS_ALL);
     await carrier.relay();
     await carrier.watch();
@@ -60,7 +62,7 @@ describe.each(mixes)("payers whose code burns all gas, $name,", ({ marks }) => {
   });
 });
 
-test("a hostile payer whose transfer has to go alone is held, and the others go", async () => {
+test("a hostile payer whose transfer is relayed alone is held, and the others are confirmed", async () => {
   const { carrier, ids } = await payersOf(["hostile", "honest"], BURNS_ALL);
   await carrier.db.updateTable("transfer").set({ alone: true }).execute();
   await carrier.relay();
@@ -68,7 +70,7 @@ test("a hostile payer whose transfer has to go alone is held, and the others go"
   expect(await carrier.statesOf(ids)).toEqual(["ready", "confirmed"]);
 });
 
-test("payers that become code which only burns gas where it costs are found out, and the others share their transaction", async () => {
+test("payers that turn into code which burns gas only where it costs are detected, and the others share their transaction", async () => {
   const { carrier, ids } = await payersOf(["honest", "hostile", "honest", "hostile", "honest"], BURNS_WHEN_IT_COSTS);
   await carrier.relay();
   await carrier.watch();
@@ -78,9 +80,9 @@ test("payers that become code which only burns gas where it costs are found out,
   expect(hostile).toMatchObject({ smart_wallet: true, code_hash: keccak256(BURNS_WHEN_IT_COSTS), troubles: 1 });
 });
 
-test("a payer that becomes such code with a transaction of its own costs us three of them", async () => {
+test("a payer that turns into such code costs three transactions of its own", async () => {
   const { carrier, ids } = await payersOf(["hostile"], BURNS_WHEN_IT_COSTS);
-  for (let turn = 0; turn < 8; turn += 1) {
+  for (let pass = 0; pass < 8; pass += 1) {
     await carrier.relay();
     await carrier.watch();
     carrier.clock.advance(15_000);
@@ -89,7 +91,7 @@ test("a payer that becomes such code with a transaction of its own costs us thre
   expect(await carrier.statesOf(ids)).toEqual(["ended"]);
 });
 
-test("a payer whose key delegates to code after the confirm has a transaction of its own, however well that code behaves", async () => {
+test("a payer whose key delegates to code after the confirm gets its own transaction, even with harmless code", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const buyers = await fundBuyers(chain, 3);

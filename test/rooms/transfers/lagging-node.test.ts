@@ -4,7 +4,7 @@ import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { makeCarrier, relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
 
-/** One transfer of a chain whose only endpoint can be made to lag. */
+/** A transfer on a chain whose only endpoint can lag. */
 async function behindProxy(change: Record<string, unknown> = { finality: { blocks: 3 } }) {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
@@ -14,7 +14,7 @@ async function behindProxy(change: Record<string, unknown> = { finality: { block
   return { chain, proxy, carrier, one };
 }
 
-test("logs that an endpoint left out at the first reading are found before their block is called final", async () => {
+test("logs that an endpoint left out at the first reading are found before their block is final", async () => {
   const { chain, proxy, carrier, one } = await behindProxy();
   proxy.alter((method, _params, result) => (method === "eth_getLogs" ? [] : result));
   await relayByStranger(chain, one.call);
@@ -28,14 +28,14 @@ test("logs that an endpoint left out at the first reading are found before their
   expect(carrier.confirmed).toHaveLength(1);
 });
 
-test("a block with our own transaction is not taken for read without its logs, and the transfer is not made again", async () => {
+test("a block with our own transaction is not read without its logs, and the transfer is not sent again", async () => {
   const { chain, proxy, carrier, one } = await behindProxy();
   await carrier.relay();
   proxy.alter((method, _params, result) => (method === "eth_getLogs" ? [] : result));
   await expect(carrier.watch()).rejects.toMatchObject({ code: "rpc_behind", transient: true });
   expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
   proxy.alter(undefined);
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let pass = 0; pass < 3; pass += 1) {
     carrier.clock.advance(60_000);
     await carrier.relay();
     await mine(chain, 2);
@@ -46,7 +46,7 @@ test("a block with our own transaction is not taken for read without its logs, a
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("an endpoint that falls behind takes nothing back, and nothing that is in a block is sent again", async () => {
+test("an endpoint that falls behind reverts nothing, and nothing that is in a block is sent again", async () => {
   const { chain, proxy, carrier, one } = await behindProxy();
   await carrier.relay();
   await carrier.watch();
@@ -60,7 +60,7 @@ test("an endpoint that falls behind takes nothing back, and nothing that is in a
     if (method === "eth_getBlockByNumber" && typeof which === "string" && Number(which) > behind) return null;
     return result;
   });
-  for (let turn = 0; turn < 4; turn += 1) {
+  for (let pass = 0; pass < 4; pass += 1) {
     carrier.clock.advance(30_000);
     await carrier.watch();
   }
@@ -73,7 +73,7 @@ test("an endpoint that falls behind takes nothing back, and nothing that is in a
   expect((await carrier.sightings()).map((row) => row.orphaned)).toEqual([false]);
 });
 
-test("an endpoint whose head is below what was read does not count as the head of its chain", async () => {
+test("an endpoint whose head is below the cursor does not count as the head of its chain", async () => {
   const { chain, proxy, carrier } = await behindProxy();
   const head = Number(await chain.client.getBlockNumber());
   const reachedAt = async () =>
@@ -87,7 +87,7 @@ test("an endpoint whose head is below what was read does not count as the head o
   expect(await reachedAt()).not.toBeNull();
 });
 
-test("a block that names our transaction while its receipt is not there yet is read later, and nothing is lost", async () => {
+test("a block that names our transaction before its receipt exists is read later, and nothing is lost", async () => {
   const { proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
   await carrier.relay();
   proxy.alter((method, _params, result) => (method === "eth_getTransactionReceipt" ? null : result));
@@ -98,7 +98,7 @@ test("a block that names our transaction while its receipt is not there yet is r
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
-test("a receipt that names another block than the one that was read is read later", async () => {
+test("a receipt that names another block than the one that was read is read again later", async () => {
   const { proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
   await carrier.relay();
   proxy.alter((method, _params, result) =>
@@ -111,9 +111,9 @@ test("a receipt that names another block than the one that was read is read late
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
-test("a receipt that says success proves nothing: without its logs no transfer is called made", async () => {
+test("a successful receipt without the transfer's logs confirms no transfer", async () => {
   const { chain, proxy, carrier, one } = await behindProxy({ finality: { blocks: 1 } });
-  // The logs are another token's, as if the address had no code of that token.
+  // The logs are another token's, as if the token's address had no code.
   proxy.alter((method, _params, result) =>
     method === "eth_getLogs"
       ? (result as { address: string }[]).map((log) => ({ ...log, address: `0x${"99".repeat(20)}` }))
@@ -128,7 +128,7 @@ test("a receipt that says success proves nothing: without its logs no transfer i
   expect(await carrier.statesOf([one.id])).not.toContain("confirmed");
 });
 
-test("every second call is answered by a node three blocks behind, and receipts are missing for a while: no status flaps, nothing that is mined is sent again", async () => {
+test("a node three blocks behind that answers every second call causes no state to flap and nothing mined to be sent again", async () => {
   const { chain, proxy, carrier, one } = await behindProxy({ finality: { blocks: 6 } });
   await mine(chain, 6);
   await carrier.watch();
@@ -152,11 +152,11 @@ test("every second call is answered by a node three blocks behind, and receipts 
     return result;
   });
   const ids = [one.id, more.id];
-  for (let turn = 0; turn < 40 && carrier.confirmed.length < 2; turn += 1) {
+  for (let pass = 0; pass < 40 && carrier.confirmed.length < 2; pass += 1) {
     carrier.clock.advance(5_000);
     await carrier.watch().catch((error: unknown) => expect(error).toMatchObject({ transient: true }));
     await carrier.relay();
-    if (turn % 4 === 3) await mine(chain);
+    if (pass % 4 === 3) await mine(chain);
     newest = await head();
   }
   expect(await carrier.statesOf(ids)).toEqual(["confirmed", "confirmed"]);

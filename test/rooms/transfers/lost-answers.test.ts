@@ -14,7 +14,7 @@ async function proxied() {
   return { chain, proxy, carrier, one };
 }
 
-test("a send whose answer is lost is unknown, never sent under another nonce, and the transfer happens once", async () => {
+test("a broadcast whose response is lost is never sent under another nonce, and the transfer happens once", async () => {
   const { chain, proxy, carrier, one } = await proxied();
   proxy.dropAnswers(isSend);
   await carrier.relay();
@@ -30,7 +30,7 @@ test("a send whose answer is lost is unknown, never sent under another nonce, an
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("nothing is piled on top of an offer that nobody has answered", async () => {
+test("a lane sends nothing new while its last broadcast is unanswered", async () => {
   const { chain, proxy, carrier } = await proxied();
   proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "txpool is full" } : undefined));
   await carrier.relay();
@@ -40,14 +40,14 @@ test("nothing is piled on top of an offer that nobody has answered", async () =>
   expect(await carrier.statesOf([more.id])).toEqual(["ready"]);
 });
 
-test("a send that the node refuses is offered again from the stored bytes, under the same hash", async () => {
+test("a broadcast that the node refuses is repeated from the stored bytes, under the same hash", async () => {
   const { chain, proxy, carrier, one } = await proxied();
   proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "internal error" } : undefined));
   await carrier.relay();
   const [before] = await carrier.transactions();
   expect(before?.state).toBe("offered");
   await carrier.watch();
-  expect(proxy.calls.eth_sendRawTransaction, "a fresh refusal is not pressed").toBe(1);
+  expect(proxy.calls.eth_sendRawTransaction, "a recent refusal is not retried yet").toBe(1);
 
   carrier.clock.advance(10_000);
   await carrier.watch();
@@ -64,7 +64,7 @@ test("a send that the node refuses is offered again from the stored bytes, under
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("while every connection is refused nothing is lost, and all goes on where it stood", async () => {
+test("nothing is lost while every connection is refused, and the work resumes where it stopped", async () => {
   const { chain, proxy, carrier, one } = await proxied();
   proxy.refuse(true);
   await expect(carrier.relay()).rejects.toMatchObject({ code: "rpc_unreachable", transient: true });
@@ -78,10 +78,10 @@ test("while every connection is refused nothing is lost, and all goes on where i
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("bytes that were stored and never sent, because their process died, are sent by another one's watcher", async () => {
+test("bytes that a worker stored and did not send before it died are sent by another worker's watcher", async () => {
   const { chain, proxy, carrier, one } = await proxied();
   const other = await makeCarrier(chain, { databaseUrl: carrier.databaseUrl });
-  // The first process hangs between storing and sending, and is not heard of any more.
+  // The first process hangs between storing and sending, as if it had died.
   proxy.delay(600_000, isSend);
   void carrier.relay().catch(() => undefined);
   await waitFor(async () => (await other.transactions()).length === 1, { within: 10_000 });
@@ -94,7 +94,7 @@ test("bytes that were stored and never sent, because their process died, are sen
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("one endpoint that is away is passed over for the next one", async () => {
+test("a lane skips an unavailable endpoint and uses the next one", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url, chain.url] });
@@ -103,7 +103,7 @@ test("one endpoint that is away is passed over for the next one", async () => {
   await carrier.relay();
   await carrier.watch();
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
-  // It is not asked again with every call.
+  // The unavailable endpoint is not called again each time.
   const asked = Object.values(proxy.calls).reduce((sum, count) => sum + count, 0);
   await carrier.watch();
   expect(Object.values(proxy.calls).reduce((sum, count) => sum + count, 0)).toBe(asked);

@@ -5,11 +5,11 @@ import { makeCarrier, relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain } from "../../support/chain.ts";
 import { makeTill } from "../../support/till.ts";
 
-/** A question for all movements of the tokens; one that names a payer is a search for a certain movement. */
+/** Returns whether a call reads all movements of the tokens; a call that names a payer searches for one movement. */
 const isReading = (method: string, params: unknown[]) =>
   method === "eth_getLogs" && (params[0] as { topics: unknown[] }).topics.length === 1;
 
-test("a transfer that no reading has shown is found when its authorization runs out, and its payment succeeds", async () => {
+test("a transfer that no reading showed is found when its authorization expires, and its payment succeeds", async () => {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
   const till = await makeTill(chain, { rpcUrls: [proxy.url] });
@@ -36,7 +36,7 @@ test("a transfer that no reading has shown is found when its authorization runs 
   expect(await till.db.selectFrom("transaction").select("state").execute()).toEqual([]);
 });
 
-test("a transfer whose log a second reading does not show is not confirmed, until a reading shows it again", async () => {
+test("a transfer whose log the second reading lacks is not confirmed until a reading shows it again", async () => {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { finality: { blocks: 3 } } });

@@ -4,7 +4,7 @@ import { confirmTransfers, listConfirmable } from "../../../db/transfers.ts";
 import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyers, startChain } from "../../support/chain.ts";
 
-/** Two transfers in blocks of their own, both listed as ready to be confirmed. */
+/** Two transfers in separate blocks, both listed as confirmable. */
 async function twoListed() {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { finality: { blocks: 10 } } });
@@ -21,7 +21,7 @@ async function twoListed() {
   return { chain, carrier, ids, listed, upTo, confirm };
 }
 
-test("a transfer whose sighting is orphaned between being listed and being confirmed is not confirmed", async () => {
+test("a transfer whose observation is orphaned between listing and confirmation is not confirmed", async () => {
   const { chain, carrier, ids, listed, upTo, confirm } = await twoListed();
   const orphaned = await orphanSightings(carrier.db, { chain: chain.id, above: upTo - 1 });
   expect(orphaned).toEqual([ids[1]]);
@@ -29,7 +29,7 @@ test("a transfer whose sighting is orphaned between being listed and being confi
   expect(await carrier.statesOf(ids)).toEqual(["confirmed", "included"]);
 });
 
-test("a transfer whose sighting has moved above what is final is not confirmed, and later with its new proof", async () => {
+test("a transfer whose observation moved above the final height is confirmed only later, with its new block", async () => {
   const { carrier, ids, listed, upTo, confirm } = await twoListed();
   const moved = { block_number: upTo + 1, block_hash: `0x${"99".repeat(32)}`, tx_hash: `0x${"77".repeat(32)}` };
   await carrier.db

@@ -14,19 +14,19 @@ const split = (signature: Hex) =>
 const typedDataOf = (option: OptionView) =>
   JSON.parse(String(walletActions(option)[0]?.params[1])) as TypedDataDefinition & { message: Message };
 
-async function write(chain: TestChain, call: object): Promise<void> {
+async function sendFromPayer(chain: TestChain, call: object): Promise<void> {
   const hash = await chain.client.writeContract({ address: chain.contracts.token, abi, ...call } as never);
   const { status } = await chain.client.waitForTransactionReceipt({ hash });
   if (status !== "success") throw new Error("the payer's own use of the nonce was reverted");
 }
 
-/** The payer signs another authorization of one unit with the payment's nonce, and has somebody relay it. */
+/** Uses the payment's nonce for another authorization of one unit, which the payer signs and a third party relays. */
 async function useForOneUnit(chain: TestChain, option: OptionView, buyer: PrivateKeyAccount): Promise<void> {
   const typed = typedDataOf(option);
   const { from, to, validBefore, nonce } = typed.message;
   const signature = await buyer.signTypedData({ ...typed, message: { ...typed.message, value: "0x1" } } as never);
   const args = [from, to, 1n, 0n, BigInt(validBefore), nonce, ...split(signature)];
-  await write(chain, { functionName: "transferWithAuthorization", args });
+  await sendFromPayer(chain, { functionName: "transferWithAuthorization", args });
 }
 
 async function cancel(chain: TestChain, option: OptionView, buyer: PrivateKeyAccount): Promise<void> {
@@ -41,7 +41,10 @@ async function cancel(chain: TestChain, option: OptionView, buyer: PrivateKeyAcc
     primaryType: "CancelAuthorization",
     message: { authorizer: message.from, nonce: message.nonce },
   } as never);
-  await write(chain, { functionName: "cancelAuthorization", args: [message.from, message.nonce, ...split(signature)] });
+  await sendFromPayer(chain, {
+    functionName: "cancelAuthorization",
+    args: [message.from, message.nonce, ...split(signature)],
+  });
 }
 
 const ways = [
@@ -49,8 +52,8 @@ const ways = [
   ["cancelled it", cancel, 0n],
 ] as const;
 
-describe.each(ways)("a payer that has %s", (_what, spoil, arrived) => {
-  test("after the confirm makes the payment expire once the authorization has run out, and not before", async () => {
+describe.each(ways)("a payer that has %s", (_what, invalidate, arrived) => {
+  test("a payment whose authorization is used up after the confirm expires with its authorization, and not earlier", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const buyer = await fundBuyer(chain);
@@ -58,7 +61,7 @@ describe.each(ways)("a payer that has %s", (_what, spoil, arrived) => {
     const [option] = await till.offer(paymentId, buyer);
     if (!option) throw new Error("there is no way to pay");
     await till.verify(await till.attempt(paymentId, buyer));
-    await spoil(chain, option, buyer);
+    await invalidate(chain, option, buyer);
     await till.relay();
     await till.watch();
     expect((await till.status(paymentId)).state).toBe("processing");
@@ -73,7 +76,7 @@ describe.each(ways)("a payer that has %s", (_what, spoil, arrived) => {
     expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(arrived);
   });
 
-  test("before the confirm is refused, and the payment waits for a good one", async () => {
+  test("a confirm whose authorization is used up before it is refused, and the payment waits for a valid one", async () => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const [buyer, other] = [await fundBuyer(chain), await fundBuyer(chain)];
@@ -81,7 +84,7 @@ describe.each(ways)("a payer that has %s", (_what, spoil, arrived) => {
     const [option] = await till.offer(paymentId, buyer);
     if (!option) throw new Error("there is no way to pay");
     const results = await signOption(option, buyer);
-    await spoil(chain, option, buyer);
+    await invalidate(chain, option, buyer);
     await till.watch();
     const confirmed = await till.confirm(paymentId, option.id, results);
     const attemptId = (confirmed.ok && confirmed.value.attemptId) || "";
@@ -96,12 +99,12 @@ describe.each(ways)("a payer that has %s", (_what, spoil, arrived) => {
   });
 });
 
-test("a token that does not answer any more does not keep the transfers of other tokens from ending", async () => {
+test("a token that no longer responds does not keep the transfers of other tokens from ending", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const [broken, fine] = [await till.create(100n), await till.create(200n)];
   for (const id of [broken, fine]) await till.verify(await till.attempt(id, await fundBuyer(chain)));
-  // There is no contract any more.
+  // The token's contract no longer exists.
   const other = await till.db
     .selectFrom("transfer")
     .selectAll()

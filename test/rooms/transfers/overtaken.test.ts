@@ -4,7 +4,7 @@ import { type Carrier, makeCarrier, relayByStranger } from "../../support/carry.
 import { fundBuyer, mine, startChain } from "../../support/chain.ts";
 import { execute } from "../../support/sql.ts";
 
-/** Something happens between the moment a lane has chosen its transfers and the moment its transaction is signed. */
+/** Runs `happen` between the moment a lane has chosen its transfers and the moment its transaction is signed. */
 function beforeNextSignature(carrier: Carrier, chain: string, happen: () => Promise<unknown>): void {
   const keys = carrier.deps.keys.get(chain);
   if (!keys) throw new Error("there are no keys");
@@ -21,8 +21,8 @@ function beforeNextSignature(carrier: Carrier, chain: string, happen: () => Prom
   Object.assign(carrier.deps, { keys: new Map([[chain, { ...keys, lanes }]]) });
 }
 
-describe("while a lane's transaction is signed", () => {
-  test("another worker takes the lane over: nothing of the first one is stored or sent, and the second one sends it", async () => {
+describe("an event while a lane's transaction is signed", () => {
+  test("a worker that loses its lane while it signs stores and sends nothing, and the next worker sends the transfer", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const one = await carrier.sign(await fundBuyer(chain));
@@ -42,7 +42,7 @@ describe("while a lane's transaction is signed", () => {
     expect((await carrier.transactions()).map(({ nonce }) => nonce)).toEqual([0]);
   });
 
-  test("a stranger makes its transfer: nothing is stored or sent for it any more", async () => {
+  test("a worker stores and sends nothing for a transfer that a third party relays while the worker signs", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const one = await carrier.sign(await fundBuyer(chain));
@@ -59,8 +59,8 @@ describe("while a lane's transaction is signed", () => {
   });
 });
 
-describe("a payer who is not served any more", () => {
-  test("is not declined when a lane has carried the transfer before: its bytes may still land", async () => {
+describe("a payer that is no longer served", () => {
+  test("a transfer that a lane has sent before is not declined, because its bytes may still land", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const one = await carrier.sign(await fundBuyer(chain));
@@ -80,7 +80,7 @@ describe("a payer who is not served any more", () => {
     expect(carrier.confirmed).toMatchObject([{ id: one.id }]);
   });
 
-  test("has ended the transfer: what a stranger makes of it later is an unmatched movement", async () => {
+  test("a transfer that was declined stays ended, and a third party's relay of it is an unmatched movement", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const one = await carrier.sign(await fundBuyer(chain));

@@ -4,7 +4,7 @@ import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 
-test("the original mined just before its replacement is offered: one Transfer, no new nonce, and the original counts", async () => {
+test("an original that is mined just before its replacement is broadcast counts, with one Transfer and no new nonce", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
@@ -17,7 +17,8 @@ test("the original mined just before its replacement is offered: one Transfer, n
   await carrier.watch();
   carrier.clock.advance(20_000);
 
-  // A block takes the original while its replacement is on the way to the node. (Anvil forgets what was priced out.)
+  // A block takes the original while its replacement is on the way to the node. Anvil drops a transaction that was
+  // replaced, so the test sends it again.
   const mineOriginal = async () => {
     await chain.client.dropTransaction({ hash: first?.hash as Hex });
     await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
@@ -33,14 +34,14 @@ test("the original mined just before its replacement is offered: one Transfer, n
   });
   await carrier.watch();
   await raced;
-  const offered = await carrier.transactions();
-  expect(offered.map(({ nonce, replacement }) => [nonce, replacement])).toEqual([
+  const broadcasts = await carrier.transactions();
+  expect(broadcasts.map(({ nonce, replacement }) => [nonce, replacement])).toEqual([
     [0, 0],
     [0, 1],
   ]);
   expect(carrier.lines.join("")).toContain('"outcome":"nonce_too_low"');
 
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let pass = 0; pass < 3; pass += 1) {
     await carrier.watch();
     await carrier.relay();
     await mine(chain);

@@ -8,7 +8,7 @@ import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const slow = { blockMs: 1_000 };
-/** Longer than a lane waits before it offers again, and before it looks at the fee. */
+/** Longer than a lane waits before it broadcasts again, and before it checks the fee. */
 const LATER_MS = 20_000;
 
 const hashesOf = (carrier: Carrier) => carrier.transactions().then((rows) => rows.map((row) => row.hash as Hex));
@@ -17,7 +17,7 @@ const contentOf = (bytes: Buffer) => {
   return { to, value: value ?? 0n, data, nonce: nonce ?? 0, gas };
 };
 
-/** One transfer of a lane waits in the node's pool. */
+/** A transfer of a lane that waits in the node's pool. */
 async function inPool(chain: TestChain, change: Record<string, unknown> = slow) {
   const carrier = await makeCarrier(chain, { change });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -27,7 +27,7 @@ async function inPool(chain: TestChain, change: Record<string, unknown> = slow) 
   return { carrier, one };
 }
 
-test("a transaction that the node has dropped is offered again, under the same hash", async () => {
+test("a transaction that the node dropped is broadcast again, under the same hash", async () => {
   const chain = await startChain();
   const { carrier, one } = await inPool(chain);
   const [hash = "0x"] = await hashesOf(carrier);
@@ -44,7 +44,7 @@ test("a transaction that the node has dropped is offered again, under the same h
   expect(await hashesOf(carrier)).toEqual([hash]);
 });
 
-test("what is stuck under a raised base fee is replaced under its nonce with the same content, below the ceiling", async () => {
+test("a transaction that is stuck under a raised base fee is replaced under its nonce, unchanged and below the ceiling", async () => {
   const chain = await startChain();
   const { carrier, one } = await inPool(chain);
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
@@ -69,7 +69,7 @@ test("what is stuck under a raised base fee is replaced under its nonce with the
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("the bytes that were replaced may land all the same, and count", async () => {
+test("a replaced transaction may still land, and counts", async () => {
   const chain = await startChain();
   const { carrier, one } = await inPool(chain);
   const [first] = await carrier.transactions();
@@ -79,7 +79,7 @@ test("the bytes that were replaced may land all the same, and count", async () =
   carrier.clock.advance(LATER_MS);
   await carrier.watch();
   const [, second] = await carrier.transactions();
-  // Some miner has kept the first bytes.
+  // A miner has kept the first bytes.
   await chain.client.dropTransaction({ hash: second?.hash as Hex });
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
   await mine(chain);
@@ -90,7 +90,7 @@ test("the bytes that were replaced may land all the same, and count", async () =
   expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final", "replaced"]);
 });
 
-test("at the ceiling a lane holds: it offers no more than that, and signs nothing new", async () => {
+test("a lane at its fee ceiling broadcasts no higher fee and signs nothing new", async () => {
   const chain = await startChain();
   const fees = { maxFeePerGas: parseGwei("10").toString(), priorityFeePerGas: parseGwei("1").toString() };
   const { carrier, one } = await inPool(chain, { ...slow, fees });
@@ -98,7 +98,7 @@ test("at the ceiling a lane holds: it offers no more than that, and signs nothin
   await mine(chain);
   await carrier.watch();
   const other = await carrier.sign(await fundBuyerNow(chain));
-  for (let turn = 0; turn < 6; turn += 1) {
+  for (let pass = 0; pass < 6; pass += 1) {
     carrier.clock.advance(LATER_MS);
     await carrier.watch();
     await carrier.relay();
@@ -119,7 +119,7 @@ test("at the ceiling a lane holds: it offers no more than that, and signs nothin
   expect(await carrier.statesOf([one.id, other.id])).toEqual(["confirmed", "confirmed"]);
 });
 
-test("a nonce that somebody else has used with the lane's key is left, once that is final, and the transfer goes on", async () => {
+test("a nonce that a foreign transaction used is given up once that is final, and the transfer goes on", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { ...slow, finality: { blocks: 3 } } });
   const lane = privateKeyToAccount(chain.keys.lanes[0]?.privateKey as Hex);
@@ -144,7 +144,7 @@ test("a nonce that somebody else has used with the lane's key is left, once that
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("a nonce that our own transaction has used is not left, although its block is final before it is read", async () => {
+test("a nonce that our own transaction used is not given up, although its block is final before it is read", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { ...slow, finality: { blocks: 1 } } });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -159,7 +159,7 @@ test("a nonce that our own transaction has used is not left, although its block 
   expect((await carrier.transactions()).map((row) => row.state)).toEqual(["final"]);
 });
 
-test("a nonce that somebody else has used in a block that may still go is not left", async () => {
+test("a nonce that a foreign transaction used in a block that is not final is not given up", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { ...slow, finality: { blocks: 50 } } });
   const lane = privateKeyToAccount(chain.keys.lanes[0]?.privateKey as Hex);
@@ -167,7 +167,7 @@ test("a nonce that somebody else has used in a block that may still go is not le
   await mine(chain);
   const one = await carrier.sign(await fundBuyer(chain));
   await carrier.relay();
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let pass = 0; pass < 3; pass += 1) {
     carrier.clock.advance(LATER_MS);
     await carrier.watch();
   }
@@ -175,12 +175,12 @@ test("a nonce that somebody else has used in a block that may still go is not le
   expect((await carrier.transactions()).map((row) => row.state)).toEqual(["offered"]);
 });
 
-test("bytes that no node takes, because the base fee rose before they were sent, are replaced as well", async () => {
+test("bytes that no node accepts, because the base fee rose before they were sent, are replaced as well", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: slow });
   const one = await carrier.sign(await fundBuyer(chain));
-  // As a node of a rollup answers, which keeps nothing that cannot go into the next block.
+  // A rollup's node responds like this: it keeps nothing that cannot go into the next block.
   const message = "max fee per gas less than block base fee: address 0x00, maxFeePerGas: 1, baseFee: 2";
   proxy.fail(({ method }) => (method === "eth_sendRawTransaction" ? { code: -32_000, message } : undefined));
   await carrier.relay();
@@ -188,7 +188,7 @@ test("bytes that no node takes, because the base fee rose before they were sent,
   await mine(chain);
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
   proxy.fail(undefined);
-  for (let turn = 0; turn < 4; turn += 1) {
+  for (let pass = 0; pass < 4; pass += 1) {
     carrier.clock.advance(LATER_MS);
     await carrier.watch();
     await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("50") });
@@ -197,7 +197,7 @@ test("bytes that no node takes, because the base fee rose before they were sent,
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
-/** A buyer while blocks are made by hand. */
+/** Funds a buyer while automine is off. */
 async function fundBuyerNow(chain: TestChain) {
   const funded = fundBuyer(chain);
   await waitFor(async () => (await chain.client.getTxpoolStatus()).pending > 0, { within: 5_000 });

@@ -8,7 +8,7 @@ import { execute } from "../../support/sql.ts";
 const ROUNDS = 25;
 const isSend = ({ method }: { method: string }) => method === "eth_sendRawTransaction";
 
-/** Runs the lane and its watcher until everything is confirmed, as the sweep does, a few seconds apart. */
+/** Runs the lane and its watcher, two seconds apart as the sweep does, until every transfer is confirmed. */
 async function drain(carrier: Carrier, ids: readonly string[], within = 30_000): Promise<void> {
   for (let passed = 0; passed < within; passed += 2_000) {
     await carrier.relay();
@@ -18,7 +18,7 @@ async function drain(carrier: Carrier, ids: readonly string[], within = 30_000):
   }
 }
 
-/** Every nonce below the highest is used by bytes of ours that are in a block, and every transfer was made once. */
+/** Expects that our own mined bytes use every nonce without a gap, and that every transfer was made once. */
 async function expectNoGap(chain: TestChain, carrier: Carrier, ids: readonly string[]): Promise<void> {
   expect(new Set(await carrier.statesOf(ids))).toEqual(new Set(["confirmed"]));
   const used = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address as Hex });
@@ -29,7 +29,7 @@ async function expectNoGap(chain: TestChain, carrier: Carrier, ids: readonly str
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(ids.length);
 }
 
-test("every send is refused for a minute while payments keep arriving: afterwards all are paid, in order, by nobody's hand", async () => {
+test("a lane whose sends are refused for a minute while payments arrive then pays all of them in order, by itself", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url], change: { batchGas: 400_000 } });
@@ -43,7 +43,7 @@ test("every send is refused for a minute while payments keep arriving: afterward
     carrier.clock.advance(3_000);
   }
   expect((await carrier.transactions()).map(({ nonce, state }) => [nonce, state])).toEqual([[0, "offered"]]);
-  expect(proxy.calls.eth_sendRawTransaction, "it is tried again all the while").toBeGreaterThan(10);
+  expect(proxy.calls.eth_sendRawTransaction, "it is retried all the time").toBeGreaterThan(10);
 
   proxy.fail(undefined);
   await drain(carrier, ids);
@@ -54,8 +54,8 @@ test("every send is refused for a minute while payments keep arriving: afterward
 });
 
 test.each(["the signer fails", "the database refuses the bytes", "the send is refused", "the answer is lost"])(
-  "%s again and again between a nonce and its broadcast: the lane drains by itself and leaves no nonce unused",
-  async (fault) => {
+  "a lane recovers by itself and leaves no nonce unused when %s repeatedly between a nonce and its broadcast",
+  async (failure) => {
     const chain = await startChain();
     const proxy = await startFaultProxy({ target: chain.url });
     const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
@@ -63,11 +63,11 @@ test.each(["the signer fails", "the database refuses the bytes", "the send is re
     if (!signer) throw new Error("the chain has no lane");
     const sign = signer.signTransaction;
     const inject = async (on: boolean) => {
-      if (fault === "the signer fails")
+      if (failure === "the signer fails")
         signer.signTransaction = on ? () => Promise.reject(new Error("the KMS is away")) : sign;
-      else if (fault === "the database refuses the bytes")
+      else if (failure === "the database refuses the bytes")
         await execute(carrier.databaseUrl, on ? makeTrigger : "drop trigger refuse on transaction");
-      else if (fault === "the send is refused")
+      else if (failure === "the send is refused")
         proxy.fail((call) => (on && isSend(call) ? { code: -32_000, message: "internal error" } : undefined));
       else proxy.dropAnswers(on ? isSend : undefined);
     };
@@ -78,7 +78,7 @@ test.each(["the signer fails", "the database refuses the bytes", "the send is re
       await inject(true);
       await carrier.relay().catch(() => undefined);
       await inject(false);
-      // Now and then somebody looks after the lane in between.
+      // The watcher runs in between now and then.
       if (round % 3 === 0) await carrier.watch();
       carrier.clock.advance(500);
     }

@@ -4,7 +4,7 @@ import { toAuthorization } from "../../../transfers/authorization.ts";
 import { makeCarrier, relayByStranger } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, sendUsdc, startChain, transfersTo, usdcBalance } from "../../support/chain.ts";
 
-test("forty transfers ride in a few transactions, and each is proved by a log of its own", async () => {
+test("forty transfers share a few transactions, and each is proved by its own log", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const signed = await carrier.signAll(await fundBuyers(chain, 40));
@@ -20,12 +20,12 @@ test("forty transfers ride in a few transactions, and each is proved by a log of
   const proofs = carrier.confirmed.map((found) => `${found.tx_hash} ${found.log_index}`);
   expect(new Set(proofs).size).toBe(40);
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(40);
-  // Each claim's log names the payer of its transfer.
+  // The log of each observation names the payer of its transfer.
   const payers = new Map((await carrier.rowsOf(ids)).map((row) => [row.id, row.payer]));
   for (const { payer, transfer_id } of await carrier.sightings()) expect(payer).toBe(payers.get(transfer_id ?? ""));
 });
 
-test("a member that would fail is held back with the token's own reason, and the others go", async () => {
+test("a member that would fail is held with the token's own reason, and the others are sent", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const poor = await fundBuyer(chain, 999_999n);
@@ -43,7 +43,7 @@ test("a member that would fail is held back with the token's own reason, and the
   expect(held?.last_trouble).toContain("exceeds balance");
   expect(held?.hold_until?.getTime()).toBeGreaterThan(before + 900);
 
-  // Nothing of it was spent, and once the buyer has topped up and the hold is over, it goes as well.
+  // The held transfer cost nothing, and it is sent once the buyer has topped up and the hold is over.
   await sendUsdc(chain, await fundBuyer(chain), poor.address, 1n);
   carrier.clock.advance(5_000);
   await carrier.relay();
@@ -52,7 +52,7 @@ test("a member that would fail is held back with the token's own reason, and the
   expect((await carrier.transactions()).map((row) => row.reverted)).toEqual([false, false]);
 });
 
-test("a member that fails only on chain is taken out and tried alone, and the others succeed", async () => {
+test("a member that fails only on chain is unassigned and retried alone, and the others succeed", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const spender = await fundBuyer(chain, 1_000_000n);
@@ -60,7 +60,7 @@ test("a member that fails only on chain is taken out and tried alone, and the ot
   const ids = (await carrier.signAll(buyers, 1_000_000n)).map(({ id }) => id);
   await chain.client.setBalance({ address: spender.address, value: 10n ** 18n });
 
-  // Simulated while the buyer still had the money; the buyer's own transaction pays more and goes first.
+  // The simulation still saw the money; the buyer's own transaction pays more and lands first.
   await chain.client.setAutomine(false);
   await carrier.relay();
   await chain.client.sendTransaction({
@@ -79,25 +79,25 @@ test("a member that fails only on chain is taken out and tried alone, and the ot
   expect(await carrier.statesOf(ids)).toEqual(["confirmed", "ready", "confirmed"]);
   const [, alone] = await carrier.rowsOf(ids);
   expect(alone).toMatchObject({ alone: true, lane_id: null, lane_nonce: null });
-  // The sweep will find it when its wait is over.
+  // The sweep finds it when its wait is over.
   expect(alone?.due_at).toEqual(alone?.hold_until);
   carrier.clock.advance(60_000);
 
   await sendUsdc(chain, await fundBuyer(chain), spender.address, 1_000_000n);
-  const [company] = await carrier.signAll([await fundBuyer(chain)]);
+  const [another] = await carrier.signAll([await fundBuyer(chain)]);
   await carrier.relay();
   await carrier.watch();
-  expect(await carrier.statesOf([...ids, company?.id ?? ""])).toEqual(Array(4).fill("confirmed"));
+  expect(await carrier.statesOf([...ids, another?.id ?? ""])).toEqual(Array(4).fill("confirmed"));
   const [retried] = await carrier.rowsOf([ids[1] ?? ""]);
-  const riders = await carrier.db
+  const members = await carrier.db
     .selectFrom("transfer")
     .select("id")
     .where("lane_nonce", "=", retried?.lane_nonce ?? -1)
     .execute();
-  expect(riders).toEqual([{ id: ids[1] }]);
+  expect(members).toEqual([{ id: ids[1] }]);
 });
 
-test("a transfer that a third party makes first ends confirmed with that hash and is not sent again", async () => {
+test("a transfer that a third party relays first is confirmed with that hash and not sent again", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const one = await carrier.sign(await fundBuyer(chain));
@@ -109,7 +109,7 @@ test("a transfer that a third party makes first ends confirmed with that hash an
   expect(await carrier.transactions()).toEqual([]);
 });
 
-test("a third party that overtakes our own transaction costs us gas and nothing else", async () => {
+test("a third party that relays before our own transaction costs gas and nothing else", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const one = await carrier.sign(await fundBuyer(chain));
@@ -133,7 +133,7 @@ test("a third party that overtakes our own transaction costs us gas and nothing 
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-/** A transfer that a stranger has made, and that was seen before its row was written. */
+/** A transfer that a third party has relayed, observed before its row was inserted. */
 async function relayedBeforeWritten() {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
@@ -151,7 +151,7 @@ async function relayedBeforeWritten() {
   return { carrier, row, hash, confirm };
 }
 
-test("a third party's transfer that was seen before the transfer was written is claimed, and nothing is sent", async () => {
+test("a third party's relay that was observed before the transfer was inserted is claimed, and nothing is sent", async () => {
   const { carrier, row, hash, confirm } = await relayedBeforeWritten();
   await carrier.relay();
   await confirm();
@@ -159,7 +159,7 @@ test("a third party's transfer that was seen before the transfer was written is 
   expect(await carrier.transactions()).toEqual([]);
 });
 
-test("a third party's transfer for a payer who is not served any more is claimed, and not declined: the money is here", async () => {
+test("a third party's relay for a payer that is no longer served is claimed and not declined, because the money arrived", async () => {
   const { carrier, row, hash, confirm } = await relayedBeforeWritten();
   carrier.screened.add(row.payer);
   await carrier.relay();
@@ -168,7 +168,7 @@ test("a third party's transfer for a payer who is not served any more is claimed
   expect(carrier.confirmed).toMatchObject([{ id: row.id, tx_hash: hash }]);
 });
 
-test("a stranger's own transfer under a buyer's nonce, with the same amount, does not stand for the buyer's", async () => {
+test("a third party's own transfer under a buyer's nonce, with the same amount, does not count as the buyer's", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
   const [buyer, stranger] = await fundBuyers(chain, 2);
@@ -177,7 +177,7 @@ test("a stranger's own transfer under a buyer's nonce, with the same amount, doe
   const [row] = await carrier.rowsOf([one.id]);
   const [token] = carrier.evm.tokens.values();
   if (!row || !token) throw new Error("there is no transfer");
-  // EIP-3009 counts nonces per payer, and every nonce can be read on chain.
+  // EIP-3009 nonces are per payer, and anyone can read them on chain.
   const same = { ...toAuthorization(row), from: stranger.address };
   const signature = await stranger.sign({ hash: hashAuthorization(token.separator ?? "0x", same) });
   await relayByStranger(chain, encodeTransfer(same, signature));
@@ -194,15 +194,15 @@ test("a stranger's own transfer under a buyer's nonce, with the same amount, doe
   expect(carrier.stray).toHaveLength(1);
 });
 
-test("two owners of one lane at once send each transfer once, under nonces without a gap", async () => {
+test("two racing owners of one lane send each transfer once, under nonces without a gap", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { batchGas: 400_000 } });
   const other = await makeCarrier(chain, { databaseUrl: carrier.databaseUrl, change: { batchGas: 400_000 } });
   const ids = (await carrier.signAll(await fundBuyers(chain, 24))).map(({ id }) => id);
-  const drive = async (who: typeof carrier) => {
-    while ((await who.relay()) === "more");
+  const relayAll = async (carrierOfLane: typeof carrier) => {
+    while ((await carrierOfLane.relay()) === "more");
   };
-  await Promise.all([drive(carrier), drive(other), drive(carrier), drive(other)]);
+  await Promise.all([relayAll(carrier), relayAll(other), relayAll(carrier), relayAll(other)]);
   await carrier.watch();
   expect(new Set(await carrier.statesOf(ids))).toEqual(new Set(["confirmed"]));
   const transactions = await carrier.transactions();
@@ -210,12 +210,12 @@ test("two owners of one lane at once send each transfer once, under nonces witho
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(24);
 });
 
-test("two transfers of one payer who can afford one of them: one is made, the other waits, and a third payer is not kept", async () => {
+test("one of two transfers of a payer that can afford only one is made, the other waits, and no other payer is delayed", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain);
   const buyer = await fundBuyer(chain, 1_000_000n);
   const ids = (await carrier.signAll([buyer, buyer, await fundBuyer(chain)], 1_000_000n)).map(({ id }) => id);
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let pass = 0; pass < 3; pass += 1) {
     await carrier.relay();
     await carrier.watch();
     carrier.clock.advance(60_000);
@@ -224,6 +224,6 @@ test("two transfers of one payer who can afford one of them: one is made, the ot
   expect(states.slice(0, 2).sort()).toEqual(["confirmed", "ready"]);
   expect(states[2]).toBe("confirmed");
   expect(await usdcBalance(chain, buyer.address)).toBe(0n);
-  // What cannot be paid now costs gas once at most.
+  // A transfer that cannot be paid now costs gas once at most.
   expect((await carrier.transactions()).length).toBeLessThanOrEqual(2);
 });

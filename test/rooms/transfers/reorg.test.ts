@@ -9,8 +9,8 @@ const finality = { finality: { blocks: 5 } };
 const eventsOf = (carrier: Carrier, id: string) =>
   carrier.db.selectFrom("event").select(["from_state", "to_state"]).where("subject", "=", id).orderBy("id").execute();
 
-describe.each([1, 2, 3])("a reorg that takes %i blocks after a transfer was included", (depth) => {
-  test("makes it happen again: confirmed once, from the same bytes, and what was seen before is orphaned", async () => {
+describe.each([1, 2, 3])("a reorg of %i blocks after a transfer was included", (depth) => {
+  test("a transfer that a reorg removes lands again from the same bytes, is confirmed once, and its observation is orphaned", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain, { change: finality });
     const one = await carrier.sign(await fundBuyer(chain));
@@ -49,7 +49,7 @@ describe.each([1, 2, 3])("a reorg that takes %i blocks after a transfer was incl
   });
 });
 
-test("a reorg that makes the chain no longer is noticed without a new block", async () => {
+test("a reorg that leaves the chain at the same height is noticed without a new block", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: finality });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -64,7 +64,7 @@ test("a reorg that makes the chain no longer is noticed without a new block", as
   expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
 });
 
-test("a reorg that leaves a transfer in another block changes where it is proved and nothing else", async () => {
+test("a reorg that moves a transfer to another block changes its proof and nothing else", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: finality });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -86,7 +86,7 @@ test("a reorg that leaves a transfer in another block changes where it is proved
   expect(carrier.confirmed).toHaveLength(1);
 });
 
-test("a third party's transfer that a reorg takes away is ready again, and then carried by us", async () => {
+test("a third party's relay that a reorg removes makes the transfer ready again, and a lane sends it", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: finality });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -107,7 +107,7 @@ test("a third party's transfer that a reorg takes away is ready again, and then 
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });
 
-test("what was confirmed stays as it was told when a deeper reorg comes, its bytes are sent again, and it is not confirmed again", async () => {
+test("a confirmed transfer stays confirmed after a deeper reorg, its bytes are sent again, and it is not confirmed twice", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { finality: { blocks: 1 } } });
   const one = await carrier.sign(await fundBuyer(chain));
@@ -117,7 +117,7 @@ test("what was confirmed stays as it was told when a deeper reorg comes, its byt
   await carrier.watch();
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
   await reorg();
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let pass = 0; pass < 3; pass += 1) {
     await carrier.watch();
     carrier.clock.advance(LATER_MS);
     await mine(chain);
@@ -128,7 +128,7 @@ test("what was confirmed stays as it was told when a deeper reorg comes, its byt
   expect((await carrier.transactions()).map(({ nonce, state }) => [nonce, state])).toEqual([[0, "final"]]);
 });
 
-test("a reorg of the very block at which the first watch began is followed", async () => {
+test("the watcher follows a reorg of the block at which the first watch began", async () => {
   const chain = await startChain();
   await mine(chain, 3);
   const reorg = await remember(chain);

@@ -3,7 +3,7 @@ import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../support/chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 
-test("a lane whose offer nobody answers steps aside, and another one carries what comes after", async () => {
+test("a lane whose broadcast is unanswered takes no new work, and another lane relays the next transfers", async () => {
   const chain = await startChain({ lanes: 3 });
   const proxy = await startFaultProxy({ target: chain.url });
   const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
@@ -26,7 +26,7 @@ test("a lane whose offer nobody answers steps aside, and another one carries wha
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(2);
 });
 
-test("a lane takes no more nonces than its window while nothing is in a block, and goes on when something is", async () => {
+test("a lane uses no more nonces than its window while none is in a block, and goes on when one is", async () => {
   const chain = await startChain();
   const carrier = await makeCarrier(chain, { change: { laneWindow: 3, batchGas: 200_000 } });
   const ids = (await carrier.signAll(await fundBuyers(chain, 8))).map(({ id }) => id);
@@ -34,7 +34,7 @@ test("a lane takes no more nonces than its window while nothing is in a block, a
   await carrier.relay();
   await carrier.relay();
   expect(await carrier.transactions()).toHaveLength(3);
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let pass = 0; pass < 3; pass += 1) {
     await chain.client.mine({ blocks: 1 });
     await carrier.watch();
     await carrier.relay();
@@ -45,17 +45,17 @@ test("a lane takes no more nonces than its window while nothing is in a block, a
   expect((await carrier.transactions()).map((row) => row.nonce)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-test("several owners over several lanes carry everything once", async () => {
+test("several owners of several lanes relay every transfer once", async () => {
   const chain = await startChain({ lanes: 4 });
   const change = { batchGas: 400_000 };
   const one = await makeCarrier(chain, { change });
   const two = await makeCarrier(chain, { change, databaseUrl: one.databaseUrl });
   const ids = (await one.signAll(await fundBuyers(chain, 30))).map(({ id }) => id);
-  const drive = async (who: typeof one) => {
-    while ((await who.relay()) === "more");
+  const relayAll = async (owner: typeof one) => {
+    while ((await owner.relay()) === "more");
   };
-  await Promise.all([one, two, one, two, one].map(drive));
-  // What a lane had claimed and another one has carried meanwhile shows as nothing left.
+  await Promise.all([one, two, one, two, one].map(relayAll));
+  // A transfer that one lane claimed and another one sent meanwhile shows as nothing left.
   await one.relay();
   await one.watch();
   expect(new Set(await one.statesOf(ids))).toEqual(new Set(["confirmed"]));

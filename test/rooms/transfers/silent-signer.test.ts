@@ -3,7 +3,7 @@ import { makeCarrier } from "../../support/carry.ts";
 import { fundBuyers, startChain } from "../../support/chain.ts";
 import { setCloudCredentials, startKms } from "../../support/kms.ts";
 
-test("a lane whose key service does not sign stores and sends nothing, keeps no nonce, and carries all when it signs again", async () => {
+test("a lane whose key service fails stores and sends nothing, keeps no nonce, and relays everything once it signs again", async () => {
   const chain = await startChain();
   const [lane] = chain.keys.lanes;
   if (!lane) throw new Error("the chain has no lane");

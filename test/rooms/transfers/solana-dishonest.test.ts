@@ -8,8 +8,11 @@ import { makeSolanaTill } from "../../support/solana-till.ts";
 const solana = await startTestSolana({ own: true });
 const LARGE = 2_000_000n;
 
-/** A merchant's deployment with two endpoints: what the first one says can be altered, and the second one can be away. */
-async function makeTwo() {
+/**
+ * A merchant's deployment with two endpoints: the first one's results can be altered, and the second can be
+ * unavailable.
+ */
+async function startTwoEndpoints() {
   const [first, away] = [
     await startAlteringProxy({ target: solana.url }),
     await startFaultProxy({ target: solana.url }),
@@ -28,10 +31,10 @@ async function makeTwo() {
 
 type InContext = { context: { slot: number }; value: unknown[] };
 
-test("a transaction that one endpoint calls final, and another one has never seen, is not booked", async () => {
-  const { first, till, accept, stateOf } = await makeTwo();
+test("a transaction that one endpoint reports as final and another has never seen is not booked", async () => {
+  const { first, till, accept, stateOf } = await startTwoEndpoints();
   const paymentId = await accept(100n);
-  // Whatever is sent is lost, and called final by the first endpoint.
+  // Every send is lost, and the first endpoint reports it as final.
   await solana.knobs.drop("all");
   first.alter((method, _params, result) => {
     if (method !== "getSignatureStatuses") return result;
@@ -40,20 +43,20 @@ test("a transaction that one endpoint calls final, and another one has never see
     return { context, value: value.map(() => final) };
   });
   await till.submit();
-  for (let turn = 0; turn < 8; turn += 1) await till.watch(new AbortController().signal).catch(() => undefined);
+  for (let pass = 0; pass < 8; pass += 1) await till.watch(new AbortController().signal).catch(() => undefined);
   till.clock.advance(31_000);
   await till.watch().catch(() => undefined);
   expect(await stateOf(paymentId)).toBe("processing");
   await solana.knobs.drop(0);
 });
 
-test("an endpoint that is away stops no small payment, and a large one waits until it is back", async () => {
-  const { away, till, accept, stateOf } = await makeTwo();
+test("an unavailable endpoint delays no small payment, and a large one waits until it is back", async () => {
+  const { away, till, accept, stateOf } = await startTwoEndpoints();
   away.refuse(true);
   const [small, large] = [await accept(100n), await accept(200n)];
   await till.submit();
   await till.watchUntil(async () => (await stateOf(small)) === "succeeded");
-  for (let turn = 0; turn < 3; turn += 1) await till.watch().catch(() => undefined);
+  for (let pass = 0; pass < 3; pass += 1) await till.watch().catch(() => undefined);
   expect(await stateOf(large)).toBe("processing");
   const { values } = await till.deps.metrics.agreementWaits.get();
   expect(values[0]?.value).toBeGreaterThan(0);
@@ -61,10 +64,10 @@ test("an endpoint that is away stops no small payment, and a large one waits unt
   await till.watchUntil(async () => (await stateOf(large)) === "succeeded");
 });
 
-test("a large deposit whose amount one endpoint makes up is not booked; one that both show is", async () => {
-  const { first, till } = await makeTwo();
+test("a large deposit whose amount one endpoint invents is not booked, and one that both endpoints show is", async () => {
+  const { first, till } = await startTwoEndpoints();
   const open = () => till.db.selectFrom("ledger_entry").select("amount").where("account", "=", "exceptions").execute();
-  // The amount of a small deposit, as its balances and instructions say it.
+  // Raises the amount of a small deposit in its balances and instructions.
   first.alter((method, _params, result) => {
     if (method !== "getTransaction" || result === null) return result;
     const { meta } = result as { meta: { postTokenBalances: { uiTokenAmount: { amount: string } }[] } };
@@ -76,7 +79,7 @@ test("a large deposit whose amount one endpoint makes up is not booked; one that
   const sightings = () => till.db.selectFrom("sighting").select("amount").execute();
   const isRead = async () => (await sightings()).some(({ amount }) => amount >= LARGE);
   await till.watchUntil(isRead);
-  for (let turn = 0; turn < 5; turn += 1) await till.watch(new AbortController().signal).catch(() => undefined);
+  for (let pass = 0; pass < 5; pass += 1) await till.watch(new AbortController().signal).catch(() => undefined);
   expect((await open()).filter(({ amount }) => -amount >= LARGE)).toEqual([]);
   first.alter(undefined);
   await fundTokens(solana.client, solana.mint, [till.keys.treasury.address], LARGE + 5n);

@@ -13,7 +13,7 @@ const treasuryOf = (some: SolanaTill) => some.keys.treasury.address;
 const entries = (some: SolanaTill) => some.db.selectFrom("history_entry").selectAll().execute();
 const sightings = (some: SolanaTill) => some.db.selectFrom("sighting").selectAll().execute();
 
-/** A deployment with two endpoints, whose history has been listed once. */
+/** A deployment with two endpoints whose history has been listed once. */
 async function startTill(rpcUrls: readonly string[]): Promise<SolanaTill> {
   // The clock of a test runs ahead of the cluster's.
   const change = { historyReadsPerSecond: 10_000, maxHeadAgeMs: null };
@@ -22,7 +22,7 @@ async function startTill(rpcUrls: readonly string[]): Promise<SolanaTill> {
   return made;
 }
 
-/** A buyer's own transfer that names a payment, of which we hear only by the history. */
+/** Makes a buyer's own transfer that names a payment and shows only in the history. */
 async function payUnsolicited(some: SolanaTill): Promise<string> {
   const paymentId = await some.create();
   const [option] = await some.offer(paymentId, buyer);
@@ -41,7 +41,7 @@ async function finalize(signature: string | undefined): Promise<void> {
   await waitFor(isFinal, { within: 10_000 });
 }
 
-test("a transaction that the first endpoint does not have, or cannot give, is read from the second one", async () => {
+test("a transaction that the first endpoint lacks or cannot return is read from the second one", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startTill([poor.url, solana.url]);
   const [missing, broken] = await sendDust(solana, treasuryOf(some), 3);
@@ -55,7 +55,7 @@ test("a transaction that the first endpoint does not have, or cannot give, is re
   await some.watchUntil(async () => (await sightings(some)).length === 3);
 });
 
-test("a transaction that no endpoint gives is kept and tried again, the rest is read, and after some minutes it holds up no payout", async () => {
+test("a transaction that no endpoint returns is kept and retried, the rest is read, and it soon blocks no payout", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startTill([poor.url, poor.url]);
   const [missing] = await sendDust(solana, treasuryOf(some), 5);
@@ -73,7 +73,7 @@ test("a transaction that no endpoint gives is kept and tried again, the rest is 
     return isCaughtUp(restarted, solana.id);
   };
   expect(await tryAgain()).toBe(false);
-  // A turn need not come to the head of a busy machine's cluster.
+  // One pass may not reach the head of a cluster on a busy machine.
   await waitFor(tryAgain, { within: 20_000 });
   expect(some.lines.join("")).toContain("cannot be read");
   expect((await readSystem(some.deps)).history).toEqual([{ chain: solana.id, unread: 1, unreadable: 1 }]);
@@ -82,7 +82,7 @@ test("a transaction that no endpoint gives is kept and tried again, the rest is 
   expect(await sightings(some)).toHaveLength(5);
 });
 
-test("an endpoint that has forgotten where the last listing stopped doubles nothing, and undoes no payment", async () => {
+test("an endpoint that has forgotten where the last listing ended duplicates nothing and reverts no payment", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startTill([poor.url, poor.url]);
   await sendDust(solana, treasuryOf(some), 5);

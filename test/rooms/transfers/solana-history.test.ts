@@ -11,7 +11,7 @@ const solana = await startTestSolana();
 const buyer = await fundSolanaBuyer(solana);
 const proxy: FaultProxy = await startFaultProxy({ target: solana.url });
 
-/** A deployment of its own, whose history has been listed once. */
+/** A separate deployment whose history has been listed once. */
 async function startTill(change: Record<string, unknown> = {}, rpcUrls = [proxy.url, proxy.url]): Promise<SolanaTill> {
   const made = await makeSolanaTill(solana, { rpcUrls, change: { historyReadsPerSecond: 10_000, ...change } });
   await made.readHistory();
@@ -20,7 +20,7 @@ async function startTill(change: Record<string, unknown> = {}, rpcUrls = [proxy.
 
 const till = await startTill();
 
-// Everything that an earlier test has sent is read and booked.
+// Everything that earlier tests sent is read and booked first.
 beforeEach(async () => {
   proxy.delay(0);
   proxy.fail(undefined);
@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 
 const treasuryOf = (some: SolanaTill) => some.keys.treasury.address;
-/** Runs of the reader until nothing is left, each with the time that the one before was late. */
+/** Runs the reader until nothing is left, and lets the clock advance between runs. */
 async function readAll(some = till): Promise<void> {
   while ((await some.readHistory()) === "more" || (await entries(some)).length > 0) some.clock.advance(1_000);
 }
@@ -40,7 +40,7 @@ const sightings = (some = till) => some.db.selectFrom("sighting").selectAll().ex
 const exceptions = async () =>
   (await listBalances(till.db, { account: "exceptions", asset: solana.asset }))[0]?.amount ?? 0n;
 
-/** Sends dust and has it listed; nothing of it is read. */
+/** Sends dust and lists it without reading any of it. */
 async function listDust(count: number, some = till): Promise<string[]> {
   const signatures = await sendDust(solana, treasuryOf(some), count);
   await finalize(signatures.at(-1));
@@ -51,7 +51,7 @@ async function listDust(count: number, some = till): Promise<string[]> {
   return signatures;
 }
 
-/** A buyer's own transfer that names a payment, of which we hear only by the history. */
+/** Makes a buyer's own transfer that names a payment and shows only in the history. */
 async function payUnsolicited(some: SolanaTill): Promise<string> {
   const paymentId = await some.create();
   const [option] = await some.offer(paymentId, buyer);
@@ -70,17 +70,17 @@ async function finalize(signature: string | undefined): Promise<void> {
   await waitFor(isFinal, { within: 10_000 });
 }
 
-test("a payment is confirmed by passes that read nothing of the dust that waits", async () => {
-  // What our own transactions have put into accounts is read as well, once they are final.
+test("passes that confirm a payment read none of the waiting dust", async () => {
+  // Token accounts that our own transactions changed are read as well, once these are final.
   await till.watchUntil(async () => (await till.transactions()).every(({ state }) => state === "final"));
   await listDust(60);
   const before = proxy.calls.getTransaction ?? 0;
-  // Another job reads the dust, from an endpoint that does not answer before the payment is confirmed.
+  // Another job reads the dust from an endpoint that responds only after the payment is confirmed.
   const { promise, resolve } = Promise.withResolvers<void>();
   proxy.onAnswer((method) => (method === "getTransaction" ? promise : undefined));
   const reading = till.readHistory();
   expect((await till.status(await till.pay(buyer))).state).toBe("succeeded");
-  // All that was asked by then is what the job asks side by side.
+  // By then only the concurrent reads of the job have been made.
   expect((proxy.calls.getTransaction ?? 0) - before).toBeLessThanOrEqual(16);
   expect(await entries()).toHaveLength(60);
   proxy.onAnswer(undefined);
@@ -88,7 +88,7 @@ test("a payment is confirmed by passes that read nothing of the dust that waits"
   await reading;
 });
 
-test("dust is read side by side, a bounded number at once, and booked to the last unit", async () => {
+test("dust is read with bounded concurrency and booked to the last unit", async () => {
   const booked = await exceptions();
   await listDust(60);
   let [atOnce, most] = [0, 0];
@@ -108,7 +108,7 @@ test("dust is read side by side, a bounded number at once, and booked to the las
   await till.watchUntil(async () => (await exceptions()) === booked - sum(60));
 });
 
-test("no more transactions are read in a second than the network's entry says", async () => {
+test("no more transactions are read per second than the network's entry allows", async () => {
   const slow = await startTill({ historyReadsPerSecond: 20 });
   const signatures = await sendDust(solana, treasuryOf(slow), 30);
   await finalize(signatures.at(-1));
@@ -117,8 +117,8 @@ test("no more transactions are read in a second than the network's entry says", 
   expect(Date.now() - began).toBeGreaterThanOrEqual(1_000);
 });
 
-test("a history of many pages, whose listing and reading break off at any moment, is read whole and once", async () => {
-  // An endpoint that gives no more than nine at once.
+test("a history of many pages is read completely and once, although listing and reading fail at any point", async () => {
+  // An endpoint that returns at most nine signatures at once.
   const short = await startAlteringProxy({ target: proxy.url });
   short.alter((method, _params, result) =>
     method === "getSignaturesForAddress" ? (result as unknown[]).slice(0, 9) : result,
@@ -126,25 +126,25 @@ test("a history of many pages, whose listing and reading break off at any moment
   const some = await startTill({}, [short.url, short.url]);
   await finalize((await sendDust(solana, treasuryOf(some), 60)).at(-1));
   let calls = 0;
-  // It goes away in the middle of the listing, and of parts that are read.
+  // The endpoint fails in the middle of the listing and of the reads.
   proxy.fail(({ method }) => {
     if (method === "getSignaturesForAddress" || method === "getTransaction") calls += 1;
     return calls % 20 === 3 ? { code: -32_000, message: "not now" } : undefined;
   });
-  let brokeOff = 0;
+  let failures = 0;
   for (let end = "more"; end === "more" || (await entries(some)).length > 0; some.clock.advance(60_000))
     end = await some.readHistory().catch(() => {
-      brokeOff += 1;
+      failures += 1;
       return "more";
     });
   proxy.fail(undefined);
-  expect(brokeOff).toBeGreaterThan(0);
+  expect(failures).toBeGreaterThan(0);
   expect((await sightings(some)).map(({ amount }) => amount).toSorted((a, b) => Number(a - b))).toEqual(
     Array.from({ length: 60 }, (_, index) => BigInt(index + 1)),
   );
 });
 
-test("two jobs that read the same history at the same moment record each transaction once", async () => {
+test("two jobs that read the same history at once record each transaction once", async () => {
   const other = await till.anotherProcess();
   const [booked, before] = [await exceptions(), (await sightings()).length];
   await finalize((await sendDust(solana, treasuryOf(till), 60)).at(-1));
@@ -154,7 +154,7 @@ test("two jobs that read the same history at the same moment record each transac
   await till.watchUntil(async () => (await exceptions()) === booked - sum(60));
 });
 
-test("money that names a payment is read before the dust that came before it", async () => {
+test("a transfer that names a payment is read before the dust that came before it", async () => {
   const slow = await startTill({ historyReadsPerSecond: 1 });
   await sendDust(solana, treasuryOf(slow), 40);
   const paymentId = await payUnsolicited(slow);
@@ -165,7 +165,7 @@ test("money that names a payment is read before the dust that came before it", a
   while ((await slow.status(paymentId)).state !== "succeeded") await slow.watchOnly(new AbortController().signal);
 });
 
-test("payouts go on while dust waits that came after their process began, and wait for what was there before", async () => {
+test("payouts wait for dust that was there before their process started, and not for later dust", async () => {
   await till.watchOnly();
   await listDust(30);
   await till.watchOnly();
@@ -178,19 +178,19 @@ test("payouts go on while dust waits that came after their process began, and wa
     return isCaughtUp(restarted, solana.id);
   };
   expect(await isReady()).toBe(false);
-  // What has come since is more than was read: it does not count.
+  // More has come since than was read before: it does not count.
   await readAll();
   await listDust(10);
   expect(await entries()).toHaveLength(10);
   expect(await isReady()).toBe(true);
 });
 
-test("a slot is called booked only when everything up to it was read", async () => {
+test("a slot counts as booked only when everything up to it was read", async () => {
   const [first] = await listDust(20);
   const finalNumber = async () =>
     (await till.db.selectFrom("chain_cursor").select("final_number").executeTakeFirstOrThrow()).final_number;
   const slot = (await solana.client.connection.getSignatureStatus(first ?? "")).value?.slot ?? 0;
-  for (let turns = 0; turns < 20; turns += 1) await till.watchOnly(new AbortController().signal);
+  for (let pass = 0; pass < 20; pass += 1) await till.watchOnly(new AbortController().signal);
   expect(await finalNumber()).toBeLessThan(slot);
   await till.watchUntil(async () => (await finalNumber()) >= slot);
 });

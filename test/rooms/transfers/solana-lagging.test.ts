@@ -7,14 +7,14 @@ const solana = await startTestSolana({ own: true });
 
 type InContext = { context: { slot: number }; value: unknown[] };
 
-test("a slot is called booked only when an endpoint that has come to it has told what became of everything there", async () => {
+test("a slot counts as booked only when an endpoint that has reached it has reported every status up to it", async () => {
   const [behind, ahead] = await Promise.all([1, 2].map(() => startAlteringProxy({ target: solana.url })));
   if (!behind || !ahead) throw new Error("there are no endpoints");
   const till = await makeSolanaTill(solana, { rpcUrls: [behind.url, ahead.url] });
   await till.pay(await fundSolanaBuyer(solana));
   const paymentId = await till.create();
   await till.verify(await till.attempt(paymentId, await fundSolanaBuyer(solana)));
-  // Statuses come from a node that has seen no slot since; everything else is told as it is.
+  // Statuses come from a node that has seen no slot since; all other results are unaltered.
   const stuckAt = await solana.client.connection.getSlot("processed");
   behind.alter((method, _params, result) =>
     method === "getSignatureStatuses"
@@ -30,7 +30,7 @@ test("a slot is called booked only when an endpoint that has come to it has told
     (await solana.client.connection.getSignatureStatus(transaction?.hash ?? "")).value?.slot ?? 0;
   const finalNumber = async () =>
     (await till.db.selectFrom("chain_cursor").select("final_number").executeTakeFirstOrThrow()).final_number;
-  for (let turns = 0; turns < 10; turns += 1) await till.watch();
+  for (let pass = 0; pass < 10; pass += 1) await till.watch();
   expect(await finalNumber()).toBeLessThan(await slotOf());
 
   behind.alter(undefined);
@@ -42,7 +42,7 @@ test("a slot is called booked only when an endpoint that has come to it has told
   expect(await booked.executeTakeFirst()).toEqual({ state: "final" });
 });
 
-test("an endpoint that lags behind the signing of a payout tells an older nonce: the payout is not taken for dead, nor signed again", async () => {
+test("a payout is neither declared expired nor signed again while a lagging endpoint reports an older nonce", async () => {
   const [one, two] = await Promise.all([1, 2].map(() => startAlteringProxy({ target: solana.url })));
   if (!one || !two) throw new Error("there are no endpoints");
   const till = await makeSolanaTill(solana, { rpcUrls: [one.url, two.url], change: { nonceAccounts: 1 } });
@@ -55,7 +55,7 @@ test("an endpoint that lags behind the signing of a payout tells an older nonce:
     await till.pay(await fundSolanaBuyer(solana)),
     await till.pay(await fundSolanaBuyer(solana)),
   ];
-  // What the final account of the nonce was before the first payout has used it up.
+  // The finalized nonce account as it was before the first payout used the nonce.
   let before: unknown;
   const isOfNonce = (method: string, params: unknown[]) =>
     method === "getMultipleAccounts" &&
@@ -87,7 +87,7 @@ test("an endpoint that lags behind the signing of a payout tells an older nonce:
   expect(await tokenBalance(solana, till.destination)).toBe(2_000_000n);
 });
 
-test("an endpoint that lags by minutes tells an old last height: what was signed on a newer blockhash is not called dead before its own", async () => {
+test("a transaction with a newer blockhash does not expire early when a lagging endpoint reports an old last height", async () => {
   const [one, two] = await Promise.all([1, 2].map(() => startAlteringProxy({ target: solana.url })));
   if (!one || !two) throw new Error("there are no endpoints");
   const till = await makeSolanaTill(solana, { rpcUrls: [one.url, two.url] });

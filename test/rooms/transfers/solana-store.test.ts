@@ -12,7 +12,7 @@ const { db, deps, chain } = till;
 const merchant = { accountId: till.accountId, merchantId: till.merchantId };
 
 const makeTransfer = async () => (await insertTransferRow(db, merchant, { asset: solana.asset })).id;
-/** Bytes with one signature, for some transfers; their content does not matter here. */
+/** Bytes with one signature for some transfers; their content does not matter here. */
 const signingOf = (
   transferIds: readonly string[],
   bytes = Buffer.concat([Buffer.of(1), randomBytes(200)]),
@@ -24,7 +24,7 @@ const stateOf = async (id: string) =>
   (await db.selectFrom("transfer").select("state").where("id", "=", id).executeTakeFirstOrThrow()).state;
 const countStored = async () => (await till.transactions()).length;
 
-test("signed bytes are stored for transfers that are ready, and left out when one of them is not any more", async () => {
+test("signed bytes are stored for ready transfers, and left out when one of their transfers is no longer ready", async () => {
   const [ready, other, carried] = [await makeTransfer(), await makeTransfer(), await makeTransfer()];
   await moveRows(db, "transfer", { ids: [carried], from: "ready", to: "carried", at: new Date() });
   const before = await countStored();
@@ -34,7 +34,7 @@ test("signed bytes are stored for transfers that are ready, and left out when on
   expect([await stateOf(ready), await stateOf(other)]).toEqual(["carried", "ready"]);
 });
 
-test("signed bytes that are stored already are not stored, and not to be sent, for another transfer", async () => {
+test("signed bytes that are stored already are neither stored nor sent for another transfer", async () => {
   const [first, second, third] = [await makeTransfer(), await makeTransfer(), await makeTransfer()];
   const stored = signingOf([first]);
   expect(await storeSignings(deps, chain, [stored], undefined)).toEqual([stored]);

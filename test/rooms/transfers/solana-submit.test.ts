@@ -31,14 +31,14 @@ afterEach(async () => {
 });
 
 /** A payment that was accepted and not submitted. */
-async function accepted() {
-  // A blockhash is given out for a second, and jumps may have ended it.
+async function makeAccepted() {
+  // A blockhash is reused for a second, and a jump of the cluster may have expired it.
   till.clock.advance(1_000);
   const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
   expect(await judge(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
   return begun;
 }
-/** Bytes of every send that reaches an endpoint. */
+/** Records the bytes of every send that reaches an endpoint. */
 function recordSends(): string[] {
   const sent: string[] = [];
   const hook = (method: string, [bytes]: unknown[]) => method === "sendTransaction" && sent.push(String(bytes));
@@ -51,8 +51,8 @@ const onlyRow = async (paymentId: string) => {
   if (transactions.length !== 1 || !transaction) throw new Error(`there are ${transactions.length} transactions`);
   return { transaction, transfer: transfers[0]?.state, state: (await till.status(paymentId)).state };
 };
-/** A turn that looks at everything, five slots later. Gives what it threw. */
-async function look(): Promise<{ code?: string } | undefined> {
+/** Runs a pass that checks everything, five slots later, and returns what it threw. */
+async function watchLater(): Promise<{ code?: string } | undefined> {
   await solana.knobs.jump(5);
   return till.watch().then(
     () => undefined,
@@ -63,10 +63,10 @@ const landedOf = async (signature: string) =>
   (await connection.getSignatureStatuses([signature], { searchTransactionHistory: true })).value[0];
 
 describe("a buyer's transaction", () => {
-  test("is stored whole before any endpoint gets it", async () => {
+  test("a buyer's transaction is stored completely before any endpoint gets it", async () => {
     const lastHeight = async () => (await connection.getLatestBlockhash("processed")).lastValidBlockHeight;
     const before = await lastHeight();
-    const { paymentId } = await accepted();
+    const { paymentId } = await makeAccepted();
     const after = await lastHeight();
     const stored: unknown[] = [];
     first.fault.onAnswer(async (method, [bytes]) => {
@@ -74,7 +74,7 @@ describe("a buyer's transaction", () => {
       const raw = Buffer.from(String(bytes), "base64");
       const row = (await till.transactions()).find(({ hash }) => hash === firstSignature(raw));
       stored.push({ bytes: row?.bytes.equals(raw), state: row?.state, transfer: (await onlyRow(paymentId)).transfer });
-      // It may take a little longer to be called dead, and never less.
+      // It may be declared expired a little later, and never earlier.
       expect(row?.last_valid_height).toBeGreaterThanOrEqual(before);
       expect(row?.last_valid_height).toBeLessThanOrEqual(after + 32);
     });
@@ -83,8 +83,8 @@ describe("a buyer's transaction", () => {
     await carryThrough(paymentId);
   });
 
-  test("that no endpoint would take is sent again by the watcher, the same bytes, after two seconds", async () => {
-    const { paymentId } = await accepted();
+  test("a transaction that no endpoint accepts is sent again by the watcher, with the same bytes, after two seconds", async () => {
+    const { paymentId } = await makeAccepted();
     for (const { fault } of [first, second])
       fault.fail((call) => (isSend(call) ? { code: -32_005, message: "Node is behind" } : undefined));
     await till.submit();
@@ -100,8 +100,8 @@ describe("a buyer's transaction", () => {
     await till.watchUntilState(paymentId, "succeeded");
   });
 
-  test("whose first three sends are lost is sent a fourth time, and nothing is signed anew", async () => {
-    const { paymentId } = await accepted();
+  test("a transaction whose first three sends are lost is sent a fourth time, and nothing is signed again", async () => {
+    const { paymentId } = await makeAccepted();
     const sent = recordSends();
     await solana.knobs.drop(3);
     await till.submit();
@@ -118,8 +118,8 @@ describe("a buyer's transaction", () => {
     expect(await till.status(paymentId)).toMatchObject({ info: { txId: transaction.hash } });
   });
 
-  test("whose answer is lost after it was taken is on its way, and is not signed again", async () => {
-    const { paymentId, buyer } = await accepted();
+  test("a transaction whose response is lost after the endpoint accepted it stays in flight and is not signed again", async () => {
+    const { paymentId, buyer } = await makeAccepted();
     for (const { fault } of [first, second]) fault.dropAnswers(isSend);
     await till.submit();
     expect((await onlyRow(paymentId)).transaction.state).toBe("offered");
@@ -130,8 +130,8 @@ describe("a buyer's transaction", () => {
     expect(await tokenBalance(solana, buyer.address)).toBe(0n);
   });
 
-  test("that fails on chain has ended its payment, once that is final and not before", async () => {
-    const { paymentId, buyer } = await accepted();
+  test("a transaction that fails on chain ends its payment once the failure is final, and not earlier", async () => {
+    const { paymentId, buyer } = await makeAccepted();
     const other = newSolanaKey().address;
     await fundTokens(solana.client, solana.mint, [other], 0n);
     await solana.knobs.setSlotMs(200);
@@ -163,21 +163,21 @@ describe("a buyer's transaction", () => {
   });
 });
 
-describe("a transaction whose blockhash has died", () => {
-  /** Sent, and lost by every endpoint; its time is over by far. */
-  async function dead() {
-    const begun = await accepted();
+describe("a transaction whose blockhash has expired", () => {
+  /** A transaction that was sent, lost by every endpoint, and whose blockhash expired long ago. */
+  async function makeExpired() {
+    const begun = await makeAccepted();
     await solana.knobs.drop("all");
     await till.submit();
     await solana.knobs.jump(250);
     return begun;
   }
-  const expectOnItsWay = async (paymentId: string) =>
+  const expectInFlight = async (paymentId: string) =>
     expect(await onlyRow(paymentId)).toMatchObject({ state: "processing", transfer: "carried" });
 
-  test("has ended its payment, and no other is ever signed for it", async () => {
-    const { paymentId, buyer } = await dead();
-    expect(await look()).toBeUndefined();
+  test("a transaction with an expired blockhash ends its payment, and no other is ever signed for it", async () => {
+    const { paymentId, buyer } = await makeExpired();
+    expect(await watchLater()).toBeUndefined();
     expect(await onlyRow(paymentId)).toMatchObject({
       state: "expired",
       transfer: "ended",
@@ -186,13 +186,13 @@ describe("a transaction whose blockhash has died", () => {
     await solana.knobs.drop(0);
     till.clock.advance(10_000);
     await till.submit();
-    await look();
+    await watchLater();
     expect((await onlyRow(paymentId)).transaction.state).toBe("expired");
     expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000n);
   });
 
-  test("is on its way until the height is final that ends it", async () => {
-    const begun = await accepted();
+  test("a transaction stays in flight until the height that expires its blockhash is final", async () => {
+    const begun = await makeAccepted();
     await solana.knobs.pause();
     await solana.knobs.drop("all");
     await till.submit();
@@ -203,7 +203,7 @@ describe("a transaction whose blockhash has died", () => {
     expect(await connection.getBlockHeight("processed")).toBeGreaterThan(last);
     await till.watch();
     await till.watch();
-    await expectOnItsWay(begun.paymentId);
+    await expectInFlight(begun.paymentId);
     await solana.knobs.jump(1);
     await till.watch();
     await till.watch();
@@ -212,9 +212,9 @@ describe("a transaction whose blockhash has died", () => {
   });
 
   test.each<[string, string | undefined, () => void]>([
-    ["one endpoint is away", "rpc_unreachable", () => second.fault.refuse(true)],
+    ["one endpoint is unavailable", "rpc_unreachable", () => second.fault.refuse(true)],
     [
-      "one endpoint answers with errors",
+      "one endpoint returns errors",
       "rpc_unreachable",
       () =>
         second.fault.fail(({ method }) =>
@@ -226,7 +226,7 @@ describe("a transaction whose blockhash has died", () => {
     ["one endpoint is far behind", "rpc_behind", () => second.forget(1_000)],
     ["both endpoints are far behind", "rpc_behind", () => [first, second].map((one) => one.forget(1_000))],
     [
-      "one endpoint says that it has seen it",
+      "one endpoint reports the transaction",
       undefined,
       () =>
         second.alter((method, _params, result) => {
@@ -236,61 +236,61 @@ describe("a transaction whose blockhash has died", () => {
           return { context, value: value.map(() => seen) };
         }),
     ],
-  ])("is on its way while %s", async (_, code, spoil) => {
-    const { paymentId } = await dead();
-    spoil();
-    for (let turn = 0; turn < 3; turn += 1) expect((await look())?.code).toBe(code);
-    await expectOnItsWay(paymentId);
+  ])("a transaction with an expired blockhash stays in flight while %s", async (_, code, breakEndpoint) => {
+    const { paymentId } = await makeExpired();
+    breakEndpoint();
+    for (let pass = 0; pass < 3; pass += 1) expect((await watchLater())?.code).toBe(code);
+    await expectInFlight(paymentId);
     for (const { alter, fault } of [first, second]) {
       alter(undefined);
       fault.refuse(false);
       fault.fail(undefined);
     }
-    await look();
+    await watchLater();
     expect((await onlyRow(paymentId)).state).toBe("expired");
   });
 
-  test("does not keep the payments beside it from being made while an endpoint is away", async () => {
-    const { paymentId } = await dead();
+  test("a transaction with an expired blockhash does not delay other payments while an endpoint is unavailable", async () => {
+    const { paymentId } = await makeExpired();
     await solana.knobs.drop(0);
-    const other = await accepted();
+    const other = await makeAccepted();
     second.fault.refuse(true);
     till.clock.advance(120_000);
     await till.submit();
-    const spoilt: unknown[] = [];
+    const watchErrors: unknown[] = [];
     const isFinal = async () => {
-      await till.watch().catch((error: unknown) => spoilt.push(error));
+      await till.watch().catch((error: unknown) => watchErrors.push(error));
       return (await onlyRow(other.paymentId)).transaction.state === "final";
     };
     await waitFor(isFinal, { within: 10_000 });
-    expect(spoilt.length).toBeGreaterThan(0);
+    expect(watchErrors.length).toBeGreaterThan(0);
     expect((await till.status(other.paymentId)).state).toBe("succeeded");
-    // Payouts wait for a watcher that stands at the head, and not for the endpoint.
+    // Payouts wait for a watcher that is at the head, and not for the endpoint.
     const reached = await findReachedHead(till.db, solana.id);
     expect(till.clock.now().getTime() - (reached?.getTime() ?? 0)).toBeLessThan(60_000);
-    await expectOnItsWay(paymentId);
+    await expectInFlight(paymentId);
   });
 
-  test("before anybody submitted it is kept until the height is final that ends it, and may still be submitted", async () => {
-    const { paymentId } = await accepted();
+  test("a transaction that was never submitted can be submitted until the height that expires its blockhash is final", async () => {
+    const { paymentId } = await makeAccepted();
     await solana.knobs.pause();
     const last = (await rowsOf(paymentId)).transfers[0]?.valid_before ?? 0;
     const finalHeight = async () => (await connection.getEpochInfo("finalized")).blockHeight ?? 0;
     await solana.knobs.jump(last - (await finalHeight()));
     expect(await finalHeight()).toBe(last);
-    for (let turn = 0; turn < 2; turn += 1) await till.watch();
+    for (let pass = 0; pass < 2; pass += 1) await till.watch();
     expect((await rowsOf(paymentId)).transfers).toMatchObject([{ state: "ready" }]);
     expect((await till.status(paymentId)).state).toBe("processing");
     await solana.knobs.jump(1);
-    for (let turn = 0; turn < 2; turn += 1) await till.watch();
+    for (let pass = 0; pass < 2; pass += 1) await till.watch();
     expect((await till.status(paymentId)).state).toBe("expired");
     await solana.knobs.resume();
   });
 
-  test("before anybody submitted it has ended its payment, and is never signed", async () => {
-    const { paymentId, buyer } = await accepted();
+  test("a transaction that expires before it was submitted ends its payment and is never signed", async () => {
+    const { paymentId, buyer } = await makeAccepted();
     await solana.knobs.jump(250);
-    await look();
+    await watchLater();
     expect((await till.status(paymentId)).state).toBe("expired");
     await till.submit();
     expect((await rowsOf(paymentId)).transactions).toEqual([]);
@@ -299,7 +299,7 @@ describe("a transaction whose blockhash has died", () => {
 });
 
 describe("an endpoint that lags", () => {
-  test("takes nothing back, and nothing that has landed is sent again", async () => {
+  test("a lagging endpoint reverts nothing, and nothing that has landed is sent again", async () => {
     const shop = await makeSolanaTill(solana, {
       rpcUrls: [first.fault.url, second.fault.url],
       change: { finality: "finalized" },
@@ -316,13 +316,13 @@ describe("an endpoint that lags", () => {
     expect(await stateOf()).toEqual(["included"]);
     const sent = recordSends();
     first.forget();
-    for (let turn = 0; turn < 4; turn += 1) {
+    for (let pass = 0; pass < 4; pass += 1) {
       shop.clock.advance(2_500);
       await shop.watch();
       expect(await stateOf()).toEqual(["included"]);
     }
     expect(sent).toEqual([]);
-    // The same from both of them: two that lag know no more than one.
+    // The result is the same from both: two lagging endpoints know no more than one.
     for (const one of [first, second]) one.forget(100);
     await expect(shop.watch()).rejects.toMatchObject({ code: "rpc_behind" });
     expect(await stateOf()).toEqual(["included"]);

@@ -7,8 +7,8 @@ import { makeSolanaTill } from "../../support/solana-till.ts";
 
 const solana = await startTestSolana({ own: true });
 
-/** A till whose one payment was submitted, while no slot comes by itself. */
-async function submitted(finality: "confirmed" | "finalized") {
+/** A merchant fixture whose only payment was submitted, while no slot comes by itself. */
+async function makeSubmitted(finality: "confirmed" | "finalized") {
   const till = await makeSolanaTill(solana, { change: { finality } });
   const buyer = await fundSolanaBuyer(solana, 1_000_000n);
   const paymentId = await till.create();
@@ -22,9 +22,9 @@ async function submitted(finality: "confirmed" | "finalized") {
 }
 
 test.each(["confirmed", "finalized"] as const)(
-  "a payment has succeeded when it is %s, and not before",
+  "a payment succeeds when its transaction is %s, and not earlier",
   async (finality) => {
-    const { till, paymentId, stateOf } = await submitted(finality);
+    const { till, paymentId, stateOf } = await makeSubmitted(finality);
     const state = async () => (await till.status(paymentId)).state;
     await till.watch();
     expect([await stateOf(), await state()]).toEqual(["carried", "processing"]);
@@ -39,14 +39,14 @@ test.each(["confirmed", "finalized"] as const)(
   },
 );
 
-test("a payment whose slot is undone is carried again, the same bytes land anew, and it is booked once", async () => {
-  const { till, buyer, paymentId, stateOf, bookings } = await submitted("finalized");
+test("a payment whose slot is rolled back is in flight again, lands with the same bytes, and is booked once", async () => {
+  const { till, buyer, paymentId, stateOf, bookings } = await makeSubmitted("finalized");
   await solana.knobs.jump(1);
   await till.watch();
   expect(await stateOf()).toBe("included");
   const [before] = (await till.transactions()).slice(-1);
   expect(await solana.knobs.rollback(2)).toEqual([before?.hash]);
-  // The undone slots' numbers are passed, and the watcher looks.
+  // The slot numbers that were rolled back are passed, and the watcher checks.
   await solana.knobs.jump(4);
   await till.watch();
   await till.watch();
@@ -62,7 +62,7 @@ test("a payment whose slot is undone is carried again, the same bytes land anew,
   expect(await tokenBalance(solana, buyer.address)).toBe(0n);
 });
 
-test("what is in flight is asked for 256 at a time, and costs nothing else", async () => {
+test("the watcher reads the statuses of transactions in flight 256 at a time, and makes no other calls for them", async () => {
   const proxy = await startFaultProxy({ target: solana.url });
   const till = await makeSolanaTill(solana, { rpcUrls: [proxy.url] });
   await till.pay(await fundSolanaBuyer(solana));
@@ -81,8 +81,8 @@ test("what is in flight is asked for 256 at a time, and costs nothing else", asy
         })),
       )
       .execute();
-  /** Calls of a turn that looks at everything. */
-  const callsOfATurn = async () => {
+  /** Returns the calls of a pass that checks everything. */
+  const countPassCalls = async () => {
     const before = { ...proxy.calls };
     await solana.knobs.jump(5);
     await till.watchOnly();
@@ -90,10 +90,10 @@ test("what is in flight is asked for 256 at a time, and costs nothing else", asy
     return Object.fromEntries(made.filter(([, count]) => count > 0));
   };
   await addInFlight(1_000, 10);
-  const few = await callsOfATurn();
+  const few = await countPassCalls();
   expect(few.getSignatureStatuses).toBe(1);
   await addInFlight(2_000, 290);
-  const many = await callsOfATurn();
+  const many = await countPassCalls();
   expect(many).toEqual({ ...few, getSignatureStatuses: 2 });
   const total = Object.values(many).reduce((sum, count) => sum + count, 0);
   expect(total / 300).toBeLessThanOrEqual(0.2);

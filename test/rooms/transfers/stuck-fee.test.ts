@@ -8,14 +8,14 @@ const nextBaseFee = (chain: TestChain, gwei: string) =>
   chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei(gwei) });
 
 test.each(["50", "150"])(
-  "a payment whose signed bytes no node takes, because the base fee has risen to %s gwei, succeeds under the ceiling",
+  "a payment whose bytes no node accepts because the base fee rose to %s gwei succeeds below the ceiling",
   async (gwei) => {
     const chain = await startChain();
     const till = await makeTill(chain);
     const paymentId = await till.create();
     await till.verify(await till.attempt(paymentId, await fundBuyer(chain)));
     await till.watch();
-    // The watcher has not read the block in which it rises.
+    // The watcher has not read the block in which the base fee rises.
     await nextBaseFee(chain, gwei);
     await till.relay();
     const transactions = () => till.db.selectFrom("transaction").selectAll().orderBy("replacement").execute();
@@ -38,7 +38,7 @@ test.each(["50", "150"])(
   },
 );
 
-test("a payment whose signed bytes no node takes is not made dearer while the base fee says nothing of it", async () => {
+test("a payment whose bytes no node accepts is not replaced at a higher fee unless the base fee requires it", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const paymentId = await till.create();
@@ -46,7 +46,7 @@ test("a payment whose signed bytes no node takes is not made dearer while the ba
   await till.watch();
   await nextBaseFee(chain, "50");
   await till.relay();
-  // It falls again before anybody looks.
+  // The base fee falls again before the watcher runs.
   await nextBaseFee(chain, "0.000000001");
   await mine(chain);
   await nextBaseFee(chain, "0.000000001");

@@ -31,7 +31,7 @@ async function makeWatcherWithout(chain: TestChain, databaseUrl: string, clock: 
   return { deps, watch };
 }
 
-/** A payment of a minute that its buyer has signed; `relay` is what a stranger does with the signature. */
+/** A payment of one minute that its buyer has signed; `relay` sends the signature as a third party. */
 async function signPayment(chain: TestChain, till: Till) {
   const id = await till.create(100n, { expiresAt: new Date(till.deps.now().getTime() + MINUTE) });
   const buyer = await fundBuyer(chain);
@@ -44,7 +44,7 @@ async function signPayment(chain: TestChain, till: Till) {
   return { id, relay: () => relayByStranger(chain, call) };
 }
 
-/** Both clocks pass the deadline, and the block of it is final. */
+/** Both clocks pass the deadline, and the block of the deadline is final. */
 async function passDeadline(chain: TestChain, till: Till): Promise<void> {
   till.clock.advance(3 * MINUTE);
   const timestamp = BigInt(Math.floor(till.clock.now().getTime() / 1_000));
@@ -52,7 +52,7 @@ async function passDeadline(chain: TestChain, till: Till): Promise<void> {
   await mine(chain, 20);
 }
 
-test("money that came while the watcher's networks file lacked its asset is found when the asset is back, and its payment does not expire before", async () => {
+test("a transfer that arrived while the networks file lacked its asset is found once the asset is back, before its payment expires", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   await till.watch();
@@ -73,7 +73,7 @@ test("money that came while the watcher's networks file lacked its asset is foun
   expect(await unread.execute()).toEqual([]);
 });
 
-test("money that came with an asset before any watcher had it is found", async () => {
+test("a transfer of an asset that no watcher had yet is found", async () => {
   const chain = await startChain();
   const databaseUrl = await createDatabase();
   const clock = (await makeDeps(chain, { databaseUrl })).clock;
@@ -90,12 +90,12 @@ test("money that came with an asset before any watcher had it is found", async (
   expect((await till.status(id)).state).toBe("succeeded");
 });
 
-test("two watchers of which one lacks the asset lose nothing by turns", async () => {
+test("two alternating watchers, of which one lacks the asset, lose no transfer", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const without = await makeWatcherWithout(chain, till.databaseUrl, till.clock);
   const paid: string[] = [];
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let pass = 0; pass < 3; pass += 1) {
     const { id, relay } = await signPayment(chain, till);
     paid.push(id);
     await without.watch();
@@ -109,7 +109,7 @@ test("two watchers of which one lacks the asset lose nothing by turns", async ()
   for (const id of paid) expect((await till.status(id)).state).toBe("succeeded");
 });
 
-test("what a watcher without the asset makes final, while it is still being read again, is found as well", async () => {
+test("a transfer that a watcher without the asset makes final during a backfill is found as well", async () => {
   const chain = await startChain();
   const slow = { finality: { blocks: 5 } };
   const till = await makeTill(chain, { change: slow });
@@ -117,7 +117,7 @@ test("what a watcher without the asset makes final, while it is still being read
   await mine(chain, 20);
   await without.watch();
   await mine(chain, 1);
-  // Not everything up to the cursor is final yet.
+  // Not every block up to the cursor is final yet.
   await till.watch();
   const unread = till.db.selectFrom("unread_asset").select("asset").where("asset", "=", chain.asset);
   expect(await unread.execute()).toHaveLength(1);
@@ -145,10 +145,10 @@ test("a payment whose asset has been gone for a day expires", async () => {
   expect((await till.status(id)).state).toBe("expired");
 });
 
-test("the history of an asset that has left the networks file holds up no payout on Solana", async () => {
+test("the history of an asset that left the networks file blocks no payout on Solana", async () => {
   const solana = await startTestSolana();
   const some = await makeSolanaTill(solana);
-  // As a process made it that still had the asset.
+  // A process that still had the asset stored this cursor.
   await ensureAccountCursor(some.db, { chain: solana.id, account: newSolanaKey().address, newest: undefined });
   await some.watchUntil(() => isCaughtUp(some.deps, solana.id));
 });

@@ -40,18 +40,18 @@ async function authorize(by: PrivateKeyAccount, more: Partial<Signed> = {}): Pro
 }
 
 describe("an authorization", () => {
-  test("of an account that has the money is good", async () => {
+  test("an authorization of an account with enough money passes", async () => {
     expect(await verify(await authorize(await fundBuyer(chain)))).toMatchObject({ ok: true });
   });
 
-  test("with v written as 0 or 1 is good for us and for the token", async () => {
+  test("an authorization whose v is 0 or 1 passes here and at the token", async () => {
     const signed = await authorize(await fundBuyer(chain));
     const v = Number.parseInt(signed.proof.slice(-2), 16) - 27;
     const proof = `${signed.proof.slice(0, -2)}0${v}` as Hex;
     expect(await verify({ ...signed, proof })).toMatchObject({ ok: true });
   });
 
-  test("signed by another key is refused as not the account's", async () => {
+  test("an authorization signed by another key is refused as not the account's", async () => {
     const [payer, other] = await fundBuyers(chain, 2);
     const signed = await authorize(other as PrivateKeyAccount, { payer: payer?.address.toLowerCase() ?? "" });
     expect(await verify(signed)).toMatchObject({
@@ -65,30 +65,30 @@ describe("an authorization", () => {
     ["another amount", { amount: 999_999n }],
     ["another receiver", { receiver: `0x${"bb".repeat(20)}` }],
     ["another deadline", { valid_before: 3_999_999_999 }],
-  ])("signed for %s is refused", async (_what, asked) => {
+  ])("an authorization signed for %s is refused", async (_what, asked) => {
     const signed = await authorize(await fundBuyer(chain));
-    const verdict = await verify({ ...signed, ...asked });
-    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("over this payment") });
+    const verificationResult = await verify({ ...signed, ...asked });
+    expect(verificationResult).toMatchObject({ ok: false, reason: expect.stringContaining("over this payment") });
   });
 
-  test("of an account that holds too little is refused with the token's own words", async () => {
-    const verdict = await verify(await authorize(await fundBuyer(chain, 999_999n)));
-    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("exceeds balance") });
+  test("an authorization of an account that holds too little is refused with the token's own reason", async () => {
+    const verificationResult = await verify(await authorize(await fundBuyer(chain, 999_999n)));
+    expect(verificationResult).toMatchObject({ ok: false, reason: expect.stringContaining("exceeds balance") });
   });
 
-  test("of an account that the issuer has blocked is refused with the token's own words", async () => {
+  test("an authorization of an account that the issuer has blocked is refused with the token's own reason", async () => {
     const blocked = await fundBuyer(chain);
     await administer("blacklist", [blocked.address]);
-    const verdict = await verify(await authorize(blocked));
-    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("blacklisted") });
+    const verificationResult = await verify(await authorize(blocked));
+    expect(verificationResult).toMatchObject({ ok: false, reason: expect.stringContaining("blacklisted") });
   });
 
-  test("that has run out is refused", async () => {
-    const verdict = await verify(await authorize(await fundBuyer(chain), { valid_before: 1_000 }));
-    expect(verdict).toMatchObject({ ok: false, reason: expect.stringContaining("expired") });
+  test("an expired authorization is refused", async () => {
+    const verificationResult = await verify(await authorize(await fundBuyer(chain), { valid_before: 1_000 }));
+    expect(verificationResult).toMatchObject({ ok: false, reason: expect.stringContaining("expired") });
   });
 
-  test("is refused while the token is paused, and good afterwards", async () => {
+  test("an authorization is refused while the token is paused, and passes afterwards", async () => {
     const signed = await authorize(await fundBuyer(chain));
     await administer("pause");
     expect(await verify(signed)).toMatchObject({ ok: false, reason: expect.stringContaining("paused") });
@@ -96,7 +96,7 @@ describe("an authorization", () => {
     expect(await verify(signed)).toMatchObject({ ok: true });
   });
 
-  test("that somebody has relayed already is good, as soon as its money has been seen", async () => {
+  test("an authorization that a third party has relayed passes once its transfer has been observed", async () => {
     const one = await carrier.sign(await fundBuyer(chain));
     const row = (await carrier.rowsOf([one.id]))[0];
     if (!row) throw new Error("no row");
@@ -107,15 +107,15 @@ describe("an authorization", () => {
 });
 
 describe("many authorizations at once", () => {
-  test("get each its own verdict, in order; good ones share a call, and a bad one is looked at once more by itself", async () => {
+  test("each of many authorizations gets its own result, in order: valid ones share a call, and invalid ones are repeated alone", async () => {
     const rich = await fundBuyers(chain, 15);
     const poor = await fundBuyers(chain, 15, 1n);
     const signed = await Promise.all(
       rich.flatMap((buyer, index) => [authorize(buyer), authorize(poor[index] as never)]),
     );
     const before = proxy.calls.eth_call ?? 0;
-    const verdicts = await verifier.verify(signed, "key");
-    expect(verdicts.map(({ ok }) => ok)).toEqual(signed.map((_one, index) => index % 2 === 0));
+    const verificationResults = await verifier.verify(signed, "key");
+    expect(verificationResults.map(({ ok }) => ok)).toEqual(signed.map((_one, index) => index % 2 === 0));
     expect((proxy.calls.eth_call ?? 0) - before).toBeLessThanOrEqual(2 + 15);
     const again = proxy.calls.eth_call ?? 0;
     expect(
@@ -126,18 +126,21 @@ describe("many authorizations at once", () => {
         )
       ).every(({ ok }) => ok),
     ).toBe(true);
-    expect((proxy.calls.eth_call ?? 0) - again, "what stands at the accounts, and a simulation").toBe(2);
+    expect((proxy.calls.eth_call ?? 0) - again, "one read of the accounts' code, and one simulation").toBe(2);
   });
 
-  test("of one payer that can afford one of them are good up to its balance: the first one takes it", async () => {
+  test("authorizations of one payer that can afford one of them pass up to its balance, the first one first", async () => {
     const buyer = await fundBuyer(chain, 1_000_000n);
     const signed = await Promise.all([authorize(buyer), authorize(buyer)]);
-    const verdicts = await verifier.verify(signed, "key");
-    expect(verdicts).toMatchObject([{ ok: true }, { ok: false, reason: expect.stringContaining("other payments") }]);
+    const verificationResults = await verifier.verify(signed, "key");
+    expect(verificationResults).toMatchObject([
+      { ok: true },
+      { ok: false, reason: expect.stringContaining("other payments") },
+    ]);
   });
 });
 
-test("nothing is refused while the chain cannot be asked: the verdict stays open", async () => {
+test("no authorization is refused while the chain is unavailable", async () => {
   const signed = await authorize(await fundBuyer(chain));
   proxy.refuse(true);
   await expect(verify(signed)).rejects.toMatchObject({ code: "rpc_unreachable", transient: true });

@@ -6,7 +6,7 @@ import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 describe("the watcher of a chain", () => {
-  test("is one process: another stands back while it lives, and takes over within its lease once it is dead, however wrong the dead one's clock was", async () => {
+  test("one process watches a chain, and another one takes over when its lease ends, however wrong the first one's clock was", async () => {
     const chain = await startChain();
     const proxy = await startFaultProxy({ target: chain.url });
     const first = await makeCarrier(chain, { rpcUrls: [proxy.url] });
@@ -14,7 +14,7 @@ describe("the watcher of a chain", () => {
     const one = await first.sign(await fundBuyer(chain));
     await first.relay();
     first.clock.advance(5 * 60_000);
-    // The first one dies in the middle of its pass: the lease is all that it leaves.
+    // The first process dies in the middle of its pass and leaves nothing but its lease.
     const dead = Promise.withResolvers<void>();
     proxy.onAnswer(() => dead.promise);
     const died = first.watch().catch(() => undefined);
@@ -36,7 +36,7 @@ describe("the watcher of a chain", () => {
     await died;
   });
 
-  test("finds everything in blocks that were made while nobody watched, each once", async () => {
+  test("the watcher finds every transfer once in blocks that were made while no worker watched", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain, { change: { batchGas: 400_000 } });
     const ids = (await carrier.signAll(await fundBuyers(chain, 8))).map(({ id }) => id);
@@ -50,7 +50,7 @@ describe("the watcher of a chain", () => {
     expect(cursor.reached_head_at).not.toBeNull();
   });
 
-  test("confirms at the depth of the network's finality and not a block before", async () => {
+  test("the watcher confirms at the depth of the network's finality, and not a block earlier", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain, { change: { finality: { blocks: 4 } } });
     const one = await carrier.sign(await fundBuyer(chain));
@@ -63,7 +63,7 @@ describe("the watcher of a chain", () => {
     expect(carrier.confirmed).toHaveLength(1);
   });
 
-  test("takes nothing for read from an endpoint that does not have a block's logs yet", async () => {
+  test("the watcher does not pass a block whose logs the endpoint lacks", async () => {
     const chain = await startChain();
     const proxy = await startFaultProxy({ target: chain.url });
     const carrier = await makeCarrier(chain, { rpcUrls: [proxy.url] });
@@ -80,7 +80,7 @@ describe("the watcher of a chain", () => {
     expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);
   });
 
-  test("stores nothing as failed when the database is in the way of a booking, and books it in the next pass", async () => {
+  test("a database error during a booking stores no failed booking, and the next pass books it", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const one = await carrier.sign(await fundBuyer(chain));
@@ -94,7 +94,7 @@ describe("the watcher of a chain", () => {
     expect(carrier.confirmed.map(({ id }) => id)).toEqual([one.id]);
   });
 
-  test("leaves movements between strangers alone, and keeps money to us that nobody knows", async () => {
+  test("the watcher ignores transfers between third parties, and stores unmatched deposits", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain);
     const [one, other] = await fundBuyers(chain, 2);
@@ -106,17 +106,17 @@ describe("the watcher of a chain", () => {
   });
 });
 
-describe("an authorization that has run out", () => {
+describe("an expired authorization", () => {
   const soon = async (chain: Awaited<ReturnType<typeof startChain>>) =>
     Number((await chain.client.getBlock()).timestamp) + 1_000;
 
-  test("ends its transfer, once the final chain's own clock is past it, and nothing has moved", async () => {
+  test("an expired authorization ends its transfer once the final block's time is past it and nothing has moved", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
     const buyer = await fundBuyer(chain);
     const one = await carrier.sign(buyer, 5n, { validBefore: await soon(chain) });
     await carrier.watch();
-    // Our own clock says nothing about it.
+    // Our own clock does not count.
     carrier.clock.advance(100_000_000);
     await mine(chain, 3);
     await carrier.watch();
@@ -135,7 +135,7 @@ describe("an authorization that has run out", () => {
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
   });
 
-  test("does not end a transfer that has happened, however late it is looked at", async () => {
+  test("an expired authorization does not end a transfer that was made, however late it is checked", async () => {
     const chain = await startChain();
     const carrier = await makeCarrier(chain, { change: { finality: { blocks: 3 } } });
     const one = await carrier.sign(await fundBuyer(chain), 5n, { validBefore: await soon(chain) });

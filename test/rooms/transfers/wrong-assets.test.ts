@@ -19,11 +19,11 @@ test.each([
   ["with another domain", { domain: { name: "USD Coin", version: "9" } }, "is not the token's own"],
 ])("an asset %s stops the start, and is named", async (_what, change, words) => {
   const { deps } = await makeDeps(chain, { change: { assets: [{ ...usdc, ...change }] } });
-  const fault = { code: "wrong_contract", transient: false, message: expect.stringContaining(words) };
-  await expect(checkChain(deps.chains, chain.id)).rejects.toMatchObject(fault);
+  const error = { code: "wrong_contract", transient: false, message: expect.stringContaining(words) };
+  await expect(checkChain(deps.chains, chain.id)).rejects.toMatchObject(error);
 });
 
-test("the asset as it is does not", async () => {
+test("a correct asset does not stop the start", async () => {
   const { deps } = await makeDeps(chain);
   await checkChain(deps.chains, chain.id);
 });
@@ -46,7 +46,7 @@ test("a process refuses to start when an asset with unfinished transfers is miss
   expect((await till.status(paymentId)).state).toBe("succeeded");
   await startTransfers(without.deps, chain.id);
 
-  // What is owed of it waits, and the refusal comes again when a payout is on its way.
+  // Its due refund and settlement wait, and the refusal repeats while a payout is in flight.
   const { id } = await till.settlementOf(paymentId);
   const { refundId } = good(await refundPayment(till.deps, { paymentId, mode: "live" }));
   expect(await beginSettlements(without.deps, [id])).toEqual(["unknown_asset"]);

@@ -15,7 +15,7 @@ import { waitFor } from "../../support/wait-for.ts";
 
 const MINUTE = 60_000;
 
-/** A chain, a database with a merchant, queues, and what processes need for them. */
+/** A chain, a database with a merchant, queues, and the environment of processes that use them. */
 async function makeParts() {
   const chain = await startChain();
   const till = await makeTill(chain);
@@ -41,13 +41,13 @@ const readSkew = async (metricsUrl: string): Promise<number | undefined> => {
 };
 
 describe("a worker whose clock is far from Postgres'", () => {
-  test("takes no job, is not ready and says by how much it is off, while another one does the work", async () => {
+  test("a worker whose clock is minutes off takes no job, is not ready and reports the skew, while another one works", async () => {
     const { chain, till, queues, env, inMs, stateOf } = await makeParts();
     const skewed = await launchProcess({ role: "worker", env: { ...env, ...withClockAhead(5 * MINUTE) } });
     atEnd(() => skewed.kill("SIGKILL"));
-    const said = () => skewed.lines.find((line) => line.includes("differ too much"));
-    await waitFor(() => said() !== undefined, { within: 20_000, what: "it says that its clock is wrong" });
-    expect(Number(/"aheadMs":(\d+)/.exec(said() ?? "")?.[1])).toBeCloseTo(5 * MINUTE, -4);
+    const findClockLine = () => skewed.lines.find((line) => line.includes("differ too much"));
+    await waitFor(() => findClockLine() !== undefined, { within: 20_000, what: "it logs that its clock is wrong" });
+    expect(Number(/"aheadMs":(\d+)/.exec(findClockLine() ?? "")?.[1])).toBeCloseTo(5 * MINUTE, -4);
     const skew = await waitFor(() => readSkew(skewed.metricsUrl), { within: 10_000, what: "the metric" });
     expect(skew).toBeCloseTo(300, -1);
     const ready = await fetch(skewed.metricsUrl.replace("/metrics", "/readyz"));
@@ -60,7 +60,7 @@ describe("a worker whose clock is far from Postgres'", () => {
     await queues.ring("verify-signature", [{ data: { attemptIds: [attemptId] } }]);
     await queues.ring("expire-payment", [{ data: { paymentId: unpaid } }]);
     await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "sweep" } });
-    // What is due is on the queues for longer than a worker takes to answer.
+    // Due rows stay on the queues for longer than a worker needs to take them.
     await waitFor(async () => (await queues.count("watch-chain")).all > 0, { within: 10_000 });
     expect(await stateOf(paid)).toBe("requires_action");
 
@@ -70,7 +70,7 @@ describe("a worker whose clock is far from Postgres'", () => {
   });
 });
 
-test("machines that are all ahead give a payment the deadline that it should have, and it is paid", async () => {
+test("a fleet whose machines are all ahead gives a payment the right deadline, and the payment succeeds", async () => {
   const chain = await startChain();
   const fleet = await startFleet({ chain, workers: 1, env: withClockAhead(25_000) });
   const id = await createPayment(fleet.shop, { referenceId: "order-1", cents: "1250" });
@@ -84,8 +84,8 @@ test("machines that are all ahead give a payment the deadline that it should hav
   expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
 });
 
-describe("a worker whose clock is somewhat ahead", () => {
-  test("expires no payment before its deadline, and leaves a lease that ends in time when it is killed", async () => {
+describe("a worker whose clock is slightly ahead", () => {
+  test("a worker that is slightly ahead expires no payment early, and its lease ends in time when it is killed", async () => {
     const { chain, till, env, inMs, stateOf } = await makeParts();
     const ahead = await spawnProcess({ role: "worker", env: { ...env, ...withClockAhead(25_000) } });
     const id = await till.create(100n, { expiresAt: inMs(6_000) });

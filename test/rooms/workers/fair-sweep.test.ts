@@ -16,7 +16,7 @@ import { good, makeTill, type Till } from "../../support/till.ts";
 const chain = await startChain();
 const signal = new AbortController().signal;
 
-/** Settlements of a merchant that have been due for ten minutes; its balance covers them. */
+/** Inserts settlements that have been due for ten minutes, and the balance that covers them. */
 async function addSettlements(till: Till, count: number): Promise<void> {
   await execute(
     till.databaseUrl,
@@ -42,7 +42,9 @@ const countDue = async (till: Till) =>
     ).count,
   );
 
-/** One sweep with the watcher at the head, and then every settle job that it enqueued. Returns the jobs' settlements. */
+/**
+ * Sweeps once with the watcher at the head, runs every settle job that was enqueued and returns the jobs' settlements.
+ */
 async function sweepAndSettle(till: Till, at: number): Promise<string[][]> {
   const handlers = createHandlers({ ...till.deps, isTransient: createJudge(isTransientChainError) });
   await till.watch();
@@ -79,7 +81,7 @@ test("20,000 settlements without a destination enqueue nothing, delay no other m
     till.clock.advance(1_000);
     for (const ids of await sweepAndSettle(till, 100 + sweep)) sizes.push(ids.length);
   }
-  // In bounded parts, one after the other.
+  // They are paid in bounded parts, one after another.
   expect(await countDue(blocked)).toBe(20_000 - sizes.reduce((sum, size) => sum + size, 0));
   expect(sizes.length).toBe(5);
   expect(Math.max(...sizes)).toBe(100);
@@ -93,7 +95,7 @@ const queueOf = (till: Till, kind: "settlement" | "refund" = "settlement") =>
     .where("merchant_id", "=", till.merchantId)
     .executeTakeFirstOrThrow();
 
-test("a destination that is registered while its payouts are found to have none never leaves them blocked", async () => {
+test("a destination that is registered while its payouts find none never leaves them blocked", async () => {
   const databaseUrl = await createDatabase();
   for (let round = 0; round < 12; round += 1) {
     const till = await makeTill(chain, { databaseUrl, settles: false });
@@ -119,7 +121,7 @@ test("a destination that is registered while its payouts are found to have none 
   }
 });
 
-test("a payment of a merchant that is held enqueues no payout, and its release pays all out", async () => {
+test("a payment of a held merchant enqueues no payout, and the release pays everything out", async () => {
   const till = await makeTill(chain);
   const owner = { accountId: till.accountId, merchantId: till.merchantId, mode: till.mode };
   await addSettlements(till, 250);
@@ -180,7 +182,7 @@ test("a refund that its merchant cannot cover waits without jobs, and so do the 
   expect(await countDue(till)).toBe(0);
 });
 
-test("a refund reads only the settlements that it is drawn on, however many its merchant has", async () => {
+test("a refund reads only the settlements that it draws on, however many its merchant has", async () => {
   const till = await makeTill(chain);
   const paymentId = await till.pay(await fundBuyer(chain));
   const { id: own } = await till.settlementOf(paymentId);
@@ -195,7 +197,7 @@ test("a refund reads only the settlements that it is drawn on, however many its 
   expect(await numbers(9_999_999n)).toHaveLength(5_001);
 });
 
-test("operators see what is blocked: by merchant, on the payment and in the metrics", async () => {
+test("operators see blocked payouts by merchant, on the payment and in the metrics", async () => {
   const till = await makeTill(chain, { settles: false });
   const admin = adminIn({ DATABASE_URL: till.databaseUrl });
   await till.addDestination();
@@ -211,7 +213,7 @@ test("operators see what is blocked: by merchant, on the payment and in the metr
   const system = await readSystem(till.deps);
   expect(system.blocked).toContainEqual({ kind: "settlement", obstacle: "no_destination", count: 1 });
   till.clock.advance(3_600_000);
-  // A merchant waits, whatever for: the alert fires.
+  // A merchant has waited for an hour, for whatever reason: the alert fires.
   expect((await readSystem(till.deps)).owed.find(({ table }) => table === "settlement")?.seconds).toBeGreaterThan(
     3_600,
   );

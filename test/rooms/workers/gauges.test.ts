@@ -14,17 +14,17 @@ const GWEI = 1_000_000_000n;
 
 const chain = await startChain({ lanes: 1 });
 const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
-// It serves a queue that nobody rings, so all it ever knows of the system is what it reads.
+// This worker serves a queue without jobs, so it knows of the system only what it reads.
 const idle = await fleet.addWorker({ WORKER_QUEUES: "submit-solana" });
 const on = { chain: chain.id };
 
-/** Both workers at about the same time. */
+/** Scrapes both workers at about the same time. */
 async function scrapeBoth() {
   const [busy, other] = await Promise.all([fleet.workers[0], idle].map((worker) => scrape(worker?.metricsUrl ?? "")));
   return { busy: busy ?? [], idle: other ?? [] };
 }
 
-/** What both have to say to the digit, and what may differ by the moment of asking. */
+/** Metrics that must be equal on both workers, and metrics that may differ by the moment of the scrape. */
 const exact = [
   "pay_lane_transactions_in_flight",
   "pay_lane_next_nonce",
@@ -35,7 +35,7 @@ const exact = [
 ];
 const aging = ["pay_lane_lowest_unconfirmed_age_seconds", "pay_chain_cursor_lag_seconds"];
 
-async function expectSame(): Promise<void> {
+async function expectEqualMetrics(): Promise<void> {
   const both = await scrapeBoth();
   const series = (name: string, of: typeof both.busy) => of.filter((sample) => sample.name === name);
   for (const name of exact) {
@@ -46,84 +46,84 @@ async function expectSame(): Promise<void> {
     expect(Math.abs((sumOf(both.idle, name, on) ?? -100) - (sumOf(both.busy, name, on) ?? 100)), name).toBeLessThan(5);
 }
 
-const idleSays = async (name: string, labels: Record<string, string> = {}) =>
+const readIdle = async (name: string, labels: Record<string, string> = {}) =>
   sumOf(await scrape(idle.metricsUrl), name, labels);
 
-test("a worker that does nothing tells the same of a lane as the one that uses it", async () => {
+test("an idle worker reports the same metrics of a lane as the worker that uses it", async () => {
   await chain.client.setAutomine(false);
   const id = await createPayment(fleet.shop, { referenceId: "waits", cents: "100" });
   await pay(fleet.shop, id, await fundBuyerMining(), chain.id);
-  await waitFor(async () => (await idleSays("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
-  await waitFor(async () => ((await idleSays("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
-  await expectSame();
-  expect(await idleSays("pay_transfers", { state: "carried" })).toBe(1);
-  expect(await idleSays("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
-  expect(await idleSays("pay_lane_held")).toBe(0);
-  // No block came for a while, but the watcher stands at the head.
-  expect(await idleSays("pay_chain_cursor_lag_seconds")).toBeLessThan(10);
+  await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
+  await waitFor(async () => ((await readIdle("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
+  await expectEqualMetrics();
+  expect(await readIdle("pay_transfers", { state: "carried" })).toBe(1);
+  expect(await readIdle("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
+  expect(await readIdle("pay_lane_held")).toBe(0);
+  // No block came for a while, but the watcher is at the head.
+  expect(await readIdle("pay_chain_cursor_lag_seconds")).toBeLessThan(10);
 
   await chain.client.setAutomine(true);
   await mine(chain);
   expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
-  // The payout begins a moment after the payment has ended.
+  // The payout begins a moment after the payment succeeds.
   await waitFor(async () => (await usdcBalance(chain, fleet.destination)) > 0n, { within: 30_000 });
-  await waitFor(async () => (await idleSays("pay_transfers")) === 0, { within: 30_000 });
-  await waitFor(async () => (await idleSays("pay_lane_transactions_in_flight")) === 0, { within: 10_000 });
-  await expectSame();
-  expect(await idleSays("pay_lane_lowest_unconfirmed_age_seconds")).toBe(0);
+  await waitFor(async () => (await readIdle("pay_transfers")) === 0, { within: 30_000 });
+  await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 0, { within: 10_000 });
+  await expectEqualMetrics();
+  expect(await readIdle("pay_lane_lowest_unconfirmed_age_seconds")).toBe(0);
 });
 
-test("a lane that may not pay the price is held, which every worker tells, until the price falls", async () => {
+test("every worker reports a lane at its fee ceiling until the price falls", async () => {
   const buyer = await fundBuyer(chain);
   await mineAt(300n * GWEI);
-  const dear = Number(await chain.client.getBlockNumber());
-  await waitFor(async () => (await idleSays("pay_chain_cursor_block")) === dear, { within: 10_000 });
-  // Nothing waits for the price yet.
-  expect(await idleSays("pay_lane_held")).toBe(0);
+  const expensiveBlock = Number(await chain.client.getBlockNumber());
+  await waitFor(async () => (await readIdle("pay_chain_cursor_block")) === expensiveBlock, { within: 10_000 });
+  // No transaction waits for the price yet.
+  expect(await readIdle("pay_lane_held")).toBe(0);
   const id = await createPayment(fleet.shop, { referenceId: "too dear", cents: "100" });
   await pay(fleet.shop, id, buyer, chain.id);
-  await waitFor(async () => (await idleSays("pay_lane_held")) === 1, { within: 20_000 });
-  await expectSame();
+  await waitFor(async () => (await readIdle("pay_lane_held")) === 1, { within: 20_000 });
+  await expectEqualMetrics();
 
   await mineAt(GWEI);
   expect(await waitFinal(fleet.shop, id, 40_000)).toMatchObject({ status: "succeeded" });
-  await waitFor(async () => (await idleSays("pay_lane_held")) === 0, { within: 5_000 });
+  await waitFor(async () => (await readIdle("pay_lane_held")) === 0, { within: 5_000 });
 });
 
-test("a worker that starts has the pages looked at, and tells that they are as released", async () => {
+test("a worker has the checkout pages checked when it starts, and reports that they match the release", async () => {
   for (const page of ["checkout", "collect"])
     await waitFor(async () => sumOf((await scrapeBoth()).busy, "pay_page_differences", { page }) === 0, {
       within: 10_000,
     });
-  const looked = sumOf((await scrapeBoth()).busy, "pay_page_looked_timestamp_seconds", { page: "checkout" }) ?? 0;
-  expect(Math.abs(Date.now() / 1000 - looked)).toBeLessThan(600);
-  // The one that serves another queue does not look.
-  expect(await idleSays("pay_page_differences")).toBeUndefined();
+  const checkedAt = sumOf((await scrapeBoth()).busy, "pay_page_looked_timestamp_seconds", { page: "checkout" }) ?? 0;
+  expect(Math.abs(Date.now() / 1000 - checkedAt)).toBeLessThan(600);
+  // The worker that serves another queue does not check.
+  expect(await readIdle("pay_page_differences")).toBeUndefined();
 });
 
-test("a worker at rest has no statement that waits for a connection, also while it is scraped", async () => {
-  for (let look = 0; look < 5; look += 1) {
-    expect(await idleSays("pay_db_pool_connections", { state: "waiting" })).toBe(0);
+test("an idle worker has no statement that waits for a connection, also while it is scraped", async () => {
+  for (let round = 0; round < 5; round += 1) {
+    expect(await readIdle("pay_db_pool_connections", { state: "waiting" })).toBe(0);
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
 });
 
-test("a scrape waits three seconds for rows that cannot be read, and gives the rest", async () => {
+test("a scrape waits three seconds for rows that cannot be read, and returns the other metrics", async () => {
   const locker = new pg.Client({ connectionString: fleet.databaseUrl });
   await locker.connect();
   await locker.query("begin");
   await locker.query("lock table lane in access exclusive mode");
   const began = Date.now();
-  const told = await scrape(idle.metricsUrl);
+  const samples = await scrape(idle.metricsUrl);
   expect(Date.now() - began).toBeLessThan(5_000);
-  expect(sumOf(told, "pay_lane_held")).toBeUndefined();
-  expect(sumOf(told, "pay_queue_jobs")).toBeDefined();
-  expect(sumOf(told, "pay_build_info")).toBe(1);
+  expect(sumOf(samples, "pay_lane_held")).toBeUndefined();
+  expect(sumOf(samples, "pay_queue_jobs")).toBeDefined();
+  expect(sumOf(samples, "pay_build_info")).toBe(1);
   await locker.end();
-  await waitFor(async () => (await idleSays("pay_lane_held")) === 0, { within: 10_000 });
+  await waitFor(async () => (await readIdle("pay_lane_held")) === 0, { within: 10_000 });
 });
 
-test("payments that nobody pays are ended by their own jobs; the sweep finds nothing", async () => {
+test("unpaid payments are expired by their own jobs, and the sweep enqueues nothing", async () => {
   const expiresAt = new Date(Date.now() + 2_000);
   const make = (referenceId: string) => createPayment(fleet.shop, { referenceId, cents: "100", expiresAt });
   const ids = await Promise.all(["one", "two", "three"].map(make));
@@ -132,8 +132,8 @@ test("payments that nobody pays are ended by their own jobs; the sweep finds not
   expect(sumOf(busy, "pay_sweep_finds_total", { queue: "expire-payment" })).toBe(0);
 });
 
-/** These stay silent until what they count has gone wrong; a test of the trouble itself has to show that they speak. */
-const onlyInTrouble = [
+/** These stay unset until the error that they count occurs; the test of that error shows that they are set. */
+const setOnlyOnErrors = [
   "pay_agreement_waits_total",
   "pay_board_refused_logins_total",
   "pay_database_stepped_back_timestamp_seconds",
@@ -147,10 +147,12 @@ const onlyInTrouble = [
   "pay_chain_reorg_depth_blocks",
 ];
 
-/** Set for a Solana, which this fleet has none of: test/rooms/transfers/solana-history-faults.test.ts has them. */
+/**
+ * These are set on Solana only, which this fleet lacks: test/rooms/transfers/solana-history-faults.test.ts covers them.
+ */
 const onSolana = ["pay_history_unread", "pay_history_unreadable"];
 
-test("every metric is set by a run of payments, and nothing is alerted on or drawn that nobody sets", async () => {
+test("a run of payments sets every metric, and no alert or dashboard uses a metric that is never set", async () => {
   const endpoint = await startEndpoint();
   endpoint.answer(500);
   await registerAt(fleet.databaseUrl, fleet.testShop.caller.merchantId, endpoint.url);
@@ -158,7 +160,7 @@ test("every metric is set by a run of payments, and nothing is alerted on or dra
   const held = getStatus(fleet.testShop, testPayment, 5_000);
   const api = fleet.apis[0]?.metricsUrl ?? "";
   await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
-  await waitFor(async () => ((await idleSays("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
+  await waitFor(async () => ((await readIdle("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
   await waitFor(() => endpoint.arrivals.length > 0, { within: 5_000, what: "the event of the test payment" });
   const { busy } = await scrapeBoth();
   const set = new Set(
@@ -166,15 +168,15 @@ test("every metric is set by a run of payments, and nothing is alerted on or dra
   );
   await held;
 
-  const silent = [...onlyInTrouble, ...onSolana];
+  const silent = [...setOnlyOnErrors, ...onSolana];
   const names = (await allMetrics()).filter((name) => !silent.includes(name));
   expect(names.filter((name) => !set.has(name))).toEqual([]);
   expect(silent.filter((name) => set.has(name))).toEqual([]);
-  const asked = readAsked().filter((name) => !set.has(name) && !set.has(name.replace(/_(bucket|sum|count)$/, "")));
-  expect(asked.filter((name) => !silent.includes(name))).toEqual([]);
+  const used = listUsedMetrics().filter((name) => !set.has(name) && !set.has(name.replace(/_(bucket|sum|count)$/, "")));
+  expect(used.filter((name) => !silent.includes(name))).toEqual([]);
 });
 
-/** A series with labels is there because somebody set it; one without any is 0 from the start. */
+/** Returns whether a series was set: one with labels exists only after that, one without any starts at 0. */
 function isSet({ labels, value }: { labels: Record<string, string>; value: number }): boolean {
   return value !== 0 || Object.keys(labels).some((label) => label !== "role" && label !== "le");
 }
@@ -185,8 +187,8 @@ async function allMetrics(): Promise<string[]> {
   return (await registry.getMetricsAsJSON()).map(({ name }) => name).filter((name) => name.startsWith("pay_"));
 }
 
-/** Every series of ours that an alert, a recording or a dashboard asks for. */
-function readAsked(): string[] {
+/** Returns every series of ours that an alert, a recording rule or a dashboard uses. */
+function listUsedMetrics(): string[] {
   const ops = new URL("../../../ops/", import.meta.url);
   const dashboards = readdirSync(new URL("grafana/dashboards/", ops)).map((file) => `grafana/dashboards/${file}`);
   const files = ["prometheus/alerts.yml", "prometheus/recordings.yml", ...dashboards];
@@ -195,7 +197,7 @@ function readAsked(): string[] {
   ];
 }
 
-/** Minting is a transaction too: the buyer's money needs a block of its own while nothing mines. */
+/** Funds a buyer: minting is a transaction too, so it needs automine. */
 async function fundBuyerMining() {
   await chain.client.setAutomine(true);
   const buyer = await fundBuyer(chain);

@@ -17,8 +17,8 @@ const aborted = AbortSignal.abort();
 const run = <N extends keyof typeof handlers>(name: N, data: JobData<N>) =>
   (handlers[name] as (data: JobData<N>, signal: AbortSignal) => Promise<unknown>)(data, aborted);
 
-/** Everything that must not change when a job is run once too often. */
-const everything = async () => {
+/** Returns all rows that a repeated job must not change. */
+const readAllRows = async () => {
   const tables = ["payment", "attempt", "transfer", "transaction", "settlement", "ledger_entry", "merchant_balance"];
   const rows = await Promise.all(
     tables.map(async (table) => [table, await execute(till.databaseUrl, `select * from ${table} order by 1, 2, 3`)]),
@@ -26,7 +26,7 @@ const everything = async () => {
   return Object.fromEntries(rows) as Record<string, unknown>;
 };
 
-test("every job of a payment that is over, run again by hand in any order, changes nothing and moves no money", async () => {
+test("every job of a finished payment, run again in any order, changes nothing and moves no money", async () => {
   const paymentId = await till.create();
   const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
   await run("verify-signature", { attemptIds: [attemptId] });
@@ -39,7 +39,7 @@ test("every job of a payment that is over, run again by hand in any order, chang
   await run("relay-permit", relay);
   await till.watch();
   expect((await till.settlementOf(paymentId)).state).toBe("paid");
-  const before = await everything();
+  const before = await readAllRows();
   const nonce = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" });
 
   till.clock.advance(3_600_000);
@@ -53,11 +53,11 @@ test("every job of a payment that is over, run again by hand in any order, chang
   ];
   for (const [name, data] of [...jobs, ...jobs.toReversed()]) await run(name, data as never);
   await Promise.all(jobs.map(([name, data]) => run(name, data as never)));
-  expect(await everything()).toEqual(before);
+  expect(await readAllRows()).toEqual(before);
   expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" })).toBe(nonce);
 });
 
-test("a key that has delegated to code is verified and carried by the queues of contract wallets", async () => {
+test("a payer that delegates to code is verified and relayed by the queues of contract wallets", async () => {
   const buyer = await fundBuyer(chain);
   const paymentId = await till.create();
   const attemptId = await till.attempt(paymentId, buyer);
@@ -76,9 +76,9 @@ test("a key that has delegated to code is verified and carried by the queues of 
   expect((await till.status(paymentId)).state).toBe("succeeded");
 });
 
-test("the sweep rings for what is owed by how it is verified and carried", async () => {
+test("the sweep enqueues due work on the queue that verifies or relays it", async () => {
   const own = await makeTill(chain);
-  const rings = createHandlers({ ...own.deps, isTransient: createJudge(isTransientChainError) });
+  const ownHandlers = createHandlers({ ...own.deps, isTransient: createJudge(isTransientChainError) });
   const [key, wallet] = [await fundBuyer(chain), await fundBuyer(chain)];
   await own.attempt(await own.create(), key);
   const garbage = await confirmAsWallet(own, await own.create(), wallet);
@@ -87,7 +87,7 @@ test("the sweep rings for what is owed by how it is verified and carried", async
   await own.db.updateTable("transfer").set({ smart_wallet: true }).execute();
   own.rung.length = 0;
   own.clock.advance(10_000);
-  await rings.sweep({ at: 1 }, aborted);
+  await ownHandlers.sweep({ at: 1 }, aborted);
   const queues = own.rung.map(({ queue }) => queue);
   for (const queue of ["verify-signature", "verify-wallet", "relay-wallet"]) expect(queues).toContain(queue);
   expect(queues).not.toContain("relay-permit");
@@ -95,7 +95,7 @@ test("the sweep rings for what is owed by how it is verified and carried", async
   expect(found?.bell.data).toEqual({ attemptIds: [garbage] });
 });
 
-test("jobs about rows that are not there end quietly", async () => {
+test("jobs about missing rows end without an error", async () => {
   const id = "0".repeat(32);
   expect(await run("verify-signature", { attemptIds: [`att_${id}`] })).toEqual({ done: true });
   expect(await run("expire-payment", { paymentId: `pay_${id}` })).toEqual({ done: true });
@@ -103,26 +103,26 @@ test("jobs about rows that are not there end quietly", async () => {
   expect(await run("relay-permit", { chain: chain.id, transferId: `trf_${id}` })).toEqual({ done: true });
 });
 
-test("a job on a chain that has left the networks file wants a person", async () => {
+test("a job on a chain that has left the networks file fails and needs an operator", async () => {
   const lost = { chain: "eip155:999", transferId: `trf_${"0".repeat(32)}` };
   await expect(run("relay-permit", lost)).rejects.toMatchObject({ code: "unknown_chain", transient: false });
 });
 
-test("every two minutes one sweep rings for a look at the pages, which one process takes", async () => {
+test("one sweep enqueues a check of the pages every two minutes, and one process runs it", async () => {
   const { ring, rung } = recordRings();
-  let looks = 0;
-  const checkPages = async () => void looks++;
+  let checks = 0;
+  const checkPages = async () => void checks++;
   const isTransient = createJudge(isTransientChainError);
   const own = createHandlers({ ...till.deps, ring, checkPages, isTransient });
   const minute = 1_900_000_080;
   for (let at = minute - 1; at < minute + 240; at += 1) await own.sweep({ at }, aborted);
-  const rings = rung.filter(({ queue }) => queue === "check-pages").map(({ bell }) => bell.data);
-  expect(rings).toEqual([{ at: minute }, { at: minute + 120 }]);
-  expect(looks).toBe(0);
+  const jobs = rung.filter(({ queue }) => queue === "check-pages").map(({ bell }) => bell.data);
+  expect(jobs).toEqual([{ at: minute }, { at: minute + 120 }]);
+  expect(checks).toBe(0);
   await own["check-pages"]({ at: minute }, aborted);
-  expect(looks).toBe(1);
+  expect(checks).toBe(1);
 });
 
-test("there is a handler for every queue", () => {
+test("every queue has a handler", () => {
   expect(Object.keys(handlers).sort()).toEqual(queueNames.toSorted());
 });

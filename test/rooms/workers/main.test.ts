@@ -9,8 +9,8 @@ import { openQueues } from "../../support/queue.ts";
 import { makeTill } from "../../support/till.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
-/** A chain behind a proxy, a database with a merchant, queues of one's own, and what a worker process needs for them. */
-async function makeHouse() {
+/** A chain behind a proxy, a database with a merchant, queues, and the environment of a worker process. */
+async function makeWorkerSetup() {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const till = await makeTill(chain);
@@ -24,21 +24,21 @@ async function makeHouse() {
     DATA_KEYS: testDataKeys,
     ...chain.keys.env,
   };
-  /** An attempt whose job is on the queue. */
+  /** Stores an attempt and enqueues its job. */
   const attempt = async () => {
     const paymentId = await till.create();
     const attemptId = await till.attempt(paymentId, await fundBuyer(chain));
     await queues.ring("verify-signature", [{ data: { attemptIds: [attemptId] } }]);
     return { paymentId, attemptId };
   };
-  /** Holds verification, and nothing else, at the chain. */
+  /** Delays verification, and nothing else, at the chain. */
   const hold = (ms: number) => proxy.delay(ms, ({ method }) => method === "eth_call");
   return { chain, proxy, till, queues, env, attempt, hold };
 }
 
 describe("WORKER_QUEUES", () => {
-  test("limits what a process serves: other queues' jobs stay where they are", async () => {
-    const { env, till, queues } = await makeHouse();
+  test("a process serves only the queues that WORKER_QUEUES names, and other jobs stay where they are", async () => {
+    const { env, till, queues } = await makeWorkerSetup();
     const expiresAt = new Date(till.deps.now().getTime() + 1_500);
     const [paymentId, other] = [await till.create(100n, { expiresAt }), await till.create(100n, { expiresAt })];
     await queues.ring("settle", [{ data: { settlementIds: [`stl_${"0".repeat(32)}`] } }]);
@@ -52,8 +52,8 @@ describe("WORKER_QUEUES", () => {
     await waitFor(async () => (await till.status(other)).state === "expired", { within: 10_000 });
   });
 
-  test("with a name that is no queue ends the process with a sentence that says which and what there is", async () => {
-    const { env } = await makeHouse();
+  test("a process ends when WORKER_QUEUES names an unknown queue, with a message that lists the known ones", async () => {
+    const { env } = await makeWorkerSetup();
     const started = await launchProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "settle,settles" } });
     atEnd(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
@@ -63,8 +63,8 @@ describe("WORKER_QUEUES", () => {
 });
 
 describe("a worker that cannot start", () => {
-  test("because a key belongs to another address says so, without the key", async () => {
-    const { env, chain } = await makeHouse();
+  test("a worker ends and names the address when a key belongs to another one, without printing the key", async () => {
+    const { env, chain } = await makeWorkerSetup();
     const key = chain.keys.env.LANE_KEY_0 ?? "";
     const started = await launchProcess({ role: "worker", env: { ...env, TREASURY_KEY: key } });
     atEnd(() => started.kill("SIGKILL"));
@@ -73,8 +73,8 @@ describe("a worker that cannot start", () => {
     expect(started.tail()).not.toContain(key.slice(2));
   });
 
-  test("because the token's domain is another one says so and stays away, though the chain answers", async () => {
-    const { env, chain } = await makeHouse();
+  test("a worker ends with a message when the token's domain differs, although the chain responds", async () => {
+    const { env, chain } = await makeWorkerSetup();
     const assets = [{ ...(await assetOf(chain)), domain: { name: "USD Coin", version: "1" } }];
     const started = await launchProcess({
       role: "worker",
@@ -85,8 +85,8 @@ describe("a worker that cannot start", () => {
     expect(started.tail()).toContain("is not the token's own");
   });
 
-  test("because the RPC is away waits for it, is not ready meanwhile, and then works", async () => {
-    const { env, proxy, till, attempt } = await makeHouse();
+  test("a worker waits for an unavailable RPC endpoint, is not ready meanwhile, and then works", async () => {
+    const { env, proxy, till, attempt } = await makeWorkerSetup();
     proxy.refuse(true);
     const started = await launchProcess({ role: "worker", env });
     atEnd(() => started.kill("SIGKILL"));
@@ -100,14 +100,14 @@ describe("a worker that cannot start", () => {
   });
 });
 
-describe("SIGTERM in the middle of jobs", () => {
-  test("lets them finish, takes nothing new, and the process leaves with 0", async () => {
-    const { env, till, queues, attempt, hold, proxy } = await makeHouse();
+describe("SIGTERM during jobs", () => {
+  test("a worker finishes its jobs, takes no new one and exits with 0", async () => {
+    const { env, till, queues, attempt, hold, proxy } = await makeWorkerSetup();
     const worker = await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "verify-signature" } });
     const before = proxy.calls.eth_call ?? 0;
     hold(1_500);
     const running = await attempt();
-    await waitFor(() => (proxy.calls.eth_call ?? 0) > before, { within: 10_000, what: "the job asks the chain" });
+    await waitFor(() => (proxy.calls.eth_call ?? 0) > before, { within: 10_000, what: "the job calls the chain" });
     const left = worker.kill("SIGTERM");
     await waitFor(() => worker.lines.some((line) => line.includes('"closing"')), { within: 5_000 });
     const late = await attempt();
@@ -118,8 +118,8 @@ describe("SIGTERM in the middle of jobs", () => {
     expect((await queues.count("verify-signature")).all).toBe(1);
   });
 
-  test("leaves within DRAIN_MS when a job hangs, and another worker does that job", async () => {
-    const { env, till, attempt, hold, proxy } = await makeHouse();
+  test("a worker whose job hangs exits within DRAIN_MS, and another worker runs that job", async () => {
+    const { env, till, attempt, hold, proxy } = await makeWorkerSetup();
     const limited = { ...env, WORKER_QUEUES: "verify-signature,sweep", DRAIN_MS: "500" };
     const worker = await spawnProcess({ role: "worker", env: limited });
     const before = proxy.calls.eth_call ?? 0;
@@ -128,7 +128,7 @@ describe("SIGTERM in the middle of jobs", () => {
     await waitFor(() => (proxy.calls.eth_call ?? 0) > before, { within: 10_000 });
     const begun = Date.now();
     await worker.kill("SIGTERM");
-    expect(Date.now() - begun, "half a second of draining, and what closing takes").toBeLessThan(8_000);
+    expect(Date.now() - begun, "half a second of draining, and the time to close").toBeLessThan(8_000);
     expect(await worker.gone).toEqual({ code: 0, signal: null });
     expect(await till.verdict(attemptId)).toBe("waiting");
     hold(0);

@@ -10,7 +10,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const SETTLEMENTS = 4;
 const ROUNDS = 5;
 
-test("settlements that wait for the watcher make no jobs, and are begun when it is back", async () => {
+test("settlements that wait for the watcher enqueue no jobs, and begin when the watcher is back", async () => {
   const chain = await startChain();
   const till = await makeTill(chain);
   const ids: string[] = [];
@@ -31,7 +31,7 @@ test("settlements that wait for the watcher make no jobs, and are begun when it 
   };
 
   for (let round = 1; round <= ROUNDS; round += 1) {
-    // No worker watches the chain; every due time passes.
+    // No worker watches the chain, and every due time passes.
     till.clock.advance(120_000);
     await handlers.sweep({ at: round }, signal);
     expect((await queues.count("settle")).all).toBe(0);
@@ -43,5 +43,5 @@ test("settlements that wait for the watcher make no jobs, and are begun when it 
   till.clock.advance(30_000);
   await handlers.sweep({ at: ROUNDS + 1 }, signal);
   const areBegun = async () => (await states()).every((state) => state === "paying");
-  await waitFor(areBegun, { within: 10_000, what: "every settlement is begun" });
+  await waitFor(areBegun, { within: 10_000, what: "every settlement has begun" });
 });

@@ -10,10 +10,10 @@ import { redisPrefix } from "../../support/redis.ts";
 import { makeTill } from "../../support/till.ts";
 
 const chain = await startChain();
-const stranger = await startChain({ chainId: 31_338 });
+const otherChain = await startChain({ chainId: 31_338 });
 
 test.each(["worker", "api"] as const)(
-  "a second endpoint that serves another chain keeps the %s from running, and is named without its URL",
+  "a second endpoint that serves another chain keeps the %s from starting, and is named without its URL",
   async (role) => {
     const redis = redisPrefix();
     const started = await launchProcess({
@@ -22,7 +22,7 @@ test.each(["worker", "api"] as const)(
         DATABASE_URL: await createDatabase(),
         REDIS_URL: redis.url,
         REDIS_PREFIX: redis.prefix,
-        NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [chain.url, stranger.url] }),
+        NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [chain.url, otherChain.url] }),
         PUBLIC_URL: "http://127.0.0.1:8080",
         DATA_KEYS: testDataKeys,
         ...(role === "worker" ? keysOf(chain, {}) : {}),
@@ -31,21 +31,21 @@ test.each(["worker", "api"] as const)(
     atEnd(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
     expect(started.tail()).toContain("endpoint local-1 of Local serves chain id 31338");
-    expect(started.tail()).not.toContain(stranger.url);
+    expect(started.tail()).not.toContain(otherChain.url);
   },
 );
 
-test("an endpoint that is away at the start and comes back as another chain is passed over, and no payment fails", async () => {
-  const [away, strange] = await Promise.all([
+test("an endpoint that is unavailable at the start and returns as another chain is skipped, and no payment fails", async () => {
+  const [away, otherChainProxy] = await Promise.all([
     startFaultProxy({ target: chain.url }),
-    startFaultProxy({ target: stranger.url }),
+    startFaultProxy({ target: otherChain.url }),
   ]);
-  strange.refuse(true);
-  const till = await makeTill(chain, { rpcUrls: [away.url, strange.url, chain.url] });
+  otherChainProxy.refuse(true);
+  const till = await makeTill(chain, { rpcUrls: [away.url, otherChainProxy.url, chain.url] });
   await checkChain(till.deps.chains, chain.id);
-  strange.refuse(false);
+  otherChainProxy.refuse(false);
   away.refuse(true);
   const paymentId = await till.pay(await fundBuyer(chain));
   expect(await till.status(paymentId)).toMatchObject({ state: "succeeded" });
-  expect(Object.keys(strange.calls), "it is asked who it is, and nothing else").toEqual(["eth_chainId"]);
+  expect(Object.keys(otherChainProxy.calls), "only its chain id is read").toEqual(["eth_chainId"]);
 });

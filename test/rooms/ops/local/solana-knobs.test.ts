@@ -3,10 +3,10 @@ import { afterEach, expect, test } from "vitest";
 import { callSolana, openKnobs } from "../../../../ops/local/solana.ts";
 import { startTestSolana } from "../../../support/solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
-import { openMoves } from "./solana-moves.ts";
+import { openSigner } from "./solana-moves.ts";
 
 const solana = await startTestSolana({ own: true });
-const { connection, send, signGift, statusOf } = await openMoves(solana);
+const { connection, send, signTransfer, statusOf } = await openSigner(solana);
 
 afterEach(async () => {
   const { knobs } = solana;
@@ -16,35 +16,35 @@ afterEach(async () => {
   await knobs.resume();
 });
 
-test("a dropped transaction has a signature and nothing else", async () => {
+test("a dropped transaction has a signature and no other effect", async () => {
   await solana.knobs.drop(1);
-  const [lost, kept] = [await signGift(), await signGift()];
+  const [lost, kept] = [await signTransfer(), await signTransfer()];
   const signature = await send(lost.bytes);
   expect((await statusOf(await send(kept.bytes)))?.err).toBeNull();
   expect(await statusOf(signature)).toBeUndefined();
   expect(await send(lost.bytes)).toBe(signature);
   expect((await statusOf(signature))?.err).toBeNull();
   await solana.knobs.drop("all");
-  for (const { bytes } of [await signGift(), await signGift()])
+  for (const { bytes } of [await signTransfer(), await signTransfer()])
     expect(await statusOf(await send(bytes))).toBeUndefined();
 });
 
-test("a held transaction lands so many slots later", async () => {
+test("a held transaction lands the given number of slots later", async () => {
   await solana.knobs.pause();
   await solana.knobs.hold(3);
-  const signature = await send((await signGift()).bytes);
+  const signature = await send((await signTransfer()).bytes);
   await solana.knobs.jump(2);
   expect(await statusOf(signature)).toBeUndefined();
   await solana.knobs.jump(1);
   expect(await statusOf(signature)).toMatchObject({ slot: await connection.getSlot("processed"), err: null });
 });
 
-test("a rollback takes back what was not final, and later slots have new numbers", async () => {
+test("a rollback removes what was not final, and later slots have new numbers", async () => {
   await solana.knobs.pause();
-  const stays = await signGift();
+  const stays = await signTransfer();
   const kept = await send(stays.bytes);
   await solana.knobs.jump(4);
-  const { bytes, to } = await signGift();
+  const { bytes, to } = await signTransfer();
   const { blockhash } = await connection.getLatestBlockhash("processed");
   const signature = await send(bytes);
   await solana.knobs.jump(2);
@@ -67,10 +67,10 @@ test("a rollback takes back what was not final, and later slots have new numbers
   expect(await statusOf(kept)).toMatchObject({ confirmationStatus: "finalized" });
 });
 
-test("what is final stays so, however often the slots above it are undone", async () => {
+test("a final transaction stays final, however often the slots above it are rolled back", async () => {
   await solana.knobs.pause();
   await solana.knobs.jump(4);
-  const { bytes, to } = await signGift();
+  const { bytes, to } = await signTransfer();
   const signature = await send(bytes);
   await solana.knobs.jump(4);
   expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "finalized" });
@@ -79,10 +79,10 @@ test("what is final stays so, however often the slots above it are undone", asyn
   expect(await connection.getBalance(to, "finalized")).toBe(1_000_000);
 });
 
-test("what is rolled back can land again", async () => {
+test("a transaction that was rolled back can land again", async () => {
   await solana.knobs.pause();
   await solana.knobs.jump(4);
-  const { bytes, to } = await signGift();
+  const { bytes, to } = await signTransfer();
   await solana.knobs.jump(2);
   const signature = await send(bytes);
   await solana.knobs.rollback(1);
@@ -90,7 +90,7 @@ test("what is rolled back can land again", async () => {
   expect(await connection.getBalance(to, "processed")).toBe(1_000_000);
 });
 
-test("named methods fail so many times, hang, or come late", async () => {
+test("the named methods fail a given number of times, hang, or respond late", async () => {
   const { knobs, url } = solana;
   await knobs.fail(["getSlot"], 2, "error");
   for (const _ of [1, 2]) await expect(callSolana(url, "getSlot")).rejects.toMatchObject({ code: -32005 });
@@ -98,19 +98,19 @@ test("named methods fail so many times, hang, or come late", async () => {
   expect(await callSolana(url, "getBlockHeight")).toBeGreaterThan(0);
 
   await knobs.fail(["getBlockHeight"], 1, "hang");
-  let isAnswered = false;
+  let hasResponded = false;
   void callSolana(url, "getBlockHeight").then(
-    () => (isAnswered = true),
+    () => (hasResponded = true),
     () => undefined,
   );
   await knobs.delay(["getSlot"], 200);
   const started = performance.now();
   await callSolana(url, "getSlot");
   expect(performance.now() - started).toBeGreaterThan(190);
-  expect(isAnswered).toBe(false);
+  expect(hasResponded).toBe(false);
 });
 
-test("slots stand still and go on, as fast as one likes", async () => {
+test("slots can be paused and resumed, at any speed", async () => {
   const { knobs } = solana;
   await knobs.pause();
   const slot = await connection.getSlot("processed");
@@ -121,13 +121,13 @@ test("slots stand still and go on, as fast as one likes", async () => {
   await knobs.setSlotMs(20);
 });
 
-test("elsewhere a knob says that it is none", async () => {
-  const stranger = createServer((_, response) =>
+test("a test control explains itself on a server that does not have it", async () => {
+  const otherServer = createServer((_, response) =>
     response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32601, message: "Method not found" } })),
   );
-  await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", resolve));
-  const address = stranger.address();
+  await new Promise<void>((resolve) => otherServer.listen(0, "127.0.0.1", resolve));
+  const address = otherServer.address();
   const port = typeof address === "object" ? address?.port : undefined;
   await expect(openKnobs(`http://127.0.0.1:${port}`).pause()).rejects.toThrow(/unset SOLANA_RPC_URL/);
-  stranger.close();
+  otherServer.close();
 });

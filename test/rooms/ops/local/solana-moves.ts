@@ -3,26 +3,26 @@ import { fundSol } from "../../../../ops/local/solana-client.ts";
 import type { TestSolana } from "../../../support/solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
-/** What the tests of the local Solana do with it, through an unmodified Connection. */
-export type Moves = {
+/** What the tests of the local Solana call, through an unmodified Connection. */
+export type TestSigner = {
   connection: Connection;
-  /** Holds a SOL and pays for what is sent. */
+  /** Holds one SOL and pays the fees. */
   relayer: Keypair;
-  /** A transfer of lamports (a million when unset, to somebody new), signed by the relayer. */
-  signGift(lamports?: number, to?: PublicKey): Promise<{ bytes: Buffer; to: PublicKey }>;
+  /** Signs, as the relayer, a transfer of `lamports` (default: a million) to `to` (default: a new account). */
+  signTransfer(lamports?: number, to?: PublicKey): Promise<{ bytes: Buffer; to: PublicKey }>;
   send(bytes: Uint8Array, skipPreflight?: boolean): Promise<string>;
-  statusOf(signature: string): ReturnType<typeof askStatus>;
+  statusOf(signature: string): ReturnType<typeof readStatus>;
   until(signature: string, wanted: "confirmed" | "finalized"): Promise<true>;
 };
 
-export async function openMoves(solana: TestSolana): Promise<Moves> {
+export async function openSigner(solana: TestSolana): Promise<TestSigner> {
   const { connection } = solana.client;
   const relayer = await fundedKey(solana);
-  const statusOf = (signature: string) => askStatus(connection, signature);
+  const statusOf = (signature: string) => readStatus(connection, signature);
   return {
     connection,
     relayer,
-    async signGift(lamports = 1_000_000, to = Keypair.generate().publicKey) {
+    async signTransfer(lamports = 1_000_000, to = Keypair.generate().publicKey) {
       const transaction = new Transaction({ feePayer: relayer.publicKey, ...(await connection.getLatestBlockhash()) });
       transaction.add(SystemProgram.transfer({ fromPubkey: relayer.publicKey, toPubkey: to, lamports }));
       transaction.sign(relayer);
@@ -35,13 +35,13 @@ export async function openMoves(solana: TestSolana): Promise<Moves> {
   };
 }
 
-/** A new key with a SOL. */
+/** Returns a new key with one SOL. */
 export async function fundedKey({ client }: TestSolana): Promise<Keypair> {
   const key = Keypair.generate();
   await fundSol(client, [key.publicKey.toBase58()]);
   return key;
 }
 
-async function askStatus(connection: Connection, signature: string) {
+async function readStatus(connection: Connection, signature: string) {
   return (await connection.getSignatureStatuses([signature])).value[0] ?? undefined;
 }

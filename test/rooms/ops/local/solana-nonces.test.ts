@@ -8,10 +8,10 @@ import {
 } from "@solana/web3.js";
 import { afterEach, expect, test } from "vitest";
 import { startTestSolana } from "../../../support/solana.ts";
-import { openMoves } from "./solana-moves.ts";
+import { openSigner } from "./solana-moves.ts";
 
 const solana = await startTestSolana({ own: true });
-const { connection, send, statusOf, until, relayer } = await openMoves(solana);
+const { connection, send, statusOf, until, relayer } = await openSigner(solana);
 
 afterEach(() => solana.knobs.resume());
 
@@ -36,14 +36,17 @@ function signWith(noncePubkey: PublicKey, nonce: string, instruction: Transactio
   return transaction.serialize();
 }
 
-const gift = (lamports: number, toPubkey: PublicKey) =>
+const transferTo = (lamports: number, toPubkey: PublicKey) =>
   SystemProgram.transfer({ fromPubkey: relayer.publicKey, toPubkey, lamports });
 
-test("a transaction with a nonce is taken however old it is, once", async () => {
+test("a transaction with a nonce lands once, however old it is", async () => {
   const account = await makeNonce();
   const to = Keypair.generate().publicKey;
   const nonce = await read(account);
-  const [bytes, other] = [signWith(account, nonce, gift(1_000_000, to)), signWith(account, nonce, gift(2_000_000, to))];
+  const [bytes, other] = [
+    signWith(account, nonce, transferTo(1_000_000, to)),
+    signWith(account, nonce, transferTo(2_000_000, to)),
+  ];
   await solana.knobs.jump(400);
   expect((await statusOf(await send(bytes)))?.err).toBeNull();
   expect(await read(account)).not.toBe(nonce);
@@ -53,35 +56,35 @@ test("a transaction with a nonce is taken however old it is, once", async () => 
   expect(await connection.getBalance(to)).toBe(1_000_000);
 });
 
-test("one that fails advances its nonce and takes its fee", async () => {
+test("a failed transaction with a nonce advances the nonce and pays its fee", async () => {
   const account = await makeNonce();
   const nonce = await read(account);
   await solana.knobs.jump(1);
   const before = await connection.getBalance(relayer.publicKey, "processed");
-  const signature = await send(signWith(account, nonce, gift(9e12, account)), true);
+  const signature = await send(signWith(account, nonce, transferTo(9e12, account)), true);
   expect((await statusOf(signature))?.err).toEqual({ InstructionError: [1, { Custom: 1 }] });
   expect(await read(account)).not.toBe(nonce);
   expect(before - (await connection.getBalance(relayer.publicKey, "processed"))).toBe(5_000);
 });
 
-test("an account is advanced once a slot", async () => {
+test("a nonce account advances once per slot", async () => {
   const account = await makeNonce();
   const to = Keypair.generate().publicKey;
   await solana.knobs.pause();
   await solana.knobs.jump(1);
-  await send(signWith(account, await read(account), gift(1_000_000, to)));
-  const second = signWith(account, await read(account), gift(1_000_001, to));
+  await send(signWith(account, await read(account), transferTo(1_000_000, to)));
+  const second = signWith(account, await read(account), transferTo(1_000_001, to));
   await expect(send(second)).rejects.toThrow(/Blockhash not found/);
   await solana.knobs.jump(1);
   expect((await statusOf(await send(second)))?.err).toBeNull();
 });
 
-test("a rollback gives the nonce back", async () => {
+test("a rollback restores the nonce", async () => {
   const account = await makeNonce();
   await solana.knobs.pause();
   await solana.knobs.jump(5);
   const nonce = await read(account);
-  const bytes = signWith(account, nonce, gift(1_000_000, Keypair.generate().publicKey));
+  const bytes = signWith(account, nonce, transferTo(1_000_000, Keypair.generate().publicKey));
   const signature = await send(bytes);
   expect(await solana.knobs.rollback(1)).toEqual([signature]);
   expect(await read(account)).toBe(nonce);

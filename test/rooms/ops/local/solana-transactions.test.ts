@@ -15,16 +15,16 @@ import { callSolana } from "../../../../ops/local/solana.ts";
 import { keypairOf } from "../../../../ops/local/solana-client.ts";
 import { tokenAccountOf } from "../../../../ops/local/spl.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/solana.ts";
-import { fundedKey, openMoves } from "./solana-moves.ts";
+import { fundedKey, openSigner } from "./solana-moves.ts";
 
 const solana = await startTestSolana({ own: true });
-const { connection, send, signGift, statusOf, until, relayer } = await openMoves(solana);
+const { connection, send, signTransfer, statusOf, until, relayer } = await openSigner(solana);
 
 afterEach(() => solana.knobs.resume());
 
-test("it is processed at once, confirmed a slot later, final after four", async () => {
+test("a transaction is processed at once, confirmed one slot later and final after four", async () => {
   await solana.knobs.pause();
-  const { bytes, to } = await signGift();
+  const { bytes, to } = await signTransfer();
   const signature = await send(bytes);
   expect(await statusOf(signature)).toMatchObject({ confirmationStatus: "processed", confirmations: 0, err: null });
   expect(await connection.getBalance(to, "processed")).toBe(1_000_000);
@@ -40,8 +40,8 @@ test("it is processed at once, confirmed a slot later, final after four", async 
   expect(await connection.getBalance(to, "finalized")).toBe(1_000_000);
 });
 
-test("sent twice it is refused the second time, and does nothing when nobody looks before", async () => {
-  const { bytes, to } = await signGift();
+test("a transaction that is sent twice is refused the second time, and without preflight has no second effect", async () => {
+  const { bytes, to } = await signTransfer();
   const signature = await send(bytes);
   await expect(send(bytes)).rejects.toThrow(/already been processed/);
   expect(await send(bytes, true)).toBe(signature);
@@ -49,12 +49,12 @@ test("sent twice it is refused the second time, and does nothing when nobody loo
   expect(await connection.getBalance(to)).toBe(1_000_000);
 });
 
-test("its blockhash lives for 150 blocks and not one more", async () => {
+test("a blockhash is valid for 150 blocks and not one more", async () => {
   await solana.knobs.pause();
   const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash("processed");
   const height = await connection.getBlockHeight("processed");
   expect(lastValidBlockHeight - height).toBe(150);
-  const [early, late] = [await signGift(), await signGift()];
+  const [early, late] = [await signTransfer(), await signTransfer()];
   await solana.knobs.jump(149);
   expect(await statusOf(await send(early.bytes))).toBeDefined();
   expect((await connection.isBlockhashValid(blockhash, { commitment: "processed" })).value).toBe(true);
@@ -64,15 +64,15 @@ test("its blockhash lives for 150 blocks and not one more", async () => {
   expect(await statusOf(await send(late.bytes, true))).toBeUndefined();
 });
 
-test("a status that is old is told to who searches the history only", async () => {
-  const signature = await send((await signGift()).bytes);
+test("an old status is returned only to a caller that searches the history", async () => {
+  const signature = await send((await signTransfer()).bytes);
   await solana.knobs.jump(301);
   expect(await statusOf(signature)).toBeUndefined();
   const searched = await connection.getSignatureStatuses([signature], { searchTransactionHistory: true });
   expect(searched.value[0]).toMatchObject({ confirmationStatus: "finalized" });
 });
 
-test("a failing one is refused by the preflight, and charged without it", async () => {
+test("the preflight refuses a failing transaction, which without preflight lands and pays its fee", async () => {
   const payer = await fundedKey(solana);
   const transaction = new Transaction({ feePayer: payer.publicKey, ...(await connection.getLatestBlockhash()) });
   transaction.add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: relayer.publicKey, lamports: 9e9 }));
@@ -93,7 +93,7 @@ test("a failing one is refused by the preflight, and charged without it", async 
   expect(await connection.getBalance(payer.publicKey)).toBe(1_000_000_000 - 5_000);
 });
 
-test("the priority fee is taken from the fee payer", async () => {
+test("the fee payer pays the priority fee", async () => {
   const before = await connection.getBalance(relayer.publicKey);
   const to = Keypair.generate().publicKey;
   const transaction = new Transaction({ feePayer: relayer.publicKey, ...(await connection.getLatestBlockhash()) });
@@ -110,14 +110,14 @@ test("the priority fee is taken from the fee payer", async () => {
   expect((await connection.getTransaction(signature))?.meta?.fee).toBe(25_000);
 });
 
-test("a signature that is wrong is refused, and never lands", async () => {
-  const { bytes } = await signGift();
+test("a transaction with a wrong signature is refused and never lands", async () => {
+  const { bytes } = await signTransfer();
   bytes[10] = (bytes[10] ?? 0) ^ 1;
   await expect(send(bytes)).rejects.toThrow(/signature verification failure/);
   expect(await statusOf(await send(bytes, true))).toBeUndefined();
 });
 
-test("a simulation tells what would be, and changes nothing", async () => {
+test("a simulation returns the outcome and changes nothing", async () => {
   const buyer = await fundSolanaBuyer(solana, 500n);
   const owner = new PublicKey(buyer.address);
   const from = new PublicKey(tokenAccountOf(solana.mint, buyer.address));
@@ -142,7 +142,7 @@ test("a simulation tells what would be, and changes nothing", async () => {
   expect(await tokenBalance(solana, buyer.address)).toBe(500n);
 });
 
-test("accounts of a lookup table are loaded, and an index behind its end refuses the transaction", async () => {
+test("accounts of a lookup table are loaded, and an index beyond its end refuses the transaction", async () => {
   const [to, other] = [Keypair.generate().publicKey, Keypair.generate().publicKey];
   const us = relayer.publicKey;
   const recentSlot = await connection.getSlot();
@@ -153,7 +153,7 @@ test("accounts of a lookup table are loaded, and an index behind its end refuses
   making.sign(relayer);
   await until(await send(making.serialize()), "confirmed");
   const found = (await connection.getAddressLookupTable(table)).value;
-  if (found === null) throw new Error("the table is not there");
+  if (found === null) throw new Error("there is no lookup table");
   expect(found.state.addresses.map(String)).toEqual([to, other].map(String));
 
   const { blockhash } = await connection.getLatestBlockhash();
@@ -163,9 +163,9 @@ test("accounts of a lookup table are loaded, and an index behind its end refuses
   expect(compiled.addressTableLookups).toHaveLength(1);
   const signature = await send(sign(compiled));
   await until(signature, "confirmed");
-  const told = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
-  expect(told?.meta?.loadedAddresses?.writable.map(String)).toEqual([String(to)]);
-  expect(told?.meta?.postBalances.at(-1)).toBe(1_000_000);
+  const landed = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
+  expect(landed?.meta?.loadedAddresses?.writable.map(String)).toEqual([String(to)]);
+  expect(landed?.meta?.postBalances.at(-1)).toBe(1_000_000);
   await expect(connection.getTransaction(signature)).rejects.toThrow(/maxSupportedTransactionVersion/);
 
   for (const lookup of compiled.addressTableLookups) lookup.writableIndexes[0] = 9;

@@ -5,14 +5,14 @@ import { callSolana, startSolana } from "../../../../ops/local/solana.ts";
 import { fundTokens, type MintExtensions, makeMint } from "../../../../ops/local/spl.ts";
 import { startTestSolana, tokenBalance } from "../../../support/solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
-import { openMoves } from "./solana-moves.ts";
+import { openSigner } from "./solana-moves.ts";
 
 const solana = await startTestSolana({ own: true });
-const { connection, send, signGift, until, relayer } = await openMoves(solana);
+const { connection, send, signTransfer, until, relayer } = await openSigner(solana);
 
 afterEach(() => solana.knobs.resume());
 
-test("a buyer without SOL pays while another key bears the fee", async () => {
+test("a buyer without SOL pays while another key pays the fee", async () => {
   const [buyer, shop] = [Keypair.generate(), Keypair.generate()];
   const mint = await createMint(connection, relayer, relayer.publicKey, null, 6);
   const from = await getOrCreateAssociatedTokenAccount(connection, relayer, mint, buyer.publicKey);
@@ -45,25 +45,25 @@ const amount = (text: string, uiAmount: number) => ({
   uiAmountString: String(uiAmount),
 });
 
-test("confirmTransaction hears of a transaction that lands, and of one whose blockhash has died", async () => {
+test("confirmTransaction resolves for a transaction that lands, and rejects when the blockhash expires", async () => {
   const latest = await connection.getLatestBlockhash();
-  const { bytes } = await signGift();
+  const { bytes } = await signTransfer();
   const signature = await send(bytes);
   expect((await connection.confirmTransaction({ signature, ...latest }, "finalized")).value.err).toBeNull();
 
   await solana.knobs.drop(1);
-  const lost = await send((await signGift()).bytes);
+  const lost = await send((await signTransfer()).bytes);
   const waiting = connection.confirmTransaction({ signature: lost, ...(await connection.getLatestBlockhash()) });
   const refused = expect(waiting).rejects.toThrow(/block height exceeded/);
   await solana.knobs.jump(151);
   await refused;
 });
 
-test("the history of an account is told newest first, page by page, with memos", async () => {
+test("an account's history is returned newest first, page by page, with memos", async () => {
   const to = Keypair.generate().publicKey;
   const signatures: string[] = [];
   for (const lamports of [1_000_000, 1_000_001, 1_000_002]) {
-    const signature = await send((await signGift(lamports, to)).bytes);
+    const signature = await send((await signTransfer(lamports, to)).bytes);
     await until(signature, "confirmed");
     signatures.unshift(signature);
   }
@@ -81,7 +81,7 @@ test("the history of an account is told newest first, page by page, with memos",
   expect(withMemo).toMatch(/^\[\d+\] gift \d+$/);
 });
 
-test("slots are told as they come", async () => {
+test("a subscription receives every slot", async () => {
   const seen: number[] = [];
   const id = connection.onSlotChange(({ slot, parent, root }) => {
     expect([slot - parent, slot - root]).toEqual([1, 4]);
@@ -92,7 +92,7 @@ test("slots are told as they come", async () => {
   expect(seen.map((slot) => slot - (seen[0] ?? 0)).slice(0, 4)).toEqual([0, 1, 2, 3]);
 });
 
-test("time, epochs, fees and several accounts are told as Connection wants them", async () => {
+test("times, epochs, fees and several accounts are returned in the form that Connection expects", async () => {
   const slot = await connection.getSlot();
   expect(Math.abs(((await connection.getBlockTime(slot)) ?? 0) - Date.now() / 1000)).toBeLessThan(60);
   await expect(connection.getBlockTime(slot + 1_000_000)).rejects.toThrow(/not available/);
@@ -106,12 +106,12 @@ test("time, epochs, fees and several accounts are told as Connection wants them"
   await expect(connection.getBalance(mint, ahead)).rejects.toThrow(/Minimum context slot/);
 });
 
-test("every kind of mint takes tokens", async () => {
-  const somebody = Keypair.generate().publicKey.toBase58();
+test("an account receives tokens of every kind of mint", async () => {
+  const holder = Keypair.generate().publicKey.toBase58();
   const kinds: MintExtensions[] = [
     { transferFee: { basisPoints: 100, maximum: 1_000n } },
-    { permanentDelegate: somebody },
-    { transferHook: somebody },
+    { permanentDelegate: holder },
+    { transferHook: holder },
     { nonTransferable: true },
     { metadataPointer: "self" },
     { defaultFrozen: true },
@@ -119,22 +119,22 @@ test("every kind of mint takes tokens", async () => {
   ];
   for (const extensions of kinds) {
     const mint = await makeMint(solana.client, { extensions });
-    await fundTokens(solana.client, mint, [somebody], 7n);
-    expect(await tokenBalance(solana, somebody, mint), Object.keys(extensions)[0]).toBe(7n);
+    await fundTokens(solana.client, mint, [holder], 7n);
+    expect(await tokenBalance(solana, holder, mint), Object.keys(extensions)[0]).toBe(7n);
   }
 });
 
-test("bytes that are no transaction are refused and do not end it", async () => {
+test("bytes that are not a transaction are refused and do not end the process", async () => {
   const pid = solana.service.pid();
-  const { bytes } = await signGift();
-  const twisted = Array.from({ length: 400 }, (_, round) => {
+  const { bytes } = await signTransfer();
+  const corrupted = Array.from({ length: 400 }, (_, round) => {
     const copy = Uint8Array.from(bytes);
     copy[round % copy.length] = (round * 37 + 129) & 0xff;
     return copy;
   });
   const cut = Array.from({ length: bytes.length }, (_, length) => bytes.subarray(0, length));
   const longer = [Buffer.concat([bytes, Buffer.from([0])]), Buffer.from([0x80]), Buffer.from([1, 0xff, 0xff, 0x7f])];
-  for (const each of [...twisted, ...cut, ...longer]) {
+  for (const each of [...corrupted, ...cut, ...longer]) {
     const text = Buffer.from(each).toString("base64");
     for (const method of ["simulateTransaction", "sendTransaction"])
       await callSolana(solana.url, method, [text, { encoding: "base64", skipPreflight: true }]).catch(() => undefined);
@@ -155,7 +155,7 @@ test("several calls in one request are answered together", async () => {
   expect(answers).toMatchObject([{ id: 1, result: "ok" }, { id: 2, error: { code: -32601 } }, { id: 3 }]);
 });
 
-test("what SOLANA_RPC_URL names is used, and not ended", async () => {
+test("startSolana uses the server that SOLANA_RPC_URL names, and does not end it", async () => {
   vi.stubEnv("SOLANA_RPC_URL", solana.url);
   const given = await startSolana();
   vi.unstubAllEnvs();
@@ -165,7 +165,7 @@ test("what SOLANA_RPC_URL names is used, and not ended", async () => {
   await expect(given.stop()).rejects.toThrow(/SOLANA_RPC_URL/);
 });
 
-test("ended and started again it is empty", async () => {
+test("a Solana that is killed and restarted is empty", async () => {
   const service = await startSolana({ own: true, slotMs: 20 });
   await callSolana(service.url, "local_jump", [1_000]);
   const first = service.pid();

@@ -43,7 +43,7 @@ async function folder(): Promise<string> {
   return dir;
 }
 
-test("a stack is found by its file while its supervisor lives, and not after it is removed", async () => {
+test("a stack is found by its file while its supervisor lives, and not after the file is removed", async () => {
   const dir = await folder();
   expect(await findRunningStack(dir)).toBeUndefined();
   await writeStackFile(dir, content);
@@ -52,13 +52,13 @@ test("a stack is found by its file while its supervisor lives, and not after it 
   expect(await findRunningStack(dir)).toBeUndefined();
 });
 
-test("a file that a dead supervisor left behind counts as none", async () => {
+test("a file that a dead supervisor left behind is ignored", async () => {
   const dir = await folder();
   await writeStackFile(dir, { ...content, processes: { ...content.processes, supervisor: 2 ** 30 } });
   expect(await findRunningStack(dir)).toBeUndefined();
 });
 
-test("a port that is taken is named together with the variable that moves it", async () => {
+test("an occupied port is named together with the variable that changes it", async () => {
   const port = await freePort();
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));

@@ -6,7 +6,7 @@ import { createDatabase } from "../../../support/database.ts";
 import { redisPrefix } from "../../../support/redis.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
-test("a process that is killed is started again, and none is left after the end", async () => {
+test("a process that is killed is restarted, and none is left after the stop", async () => {
   const redis = redisPrefix();
   const env = {
     DATABASE_URL: await createDatabase(),
@@ -35,7 +35,7 @@ test("a process that is killed is started again, and none is left after the end"
   expect(isAlive(second)).toBe(false);
 });
 
-test("a process that cannot start is named, with its last words", async () => {
+test("a process that cannot start is named, with its last lines", async () => {
   const starting = supervise({
     processes: [{ role: "bull-board", env: { DATABASE_URL: "no address" } }],
     onChange: () => undefined,
