@@ -8,12 +8,12 @@ import type { PaymentDeps } from "./deps.ts";
 import { ringRelays } from "./relay.ts";
 import { readResults } from "./results.ts";
 
-/** What a transfer is made with. */
+/** The signatures that a transfer is relayed with. */
 export type Signatures = { signature: Buffer; permit: Buffer | null };
 
 /**
- * The signatures of a confirm, if they are a key's and good for an option. Undefined for a push, for a smart wallet, which
- * only the chain can judge, and on Solana, where what is found is final.
+ * Returns the signatures of a confirm if they are valid key signatures for the option. Returns undefined for a push, for a
+ * contract wallet (only the chain can verify its signature), and on Solana (where the money found is already final).
  */
 export function readSignatures(
   deps: Pick<PaymentDeps, "chains">,
@@ -27,16 +27,16 @@ export function readSignatures(
 }
 
 /**
- * Lends a confirm's signatures to the transfer that a stranger has made before the confirm came: should the chain lose
- * the stranger's transaction, or have lost it already, we make the transfer ourselves.
+ * Attaches a confirm's signatures to a transfer that another relayer has submitted before the confirm arrived. If a reorg
+ * removes that relayer's transaction, or has removed it already, we relay the transfer ourselves.
  */
 export async function lendSignatures(deps: PaymentDeps, option: OptionRow, results: unknown): Promise<void> {
   const signatures = readSignatures(deps, option, results);
   if (!signatures) return;
   const moved = await deps.db.transaction().execute(async (db) => {
-    const lent = await lend(db, option.payment_id, signatures);
+    const ids = await attachSignatures(db, option.payment_id, signatures);
     const at = deps.now();
-    return moveRows(db, "transfer", { ids: lent, from: "awaited", to: "ready", at, set: { due_at: at } });
+    return moveRows(db, "transfer", { ids, from: "awaited", to: "ready", at, set: { due_at: at } });
   });
   await ringRelays(
     deps,
@@ -44,7 +44,7 @@ export async function lendSignatures(deps: PaymentDeps, option: OptionRow, resul
   );
 }
 
-async function lend(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
+async function attachSignatures(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
   const rows = await db
     .updateTable("transfer")
     .set(signatures)

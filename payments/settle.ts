@@ -16,7 +16,7 @@ import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, spli
 import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
-/** What became of a settlement: begun now or before, or why it has to wait. */
+/** The outcome of a settlement: begun (now or before), or the reason why it waits. */
 export type SettleOutcome =
   | "begun"
   | "watcher_behind"
@@ -33,9 +33,9 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts: the treasury signs one authorization each to the merchant's destination, whose nonce names the
- * settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. Outcomes in
- * the order asked.
+ * Begins payouts. In one database transaction, the treasury signs an authorization to each merchant's destination, and the
+ * amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a second
+ * payout of it. Returns outcomes in the order of `settlementIds`.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeGathering(deps.db, settlementIds, deps.now());
@@ -48,7 +48,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   );
   const [known, unknown] = splitKnown(deps, due);
   for (const { id, asset } of unknown)
-    deps.log.error({ settlement: id, asset }, "a settlement's asset is not in the networks file: it waits");
+    deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
   const behind = await listBehindMade(deps, known);
   const obstacleOf = (settlement: SettlementWithDestination) => {
     if (unknown.includes(settlement)) return "unknown_asset";
@@ -83,13 +83,13 @@ function findObstacle(
   caughtUp: ReadonlyMap<string, string>,
 ): SettleOutcome | undefined {
   if (held) return "held";
-  // Its merchant's refunds come first: they are drawn on the same balance.
+  // The merchant's refunds have priority: they draw on the same balance.
   if (refunds.length > 0) return "refund_waits";
   if (!parseAccountId(registered ?? "")) return "no_destination";
   return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
 }
 
-/** Nothing goes to whom the operator does not serve: such a merchant waits, and keeps no other one waiting. */
+/** Screens the destinations. A settlement whose destination is rejected waits; the others continue. */
 async function screenDestinations(
   deps: Deps,
   settlements: readonly SettlementWithDestination[],
@@ -100,17 +100,14 @@ async function screenDestinations(
     const refused = await screenAccounts(deps, getChain(deps.chains, id), [...new Set(accounts)]);
     for (const [index, { id: settlement, merchant_id: merchant }] of some.entries()) {
       if (!refused.has(accounts[index] ?? "")) continue;
-      deps.log.error(
-        { settlement, merchant },
-        "a merchant's destination is not served (screening): it is not paid out",
-      );
+      deps.log.error({ settlement, merchant }, "settlement waits: screening rejects the merchant's destination");
       outcomes.set(settlement, "not_served");
     }
   }
   return outcomes;
 }
 
-/** The address of a destination, as it stands in transfers: in lower case on EVM. */
+/** Returns the address of a destination as transfers store it: in lower case on EVM. */
 function receiverOf(chain: string, destination: string | null): string {
   const address = parseAccountId(destination ?? "")?.address ?? "";
   return chain.startsWith("eip155:") ? address.toLowerCase() : address;

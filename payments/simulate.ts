@@ -11,9 +11,9 @@ import type { PaymentStatus } from "./views.ts";
 export type SimulatedState = Exclude<PaymentState, "requires_action">;
 
 /**
- * Drives a payment of test mode to a state, by the moves that live payments make (part 3): for integrators who want to
- * see each outcome. No money moves. Refuses with `not_sandbox_api_key` in live mode, `payment_not_found`, and
- * `invalid_state` where no such move leads.
+ * Drives a payment of test mode to a state, by the same moves as live payments (specification, part 3). Integrators use it
+ * to see each outcome. No money moves. Refuses with `not_sandbox_api_key` in live mode, with `payment_not_found`, and with
+ * `invalid_state` when no moves lead to the state.
  */
 export async function simulatePayment(
   deps: PaymentDeps,
@@ -29,12 +29,12 @@ export async function simulatePayment(
   if (to === "succeeded" && !paid)
     return refuse("invalid_state", `no asset that the merchant is paid in can pay ${payment.unit}`);
   const moved = await walk(deps, payment.id, path, settingsFor(payment, to, paid));
-  if (!moved) return refuse("invalid_state", "the payment has moved meanwhile");
+  if (!moved) return refuse("invalid_state", "the payment changed its state concurrently");
   await deps.announce([payment.id]);
   return findStatus(deps, query);
 }
 
-/** The states from one to another, both included: straight, or by way of processing. */
+/** Returns the states from one to another, both included: directly, or through `processing`. */
 function findPath(from: PaymentState, to: SimulatedState): PaymentState[] | undefined {
   const next = (state: PaymentState): readonly string[] => machines.payment[state];
   if (next(from).includes(to)) return [from, to];
@@ -43,7 +43,7 @@ function findPath(from: PaymentState, to: SimulatedState): PaymentState[] | unde
 
 type Paid = { asset: string; amount: bigint };
 
-/** What the payment would have been paid with: the first asset that pays it. */
+/** Returns the asset that the simulated buyer pays with: the first one that can pay the payment. */
 async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promise<Paid | undefined> {
   const [first] = await findPayable(deps, payment, await readTerms(deps.db, payment));
   return first && { asset: first.token.asset, amount: first.amount };
@@ -55,7 +55,7 @@ function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Pai
   return to === "cancelled" ? { cancelled_reason: "cancelled_by_merchant" } : {};
 }
 
-/** Each step is a guarded move and an event of its own, as in live mode. False when somebody else was quicker. */
+/** Moves a payment along a path, each step with a guarded move and an event as in live mode. False on a lost race. */
 async function walk(deps: PaymentDeps, id: string, path: readonly PaymentState[], last: Setting): Promise<boolean> {
   const steps = path.slice(1).map((to, index) => ({ from: path[index] as PaymentState, to }));
   const moved = await deps.db.transaction().execute(async (db) => {

@@ -4,12 +4,12 @@ import { type FeePolicy, noFee } from "./fees.ts";
 import type { Policy } from "./policies.ts";
 import type { Requester } from "./requester.ts";
 
-/** What a merchant's options depend on: assets it is paid in, whom it asks for data, of whom its requester has given it, and its fee. */
+/** The merchant's settings that its options depend on, and the buyer data that the requester has given. */
 export type Terms = {
   settled: ReadonlySet<string>;
-  /** Assets in which what came in another one of the same currency is owed. */
+  /** Assets that also take payments made in other assets of the same currency. */
   takers: ReadonlySet<string>;
-  /** Where buyers pay a merchant's destination themselves (CAIP-10), by asset. */
+  /** Destinations (CAIP-10) that buyers pay directly, by asset. */
   direct: ReadonlyMap<string, string>;
   policies: Policy[];
   collected: ReadonlySet<string>;

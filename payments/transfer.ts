@@ -2,7 +2,7 @@ import type { OptionRow } from "../db/options.ts";
 import type { NewTransfer } from "../db/transfers.ts";
 import { newId } from "./ids.ts";
 
-/** The transfer that pays a payment by an option, without anything signed. */
+/** Returns the unsigned transfer that pays a payment by an option. */
 export function toTransfer(option: OptionRow): NewTransfer & { payment_id: string } {
   const { payment_id, kind, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before } = option;
   return {

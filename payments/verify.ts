@@ -139,7 +139,7 @@ async function accept(
       ),
     );
     const mine = good.filter(({ attempt }) => ours.has(attempt.id));
-    const still = await keepCovered(db, { verdicts, attempts: mine, raced });
+    const still = await keepCovered(db, { outcomes: verdicts, attempts: mine, raced });
     const paymentIds = still.map(({ payment }) => payment.id);
     const chosen = JSON.stringify(Object.fromEntries(still.map(({ payment, option }) => [payment.id, option.id])));
     const set = { due_at: null, option_id: sql`${chosen}::jsonb ->> payment.id` };

@@ -167,7 +167,7 @@ test("data given on a page before is enough: the option asks no more, and confir
 
 test.each([
   ["a field is missing", zoe.slice(1), "collectedData.fields.fullName: is missing"],
-  ["a field stands twice", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: stands twice"],
+  ["a field is given twice", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: is given twice"],
   [
     "a field is not asked for",
     [...zoe, { id: "shoeSize", value: "43" }],

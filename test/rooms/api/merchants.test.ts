@@ -205,7 +205,7 @@ test("a small copy of a logo is made when it is given; a changed picture at the 
 
 test.each([
   ["that is small", { body: await plain(100, 100).png().toBuffer() }, "iconUrl: is 100 x 100 pixels"],
-  ["that is cut off", { body: large.subarray(0, -1_000) }, "iconUrl: the picture is cut off"],
+  ["that is cut off", { body: large.subarray(0, -1_000) }, "iconUrl: the image is truncated"],
   ["that is no picture, whatever the server calls it", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
   ["that is not there", { body: "", status: 404 }, "iconUrl: the server answered 404"],
   ["of more than 2 MiB", { body: Buffer.concat([square, Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
@@ -250,5 +250,5 @@ test("logos of an older release are made small once; open pages still find the l
   const broken = await keep(large.subarray(0, 5_000));
   await start();
   expect(await shown()).toBe(`/logos/${broken}`);
-  expect(api.lines.some((line) => line.includes(broken) && line.includes("stays as large as it came"))).toBe(true);
+  expect(api.lines.some((line) => line.includes(broken) && line.includes("logo not resized"))).toBe(true);
 });

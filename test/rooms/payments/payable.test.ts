@@ -101,7 +101,7 @@ describe("a payment that nothing can pay is refused when it is created, with the
     await refusal(
       none,
       { unit: "iso4217/USD", value: 100n },
-      "amount: nothing can pay it, the merchant has no settlem",
+      "amount: no asset can pay it, the merchant has no settlem",
     );
     good(await none.addDestination());
     await none.create();
@@ -109,7 +109,7 @@ describe("a payment that nothing can pay is refused when it is created, with the
 
   test("a merchant that is paid only in an asset of no network here", async () => {
     const foreign = await makeTill(chain, { assets: [`eip155:5/erc20:0x${"77".repeat(20)}`], databaseUrl });
-    await refusal(foreign, { unit: "iso4217/USD", value: 100n }, "no network here has an asset");
+    await refusal(foreign, { unit: "iso4217/USD", value: 100n }, "no configured network has an asset");
   });
 
   test.each<[string, () => unknown]>([
@@ -117,7 +117,7 @@ describe("a payment that nothing can pay is refused when it is created, with the
     ["whose price is too old", () => setPrice(108_000_000n, 3_700n)],
   ])("a currency %s", async (_what, spoil) => {
     await spoil();
-    const reason = "amount.unit: there is no price of iso4217/EUR in iso4217/USD";
+    const reason = "amount.unit: no price of iso4217/EUR is available in iso4217/USD";
     await refusal(till, euros, reason);
     await refusal(testTill, euros, reason);
   });
@@ -126,14 +126,14 @@ describe("a payment that nothing can pay is refused when it is created, with the
     await refusal(
       till,
       { unit: `caip19/${chain.id}/erc20:0x${"77".repeat(20)}`, value: 1n },
-      "amount.unit: no network",
+      "amount.unit: no configured network",
     );
     await refusal(till, { unit: `caip19/${assets.permit}`, value: 1n }, "amount.unit: the merchant has no settlement");
     await till.create(1n, { amount: { unit: `caip19/${assets.usdc}`, value: 1n } });
   });
 
   test("an amount beyond what any asset counts in", async () => {
-    await refusal(till, { unit: "iso4217/USD", value: 10n ** 77n }, "amount.value: is more than any asset can pay");
+    await refusal(till, { unit: "iso4217/USD", value: 10n ** 77n }, "amount.value: exceeds what any asset can pay");
   });
 });
 

@@ -54,7 +54,9 @@ test("a transfer out of the treasury behind our back is found and named, until s
     difference: -2_000_000n,
   };
   expect(await differences(till, chain)).toMatchObject([found]);
-  expect(till.lines.some((text) => text.includes("the books differ") && text.includes("-2000000"))).toBe(true);
+  expect(till.lines.some((text) => text.includes("ledger does not match the chain") && text.includes("-2000000"))).toBe(
+    true,
+  );
   expect(await listDifferences(till.db)).toContainEqual(
     expect.objectContaining({ chain: chain.id, asset: chain.asset, difference: 2_000_000n }),
   );

@@ -103,7 +103,7 @@ describe("the ways to pay on Solana", () => {
     // In cents: 9 decimals are beyond 64 bits where 6 are not.
     expect(await till.offer(await till.create(10n ** 13n), whale)).toHaveLength(1);
     for (const cents of [2n ** 64n, 10n ** 60n])
-      await expect(till.create(cents)).rejects.toThrow("amount.value: is more than any asset can pay");
+      await expect(till.create(cents)).rejects.toThrow("amount.value: exceeds what any asset can pay");
   });
 
   test("stand beside those of EVM, in the wallet's own order", async () => {
@@ -246,7 +246,7 @@ describe("test mode", () => {
     const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: till.databaseUrl });
     const most = (2n ** 64n - 1n) / 10_000n;
     expect(await shop.offer(await shop.create(most), rich)).toHaveLength(1);
-    await expect(shop.create(most + 1n)).rejects.toThrow("amount.value: is more than any asset can pay");
+    await expect(shop.create(most + 1n)).rejects.toThrow("amount.value: exceeds what any asset can pay");
   });
 
   test("refuses what its wallet did not sign", async () => {
