@@ -18,7 +18,7 @@ import type { SightingRow } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import type { TransferRow } from "../db/transfers.ts";
 import type { AdoptedBook } from "../transfers/adopt.ts";
-import { take } from "./begin-refunds.ts";
+import { deductFromSettlement } from "./begin-refunds.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "./ledger.ts";
@@ -95,7 +95,7 @@ async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, mor
   const at = deps.now();
   let left = more;
   for (const one of await lockCovering(db, { merchantId, asset, own: null, amount: more })) {
-    const taken = await take(db, one, left, at);
+    const taken = await deductFromSettlement(db, one, left, at);
     if (taken > 0n && taken === one.amount) await retiePayments(db, { from: one.id, to: id });
     left -= taken;
   }

@@ -148,7 +148,7 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
   if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
   let left = amount;
   for (const settlement of locked) {
-    const taken = await take(db, settlement, left, at);
+    const taken = await deductFromSettlement(db, settlement, left, at);
     const of = { refundId: refund.id, settlementId: settlement.id, paymentId: refund.payment_id };
     if (taken > 0n) await insertDeductions(db, { ...of, amount: taken });
     left -= taken;
@@ -158,7 +158,12 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
 }
 
 /** Deducts up to `atMost` (minor units) from a locked settlement that has not begun. Returns the amount deducted. */
-export async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
+export async function deductFromSettlement(
+  db: Db,
+  { id, state, amount }: Unbegun,
+  atMost: bigint,
+  at: Date,
+): Promise<bigint> {
   if (atMost === 0n) return 0n;
   if (amount > atMost) {
     await lessenSettlement(db, { id, by: atMost });

@@ -2,7 +2,7 @@ import type { WholeAttempt } from "../db/attempts.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 import type { Verifier } from "../transfers/verify.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { goesElsewhere, WITHDRAWN } from "./quotes.ts";
+import { goesElsewhere, OPTION_WITHDRAWN } from "./quotes.ts";
 import { readResults } from "./results.ts";
 
 /**
@@ -33,7 +33,7 @@ export async function checkAttempts(
   for (const whole of waiting) {
     if (checked.has(whole)) continue;
     const { state } = whole.payment;
-    const reason = state === "requires_action" ? WITHDRAWN : `the payment is ${state}`;
+    const reason = state === "requires_action" ? OPTION_WITHDRAWN : `the payment is ${state}`;
     checked.set(whole, open.includes(whole) ? verifier.checkSignature(signed(whole)) : { ok: false, reason });
   }
   return checked;

@@ -4,7 +4,7 @@ import { type CollectedRow, findPosted, listCollected, putOnAttempt, upsertPoste
 import { findOption, type OptionRow } from "../db/options.ts";
 import { findPayment } from "../db/payments.ts";
 import type { Db, Mode } from "../db/tables.ts";
-import { type CollectedId, collectedSchema, expected } from "./collected-schema.ts";
+import { type CollectedId, collectedSchema, fieldErrors } from "./collected-schema.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
@@ -26,7 +26,7 @@ const OLDEST = 130;
 export function findCollectedFault(fields: readonly CollectedField[], now: Date): string | undefined {
   const where = (id: string, what: string) => `collectedData.fields.${id}: ${what}`;
   const ids = fields.map(({ id }) => id);
-  const twice = ids.find((id, index) => ids.indexOf(id) !== index && Object.hasOwn(expected, id));
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index && Object.hasOwn(fieldErrors, id));
   if (twice) return where(twice, "is given twice");
   const data = Object.fromEntries(
     fields.map(({ id, value }) => [id, id === "tosConfirmed" && value === "true" ? true : value]),
@@ -34,12 +34,12 @@ export function findCollectedFault(fields: readonly CollectedField[], now: Date)
   if (!validate(data)) return describe(validate.errors?.[0], where);
   const born = new Date(`${data.dob}T00:00:00Z`);
   const years = now.getUTCFullYear() - born.getUTCFullYear();
-  return born > now || years > OLDEST ? where("dob", expected.dob) : undefined;
+  return born > now || years > OLDEST ? where("dob", fieldErrors.dob) : undefined;
 }
 
 function describe(error: ErrorObject | undefined, where: (id: string, what: string) => string): string {
   const id = error?.instancePath.slice(1) ?? "";
-  if (Object.hasOwn(expected, id)) return where(id, expected[id as CollectedId]);
+  if (Object.hasOwn(fieldErrors, id)) return where(id, fieldErrors[id as CollectedId]);
   const missing: unknown = error?.params.missingProperty;
   if (typeof missing === "string" && error?.schemaPath === "#/required") return where(missing, "is missing");
   if (error?.keyword === "additionalProperties") return "collectedData.fields: holds an id that is not asked for";

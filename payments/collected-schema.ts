@@ -19,7 +19,7 @@ export const collectedSchema = {
 export type CollectedId = keyof typeof collectedSchema.properties;
 
 /** The error text for each invalid field. */
-export const expected: Record<CollectedId, string> = {
+export const fieldErrors: Record<CollectedId, string> = {
   fullName: "expected 1 to 200 characters",
   dob: "expected a date of birth as YYYY-MM-DD",
   pobCountry: "expected a country as two capital letters",

@@ -42,7 +42,7 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
  */
 export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<CheckedPayment>> {
   const { accountId, mode } = args.caller;
-  const error = findUnitFault(args.amount.unit);
+  const error = validateUnit(args.amount.unit);
   if (error) return refuse("params_validation", `amount.unit: ${error}`);
   if (args.expiresAt && args.expiresAt <= deps.now())
     return refuse("params_validation", "expiresAt: is not in the future");
@@ -109,7 +109,7 @@ export async function writePayment(
 }
 
 /** Validates a unit. Returns the error, or undefined for a known currency or a well-formed asset. */
-function findUnitFault(unit: string): string | undefined {
+function validateUnit(unit: string): string | undefined {
   if (unit.startsWith("caip19/"))
     return parseAssetId(unit.slice(7)) ? undefined : "is not a CAIP-19 asset behind caip19/";
   if (!unit.startsWith("iso4217/")) return "expected iso4217/ and a currency code, or caip19/ and an asset";

@@ -22,7 +22,7 @@ export function findAssetFault(text: string): string | undefined {
   if (!asset.chain.startsWith("eip155:")) return undefined;
   if (!/^eip155:[1-9]\d*$/.test(asset.chain)) return "asset: expected a chain such as eip155:8453";
   if (asset.namespace !== "erc20") return "asset: expected a token, such as eip155:8453/erc20:0x…";
-  const error = findAddressFault(asset.token);
+  const error = validateAddress(asset.token);
   return error && `asset: ${error}`;
 }
 
@@ -35,7 +35,7 @@ export function findDestinationFault(deps: CheckDeps, entry: Destination): strin
   const isSolana = asset.chain.startsWith("solana:");
   if (!isSolana && !asset.chain.startsWith("eip155:")) return undefined;
   const notSolana = isSolanaAddress(account.address) ? undefined : "expected an address of 32 bytes in base58";
-  const error = isSolana ? notSolana : findAddressFault(account.address);
+  const error = isSolana ? notSolana : validateAddress(account.address);
   if (error) return `destination: ${error}`;
   const address = isSolana ? account.address : account.address.toLowerCase();
   if (address === (isSolana ? asset.token : asset.token.toLowerCase()))
@@ -45,7 +45,7 @@ export function findDestinationFault(deps: CheckDeps, entry: Destination): strin
 }
 
 /** Validates an EVM address. A mixed-case address carries a checksum (EIP-55); a wrong checksum indicates a typing error. */
-function findAddressFault(address: string): string | undefined {
+function validateAddress(address: string): string | undefined {
   if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return "expected an address of 20 bytes in hex";
   if (/^0x0{40}$/.test(address)) return "is the zero address";
   const hasChecksum = /[a-f]/.test(address.slice(2)) && /[A-F]/.test(address.slice(2));

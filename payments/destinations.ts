@@ -5,7 +5,7 @@ import type { PaymentDeps } from "./deps.ts";
 import { type CheckDeps, findAssetFault, findDestinationFault, findUnserved } from "./destination-checks.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
-import { isOurs, lockMerchant, type Owner } from "./merchants.ts";
+import { isOwnMerchant, lockMerchant, type Owner } from "./merchants.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now"> & CheckDeps;
 
@@ -18,7 +18,7 @@ export async function listDestinations(
   deps: Pick<Deps, "db">,
   args: Owner & { merchantId: string },
 ): Promise<Result<DestinationView[]>> {
-  if (!(await isOurs(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
+  if (!(await isOwnMerchant(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
   const rows = await deps.db
     .selectFrom("settlement_destination")
     .select(["id", "asset", "destination"])

@@ -9,7 +9,7 @@ import { newId } from "./ids.ts";
 import { directPaymentGroup, settlementBegunGroup } from "./ledger.ts";
 
 /** A payment whose buyer has paid the merchant's destination directly, and the confirmed transfer that proves it. */
-export type Direct = { payment: PaymentRow; transfer: ConfirmedTransfer };
+export type DirectPayment = { payment: PaymentRow; transfer: ConfirmedTransfer };
 
 /**
  * Settles payments that went directly to the merchant; we never hold their money. Each payment gets a settlement that is
@@ -19,7 +19,7 @@ export type Direct = { payment: PaymentRow; transfer: ConfirmedTransfer };
 export async function settleDirect(
   deps: Pick<PaymentDeps, "now">,
   db: Db,
-  direct: readonly Direct[],
+  direct: readonly DirectPayment[],
 ): Promise<Group[]> {
   const at = deps.now();
   const groups: Group[] = [];

@@ -34,7 +34,7 @@ export async function lendSignatures(deps: PaymentDeps, option: OptionRow, resul
   const signatures = readSignatures(deps, option, results);
   if (!signatures) return;
   const moved = await deps.db.transaction().execute(async (db) => {
-    const ids = await attachSignatures(db, option.payment_id, signatures);
+    const ids = await storeSignatures(db, option.payment_id, signatures);
     const at = deps.now();
     return moveRows(db, "transfer", { ids, from: "awaited", to: "ready", at, set: { due_at: at } });
   });
@@ -44,7 +44,7 @@ export async function lendSignatures(deps: PaymentDeps, option: OptionRow, resul
   );
 }
 
-async function attachSignatures(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
+async function storeSignatures(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
   const rows = await db
     .updateTable("transfer")
     .set(signatures)

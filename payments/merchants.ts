@@ -139,13 +139,13 @@ export async function deleteMerchant(
 }
 
 /** Returns true if the merchant belongs to this account and mode, and is not deleted or the owner has `evenDeleted`. */
-export async function isOurs(db: Db, args: Owner & { merchantId: string }): Promise<boolean> {
+export async function isOwnMerchant(db: Db, args: Owner & { merchantId: string }): Promise<boolean> {
   const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).executeTakeFirst();
   return row !== undefined;
 }
 
 /**
- * Checks the owner as `isOurs` does, and locks the merchant's row until the transaction ends. Other transactions cannot
+ * Checks the owner as `isOwnMerchant` does, and locks the merchant's row until the transaction ends. Other transactions cannot
  * change the merchant or its destinations meanwhile, but can create payments.
  */
 export async function lockMerchant(db: Transaction<Tables>, args: Owner & { merchantId: string }): Promise<boolean> {

@@ -18,16 +18,16 @@ import { newId } from "./ids.ts";
  * A credit to a merchant for a succeeded payment, minor units. `extra`: other money that was assigned to the payment later;
  * it does not affect the settlement of the payment itself. `converted`: the buyer paid in another asset.
  */
-export type Owed = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
+export type Credit = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
 type Tie = { paymentId: string; settlementId: string };
-type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly Owed[] };
+type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly Credit[] };
 
 /**
  * Credits merchants, and links each payment to the settlement that pays it out: its own, or the accumulating settlement of
  * its merchant and asset. Settlement numbers follow the order of movements on chain. Returns the settlements that can
  * begin now, without those whose payout queue is blocked.
  */
-export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly Owed[]): Promise<string[]> {
+export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly Credit[]): Promise<string[]> {
   const merchantIds = [...new Set(owed.map(({ payment }) => payment.merchant_id))];
   const policies = await listGatherings(db, merchantIds);
   const due = new Map<string, string[]>();
@@ -48,7 +48,7 @@ export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly
   return [...due.values()].flat();
 }
 
-function groupByBalance(owed: readonly Owed[]): Group[] {
+function groupByBalance(owed: readonly Credit[]): Group[] {
   const groups = Map.groupBy(owed, ({ payment, asset }) => `${payment.merchant_id} ${asset}`);
   return [...groups.keys()].sort().map((key) => {
     const [merchantId = "", asset = ""] = key.split(" ");
@@ -57,7 +57,7 @@ function groupByBalance(owed: readonly Owed[]): Group[] {
   });
 }
 
-type Settled = { settlements: string[]; settlementOf: (owed: Owed) => string };
+type Settled = { settlements: string[]; settlementOf: (owed: Credit) => string };
 
 /** Creates a settlement for each payment, due at once. */
 async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group): Promise<Settled> {
@@ -65,7 +65,7 @@ async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group):
   const [first = 0] = await creditMerchants(db, [{ ...group, settlements: group.owed.length }]);
   const dueAt = new Date(at.getTime() + RING_AGAIN_MS);
   const rows = new Map(
-    group.owed.map((one, index): [Owed, NewSettlement] => {
+    group.owed.map((one, index): [Credit, NewSettlement] => {
       const { merchantId, asset } = group;
       const { mode } = one.payment;
       const row = { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };

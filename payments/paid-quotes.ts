@@ -34,7 +34,7 @@ export async function findPaidQuotes(
     const inTime = quotes.filter((quote) => isFor(seen, quote) && isInTime(seen, quote, confirms));
     const [first] = inTime.toSorted((a, b) => rank(seen, b, confirms) - rank(seen, a, confirms) || b.number - a.number);
     if (!first || paid.has(first.payment_id)) continue;
-    if (await hasGoneElsewhere(deps, db, seen, first)) continue;
+    if (await wentToStaleReceiver(deps, db, seen, first)) continue;
     paid.set(first.payment_id, first);
   }
   return [...paid.values()];
@@ -82,7 +82,12 @@ async function readConfirms(db: Db, quotes: readonly LockedQuote[]): Promise<Con
  * replaced, or a former treasury. Such money is not booked and pays nothing. Otherwise the holder of an old quote could
  * still pay to a compromised destination.
  */
-async function hasGoneElsewhere(deps: PaymentDeps, db: Db, seen: SeenTransfer, quote: LockedQuote): Promise<boolean> {
+async function wentToStaleReceiver(
+  deps: PaymentDeps,
+  db: Db,
+  seen: SeenTransfer,
+  quote: LockedQuote,
+): Promise<boolean> {
   if (!goesElsewhere(deps, quote)) return false;
   if (quote.direct && seen.at !== undefined) {
     const leftAt = await findLeft(db, quote);

@@ -69,11 +69,11 @@ export function settlementNonce(
 }
 
 /** Splits rows by whether the networks file has their asset. Rows with unknown assets must not block the others. */
-export function splitKnown<Owed extends { asset: string }>(
+export function splitKnown<Row extends { asset: string }>(
   { chains }: Pick<PaymentDeps, "chains">,
-  owed: readonly Owed[],
-): [known: Owed[], unknown: Owed[]] {
-  const isKnown = ({ asset }: Owed) => chains.get(chainOf(asset))?.tokens.has(asset) === true;
+  owed: readonly Row[],
+): [known: Row[], unknown: Row[]] {
+  const isKnown = ({ asset }: Row) => chains.get(chainOf(asset))?.tokens.has(asset) === true;
   return [owed.filter(isKnown), owed.filter((one) => !isKnown(one))];
 }
 

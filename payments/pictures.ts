@@ -41,7 +41,7 @@ let last: Promise<unknown> = Promise.resolve();
 async function shrink(bytes: Buffer): Promise<SmallPicture | string> {
   const head = await readHead(bytes).catch(() => undefined);
   if (!head || !formats.has(head.mediaType ?? "")) return "is not a complete JPEG, PNG, WebP or AVIF image";
-  const error = findSizeFault(head);
+  const error = validateSize(head);
   if (error) return error;
   try {
     const { data, info } = await sharp(bytes, {
@@ -66,7 +66,7 @@ async function readHead(bytes: Buffer): Promise<Metadata> {
   return sharp(bytes, { limitInputPixels: false }).metadata();
 }
 
-function findSizeFault({ width, height }: Pick<Metadata, "width" | "height">): string | undefined {
+function validateSize({ width, height }: Pick<Metadata, "width" | "height">): string | undefined {
   const { minPx, maxPx, percentOff } = LIMITS;
   const is = `is ${width} x ${height} pixels, expected`;
   if (Math.min(width, height) < minPx) return `${is} at least ${minPx} x ${minPx}`;

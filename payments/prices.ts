@@ -74,14 +74,14 @@ export function findFeedFault(
   const age = now.getTime() - updatedAt.getTime();
   if (age > maxAgeSeconds * 1_000) return `the price is ${Math.round(age / 1_000)} seconds old`;
   if (age < -AHEAD_MS) return "the price has a timestamp in the future";
-  return source.sequencer && findSequencerFault(source.sequencer, sequencer, now);
+  return source.sequencer && validateSequencer(source.sequencer, sequencer, now);
 }
 
 /**
  * Validates the state of an L2 sequencer. After an outage a feed's newest price is stale for a while, so prices are used
  * only after a grace period (docs.chain.link, "L2 Sequencer Uptime Feeds").
  */
-function findSequencerFault(
+function validateSequencer(
   { graceSeconds }: NonNullable<PriceFeed["sequencer"]>,
   answer: FeedAnswer["sequencer"],
   now: Date,

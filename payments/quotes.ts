@@ -33,11 +33,12 @@ export function keepPrice(candidate: Candidate, before: OptionRow | undefined, n
 export function findQuoteEnd(deps: Pick<PaymentDeps, "chains" | "now">, quote: CurrentOption): Refusal | undefined {
   if (quote.quoted_until && quote.quoted_until <= deps.now())
     return refuse("quote_expired", "the option's quote has expired");
-  return isWithdrawn(deps, quote) ? refuse("quote_expired", WITHDRAWN) : undefined;
+  return isWithdrawn(deps, quote) ? refuse("quote_expired", OPTION_WITHDRAWN) : undefined;
 }
 
 /** The refusal of an option whose receiver is no longer valid. */
-export const WITHDRAWN = "the option was withdrawn because the merchant is paid elsewhere now; ask for options again";
+export const OPTION_WITHDRAWN =
+  "the option was withdrawn because the merchant is paid elsewhere now; ask for options again";
 
 /**
  * Returns true when a quote is no longer offered: its receiver is no longer valid, the merchant is no longer paid in its

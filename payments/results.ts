@@ -22,7 +22,7 @@ export function findResultsFault(option: OptionRow, results: readonly WalletResu
   for (const [index, step] of steps.slice(-results.length).entries()) {
     const data = results[index]?.data ?? [];
     if (data.length !== 1) return `results.${index}.data: expected one element`;
-    const error = findStepFault(step, data[0]);
+    const error = validateResult(step, data[0]);
     if (error) return `results.${index}.data.0: ${error}`;
   }
   return undefined;
@@ -36,7 +36,7 @@ function listSteps({ kind, allowance }: OptionRow): Step[] {
   return allowance.fromZero ? ["transaction", "transaction", "signature"] : ["transaction", "signature"];
 }
 
-function findStepFault(step: Step, data: unknown): string | undefined {
+function validateResult(step: Step, data: unknown): string | undefined {
   if (step === "signed transaction")
     return typeof data === "string" ? describeWrongForm(data) : "expected the signed transaction in base64";
   const what = step === "signature" ? "the signature" : "the transaction's hash";

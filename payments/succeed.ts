@@ -5,9 +5,9 @@ import { listPayments, type PaymentRow } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { type Direct, settleDirect } from "./direct.ts";
+import { type DirectPayment, settleDirect } from "./direct.ts";
 import { exceptionGroup, paymentGroup } from "./ledger.ts";
-import { type Owed, owe } from "./owe.ts";
+import { type Credit, owe } from "./owe.ts";
 
 /** A payment that has just succeeded, with the time of its confirm. */
 export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
@@ -26,8 +26,8 @@ export async function succeedPayments(
 ): Promise<Paid> {
   if (transfers.length === 0) return { succeeded: [], groups: [], due: [] };
   const moved = await moveSucceeded(deps, db, transfers);
-  const owed: (Owed & { transfer: ConfirmedTransfer })[] = [];
-  const direct: Direct[] = [];
+  const owed: (Credit & { transfer: ConfirmedTransfer })[] = [];
+  const direct: DirectPayment[] = [];
   const groups: Group[] = [];
   for (const transfer of transfers) {
     const payment = moved.get(transfer.payment_id ?? "");

@@ -16,7 +16,7 @@ const EXPIRY_GRACE_MS = 5_000;
 const ENDPOINT_AGAIN_MS = 5_000;
 
 /** Due rows whose jobs have to be enqueued, by kind. */
-export type Owed = {
+export type DueWork = {
   payments: DueRow[];
   attempts: DueAttempt[];
   transfers: DueTransfer[];
@@ -33,7 +33,7 @@ export type Owed = {
  * Takes every row whose due time has passed: after a lost job, a flushed Redis, or a crash between a commit and its
  * enqueueing. Each row is returned once and falls due again later, so the caller must enqueue jobs for all of them.
  */
-export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now"> & PayoutDeps): Promise<Owed> {
+export async function takeOwed(deps: Pick<PaymentDeps, "db" | "chains" | "now"> & PayoutDeps): Promise<DueWork> {
   const { db } = deps;
   const chains = [...deps.chains.keys()];
   const now = deps.now();
