@@ -1,5 +1,6 @@
 import { getChain } from "../chains/open.ts";
 import { insertDeductions } from "../db/deductions.ts";
+import { commitIfOk } from "../db/in-transaction.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { type DueRefund, listDueRefunds } from "../db/refunds.ts";
@@ -68,51 +69,60 @@ async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<Ref
   return "not_served";
 }
 
-/** Undoes the transaction of a refund that its merchant's balance does not cover. */
-class BalanceShort extends Error {
-  override readonly name = "BalanceShort";
-}
+type Drawn = DueRefund & { merchant_id: string };
+/** Why a refund's transaction is rolled back. `changed`: a chosen settlement has begun, so others have to be chosen. */
+type Rollback = "balance_short" | "changed";
+type Written = { ok: true; counted?: () => Promise<void> } | { ok: false; why: Rollback };
 
-/** Undoes the transaction of a refund whose settlements have changed since they were chosen. */
-class Changed extends Error {
-  override readonly name = "Changed";
-}
-
-/**
- * Writes state, balance, ledger and transfer of a refund in one transaction. Returns the transfer, or the reason why the
- * refund waits.
- */
+/** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
 async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
   const { id, asset, amount, receiver } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
   const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundKey(refund) });
   try {
-    const counted = await deps.db.transaction().execute(async (db) => {
-      const at = deps.now();
-      const moved = await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set: { due_at: null } });
-      // Another worker has begun this refund, or it was withdrawn.
-      if (moved.length === 0) return "elsewhere";
-      if (refund.merchant_id !== null) {
-        const drawn = { ...refund, merchant_id: refund.merchant_id };
-        await draw(db, drawn, at);
-        const from = { asset: refund.owed_asset ?? asset, amount: refund.owed_amount ?? amount };
-        await insertGroups(db, [refundBegunGroup({ ...drawn, merchantId: drawn.merchant_id, drawn: from })], at);
-        // The operator may have moved the asset that the buyer paid in; then the refund waits for inventory.
-        if (refund.owed_asset !== null && (await readStock(db, asset)) < 0n) throw new BalanceShort();
-      }
-      await insertTransfers(db, [transfer], at);
-      return deps.epoch.pass(db, epoch);
-    });
-    if (counted === "elsewhere") return "begun";
-    await counted();
+    let written: Written;
+    do {
+      written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
+    } while (!written.ok && written.why === "changed");
+    if (!written.ok) return "balance_short";
+    if (!written.counted) return "begun";
+    await written.counted();
   } catch (error) {
-    if (error instanceof BalanceShort) return "balance_short";
     if (error instanceof SteppedBack) return "watcher_behind";
-    // Their payouts have begun meanwhile: others are chosen.
-    if (error instanceof Changed) return begin(deps, refund, epoch);
     throw error;
   }
   return transfer;
+}
+
+/** Writes state, balance, ledger and transfer of a refund. Without `counted`, the refund has begun elsewhere. */
+async function writeBegun(
+  deps: Deps,
+  db: Db,
+  { refund, transfer, epoch }: { refund: DueRefund; transfer: NewTransfer; epoch: string },
+): Promise<Written> {
+  const at = deps.now();
+  const ids = [refund.id];
+  const moved = await moveRows(db, "refund", { ids, from: "due", to: "paying", at, set: { due_at: null } });
+  // Another worker has begun this refund, or it was withdrawn.
+  if (moved.length === 0) return { ok: true };
+  if (refund.merchant_id !== null) {
+    const why = await debit(db, { ...refund, merchant_id: refund.merchant_id }, at);
+    if (why) return { ok: false, why };
+  }
+  await insertTransfers(db, [transfer], at);
+  return { ok: true, counted: await deps.epoch.pass(db, epoch) };
+}
+
+/** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */
+async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefined> {
+  const { merchant_id: merchantId, asset, amount } = refund;
+  const drawn = { asset: refund.owed_asset ?? asset, amount: refund.owed_amount ?? amount };
+  const why = await draw(db, refund, { ...drawn, merchantId }, at);
+  if (why) return why;
+  await insertGroups(db, [refundBegunGroup({ ...refund, merchantId, drawn })], at);
+  // The operator may have moved the asset that the buyer paid in; then the refund waits for inventory.
+  const isShort = refund.owed_asset !== null && (await readStock(db, asset)) < 0n;
+  return isShort ? "balance_short" : undefined;
 }
 
 /**
@@ -132,20 +142,23 @@ export function refundKey({
 }
 
 /**
- * Debits a refund from its merchant's balance. The amount is deducted first from the settlement of the refunded payment,
- * then from the oldest settlements that have not begun; each of them is reduced or netted. The balance stays equal to the
- * sum of the open settlements, and the deductions are reported with the payments of those settlements.
+ * Deducts a refund from its merchant's balance and settlements. The amount is deducted first from the settlement of the
+ * refunded payment, then from the oldest settlements that have not begun; each of them is reduced or netted. The balance
+ * stays equal to the sum of the open settlements, and the deductions are reported with the payments of those settlements.
+ * Returns why it cannot, or undefined.
  */
-async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Date): Promise<void> {
-  const { merchant_id: merchantId, settlement_id: own } = refund;
-  const asset = refund.owed_asset ?? refund.asset;
-  const amount = refund.owed_amount ?? refund.amount;
+async function draw(
+  db: Db,
+  refund: Drawn,
+  { merchantId, asset, amount }: { merchantId: string; asset: string; amount: bigint },
+  at: Date,
+): Promise<Rollback | undefined> {
   // Lock order: settlements, then balances (avoids deadlock).
-  const chosen = await chooseUnbegun(db, { merchantId, asset, own, amount });
+  const chosen = await chooseUnbegun(db, { merchantId, asset, own: refund.settlement_id, amount });
   const ids = chosen.map(({ id }) => id);
   const locked = await lockUnbegun(db, ids);
-  if (sumOf(locked) < amount && sumOf(chosen) >= amount) throw new Changed();
-  if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
+  if (sumOf(locked) < amount && sumOf(chosen) >= amount) return "changed";
+  if (!(await debitMerchant(db, { merchantId, asset, amount }))) return "balance_short";
   let left = amount;
   for (const settlement of locked) {
     const taken = await deductFromSettlement(db, settlement, left, at);
@@ -154,7 +167,7 @@ async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Dat
     left -= taken;
   }
   // A concurrent payment may have created a settlement that is not locked here; the next retry finds it.
-  if (left > 0n) throw new BalanceShort();
+  return left > 0n ? "balance_short" : undefined;
 }
 
 /** Deducts up to `atMost` (minor units) from a locked settlement that has not begun. Returns the amount deducted. */

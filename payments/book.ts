@@ -60,8 +60,7 @@ async function finishSettlements(deps: PaymentDeps, db: Db, payouts: readonly Co
     at,
     set: { paid_at: at, due_at: null },
   });
-  if (moved.length !== payouts.length)
-    throw new Error("a confirmed payout has a settlement that is not in state paying");
+  if (moved.length !== payouts.length) throw new Error("a confirmed payout has no settlement in state paying");
   return moved.length;
 }
 

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
+import { commitIfOk } from "../db/in-transaction.ts";
 import type { Db } from "../db/tables.ts";
 import type { Caller } from "./accounts.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { type Refusal, type Result, refuse } from "./errors.ts";
+import { done, type Result, refuse } from "./errors.ts";
 
 /** Minimum retention of a response, milliseconds (design, part 9). */
 export const KEPT_MS = 24 * 60 * 60_000;
@@ -50,7 +51,7 @@ export async function findAnswer(deps: Deps, request: Request): Promise<Result<A
     return refuse("idempotency_conflict", "Idempotency-Key: was used for another request");
   if (kept.status === null || kept.answer === null)
     throw new Error("an idempotency key was committed without a response");
-  return { ok: true, value: { status: kept.status, text: kept.answer, replayed: true } };
+  return done({ status: kept.status, text: kept.answer, replayed: true });
 }
 
 /**
@@ -65,46 +66,33 @@ export async function runOnce(
 ): Promise<Result<Answer>> {
   const { operation, key, digest } = request;
   const { accountId: account_id, mode } = request.caller;
-  try {
-    const answer = await deps.db.transaction().execute(async (db): Promise<Answer | undefined> => {
-      // Blocks while another transaction holds the key.
-      const claimed = await db
-        .insertInto("idempotency")
-        .values({ account_id, mode, operation, key, digest, created_at: deps.now() })
-        .onConflict((conflict) => conflict.doNothing())
-        .executeTakeFirst();
-      if (claimed.numInsertedOrUpdatedRows === 0n) return undefined;
-      const result = await work(db);
-      if (!result.ok) throw new Refused(result);
-      const { status, body } = result.value;
-      const text = JSON.stringify(body);
-      await db
-        .updateTable("idempotency")
-        .set({ status, answer: text })
-        .where("account_id", "=", account_id)
-        .where("mode", "=", mode)
-        .where("operation", "=", operation)
-        .where("key", "=", key)
-        .execute();
-      return { status, text, replayed: false };
-    });
-    if (answer) return { ok: true, value: answer };
-  } catch (error) {
-    if (error instanceof Refused) return error.refusal;
-    throw error;
-  }
+  const ran = await commitIfOk(deps.db, async (db): Promise<Result<Answer | undefined>> => {
+    // Blocks while another transaction holds the key.
+    const claimed = await db
+      .insertInto("idempotency")
+      .values({ account_id, mode, operation, key, digest, created_at: deps.now() })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst();
+    if (claimed.numInsertedOrUpdatedRows === 0n) return done(undefined);
+    const result = await work(db);
+    if (!result.ok) return result;
+    const { status, body } = result.value;
+    const text = JSON.stringify(body);
+    await db
+      .updateTable("idempotency")
+      .set({ status, answer: text })
+      .where("account_id", "=", account_id)
+      .where("mode", "=", mode)
+      .where("operation", "=", operation)
+      .where("key", "=", key)
+      .execute();
+    return done({ status, text, replayed: false });
+  });
+  if (!ran.ok) return ran;
+  if (ran.value) return done(ran.value);
   const kept = await findAnswer(deps, request);
   if (!kept) throw new Error("an idempotency key is neither free nor taken");
   return kept;
-}
-
-/** Rolls the transaction back; never leaves this file. */
-class Refused extends Error {
-  readonly refusal: Refusal;
-  constructor(refusal: Refusal) {
-    super("refused");
-    this.refusal = refusal;
-  }
 }
 
 /** Deletes responses past their retention, at most `limit`. Returns how many. */

@@ -12,6 +12,7 @@ import {
 } from "../db/settlements.ts";
 import type { Db } from "../db/tables.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
+import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
 import { newId } from "./ids.ts";
 
 /**
@@ -20,26 +21,25 @@ import { newId } from "./ids.ts";
  */
 export type Credit = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
 type Tie = { paymentId: string; settlementId: string };
-type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly Credit[] };
+type Group = BalanceKey & { amount: bigint; credits: readonly Credit[] };
 
 /**
  * Credits merchants, and links each payment to the settlement that pays it out: its own, or the accumulating settlement of
  * its merchant and asset. Settlement numbers follow the order of movements on chain. Returns the settlements that can
  * begin now, without those whose payout queue is blocked.
  */
-export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly Credit[]): Promise<string[]> {
-  const merchantIds = [...new Set(owed.map(({ payment }) => payment.merchant_id))];
+export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, credits: readonly Credit[]): Promise<string[]> {
+  const merchantIds = [...new Set(credits.map(({ payment }) => payment.merchant_id))];
   const policies = await listGatherings(db, merchantIds);
   const due = new Map<string, string[]>();
   const ties: Tie[] = [];
-  // Lock order: by merchant and asset (avoids deadlock).
-  for (const group of groupByBalance(owed)) {
+  for (const group of sumByBalance(credits)) {
     const policy = policies.find(({ merchantId, asset }) => merchantId === group.merchantId && asset === group.asset);
     const { settlements, settlementOf } = policy
       ? await accumulate(deps, db, group, policy)
       : await settleEach(deps, db, group);
     due.set(`${group.merchantId} ${group.asset}`, settlements);
-    for (const one of group.owed)
+    for (const one of group.credits)
       if (!one.extra) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
   }
   await tieSettlements(db, ties);
@@ -48,24 +48,23 @@ export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly
   return [...due.values()].flat();
 }
 
-function groupByBalance(owed: readonly Credit[]): Group[] {
-  const groups = Map.groupBy(owed, ({ payment, asset }) => `${payment.merchant_id} ${asset}`);
-  return [...groups.keys()].sort().map((key) => {
-    const [merchantId = "", asset = ""] = key.split(" ");
-    const all = groups.get(key) ?? [];
-    return { merchantId, asset, amount: all.reduce((sum, { amount }) => sum + amount, 0n), owed: all };
+function sumByBalance(credits: readonly Credit[]): Group[] {
+  const groups = groupByBalance(credits, ({ payment, asset }) => ({ merchantId: payment.merchant_id, asset }));
+  return groups.map(({ items, ...key }) => {
+    const amount = items.reduce((sum, credit) => sum + credit.amount, 0n);
+    return { ...key, amount, credits: items };
   });
 }
 
-type Settled = { settlements: string[]; settlementOf: (owed: Credit) => string };
+type Settled = { settlements: string[]; settlementOf: (credit: Credit) => string };
 
 /** Creates a settlement for each payment, due at once. */
 async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group): Promise<Settled> {
   const at = deps.now();
-  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: group.owed.length }]);
+  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: group.credits.length }]);
   const dueAt = new Date(at.getTime() + RING_AGAIN_MS);
   const rows = new Map(
-    group.owed.map((one, index): [Credit, NewSettlement] => {
+    group.credits.map((one, index): [Credit, NewSettlement] => {
       const { merchantId, asset } = group;
       const { mode } = one.payment;
       const row = { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };
@@ -104,7 +103,7 @@ async function accumulate(
   };
 }
 
-const isConverted = ({ owed }: Group) => owed.some(({ converted }) => converted);
+const isConverted = ({ credits }: Group) => credits.some(({ converted }) => converted);
 
 function createAccumulating(
   db: Db,
@@ -112,7 +111,7 @@ function createAccumulating(
 ): Promise<Gathering> {
   const { group, policy, number, at } = args;
   const { merchantId, asset, amount } = group;
-  const mode = group.owed[0]?.payment.mode ?? "live";
+  const mode = group.credits[0]?.payment.mode ?? "live";
   const isEnough = policy.amount !== null && amount >= policy.amount;
   const dueAt = isEnough ? at : new Date(at.getTime() + policy.ms);
   const row = { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt };

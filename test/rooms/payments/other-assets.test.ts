@@ -90,7 +90,7 @@ test("a payment in another asset is owed in the merchant's, waits for stock, tou
   expect(await settle(till, paymentId)).toEqual(["stock_short"]);
   expect(await payOut(deps, [(await till.settlementOf(paymentId)).id])).toEqual(["stock_short"]);
   expect(await readObstacle()).toBe("stock_short");
-  expect(till.lines.some((line) => line.includes("stock of an asset is short"))).toBe(true);
+  expect(till.lines.some((line) => line.includes("inventory of an asset is short"))).toBe(true);
   const own = await till.pay(await fundBuyer(chain), 100n);
   expect(await settle(till, own)).toEqual(["begun"]);
   expect(await settle(other, theirs)).toEqual(["begun"]);
