@@ -1,11 +1,11 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { sql } from "kysely";
-import type { Db, Mode } from "../db/tables.ts";
+import type { Db, Mode, Tables } from "../db/tables.ts";
 import { statementTogether } from "../db/together.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 
-export type Scope = "gateway" | "merchant";
+export type Scope = Tables["api_key"]["scopes"][number];
 /** The authenticated caller of a request and what it may do. */
 export type Caller = {
   accountId: string;
@@ -66,7 +66,7 @@ export async function findCallerByKey(deps: Pick<PaymentDeps, "db">, key: string
   const row = await readKey(deps.db, hash);
   if (!row || !timingSafeEqual(row.hash, hash)) return undefined;
   const { account_id: accountId, mode, scopes, id: keyId, api_version: version } = row;
-  return { accountId, mode, scopes: scopes as Scope[], keyId, version };
+  return { accountId, mode, scopes, keyId, version };
 }
 
 /** Every request reads its key, so concurrent requests share a statement. */

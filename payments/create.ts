@@ -93,7 +93,7 @@ export async function writePayment(
     value: args.amount.value,
     state: "requires_action",
     failure_code: null,
-    checkout: args.checkout ? (JSON.stringify(args.checkout) as never) : null,
+    checkout: args.checkout ? JSON.stringify(args.checkout) : null,
     tx_id: null,
     paid_asset: null,
     paid_amount: null,

@@ -57,7 +57,7 @@ export async function listKeys({ db }: Pick<Deps, "db">, accountId: string): Pro
     .orderBy("created_at")
     .execute();
   return rows.map((row) => ({
-    ...{ id: row.id, mode: row.mode, hint: row.hint, scopes: row.scopes as Scope[] },
+    ...{ id: row.id, mode: row.mode, hint: row.hint, scopes: row.scopes },
     ...{ createdAt: row.created_at, revokedAt: row.revoked_at },
   }));
 }
