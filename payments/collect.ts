@@ -14,7 +14,7 @@ import type { Requester } from "./requester.ts";
 export type CollectedField = { id: string; value: string };
 
 const ajv = new Ajv2020({ allErrors: true });
-(formats as unknown as (ajv: Ajv2020) => void)(ajv);
+formats.default(ajv);
 const validate = ajv.compile(collectedSchema);
 /** The highest age that a date of birth may give, years. */
 const OLDEST = 130;
@@ -26,7 +26,7 @@ const OLDEST = 130;
 export function findCollectedFault(fields: readonly CollectedField[], now: Date): string | undefined {
   const where = (id: string, what: string) => `collectedData.fields.${id}: ${what}`;
   const ids = fields.map(({ id }) => id);
-  const twice = ids.find((id, index) => ids.indexOf(id) !== index && Object.hasOwn(fieldErrors, id));
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index && isCollectedId(id));
   if (twice) return where(twice, "is given twice");
   const data = Object.fromEntries(
     fields.map(({ id, value }) => [id, id === "tosConfirmed" && value === "true" ? true : value]),
@@ -37,9 +37,11 @@ export function findCollectedFault(fields: readonly CollectedField[], now: Date)
   return born > now || years > OLDEST ? where("dob", fieldErrors.dob) : undefined;
 }
 
+const isCollectedId = (id: string): id is CollectedId => Object.hasOwn(fieldErrors, id);
+
 function describe(error: ErrorObject | undefined, where: (id: string, what: string) => string): string {
   const id = error?.instancePath.slice(1) ?? "";
-  if (Object.hasOwn(fieldErrors, id)) return where(id, fieldErrors[id as CollectedId]);
+  if (isCollectedId(id)) return where(id, fieldErrors[id]);
   const missing: unknown = error?.params.missingProperty;
   if (typeof missing === "string" && error?.schemaPath === "#/required") return where(missing, "is missing");
   if (error?.keyword === "additionalProperties") return "collectedData.fields: holds an id that is not asked for";
@@ -103,8 +105,12 @@ const postedBy = (requester: Requester, option: OptionRow) => ({
   requester: requester.name,
 });
 
-const openFields = ({ sealer }: Pick<PaymentDeps, "sealer">, { id, key_id: keyId, sealed }: CollectedRow) =>
-  JSON.parse(sealer.open({ keyId, sealed }, id)) as CollectedField[];
+function openFields(
+  { sealer }: Pick<PaymentDeps, "sealer">,
+  { id, key_id: keyId, sealed }: CollectedRow,
+): CollectedField[] {
+  return JSON.parse(sealer.open({ keyId, sealed }, id));
+}
 
 /** Returns the paying account in one spelling. */
 export const payerOf = ({ chain, payer }: Pick<OptionRow, "chain" | "payer">) => `${chain}:${payer}`;
@@ -160,13 +166,13 @@ export async function readCollected(
 ): Promise<CollectedView[]> {
   const rows = await listCollected(deps.db, paymentId);
   const verified = rows.filter(({ attempt_state: state }) => state === "verified");
-  const isProven = ({ requester }: CollectedRow) => requester === "";
-  const proven = verified.filter(isProven);
+  const isProven = (row: (typeof rows)[number]) => row.attempt_state === "verified" && row.requester === "";
+  const proven = rows.filter(isProven);
   const best = proven.length > 0 ? proven : verified.length > 0 ? verified : rows;
   return best.map((row) => ({
     account: row.account,
     fields: openFields(deps, row),
-    proven: proven.includes(row as (typeof proven)[number]),
+    proven: isProven(row),
     deleteAt: row.delete_at,
   }));
 }

@@ -1,4 +1,4 @@
-import { type Hex, isAddress } from "viem";
+import { getAddress, isAddress } from "viem";
 import { parseAccountId, parseAssetId } from "../chains/caip.ts";
 import { collectorAddress } from "../chains/evm/collector.ts";
 import { disburserAddress } from "../chains/evm/disburser.ts";
@@ -67,9 +67,8 @@ function listOwn({ networks }: CheckDeps, chain: string): string[] {
     );
     return [...own, ...places];
   }
-  const [treasury, permit2] = [network.treasury.address, network.permit2].map((one) => one.toLowerCase() as Hex);
-  const contracts =
-    treasury && permit2 ? [permit2, collectorAddress({ treasury, permit2 }), disburserAddress(treasury)] : [];
+  const [treasury, permit2] = [getAddress(network.treasury.address), getAddress(network.permit2)];
+  const contracts = [permit2, collectorAddress({ treasury, permit2 }), disburserAddress(treasury)];
   return [...own, network.multicall, ...contracts].map((address) => address.toLowerCase());
 }
 

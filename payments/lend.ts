@@ -1,12 +1,11 @@
 import { sql } from "kysely";
-import { type Hex, hexToBytes } from "viem";
 import { moveRows } from "../db/moves.ts";
 import type { OptionRow } from "../db/options.ts";
 import type { Db } from "../db/tables.ts";
 import { checkSignature } from "../transfers/verify.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { ringRelays } from "./relay.ts";
-import { readResults } from "./results.ts";
+import { decodeProof, readResults } from "./results.ts";
 
 /** The signatures that a transfer is relayed with. */
 export type Signatures = { signature: Buffer; permit: Buffer | null };
@@ -23,7 +22,7 @@ export function readSignatures(
   if (option.kind === "push" || option.kind === "spl") return undefined;
   const { proof, permit } = readResults(results);
   if (!checkSignature(deps.chains, { ...option, proof, permit }).ok) return undefined;
-  return { signature: Buffer.from(hexToBytes(proof as Hex)), permit: permit && Buffer.from(hexToBytes(permit)) };
+  return { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
 }
 
 /**

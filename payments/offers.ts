@@ -1,11 +1,11 @@
-import type { Hex } from "viem";
+import { type Hex, isHex } from "viem";
 import { readHoldings } from "../chains/evm/holdings.ts";
 import type { EvmChain, EvmToken } from "../chains/evm/open.ts";
 import { type AccountKind, readAccountKinds } from "../chains/evm/wallets.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { Chain } from "../chains/open.ts";
 import { readSpendable } from "../chains/solana/holdings.ts";
-import type { SolanaChain, SolanaToken } from "../chains/solana/open.ts";
+import type { SolanaChain } from "../chains/solana/open.ts";
 import type { Allowance } from "../db/tables.ts";
 import { readGasRules } from "../transfers/gas-limits.ts";
 import { screenAccounts } from "../transfers/screening.ts";
@@ -87,20 +87,26 @@ function listOffersOn(chain: Chain, candidates: readonly Candidate[]): Promise<F
 }
 
 async function listEvmOffers(chain: EvmChain, candidates: readonly Candidate[]): Promise<Found[]> {
-  const wanted = candidates.map(({ token, payer }) => ({ token: token as EvmToken, account: payer as Hex }));
+  const wanted = candidates.flatMap((candidate) => {
+    const token = chain.tokens.get(candidate.token.asset);
+    return token && isHex(candidate.payer) ? [{ candidate, token, account: candidate.payer }] : [];
+  });
   const [holdings, kinds] = await Promise.all([readHoldings(chain, wanted), readKinds(chain, wanted)]);
-  return candidates.flatMap((candidate, index) => {
-    const [holding, want] = [holdings[index], wanted[index]];
-    const kind = kinds.get(candidate.payer) ?? "key";
-    const allowance = holding && want && chooseAllowance(want.token, { kind, holding }, candidate.amount);
+  return wanted.flatMap(({ candidate, token, account }, index) => {
+    const holding = holdings[index];
+    const kind = kinds.get(account) ?? "key";
+    const allowance = holding && chooseAllowance(token, { kind, holding }, candidate.amount);
     return allowance === undefined ? [] : [{ candidate, allowance }];
   });
 }
 
 async function listSolanaOffers(chain: SolanaChain, candidates: readonly Candidate[]): Promise<Found[]> {
-  const wanted = candidates.map(({ token, payer }) => ({ token: token as SolanaToken, account: payer }));
+  const wanted = candidates.flatMap((candidate) => {
+    const token = chain.tokens.get(candidate.token.asset);
+    return token ? [{ candidate, token, account: candidate.payer }] : [];
+  });
   const spendable = await readSpendable(chain, wanted);
-  return candidates.flatMap((candidate, index) =>
+  return wanted.flatMap(({ candidate }, index) =>
     (spendable[index] ?? 0n) >= candidate.amount ? [{ candidate, allowance: null }] : [],
   );
 }

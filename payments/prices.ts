@@ -1,4 +1,4 @@
-import type { Hex } from "viem";
+import { getAddress } from "viem";
 import { type FeedAnswer, readFeed } from "../chains/evm/feeds.ts";
 import { getEvmChain } from "../chains/open.ts";
 import type { PriceFeed } from "../ops/networks.ts";
@@ -45,8 +45,8 @@ const joins = (base: string, quote: string, one: string, other: string) =>
   (base === one && quote === other) || (base === other && quote === one);
 
 async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Rate | undefined> {
-  const sequencer = source.sequencer?.feed as Hex | undefined;
-  const found = await readFeed(getEvmChain(deps.chains, source.chain), source.feed as Hex, sequencer);
+  const sequencer = source.sequencer && getAddress(source.sequencer.feed);
+  const found = await readFeed(getEvmChain(deps.chains, source.chain), getAddress(source.feed), sequencer);
   const error = findFeedFault(source, found, deps.now());
   if (error) {
     deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `price not used: ${error}`);

@@ -52,7 +52,7 @@ export async function listStatuses(deps: Deps, paymentIds: readonly string[]): P
   return (await listPayments(deps.db, paymentIds)).map((row) => toStatus(deps, row));
 }
 
-function toStatus(deps: Deps, row: PaymentRow): PaymentStatus {
+function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentStatus {
   const info =
     row.state === "succeeded" && row.tx_id !== null && row.paid_asset !== null && row.paid_amount !== null
       ? { txId: row.tx_id, optionAmount: toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
@@ -64,7 +64,7 @@ function toStatus(deps: Deps, row: PaymentRow): PaymentStatus {
 /** Converts a payment row to the view that callers see. */
 export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWithMerchant): PaymentView {
   return {
-    ...toStatus(deps as Deps, row),
+    ...toStatus(deps, row),
     mode: row.mode,
     referenceId: row.reference_id,
     amount: toMoney(deps, row.unit, row.value),

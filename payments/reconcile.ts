@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Hex } from "viem";
+import { getAddress } from "viem";
 import { nativeAsset, parseAssetId } from "../chains/caip.ts";
 import { readNativeBalanceAt, readTokenBalanceAt } from "../chains/evm/balances.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
@@ -154,14 +154,14 @@ async function readHoldings(deps: Deps, chain: Chain, wanted: number | undefined
 }
 
 const nameOf = ({ account, asset }: Pick<Claim, "account" | "asset">) => `${account} ${asset}`;
-const tokenOf = (asset: string) => (parseAssetId(asset)?.token ?? "") as Hex;
+const tokenOf = (asset: string) => parseAssetId(asset)?.token ?? "";
 /** Returns the lane's address in the name of its account. */
 const laneOf = (account: string) => account.slice(accounts.lane("").length);
 
 function readEvm(chain: EvmChain, { account, asset }: Claim, block: number): Promise<bigint> {
   if (account === accounts.treasury)
-    return readTokenBalanceAt(chain, { token: tokenOf(asset), account: chain.treasury, block });
-  return readNativeBalanceAt(chain, { account: laneOf(account) as Hex, block });
+    return readTokenBalanceAt(chain, { token: getAddress(tokenOf(asset)), account: chain.treasury, block });
+  return readNativeBalanceAt(chain, { account: getAddress(laneOf(account)), block });
 }
 
 /** Reads balances as of the final slot. Omits assets that have left the networks file, which can no longer be located. */

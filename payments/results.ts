@@ -1,4 +1,4 @@
-import { type Hex, isHex, size } from "viem";
+import { type Hex, hexToBytes, isHex, size } from "viem";
 import { describeWrongForm } from "../chains/solana/compare.ts";
 import type { OptionRow } from "../db/options.ts";
 
@@ -54,8 +54,20 @@ function validateResult(step: Step, data: unknown): string | undefined {
  * precedes it.
  */
 export function readResults(results: unknown): { proof: string; permit: Hex | null } {
-  const given = (results as WalletResult[]).map(({ data }) => data[0] as string);
-  const [before] = given.slice(0, -1) as Hex[];
-  const isPermit = before !== undefined && size(before) === KEY_SIGNATURE_BYTES;
+  const given = Array.isArray(results) ? results.map(readFirstText) : [];
+  const [before] = given.slice(0, -1);
+  const isPermit = isHex(before) && size(before) === KEY_SIGNATURE_BYTES;
   return { proof: given.at(-1) ?? "", permit: isPermit ? before : null };
+}
+
+function readFirstText(result: unknown): string {
+  const isObject = typeof result === "object" && result !== null;
+  const data: unknown = isObject && "data" in result && Array.isArray(result.data) ? result.data[0] : undefined;
+  return typeof data === "string" ? data : "";
+}
+
+/** Decodes a proof in hex to bytes. Throws when it is not hex. */
+export function decodeProof(proof: string): Buffer {
+  if (!isHex(proof)) throw new Error("a proof is not hex");
+  return Buffer.from(hexToBytes(proof));
 }

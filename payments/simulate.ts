@@ -1,6 +1,6 @@
 import { moveRows, type Setting } from "../db/moves.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
-import { machines, type PaymentState } from "../db/states.ts";
+import { machines, type NextOf, type PaymentState } from "../db/states.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { type Result, refuse } from "./errors.ts";
 import { findPayable } from "./payable.ts";
@@ -34,11 +34,24 @@ export async function simulatePayment(
   return findStatus(deps, query);
 }
 
-/** Returns the states from one to another, both included: directly, or through `processing`. */
-function findPath(from: PaymentState, to: SimulatedState): PaymentState[] | undefined {
-  const next = (state: PaymentState): readonly string[] => machines.payment[state];
-  if (next(from).includes(to)) return [from, to];
-  return next(from).includes("processing") && next("processing").includes(to) ? [from, "processing", to] : undefined;
+/** A move of a payment that is not final. */
+type Step =
+  | { from: "requires_action"; to: NextOf<"payment", "requires_action"> }
+  | { from: "processing"; to: NextOf<"payment", "processing"> };
+
+/** Returns the moves from one state to another: directly, or through `processing`. */
+function findPath(from: PaymentState, to: SimulatedState): Step[] | undefined {
+  const end = machines.payment.processing.find((state) => state === to);
+  if (from === "processing") return end && [{ from, to: end }];
+  if (from !== "requires_action") return undefined;
+  const direct = machines.payment.requires_action.find((state) => state === to);
+  if (direct) return [{ from, to: direct }];
+  return (
+    end && [
+      { from, to: "processing" },
+      { from: "processing", to: end },
+    ]
+  );
 }
 
 type Paid = { asset: string; amount: bigint };
@@ -56,17 +69,19 @@ function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Pai
 }
 
 /** Moves a payment along a path, each step with a guarded move and an event as in live mode. False on a lost race. */
-async function walk(deps: PaymentDeps, id: string, path: readonly PaymentState[], last: Setting): Promise<boolean> {
-  const steps = path.slice(1).map((to, index) => ({ from: path[index] as PaymentState, to }));
+async function walk(deps: PaymentDeps, id: string, path: readonly Step[], last: Setting): Promise<boolean> {
   const moved = await deps.db.transaction().execute(async (db) => {
-    for (const [index, { from, to }] of steps.entries()) {
-      const set = { due_at: null, ...(index === steps.length - 1 ? last : {}) };
-      const move = { ids: [id], from, to, at: deps.now(), set, detail: { simulated: true } };
-      if ((await moveRows(db, "payment", move as Parameters<typeof moveRows<"payment", PaymentState>>[2])).length === 0)
-        return false;
+    for (const [index, step] of path.entries()) {
+      const set = { due_at: null, ...(index === path.length - 1 ? last : {}) };
+      const move = { ids: [id], at: deps.now(), set, detail: { simulated: true } };
+      const ids =
+        step.from === "requires_action"
+          ? await moveRows(db, "payment", { ...move, from: step.from, to: step.to })
+          : await moveRows(db, "payment", { ...move, from: step.from, to: step.to });
+      if (ids.length === 0) return false;
     }
     return true;
   });
-  if (moved) for (const { from, to } of steps) deps.metrics.paymentMoves.inc({ mode: "test", from, to });
+  if (moved) for (const { from, to } of path) deps.metrics.paymentMoves.inc({ mode: "test", from, to });
   return moved;
 }

@@ -50,7 +50,7 @@ function listTypedData({ actions }: OptionView): TypedDataDefinition[] | undefin
 
 /** Parses typed data for viem, which adds the EIP712Domain type itself and rejects a duplicate. */
 function readTypedData(json: string): TypedDataDefinition {
-  const { types, ...rest } = JSON.parse(json) as { types: Record<string, unknown> };
+  const { types, ...rest } = JSON.parse(json);
   const { EIP712Domain: _, ...own } = types;
-  return { ...rest, types: own } as unknown as TypedDataDefinition;
+  return { ...rest, types: own };
 }
