@@ -1,6 +1,6 @@
 import { listWaitingAttempts, type WholeAttempt } from "../db/attempts.ts";
 import { together } from "../db/together.ts";
-import { type End, type VerifyDeps, verifyTogether } from "./verify.ts";
+import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify.ts";
 
 /** Contract wallets verified concurrently. */
 const WALLETS = 16;
@@ -26,15 +26,15 @@ export function createVerify(
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
     return ids.map((id) => byId.get(id));
   }, shared);
-  const verifiers = new Map<string, (whole: WholeAttempt) => Promise<End>>();
+  const verifiers = new Map<string, (whole: WholeAttempt) => Promise<VerifyResult>>();
   const payerOf = ({ option }: WholeAttempt) => option.payer;
   const createVerifier = (isWallet: boolean) =>
     together(
       async (group: WholeAttempt[]) => {
         // Two jobs of one attempt may meet in a batch: its first job and the sweep's.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        const ends = await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
-        return group.map(({ attempt }) => ends.get(attempt.id) ?? {});
+        const results = await deps.outOfContext(() => verifyBatch(deps, [...once.values()]));
+        return group.map(({ attempt }) => results.get(attempt.id) ?? {});
       },
       isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: BATCH_INTERVAL_MS },
     );
@@ -44,9 +44,9 @@ export function createVerify(
     const group = groupOf(whole);
     const verify = verifiers.get(group) ?? createVerifier(whole.attempt.verification === "wallet");
     verifiers.set(group, verify);
-    const end = await verify(whole);
-    if ("error" in end) throw end.error;
-    return end.byCode ? "by code" : "done";
+    const result = await verify(whole);
+    if ("error" in result) throw result.error;
+    return result.byCode ? "by code" : "done";
   };
 }
 
