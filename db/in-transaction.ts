@@ -7,8 +7,8 @@ export function inTransaction<T>(db: Db, work: (db: Transaction<Tables>) => Prom
 }
 
 /**
- * Runs work in a transaction of its own. Commits a result that is `ok`; rolls back any other result. Returns the result in
- * both cases. An error of the work rolls back and is thrown, as ever.
+ * Runs work in a transaction of its own. Commits a result that is `ok`; rolls back any other result. Returns the result
+ * in both cases. An error of the work rolls back and is thrown.
  */
 export async function commitIfOk<R extends { ok: boolean }>(
   db: Pool,

@@ -13,8 +13,8 @@ import { toSignedTransfer } from "./transfer.ts";
 /** Verification results by attempt. */
 export type Outcomes = ReadonlyMap<WholeAttempt, Verdict>;
 /**
- * `transfers`: the accepted attempts, each with its transfer's id (null in test mode). `raced`: attempts whose payers have
- * committed funds to another payment since they were verified.
+ * `transfers`: the accepted attempts, each with its transfer's id (null in test mode). `raced`: attempts whose payers
+ * have committed funds to another payment since they were verified.
  */
 export type Accepted = { transfers: ReadonlyMap<string, string | null>; raced: ReadonlySet<WholeAttempt> };
 

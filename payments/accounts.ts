@@ -26,7 +26,7 @@ export async function createAccount(deps: Deps, args: { name: string }): Promise
   return { id };
 }
 
-/** Creates an API key. Returns its text once and stores only its hash; the prefix names the mode (specification, part 5). */
+/** Creates an API key. Returns its text and stores only its hash. The prefix names the mode (specification, part 5). */
 export async function createApiKey(
   deps: Deps,
   args: { accountId: string; mode: Mode; scopes: readonly Scope[] },

@@ -15,8 +15,8 @@ const WAITING_S = 2;
 export type Admission = { admit: true; evict: string[] } | { admit: false; retryAfterSeconds: number };
 
 /**
- * Decides whether another confirm may be stored, and which refused confirms are evicted for it. Refused confirms of other
- * options never block the first confirm of an option.
+ * Decides whether another confirm may be stored, and which refused confirms are evicted for it. Refused confirms of
+ * other options never block the first confirm of an option.
  * @param kept the payment's stored confirms, oldest first
  */
 export function decideAdmission(

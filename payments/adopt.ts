@@ -51,7 +51,8 @@ export function adoptPayout(deps: Deps): AdoptedBook {
     }
     const refund = await findRefund(db, transfer.refund_id ?? "");
     if (transfer.receiver !== movement.receiver) await noteReceiver(db, { id: refund.id, receiver: movement.receiver });
-    // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is unexplained.
+    // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is
+    // unexplained.
     if (rest > 0n && refund.merchant_id === null) return undefined;
     if (rest > 0n) await splitRefund(deps, db, refund, rest);
     const amount = rest > 0n ? movement.amount : transfer.amount;
@@ -87,8 +88,8 @@ async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, re
 }
 
 /**
- * Attributes the amount paid beyond a settlement to the merchant's next settlements that have not begun. Returns how much
- * of it they cover, minor units.
+ * Attributes the amount paid beyond a settlement to the merchant's next settlements that have not begun. Returns how
+ * much of it they cover, minor units.
  */
 async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, more: bigint): Promise<bigint> {
   const { id, merchant_id: merchantId, asset } = settlement;

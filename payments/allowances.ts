@@ -22,7 +22,8 @@ export function chooseAllowance(
       return kind === "contract" || holding.gas === 0n ? undefined : null;
     case "permit2":
       if (holding.allowed >= amount) return null;
-      // A contract wallet has no key to sign a permit with. It approves by a transaction; its own infrastructure pays the gas.
+      // A contract wallet has no key to sign a permit with. It approves by a transaction; its own infrastructure pays
+      // the gas.
       if (token.allowance.by === "permit" && kind !== "contract")
         return { by: "permit", nonce: String(holding.permitNonce) };
       if (kind !== "contract" && holding.gas === 0n) return undefined;

@@ -20,11 +20,11 @@ export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_
 type Deps = PaymentDeps & PayoutDeps;
 
 /**
- * Begins refunds. In one database transaction per refund, the treasury signs a transfer back to the payer, and the amount
- * moves from the merchant's balance to in transit. The transfer's nonce names the refund, so the chain rejects a second
- * one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's settlements of
- * that asset wait behind it. It never uses another merchant's money. A refund whose receiver fails screening is held until
- * an operator decides. Returns outcomes in the order of `refundIds`.
+ * Begins refunds. In one database transaction per refund, the treasury signs a transfer back to the payer, and the
+ * amount moves from the merchant's balance to in transit. The transfer's nonce names the refund, so the chain rejects a
+ * second one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's
+ * settlements of that asset wait behind it. It never uses another merchant's money. A refund whose receiver fails
+ * screening is held until an operator decides. Returns outcomes in the order of `refundIds`.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
   const [due, unknown] = splitKnown(deps, await listDueRefunds(deps.db, refundIds));
@@ -59,7 +59,9 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
-/** Screens a refund's receiver. Holds the refund and returns `not_served` when the operator does not serve the receiver. */
+/**
+ * Screens a refund's receiver. Holds the refund and returns `not_served` when the operator does not serve the receiver.
+ */
 async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<RefundOutcome | undefined> {
   const accounts = [receiver ?? ""];
   const refused = await screenAccounts(deps, getChain(deps.chains, chainOf(asset)), accounts);
@@ -126,8 +128,9 @@ async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefi
 }
 
 /**
- * Returns the parts of a refund's natural key: its payment and the refund's number, or the movement on chain that a refund
- * without a payment returns. The key contains no generated id, because a restored database would generate other ids.
+ * Returns the parts of a refund's natural key: its payment and the refund's number, or the movement on chain that a
+ * refund without a payment returns. The key contains no generated id, because a restored database would generate other
+ * ids.
  */
 export function refundKey({
   payment_id,
@@ -143,9 +146,9 @@ export function refundKey({
 
 /**
  * Deducts a refund from its merchant's balance and settlements. The amount is deducted first from the settlement of the
- * refunded payment, then from the oldest settlements that have not begun; each of them is reduced or netted. The balance
- * stays equal to the sum of the open settlements, and the deductions are reported with the payments of those settlements.
- * Returns why it cannot, or undefined.
+ * refunded payment, then from the oldest settlements that have not begun; each of them is reduced or netted. The
+ * balance stays equal to the sum of the open settlements, and the deductions are reported with the payments of those
+ * settlements. Returns why it cannot, or undefined.
  */
 async function draw(
   db: Db,

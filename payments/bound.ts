@@ -18,11 +18,11 @@ const ATTEMPTS_READ = 10;
 
 /**
  * Books unsolicited payments: money that names a payment whose buyer has not confirmed. Either another relayer has
- * submitted the buyer's signature, or the buyer's wallet has pushed the money without a confirm. Each such payment gets an
- * attempt and moves to `processing`, by the quote that the money matches.
+ * submitted the buyer's signature, or the buyer's wallet has pushed the money without a confirm. Each such payment gets
+ * an attempt and moves to `processing`, by the quote that the money matches.
  *
- * Runs in the transaction that records the movements. The payments' rows stay locked in it, so that a concurrent confirm
- * runs entirely before or after.
+ * Runs in the transaction that records the movements. The payments' rows stay locked in it, so that a concurrent
+ * confirm runs entirely before or after.
  *
  * The payment takes the money if it moved in time by the chain's clock, however late the watcher reads it, or if its
  * confirm was accepted in time. Later money becomes an exception.
@@ -114,7 +114,8 @@ async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
     await insertAttempt(db, { ...row, state: "waiting" });
   }
   await moveRows(db, "attempt", { ids: [id], from: "waiting", to: "verified", at, set: { due_at: null } });
-  // For a contract wallet, the wallet's code was never asked whether this confirm is the payer's, and no longer will be.
+  // For a contract wallet, the wallet's code was never asked whether this confirm is the payer's, and no longer will
+  // be.
   if (option.needs_data)
     await moveToOpened(db, { attempt: { id, isProved: waiting?.verification !== "wallet" }, option });
 }

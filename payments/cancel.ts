@@ -20,9 +20,9 @@ export type Canceller = { accountId?: string | undefined; requester: Requester }
  * Cancels a payment that still awaits its buyer. The guarded move decides the race with a valid confirm and with the
  * deadline. Repeatable: a payment that is cancelled already returns its first cancellation.
  *
- * The payment's own account may always cancel. Any other caller may cancel only as the single wallet instance or checkout
- * session that has requested the payment's options, while no attempt waits, and if the account has not disabled it. The
- * guard checks this as well.
+ * The payment's own account may always cancel. Any other caller may cancel only as the single wallet instance or
+ * checkout session that has requested the payment's options, while no attempt waits, and if the account has not
+ * disabled it. The guard checks this as well.
  *
  * Refuses with `payment_not_found`, and with `invalid_state` once the payment is being paid or has ended, or when the
  * caller may not cancel it.

@@ -7,8 +7,8 @@ import { readResults } from "./results.ts";
 
 /**
  * Verifies attempts that share one kind of verification. Attempts of test mode are checked by their signature alone,
- * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid. Throws the chain's error when
- * the chain cannot be read.
+ * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid. Throws the chain's error
+ * when the chain cannot be read.
  */
 export async function checkAttempts(
   deps: Pick<PaymentDeps, "chains"> & { verifier: Verifier },

@@ -9,7 +9,8 @@ import type { PaymentView } from "./views.ts";
 
 /**
  * The status of the buyer's money. `none`: nothing was taken. `underway`: it may move at any moment. `moved`: it has
- * arrived. `unclear`: the payment ended without it, but the buyer may have sent a transaction that we have not observed.
+ * arrived. `unclear`: the payment ended without it, but the buyer may have sent a transaction that we have not
+ * observed.
  */
 export type BuyersMoney = "none" | "underway" | "moved" | "unclear";
 
@@ -24,7 +25,9 @@ export type CheckoutView = PaymentView & {
   returns: boolean;
   /** The redirect target, once the payment is final: the merchant's URL with `payment_id` added. */
   returnUrl: string | null;
-  /** The block explorer's page of the paying transaction; null without one, or when the networks file names no explorer. */
+  /**
+   * The block explorer's page of the paying transaction; null without one, or when the networks file names no explorer.
+   */
   txUrl: string | null;
 };
 
@@ -40,8 +43,8 @@ export type Way = {
 type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log">;
 
 /**
- * Returns a payment to a holder of its link. The id's 128 random bits, which only the merchant and the buyer know, act as
- * the credential and determine the mode. Refuses with `payment_not_found`.
+ * Returns a payment to a holder of its link. The id's 128 random bits, which only the merchant and the buyer know, act
+ * as the credential and determine the mode. Refuses with `payment_not_found`.
  */
 export async function findCheckout(deps: Deps, paymentId: string): Promise<Result<CheckoutView>> {
   const row = await findPaymentOfAnyMode(deps.db, paymentId);
@@ -49,8 +52,8 @@ export async function findCheckout(deps: Deps, paymentId: string): Promise<Resul
 }
 
 /**
- * Returns a payment as `findCheckout` does, and every asset that can pay it, whatever the buyer holds. The page needs both
- * when it opens. Refuses with `payment_not_found`.
+ * Returns a payment as `findCheckout` does, and every asset that can pay it, whatever the buyer holds. The page needs
+ * both when it opens. Refuses with `payment_not_found`.
  */
 export async function openCheckout(
   deps: Deps,
@@ -98,8 +101,8 @@ async function findMoney(deps: Deps, row: PaymentWithMerchant): Promise<BuyersMo
 }
 
 /**
- * Returns true when an option of the payment is a push. A signature that we relay cannot move money once the payment has
- * ended, but a transaction that the buyer's own wallet sends can.
+ * Returns true when an option of the payment is a push. A signature that we relay cannot move money once the payment
+ * has ended, but a transaction that the buyer's own wallet sends can.
  */
 async function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean> {
   const push = await db

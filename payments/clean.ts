@@ -12,14 +12,16 @@ const LIMIT = 5_000;
 /** Retention of refused attempts and of burned gas records, milliseconds. */
 const REFUSED_MS = 24 * 3_600_000;
 const BURNED_MS = 48 * 3_600_000;
-/** Retention of an unsigned quote after its end, once it was renewed, and how far back the search goes, milliseconds. */
+/**
+ * Retention of an unsigned quote after its end, once it was renewed, and how far back the search goes, milliseconds.
+ */
 const QUOTE_MS = 24 * 3_600_000;
 const QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
 
 /**
  * Deletes rows past their retention: buyer data, responses kept for idempotency, refused attempts with the results that
- * wallets sent, burned gas that no limit counts any more, and renewed quotes that no money can match. Returns the number
- * of rows deleted of each kind.
+ * wallets sent, burned gas that no limit counts any more, and renewed quotes that no money can match. Returns the
+ * number of rows deleted of each kind.
  */
 export async function cleanUp(
   deps: Pick<PaymentDeps, "db" | "now">,

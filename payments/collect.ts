@@ -81,8 +81,9 @@ export async function findGiven(
 }
 
 /**
- * Attaches data to an attempt. The attempt's signature then proves the data as well, and data from other requesters cannot
- * replace it. The hash of a push proves no identity, because it is public, so a push keeps the data of each requester.
+ * Attaches data to an attempt. The attempt's signature then proves the data as well, and data from other requesters
+ * cannot replace it. The hash of a push proves no identity, because it is public, so a push keeps the data of each
+ * requester.
  */
 export async function keepWithAttempt(
   deps: Pick<PaymentDeps, "sealer" | "now"> & { db: Db },
@@ -118,8 +119,8 @@ export const payerOf = ({ chain, payer }: Pick<OptionRow, "chain" | "payer">) =>
 type Asked = { paymentId: string; mode: Mode; optionId: string; requester: Requester };
 
 /**
- * Reports whether this requester has given the buyer data that an option needs. Refuses with `payment_not_found` (also for
- * an option of another payment), and `invalid_state` when no data is needed or the payment no longer waits.
+ * Reports whether this requester has given the buyer data that an option needs. Refuses with `payment_not_found` (also
+ * for an option of another payment), and `invalid_state` when no data is needed or the payment no longer waits.
  */
 export async function findAsked(deps: Pick<PaymentDeps, "db">, args: Asked): Promise<Result<{ given: boolean }>> {
   const found = await findAsking(deps, args);
@@ -136,9 +137,10 @@ async function findAsking(deps: Pick<PaymentDeps, "db">, args: Omit<Asked, "requ
 }
 
 /**
- * Stores buyer data ahead of the confirm, as the data page does. A later confirm of the same requester needs no data for
- * that account. A second post replaces this requester's earlier data and never another requester's. The data becomes final
- * with an attempt whose signature is verified. Refuses like `findAsked`, and with `invalid_params` naming the field.
+ * Stores buyer data ahead of the confirm, as the data page does. A later confirm of the same requester needs no data
+ * for that account. A second post replaces this requester's earlier data and never another requester's. The data
+ * becomes final with an attempt whose signature is verified. Refuses like `findAsked`, and with `invalid_params` naming
+ * the field.
  */
 export async function storeCollected(
   deps: Pick<PaymentDeps, "db" | "sealer" | "now">,
@@ -156,9 +158,9 @@ export async function storeCollected(
 export type CollectedView = { account: string; fields: CollectedField[]; proven: boolean; deleteAt: Date };
 
 /**
- * Returns the stored buyer data of a payment, decrypted, for an operator who has to disclose it. If the verified attempt
- * proves data, returns only that. Otherwise returns the data that came with the verified attempt (a push proves no
- * identity), or else all data that was posted or sent.
+ * Returns the stored buyer data of a payment, decrypted, for an operator who has to disclose it. If the verified
+ * attempt proves data, returns only that. Otherwise returns the data that came with the verified attempt (a push proves
+ * no identity), or else all data that was posted or sent.
  */
 export async function readCollected(
   deps: Pick<PaymentDeps, "db" | "sealer">,

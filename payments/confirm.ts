@@ -38,12 +38,13 @@ export type Confirm = {
 };
 
 /**
- * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait for,
- * or null when the current status is the response: a repeated confirm of a payment that no longer waits.
+ * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait
+ * for, or null when the current status is the response: a repeated confirm of a payment that no longer waits.
  *
  * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, `quote_expired`, with `invalid_state` for a
- * different confirm once the payment is being paid, and with `rate_limited` while too many confirms wait or were refused.
- * Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the payment.
+ * different confirm once the payment is being paid, and with `rate_limited` while too many confirms wait or were
+ * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
+ * payment.
  */
 export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
   const digest = createHash("sha256")
@@ -163,8 +164,8 @@ function validateData(deps: PaymentDeps, given: { fields: readonly CollectedFiel
 }
 
 /**
- * Replaces the data of an attempt that is not verified yet: a repeated confirm may bring other data, or its requester may
- * have posted some meanwhile. Returns the data's error, or undefined.
+ * Replaces the data of an attempt that is not verified yet: a repeated confirm may bring other data, or its requester
+ * may have posted some meanwhile. Returns the data's error, or undefined.
  */
 async function addData(
   deps: PaymentDeps,
@@ -188,8 +189,8 @@ const RESUMED_AFTER_MS = 10_000;
 
 /**
  * Handles a repeated confirm while the payment waits. A refused attempt is verified again, because the buyer may have
- * topped up. It is not verified again after the deadline, where its row's creation time would count as in time, nor after
- * its quote has ended, so that the buyer cannot wait for a favourable price.
+ * topped up. It is not verified again after the deadline, where its row's creation time would count as in time, nor
+ * after its quote has ended, so that the buyer cannot wait for a favourable price.
  */
 async function resume(
   deps: PaymentDeps,

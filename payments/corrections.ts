@@ -20,7 +20,9 @@ export type Correction = {
   note: string;
 };
 
-/** Accounts open to manual bookings. Merchant balances and money in transit are excluded: they follow from other rows. */
+/**
+ * Accounts open to manual bookings. Merchant balances and money in transit are excluded: they follow from other rows.
+ */
 const byHand: readonly string[] = [
   accounts.treasury,
   accounts.exceptions,

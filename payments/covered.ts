@@ -5,9 +5,9 @@ import type { Db } from "../db/tables.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 
 /**
- * Returns the attempts whose payers have committed no further funds since their balances were checked. Adds the others to
- * `raced`, to be verified again: another worker has accepted another payment of the same payer meanwhile. Locks the payers
- * for the rest of the transaction. Lock order: payments, attempts, then payers in key order.
+ * Returns the attempts whose payers have committed no further funds since their balances were checked. Adds the others
+ * to `raced`, to be verified again: another worker has accepted another payment of the same payer meanwhile. Locks the
+ * payers for the rest of the transaction. Lock order: payments, attempts, then payers in key order.
  */
 export async function keepCovered(
   db: Db,

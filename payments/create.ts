@@ -37,8 +37,8 @@ export async function createPayment(deps: PaymentDeps, args: NewPayment): Promis
 
 /**
  * Validates a payment before it is written. Reads prices on chain, so it must not run inside a database transaction.
- * Refuses with `merchant_not_found` (also for a merchant of another account or mode), with `forbidden` for a merchant that
- * is not active, and with `params_validation` for invalid parameters or when no asset can pay the amount.
+ * Refuses with `merchant_not_found` (also for a merchant of another account or mode), with `forbidden` for a merchant
+ * that is not active, and with `params_validation` for invalid parameters or when no asset can pay the amount.
  */
 export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<CheckedPayment>> {
   const { accountId, mode } = args.caller;

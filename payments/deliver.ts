@@ -19,7 +19,9 @@ import { toPayload } from "./webhook-payload.ts";
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** Delays between delivery attempts, milliseconds (wire contract, part 10). The attempt after the last delay is final. */
+/**
+ * Delays between delivery attempts, milliseconds (wire contract, part 10). The attempt after the last delay is final.
+ */
 const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
 
 const TIMEOUT_MS = 15 * SECOND;
@@ -44,9 +46,9 @@ export function nextAttempt(tries: number, now: Date): Date | undefined {
 }
 
 /**
- * Sends an endpoint its due events, several concurrently, until none is left. A lease ensures that one worker delivers to
- * an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event is
- * sent again under the same id. Returns `more` when the time slice has ended and events may be left.
+ * Sends an endpoint its due events, several concurrently, until none is left. A lease ensures that one worker delivers
+ * to an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event
+ * is sent again under the same id. Returns `more` when the time slice has ended and events may be left.
  */
 export async function deliverDue(
   deps: PaymentDeps,

@@ -8,7 +8,9 @@ import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import type { Destination } from "./destinations.ts";
 
-/** Optional dependencies: a command line has no open chains, and without a networks file our own accounts are unknown. */
+/**
+ * Optional dependencies: a command line has no open chains, and without a networks file our own accounts are unknown.
+ */
 export type CheckDeps = Partial<Pick<PaymentDeps, "networks" | "chains" | "screeningList" | "metrics">>;
 
 /** Validates an asset (CAIP-19). Returns the error, which begins with the member's name, or undefined. */
@@ -44,7 +46,10 @@ export function findDestinationFault(deps: CheckDeps, entry: Destination): strin
   return undefined;
 }
 
-/** Validates an EVM address. A mixed-case address carries a checksum (EIP-55); a wrong checksum indicates a typing error. */
+/**
+ * Validates an EVM address. A mixed-case address carries a checksum (EIP-55); a wrong checksum indicates a typing
+ * error.
+ */
 function validateAddress(address: string): string | undefined {
   if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return "expected an address of 20 bytes in hex";
   if (/^0x0{40}$/.test(address)) return "is the zero address";

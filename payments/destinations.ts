@@ -30,9 +30,9 @@ export async function listDestinations(
 }
 
 /**
- * Registers destinations of a merchant, all or none. Accepts an asset that no configured network has; buyers are offered
- * it once a network has it. Refuses with `merchant_not_found`, with `params_validation` naming the invalid entry, and with
- * `settlement_asset_conflict` for an asset that has a destination already.
+ * Registers destinations of a merchant, all or none. Accepts an asset that no configured network has; buyers are
+ * offered it once a network has it. Refuses with `merchant_not_found`, with `params_validation` naming the invalid
+ * entry, and with `settlement_asset_conflict` for an asset that has a destination already.
  */
 export async function addDestinations(
   deps: Deps,

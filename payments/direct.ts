@@ -12,9 +12,9 @@ import { directPaymentGroup, settlementBegunGroup } from "./ledger.ts";
 export type DirectPayment = { payment: PaymentRow; transfer: ConfirmedTransfer };
 
 /**
- * Settles payments that went directly to the merchant; we never hold their money. Each payment gets a settlement that is
- * paid at once, so that lists, webhooks and statements report it like any other. Returns the ledger groups to book: the
- * credit and the payout both pass through in transit and cancel each other there.
+ * Settles payments that went directly to the merchant; we never hold their money. Each payment gets a settlement that
+ * is paid at once, so that lists, webhooks and statements report it like any other. Returns the ledger groups to book:
+ * the credit and the payout both pass through in transit and cancel each other there.
  */
 export async function settleDirect(
   deps: Pick<PaymentDeps, "now">,

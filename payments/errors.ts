@@ -1,7 +1,7 @@
 /**
- * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`). The last five are
- * reserved: nothing returns them yet. Only the command line returns `api_key_not_found`. api/errors.ts maps each code to
- * an HTTP status.
+ * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`). The last five
+ * are reserved: nothing returns them yet. Only the command line returns `api_key_not_found`. api/errors.ts maps each
+ * code to an HTTP status.
  */
 export const errorCodes = [
   "rate_limited",

@@ -3,8 +3,8 @@ import { moveRows } from "../db/moves.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /**
- * Tolerance for block timestamps, which are whole seconds, milliseconds. On a chain that produces blocks on demand, a block
- * produced this long after a deadline may carry a timestamp before it.
+ * Tolerance for block timestamps, which are whole seconds, milliseconds. On a chain that produces blocks on demand, a
+ * block produced this long after a deadline may carry a timestamp before it.
  */
 const BLOCK_SECOND_MS = 1_000;
 /** Time after which a payment no longer waits for an asset that has left the networks file, milliseconds. */
@@ -19,8 +19,8 @@ const SWEEP_AFTER_MS = 5_000;
 export type Expiry = { decided: true } | { decided: false; waitMs: number };
 
 /**
- * Expires a payment whose deadline has passed without money. A payment that is being paid, or whose deadline lies ahead,
- * does not change; the guarded move decides the race with verification.
+ * Expires a payment whose deadline has passed without money. A payment that is being paid, or whose deadline lies
+ * ahead, does not change; the guarded move decides the race with verification.
  *
  * A payment stays undecided while one of these holds:
  * - A confirm waits for verification.

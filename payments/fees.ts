@@ -13,8 +13,8 @@ const MICROS = 6;
 export const noFee: FeePolicy = { points: 0, fixedMicros: 0n };
 
 /**
- * Returns the fee of an amount (minor units). Rounds the percentage down and the fixed part up, to the minor unit. The fee
- * leaves the merchant at least one minor unit. Pure.
+ * Returns the fee of an amount (minor units). Rounds the percentage down and the fixed part up, to the minor unit. The
+ * fee leaves the merchant at least one minor unit. Pure.
  */
 export function reckonFee({ points, fixedMicros }: FeePolicy, amount: bigint, decimals: number): Fee {
   const percentage = (amount * BigInt(points)) / 10_000n;

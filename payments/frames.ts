@@ -48,7 +48,9 @@ export async function addFrameOrigin(
   return done(await listFrameOrigins({ db }, accountId));
 }
 
-/** Removes an origin from the list. Pages that are already open stay open. Returns false when it was not on the list. */
+/**
+ * Removes an origin from the list. Pages that are already open stay open. Returns false when it was not on the list.
+ */
 export async function removeFrameOrigin(
   { db }: Pick<Deps, "db">,
   args: { accountId: string; origin: string },

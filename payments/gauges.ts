@@ -44,7 +44,9 @@ export type SystemLook = {
   history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest undelivered webhook event. */
   oldestEventSeconds: number;
-  /** When the database was last found to have been rolled back (a restore), and which chains have not been reread since. */
+  /**
+   * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
+   */
   steppedBackAt: Date | undefined;
   unread: { chain: string; unread: boolean }[];
 };
@@ -116,14 +118,17 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   };
 }
 
-/** Returns the fee ceiling of an EVM chain. Solana caps the fee of each transaction instead, and never waits for it to fall. */
+/**
+ * Returns the fee ceiling of an EVM chain. Solana caps the fee of each transaction instead, and never waits for it to
+ * fall.
+ */
 function feesOf(chain: Chain | undefined): FeePolicy | undefined {
   return chain?.family === "evm" ? chain.network.fees : undefined;
 }
 
 /**
- * Returns true while the fee ceiling stops a lane that has something to send: the next block's fee is above the ceiling,
- * or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
+ * Returns true while the fee ceiling stops a lane that has something to send: the next block's fee is above the
+ * ceiling, or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
  */
 export function isHeld(
   lane: Pick<LaneLook, "inFlight" | "lowestMaxFee" | "lowestPriorityFee">,

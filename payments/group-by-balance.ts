@@ -2,8 +2,8 @@
 export type BalanceKey = { merchantId: string; asset: string };
 
 /**
- * Groups items by balance. The groups are in the lock order of balances: by merchant, then by asset. Every transaction that
- * changes several balances follows this order (avoids deadlock).
+ * Groups items by balance. The groups are in the lock order of balances: by merchant, then by asset. Every transaction
+ * that changes several balances follows this order (avoids deadlock).
  */
 export function groupByBalance<T>(
   items: readonly T[],

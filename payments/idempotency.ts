@@ -55,9 +55,9 @@ export async function findAnswer(deps: Deps, request: Request): Promise<Result<A
 }
 
 /**
- * Runs work once per idempotency key. The key, the work and the response commit in one transaction, so a crash leaves all
- * or none of them. A second request under the key waits for the first one and gets its response. A refusal is not stored:
- * the caller may correct the request and use the key again.
+ * Runs work once per idempotency key. The key, the work and the response commit in one transaction, so a crash leaves
+ * all or none of them. A second request under the key waits for the first one and gets its response. A refusal is not
+ * stored: the caller may correct the request and use the key again.
  */
 export async function runOnce(
   deps: Deps,

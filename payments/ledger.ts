@@ -83,7 +83,9 @@ export function paymentGroup(
   };
 }
 
-/** Returns the group of a buyer's payment to the merchant's own account: credited to the merchant against in transit. */
+/**
+ * Returns the group of a buyer's payment to the merchant's own account: credited to the merchant against in transit.
+ */
 export function directPaymentGroup(transfer: Movement, merchantId: string): Group {
   const { asset, amount } = transfer;
   return {
@@ -106,8 +108,8 @@ export function exceptionGroup(transfer: Movement): Group {
 }
 
 /**
- * Returns the group of an unmatched movement into or out of the treasury, booked against exceptions. Returns undefined for
- * a movement from the treasury to itself.
+ * Returns the group of an unmatched movement into or out of the treasury, booked against exceptions. Returns undefined
+ * for a movement from the treasury to itself.
  */
 export function strayGroup(chain: Chain, sighting: StraySighting): Group | undefined {
   const { token, payer, receiver } = sighting;

@@ -11,8 +11,9 @@ import { decodeProof, readResults } from "./results.ts";
 export type Signatures = { signature: Buffer; permit: Buffer | null };
 
 /**
- * Returns the signatures of a confirm if they are valid key signatures for the option. Returns undefined for a push, for a
- * contract wallet (only the chain can verify its signature), and on Solana (where the money found is already final).
+ * Returns the signatures of a confirm if they are valid key signatures for the option. Returns undefined for a push,
+ * for a contract wallet (only the chain can verify its signature), and on Solana (where the money found is already
+ * final).
  */
 export function readSignatures(
   deps: Pick<PaymentDeps, "chains">,
@@ -26,8 +27,8 @@ export function readSignatures(
 }
 
 /**
- * Attaches a confirm's signatures to a transfer that another relayer has submitted before the confirm arrived. If a reorg
- * removes that relayer's transaction, or has removed it already, we relay the transfer ourselves.
+ * Attaches a confirm's signatures to a transfer that another relayer has submitted before the confirm arrived. If a
+ * reorg removes that relayer's transaction, or has removed it already, we relay the transfer ourselves.
  */
 export async function lendSignatures(deps: PaymentDeps, option: OptionRow, results: unknown): Promise<void> {
   const signatures = readSignatures(deps, option, results);

@@ -15,8 +15,8 @@ import type { Money, PaymentView } from "./views.ts";
 type Deps = Pick<PaymentDeps, "db" | "chains">;
 
 /**
- * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (null without a fee) are set once the payment is
- * being paid. `points` are basis points.
+ * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (null without a fee) are set once the payment
+ * is being paid. `points` are basis points.
  */
 export type PaymentListView = PaymentView & {
   updatedAt: Date;
@@ -29,7 +29,9 @@ export type PaymentListView = PaymentView & {
   settledAt: Date | null;
 };
 
-/** Totals of all payments that match the filter, not of the page. `amount` is an exact decimal in units of `currency`. */
+/**
+ * Totals of all payments that match the filter, not of the page. `amount` is an exact decimal in units of `currency`.
+ */
 export type PaymentSums = {
   totalRevenue: { amount: string; currency: string }[];
   totalTransactions: number;
@@ -64,8 +66,8 @@ export async function listMerchantPaymentViews(
 }
 
 /**
- * Lists the payments of an account, or of some of its merchants. Sorting by amount compares the requested minor units and
- * ignores the unit. Refuses with `params_validation` for an invalid cursor.
+ * Lists the payments of an account, or of some of its merchants. Sorting by amount compares the requested minor units
+ * and ignores the unit. Refuses with `params_validation` for an invalid cursor.
  */
 export async function listPaymentViews(
   deps: Deps,

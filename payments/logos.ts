@@ -9,9 +9,9 @@ const WITHIN_MS = 10_000;
 const REDIRECTS = 3;
 
 /**
- * Fetches a logo over HTTPS, never from a private network, and resizes it. Refuses an unfit file with `params_validation`.
- * A logo is square within 5 %, has 500 to 4096 pixels a side and at most 2 MiB, and is a JPEG, PNG, WebP or AVIF. The
- * format is detected from the bytes, not from the server's content type.
+ * Fetches a logo over HTTPS, never from a private network, and resizes it. Refuses an unfit file with
+ * `params_validation`. A logo is square within 5 %, has 500 to 4096 pixels a side and at most 2 MiB, and is a JPEG,
+ * PNG, WebP or AVIF. The format is detected from the bytes, not from the server's content type.
  */
 export async function fetchLogo(deps: Pick<PaymentDeps, "outward">, url: string): Promise<Result<SmallPicture>> {
   const wrong = (what: string) => refuse("params_validation", `iconUrl: ${what}`);

@@ -8,8 +8,8 @@ import { chainOf, type PayoutDeps, settlementNonce } from "./payout.ts";
 type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
 
 /**
- * Returns the settlements that must not begin yet, because the chain shows a payout of the same merchant and asset that a
- * restored database does not know. That payout may have paid these settlements. They continue once it is adopted.
+ * Returns the settlements that must not begin yet, because the chain shows a payout of the same merchant and asset that
+ * a restored database does not know. That payout may have paid these settlements. They continue once it is adopted.
  */
 export async function listBehindMade(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks"> & PayoutDeps,

@@ -145,8 +145,8 @@ export async function isOwnMerchant(db: Db, args: Owner & { merchantId: string }
 }
 
 /**
- * Checks the owner as `isOwnMerchant` does, and locks the merchant's row until the transaction ends. Other transactions cannot
- * change the merchant or its destinations meanwhile, but can create payments.
+ * Checks the owner as `isOwnMerchant` does, and locks the merchant's row until the transaction ends. Other transactions
+ * cannot change the merchant or its destinations meanwhile, but can create payments.
  */
 export async function lockMerchant(db: Transaction<Tables>, args: Owner & { merchantId: string }): Promise<boolean> {
   const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).forNoKeyUpdate().executeTakeFirst();

@@ -40,9 +40,9 @@ export function currencyDecimals(code: string): number | undefined {
 }
 
 /**
- * Converts an amount to a token's minor units; undefined when the token cannot pay that unit. A token is worth one unit of
- * its peg currency; other currencies are converted by `rates`. Rounds up, so that a merchant never gets less than the
- * amount requested. `rate` describes the rate that was applied, if any.
+ * Converts an amount to a token's minor units; undefined when the token cannot pay that unit. A token is worth one unit
+ * of its peg currency; other currencies are converted by `rates`. Rounds up, so that a merchant never gets less than
+ * the amount requested. `rate` describes the rate that was applied, if any.
  */
 export function toTokenAmount(
   amount: { unit: string; value: bigint },

@@ -56,9 +56,9 @@ export function listTestOffers(candidates: readonly Candidate[]): Offer[] {
 }
 
 /**
- * Returns the candidates whose accounts hold enough, with one multicall per chain. A chain that does not respond in time
- * is omitted with a warning, so that the buyer still gets the options of the others. Throws the first chain's error when
- * no chain responds.
+ * Returns the candidates whose accounts hold enough, with one multicall per chain. A chain that does not respond in
+ * time is omitted with a warning, so that the buyer still gets the options of the others. Throws the first chain's
+ * error when no chain responds.
  */
 export async function listOffers(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Offer[]> {
   const chains = [...new Set(candidates.map((candidate) => candidate.chain))];

@@ -26,7 +26,9 @@ import { blockhashEnd, earlier } from "./solana-actions.ts";
 import { readTerms, type Terms } from "./terms.ts";
 import type { OptionView, PaymentView, WalletAction } from "./views.ts";
 
-/** Time after the deadline, besides the finality window, in which an authorization may still be relayed, milliseconds. */
+/**
+ * Time after the deadline, besides the finality window, in which an authorization may still be relayed, milliseconds.
+ */
 const GRACE_MS = 10 * 60_000;
 /** `Retry-After` for barred accounts, seconds. An account is barred for a day. */
 const BARRED_AGAIN_S = 3_600;
@@ -95,8 +97,8 @@ const keyOfOffer = ({ payer, token }: Candidate) => `${payer} ${token.asset}`;
 
 /**
  * Lists the wallet actions of an option. On Solana the transaction has a fresh blockhash, and the option stays valid as
- * long as the blockhash. `data` is the `data` of the option's build action, or empty. Refuses like `listOptions`, and with
- * `quote_expired` when the option's quote has expired or was withdrawn.
+ * long as the blockhash. `data` is the `data` of the option's build action, or empty. Refuses like `listOptions`, and
+ * with `quote_expired` when the option's quote has expired or was withdrawn.
  */
 export async function listActions(
   deps: PaymentDeps,
@@ -160,7 +162,9 @@ function toRow(
   };
 }
 
-/** Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received, but not to 0. */
+/**
+ * Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received, but not to 0.
+ */
 function scaleDown(value: bigint, from: number, to: number): bigint {
   if (to >= from) return value * 10n ** BigInt(to - from);
   const scaled = value / 10n ** BigInt(from - to);

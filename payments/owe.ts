@@ -16,17 +16,17 @@ import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
 import { newId } from "./ids.ts";
 
 /**
- * A credit to a merchant for a succeeded payment, minor units. `extra`: other money that was assigned to the payment later;
- * it does not affect the settlement of the payment itself. `converted`: the buyer paid in another asset.
+ * A credit to a merchant for a succeeded payment, minor units. `extra`: other money that was assigned to the payment
+ * later; it does not affect the settlement of the payment itself. `converted`: the buyer paid in another asset.
  */
 export type Credit = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
 type Tie = { paymentId: string; settlementId: string };
 type Group = BalanceKey & { amount: bigint; credits: readonly Credit[] };
 
 /**
- * Credits merchants, and links each payment to the settlement that pays it out: its own, or the accumulating settlement of
- * its merchant and asset. Settlement numbers follow the order of movements on chain. Returns the settlements that can
- * begin now, without those whose payout queue is blocked.
+ * Credits merchants, and links each payment to the settlement that pays it out: its own, or the accumulating settlement
+ * of its merchant and asset. Settlement numbers follow the order of movements on chain. Returns the settlements that
+ * can begin now, without those whose payout queue is blocked.
  */
 export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, credits: readonly Credit[]): Promise<string[]> {
   const merchantIds = [...new Set(credits.map(({ payment }) => payment.merchant_id))];

@@ -9,8 +9,8 @@ import { goesElsewhere } from "./quotes.ts";
 export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string };
 
 /**
- * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block, so
- * it is accepted this long. Later money pays nothing: a buyer must not wait and choose among old prices.
+ * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block,
+ * so it is accepted this long. Later money pays nothing: a buyer must not wait and choose among old prices.
  */
 export const LATE_QUOTE_MS = 10 * 60_000;
 
@@ -18,9 +18,9 @@ export const LATE_QUOTE_MS = 10 * 60_000;
 type Confirms = ReadonlyMap<string, { waitingSince: Date | null }>;
 
 /**
- * Returns the quotes that the movements pay, one for each payment. The first movement of a payment counts. Several quotes
- * may match a movement and differ only in values that are not on chain (the fee, the amount owed). Then a confirmed quote
- * wins, or else the newest quote that was created before the money moved.
+ * Returns the quotes that the movements pay, one for each payment. The first movement of a payment counts. Several
+ * quotes may match a movement and differ only in values that are not on chain (the fee, the amount owed). Then a
+ * confirmed quote wins, or else the newest quote that was created before the money moved.
  */
 export async function findPaidQuotes(
   deps: PaymentDeps,
@@ -51,8 +51,8 @@ function isFor(seen: SeenTransfer, quote: LockedQuote): boolean {
 }
 
 /**
- * Returns true if money moved before the payment's deadline and within its quote and the grace period. Money whose time is
- * unknown counts as in time. Pure.
+ * Returns true if money moved before the payment's deadline and within its quote and the grace period. Money whose time
+ * is unknown counts as in time. Pure.
  */
 function isInTime({ at }: SeenTransfer, quote: LockedQuote, confirms: Confirms): boolean {
   if (at === undefined) return true;

@@ -11,8 +11,8 @@ type Deps = Pick<PaymentDeps, "db" | "now"> & Partial<Pick<PaymentDeps, "network
 const DEFAULT_UNITS = 1_000n;
 
 /**
- * When an accumulating settlement is paid out: after `ms` milliseconds from its first payment, or when it reaches `amount`
- * (minor units; by default 1,000 units of the asset), whichever comes first, and never below `minimum`.
+ * When an accumulating settlement is paid out: after `ms` milliseconds from its first payment, or when it reaches
+ * `amount` (minor units; by default 1,000 units of the asset), whichever comes first, and never below `minimum`.
  */
 export type Gather = { ms: number; amount?: bigint | undefined; minimum?: bigint | undefined };
 export type PolicyView = {
@@ -26,8 +26,8 @@ export type PolicyView = {
 /**
  * Sets the payout schedule of a destination: one transfer for several payments, or without `gather` one transfer per
  * payment. A settlement that already accumulates keeps its due time. Refuses with `merchant_not_found`, and with
- * `params_validation` when the amount is unset and no configured network has the asset, or when the minimum is above the
- * amount.
+ * `params_validation` when the amount is unset and no configured network has the asset, or when the minimum is above
+ * the amount.
  */
 export async function gatherPayouts(
   deps: Deps,
@@ -64,8 +64,8 @@ function defaultAmount(deps: Deps, wanted: string): bigint | undefined {
 }
 
 /**
- * Enables or disables direct payment of a destination. With it, buyers pay the merchant's account directly: we never hold
- * the money, and a confirmed payment is settled. Applies to options created from now on. Refuses with
+ * Enables or disables direct payment of a destination. With it, buyers pay the merchant's account directly: we never
+ * hold the money, and a confirmed payment is settled. Applies to options created from now on. Refuses with
  * `merchant_not_found`, and with `params_validation` for an asset without EIP-3009 authorizations or that no configured
  * network has.
  */
@@ -89,10 +89,10 @@ export async function payDirectly(
 }
 
 /**
- * Enables or disables payments in other assets of the same currency. They are credited in the destination's asset and paid
- * out of the treasury's inventory of it. A merchant can enable this for one destination per currency. Applies to options
- * created from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no configured
- * network has or when another destination already accepts other assets of the currency.
+ * Enables or disables payments in other assets of the same currency. They are credited in the destination's asset and
+ * paid out of the treasury's inventory of it. A merchant can enable this for one destination per currency. Applies to
+ * options created from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no
+ * configured network has or when another destination already accepts other assets of the currency.
  */
 export async function takeOthers(
   deps: Deps,

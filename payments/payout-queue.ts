@@ -33,9 +33,9 @@ const PROBE = 10;
 export type DuePayouts = { ids: [string, ...string[]]; again: number };
 
 /**
- * Takes due payouts. For each chain whose watcher is at the head, takes up to `QUEUES` queues (a queue is a merchant and an
- * asset), longest due first, and at most one batch of each queue. A blocked queue is taken only when its obstacle is gone
- * or its next check is due. The caller must enqueue a job for each result.
+ * Takes due payouts. For each chain whose watcher is at the head, takes up to `QUEUES` queues (a queue is a merchant
+ * and an asset), longest due first, and at most one batch of each queue. A blocked queue is taken only when its
+ * obstacle is gone or its next check is due. The caller must enqueue a job for each result.
  */
 export async function takePayouts(
   deps: Pick<PaymentDeps, "db" | "chains" | "now"> & PayoutDeps,
@@ -56,8 +56,8 @@ export async function takePayouts(
 }
 
 /**
- * Begins settlements, and records for each queue whether it may continue or which obstacle blocks it. Returns outcomes in
- * the order of `ids`.
+ * Begins settlements, and records for each queue whether it may continue or which obstacle blocks it. Returns outcomes
+ * in the order of `ids`.
  */
 export async function payOut(deps: Deps, ids: readonly string[]): Promise<(SettleOutcome | Obstacle)[]> {
   const rows = await listQueuedRows(deps.db, { kind: "settlement", ids });

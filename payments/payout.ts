@@ -11,8 +11,8 @@ import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 
 /**
- * `valid_before` of payouts: the year 2100, in Unix seconds. A payout's authorization never expires. It can move only the
- * amount owed, and only once, so it never has to be signed a second time.
+ * `valid_before` of payouts: the year 2100, in Unix seconds. A payout's authorization never expires. It can move only
+ * the amount owed, and only once, so it never has to be signed a second time.
  */
 const NEVER_OUT = 4_102_444_800;
 
@@ -25,8 +25,8 @@ export type PayoutDeps = {
 };
 
 /**
- * Money that leaves the treasury: its purpose, amount (minor units), receiver on the asset's chain, and the parts of its
- * natural key. The nonce, which the chain accepts once, is derived from the key and the deployment.
+ * Money that leaves the treasury: its purpose, amount (minor units), receiver on the asset's chain, and the parts of
+ * its natural key. The nonce, which the chain accepts once, is derived from the key and the deployment.
  */
 export type Payout = {
   of: { purpose: "settlement"; settlement_id: string } | { purpose: "refund"; refund_id: string };
@@ -37,8 +37,8 @@ export type Payout = {
 };
 
 /**
- * Returns the chains on which the treasury may sign, each with the database epoch that this holds for. After a restore the
- * database may lack transfers that are on chain, so signing waits until the watcher has caught up.
+ * Returns the chains on which the treasury may sign, each with the database epoch that this holds for. After a restore
+ * the database may lack transfers that are on chain, so signing waits until the watcher has caught up.
  */
 export async function listCaughtUp(
   deps: Pick<PaymentDeps, "db" | "now" | "chains"> & PayoutDeps,
@@ -83,9 +83,9 @@ export function chainOf(asset: string): string {
 }
 
 /**
- * Returns the transfer of a payout. The treasury signs it and the lanes relay it: an EIP-3009 authorization, or a Disburser
- * call for a token without EIP-3009. In both cases the chain rejects a second transfer with the same nonce. On Solana the
- * transfer is signed when it is sent.
+ * Returns the transfer of a payout. The treasury signs it and the lanes relay it: an EIP-3009 authorization, or a
+ * Disburser call for a token without EIP-3009. In both cases the chain rejects a second transfer with the same nonce.
+ * On Solana the transfer is signed when it is sent.
  */
 export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
   const { of, asset, amount, receiver, key } = payout;

@@ -5,7 +5,9 @@ export type SmallPicture = { contentType: "image/webp"; bytes: Buffer; width: nu
 
 /** Limits of a logo's dimensions (specification, part 8). */
 const LIMITS = { minPx: 500, maxPx: 4_096, percentOff: 5 };
-/** Longest side of a stored logo. The page shows it at 48 CSS pixels; phones have up to three device pixels for each. */
+/**
+ * Longest side of a stored logo. The page shows it at 48 CSS pixels; phones have up to three device pixels for each.
+ */
 export const SMALL_PX = 160;
 /** Target size of a stored logo, bytes. */
 const LIGHT_BYTES = 6_000;
@@ -28,8 +30,9 @@ sharp.cache(false);
 
 /**
  * Resizes a logo to WebP with at most 160 pixels a side: upright, the first frame only, without metadata. Returns the
- * error as text if the bytes are not a complete JPEG, PNG, WebP or AVIF, or if the dimensions are not 500 to 4096 pixels a
- * side and square within 5 %. Processes one image at a time, because the compression of pages shares its threads.
+ * error as text if the bytes are not a complete JPEG, PNG, WebP or AVIF, or if the dimensions are not 500 to 4096
+ * pixels a side and square within 5 %. Processes one image at a time, because the compression of pages shares its
+ * threads.
  */
 export function shrinkPicture(bytes: Buffer): Promise<SmallPicture | string> {
   const shrunk = last.then(() => shrink(bytes));

@@ -6,7 +6,10 @@ import { newId } from "./ids.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** Selects the payments of a merchant that need buyer data. A null field matches everything. `minimum`: minor units of `unit`. */
+/**
+ * Selects the payments of a merchant that need buyer data. A null field matches everything. `minimum`: minor units of
+ * `unit`.
+ */
 export type Policy = Pick<Selectable<Tables["collection_policy"]>, "asset" | "unit" | "minimum">;
 
 /** Returns true when a policy applies: by the paying asset, and from a minimum amount on. */

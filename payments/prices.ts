@@ -20,9 +20,9 @@ const AHEAD_MS = 60_000;
 type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
 
 /**
- * Reads on chain the exchange rates between a payment's currency and the given currencies. Omits, with a log line, a price
- * that is stale, unavailable or inconsistent with the networks file: no price is better than a wrong one. Reads nothing
- * for the payment's own currency, or for a currency without a feed.
+ * Reads on chain the exchange rates between a payment's currency and the given currencies. Omits, with a log line, a
+ * price that is stale, unavailable or inconsistent with the networks file: no price is better than a wrong one. Reads
+ * nothing for the payment's own currency, or for a currency without a feed.
  */
 export async function readRates(deps: Deps, unit: string, currencies: Iterable<string>): Promise<Rates> {
   const rates = new Map<string, Rate>();
@@ -78,8 +78,8 @@ export function findFeedFault(
 }
 
 /**
- * Validates the state of an L2 sequencer. After an outage a feed's newest price is stale for a while, so prices are used
- * only after a grace period (docs.chain.link, "L2 Sequencer Uptime Feeds").
+ * Validates the state of an L2 sequencer. After an outage a feed's newest price is stale for a while, so prices are
+ * used only after a grace period (docs.chain.link, "L2 Sequencer Uptime Feeds").
  */
 function validateSequencer(
   { graceSeconds }: NonNullable<PriceFeed["sequencer"]>,

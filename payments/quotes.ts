@@ -41,8 +41,8 @@ export const OPTION_WITHDRAWN =
   "the option was withdrawn because the merchant is paid elsewhere now; ask for options again";
 
 /**
- * Returns true when a quote is no longer offered: its receiver is no longer valid, the merchant is no longer paid in its
- * asset, or the networks file has removed the asset or changed its kind.
+ * Returns true when a quote is no longer offered: its receiver is no longer valid, the merchant is no longer paid in
+ * its asset, or the networks file has removed the asset or changed its kind.
  */
 function isWithdrawn(deps: Pick<PaymentDeps, "chains">, quote: CurrentOption): boolean {
   const token = deps.chains.get(quote.chain)?.tokens.get(quote.asset);

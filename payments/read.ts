@@ -47,7 +47,9 @@ export async function findStatus(deps: Deps, args: PaymentQuery): Promise<Result
   return row ? done(toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 
-/** Returns the status of several payments in one query, in no particular order. Omits unknown ids. For long polls only. */
+/**
+ * Returns the status of several payments in one query, in no particular order. Omits unknown ids. For long polls only.
+ */
 export async function listStatuses(deps: Deps, paymentIds: readonly string[]): Promise<PaymentStatus[]> {
   return (await listPayments(deps.db, paymentIds)).map((row) => toStatus(deps, row));
 }
@@ -74,7 +76,9 @@ export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWit
   };
 }
 
-/** Adds the display data to an amount. An asset that is no longer in the networks file is displayed by its identifier. */
+/**
+ * Adds the display data to an amount. An asset that is no longer in the networks file is displayed by its identifier.
+ */
 export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
   if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
   const asset = canonicalAsset(unit.slice("caip19/".length));

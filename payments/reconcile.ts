@@ -23,8 +23,8 @@ import { accounts, laneDepositGroup } from "./ledger.ts";
 
 /**
  * The reconciliation of one ledger account with the chain, minor units. `held`, the balance on chain, should equal
- * `booked` plus `inFlight` (observed on chain and not booked yet). Money that left the treasury without us counts as booked
- * until an operator resolves its exception. `difference` is the excess on chain.
+ * `booked` plus `inFlight` (observed on chain and not booked yet). Money that left the treasury without us counts as
+ * booked until an operator resolves its exception. `difference` is the excess on chain.
  */
 export type ReconcileLine = {
   chain: string;
@@ -46,8 +46,8 @@ type Claim = Pick<ReconcileLine, "account" | "asset" | "booked" | "inFlight"> & 
 
 /**
  * Reconciles the ledger with a chain at a block (by default the newest block that is final and booked): the treasury's
- * tokens and the lanes' native balances. A native deposit leaves no log, and only the operator deposits into a lane, so a
- * lane's excess is booked as capital. Stores, logs and returns every other difference.
+ * tokens and the lanes' native balances. A native deposit leaves no log, and only the operator deposits into a lane, so
+ * a lane's excess is booked as capital. Stores, logs and returns every other difference.
  *
  * Refuses with `invalid_state` for a chain that is not watched, or a block that has not been read or is not available.
  * Throws `ChainFault` when the node no longer has the block's state.
@@ -164,7 +164,9 @@ function readEvm(chain: EvmChain, { account, asset }: Claim, block: number): Pro
   return readNativeBalanceAt(chain, { account: getAddress(laneOf(account)), block });
 }
 
-/** Reads balances as of the final slot. Omits assets that have left the networks file, which can no longer be located. */
+/**
+ * Reads balances as of the final slot. Omits assets that have left the networks file, which can no longer be located.
+ */
 async function readSolana(chain: SolanaChain, claims: readonly Claim[]): Promise<Holdings> {
   const places = claims.flatMap((claim) => {
     const tokenAccount = chain.tokens.get(claim.asset)?.treasuryAccount;

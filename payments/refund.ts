@@ -14,8 +14,8 @@ export type RefundMade = { paymentId: string; refundId: string };
 
 /**
  * Creates a refund of a payment, in full or in part, to the account, chain and asset that it came from. The merchant's
- * balance pays for it (`beginRefunds`). In test mode, and where the buyer paid the merchant directly, the refund is only
- * marked. Refuses with `payment_not_found`, `payment_not_succeeded`, `already_refunded` when nothing is left, and
+ * balance pays for it (`beginRefunds`). In test mode, and where the buyer paid the merchant directly, the refund is
+ * only marked. Refuses with `payment_not_found`, `payment_not_succeeded`, `already_refunded` when nothing is left, and
  * `params_validation` for an invalid amount.
  */
 export async function refundPayment(
@@ -70,8 +70,8 @@ function toPaidAsset(payment: PaymentRow, { unit, value }: RefundAmount): bigint
 }
 
 /**
- * Returns what a refund debits from the merchant's balance if that balance is in another asset: the refunded share of the
- * amount credited for the payment, including its fee, rounded up.
+ * Returns what a refund debits from the merchant's balance if that balance is in another asset: the refunded share of
+ * the amount credited for the payment, including its fee, rounded up.
  */
 function drawnFor({ owed_asset, owed_amount, paid_amount, fee }: PaymentRow, amount: bigint) {
   if (owed_asset === null || owed_amount === null || paid_amount === null)

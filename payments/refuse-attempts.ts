@@ -6,8 +6,8 @@ import type { PaymentDeps } from "./deps.ts";
 export type Refused = { whole: WholeAttempt; reason: string };
 
 /**
- * Refuses attempts. An attempt that another worker has verified meanwhile does not change. Attempts with the same reason
- * share a statement. Returns the errors by attempt id: an error of one statement does not affect the others.
+ * Refuses attempts. An attempt that another worker has verified meanwhile does not change. Attempts with the same
+ * reason share a statement. Returns the errors by attempt id: an error of one statement does not affect the others.
  */
 export async function refuseAttempts(deps: PaymentDeps, refusals: readonly Refused[]): Promise<Map<string, unknown>> {
   const failed = new Map<string, unknown>();

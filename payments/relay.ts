@@ -17,7 +17,9 @@ export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) =
   return coalesce((chain) => relayReady(deps, chain, createSendBooks(deps)));
 }
 
-/** Creates the same function for transfers of contract wallets, which run separately so that no other transfer waits. */
+/**
+ * Creates the same function for transfers of contract wallets, which run separately so that no other transfer waits.
+ */
 export function createWalletRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
   return coalesce((chain) => relayWallets(deps, chain, createSendBooks(deps)));
 }

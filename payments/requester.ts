@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 
 /**
- * The client that requests a payment's options: one wallet instance (an app id or a key, with a Client-Id), all users of a
- * key without a Client-Id, or one session of the checkout page. `name` is a hash of the credentials that the requester
- * sends with every call. Knowing the name proves nothing, so it may appear in a URL.
+ * The client that requests a payment's options: one wallet instance (an app id or a key, with a Client-Id), all users
+ * of a key without a Client-Id, or one session of the checkout page. `name` is a hash of the credentials that the
+ * requester sends with every call. Knowing the name proves nothing, so it may appear in a URL.
  */
 export type Requester = {
   name: string;

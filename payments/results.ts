@@ -5,10 +5,14 @@ import type { OptionRow } from "../db/options.ts";
 /** A wallet's result of one action (specification, 2.10). */
 export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
 
-/** The form of a result: a signature, the hash of a transaction that the wallet sent, or Solana's signed transaction. */
+/**
+ * The form of a result: a signature, the hash of a transaction that the wallet sent, or Solana's signed transaction.
+ */
 type Step = "signature" | "transaction" | "signed transaction";
 
-/** Maximum length of a signature. Multisig wallets sign long ones; an undeployed wallet includes its deployment data. */
+/**
+ * Maximum length of a signature. Multisig wallets sign long ones; an undeployed wallet includes its deployment data.
+ */
 const LONGEST_BYTES = 8_000;
 const KEY_SIGNATURE_BYTES = 65;
 

@@ -35,9 +35,9 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts. In one database transaction, the treasury signs an authorization to each merchant's destination, and the
- * amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a second
- * payout of it. Returns outcomes in the order of `settlementIds`.
+ * Begins payouts. In one database transaction, the treasury signs an authorization to each merchant's destination, and
+ * the amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a
+ * second payout of it. Returns outcomes in the order of `settlementIds`.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeGathering(deps.db, settlementIds, deps.now());
@@ -202,8 +202,8 @@ async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promi
 }
 
 /**
- * Moves settlements to `paying` and records their destinations. Skips a settlement whose amount (a refund) or destination
- * has changed since its payout was signed; a later run signs it again. Returns the payouts that moved.
+ * Moves settlements to `paying` and records their destinations. Skips a settlement whose amount (a refund) or
+ * destination has changed since its payout was signed; a later run signs it again. Returns the payouts that moved.
  */
 async function moveToPaying(db: Db, payouts: readonly Payout[], at: Date): Promise<Payout[]> {
   const ids = payouts.map(({ settlement }) => settlement.id);

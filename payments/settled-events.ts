@@ -16,8 +16,8 @@ const SETTLEMENTS = 100;
  * Writes the next `payment.settled` events of paid settlements for an endpoint, at most 500 in one transaction. The
  * transaction that confirms a payout only records that events are pending, so its cost does not grow with the number of
  * payments. Each part advances the settlement's cursor in the transaction that writes the events, so that a crash or a
- * concurrent caller neither duplicates nor skips an event. Returns the number of payments and settlements finished; 0 when
- * none is left.
+ * concurrent caller neither duplicates nor skips an event. Returns the number of payments and settlements finished; 0
+ * when none is left.
  */
 export async function writeSettledEvents(
   deps: Pick<PaymentDeps, "db" | "now">,

@@ -11,9 +11,9 @@ import type { PaymentStatus } from "./views.ts";
 export type SimulatedState = Exclude<PaymentState, "requires_action">;
 
 /**
- * Drives a payment of test mode to a state, by the same moves as live payments (specification, part 3). Integrators use it
- * to see each outcome. No money moves. Refuses with `not_sandbox_api_key` in live mode, with `payment_not_found`, and with
- * `invalid_state` when no moves lead to the state.
+ * Drives a payment of test mode to a state, by the same moves as live payments (specification, part 3). Integrators use
+ * it to see each outcome. No money moves. Refuses with `not_sandbox_api_key` in live mode, with `payment_not_found`,
+ * and with `invalid_state` when no moves lead to the state.
  */
 export async function simulatePayment(
   deps: PaymentDeps,

@@ -13,8 +13,8 @@ import type { PaymentDeps } from "./deps.ts";
 import type { WalletAction } from "./views.ts";
 
 /**
- * Slots for which an option with a new blockhash is valid. A blockhash is valid for 150 blocks; the margin leaves time for
- * the transaction to land.
+ * Slots for which an option with a new blockhash is valid. A blockhash is valid for 150 blocks; the margin leaves time
+ * for the transaction to land.
  */
 const GOOD_SLOTS = 125;
 
@@ -24,9 +24,9 @@ export function blockhashEnd(chain: SolanaChain, now: Date): Date {
 }
 
 /**
- * Builds the transaction that pays an option, with a fresh blockhash, for the wallet to sign. The option is then valid as
- * long as the blockhash. In test mode the blockhash is invented, so that the signed transaction can never move money.
- * Throws `ChainFault` when the cluster cannot be read.
+ * Builds the transaction that pays an option, with a fresh blockhash, for the wallet to sign. The option is then valid
+ * as long as the blockhash. In test mode the blockhash is invented, so that the signed transaction can never move
+ * money. Throws `ChainFault` when the cluster cannot be read.
  */
 export async function buildSolanaAction(
   deps: PaymentDeps,

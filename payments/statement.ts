@@ -21,7 +21,9 @@ export type StatementLine = {
   txHash: string | null;
 };
 
-/** A merchant's balance in one asset over a period, and its changes. `from` and `until` are UTC days, both inclusive. */
+/**
+ * A merchant's balance in one asset over a period, and its changes. `from` and `until` are UTC days, both inclusive.
+ */
 export type Statement = {
   merchantId: string;
   asset: string;
@@ -111,7 +113,9 @@ const columns = [
   "txHash",
 ] as const;
 
-/** Returns statements as lines of CSV (RFC 4180): one table for all assets, with opening and closing balances as rows. */
+/**
+ * Returns statements as lines of CSV (RFC 4180): one table for all assets, with opening and closing balances as rows.
+ */
 export function toCsv(statements: readonly Statement[]): string[] {
   const lines = [["asset", ...columns].join(",")];
   for (const { asset, from, until, opening, closing, lines: changes } of statements) {

@@ -15,9 +15,9 @@ export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string 
 export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
 
 /**
- * Moves payments whose transfers are confirmed to `succeeded`, and credits their merchants. Settlement numbers follow the
- * order of movements on chain, so that a restored database assigns the same numbers again. Money for a payment that has
- * ended is booked as an exception.
+ * Moves payments whose transfers are confirmed to `succeeded`, and credits their merchants. Settlement numbers follow
+ * the order of movements on chain, so that a restored database assigns the same numbers again. Money for a payment that
+ * has ended is booked as an exception.
  */
 export async function succeedPayments(
   deps: PaymentDeps,

@@ -7,8 +7,8 @@ import { type DuePayouts, takePayouts } from "./payout-queue.ts";
 /** Rows of each table taken per sweep. The next sweep, a second later, takes more. */
 const LIMIT = 500;
 /**
- * Extra time for the delayed job of a payment, milliseconds. A payment's row falls due at its deadline, when that job runs;
- * other rows fall due seconds after their job was enqueued.
+ * Extra time for the delayed job of a payment, milliseconds. A payment's row falls due at its deadline, when that job
+ * runs; other rows fall due seconds after their job was enqueued.
  */
 const EXPIRY_GRACE_MS = 5_000;
 

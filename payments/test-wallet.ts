@@ -36,7 +36,9 @@ export async function signAsTestWallet(
   return refuse("invalid_params", "the test wallet cannot sign for any asset of this payment");
 }
 
-/** Derives the account from the payment, so that buyer data given for it still applies at a retry. It never holds money. */
+/**
+ * Derives the account from the payment, so that buyer data given for it still applies at a retry. It never holds money.
+ */
 function accountFor(paymentId: string): PrivateKeyAccount {
   return privateKeyToAccount(keccak256(toBytes(`test wallet of ${paymentId}`)));
 }

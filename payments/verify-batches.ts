@@ -4,14 +4,16 @@ import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify.ts";
 
 /** Contract wallets verified concurrently. */
 const WALLETS = 16;
-/** Maximum batch size and minimum interval between batches of a group, milliseconds. A batch shares calls and a commit. */
+/**
+ * Maximum batch size and minimum interval between batches of a group, milliseconds. A batch shares calls and a commit.
+ */
 const BATCH_SIZE = 100;
 const BATCH_INTERVAL_MS = 100;
 
 /**
  * Creates the function that verifies one attempt, in batches with others. A valid attempt moves its payment to
- * `processing` and creates its transfer. An invalid attempt is refused and does not change the payment, so that a holder of
- * the link can neither end nor block it.
+ * `processing` and creates its transfer. An invalid attempt is refused and does not change the payment, so that a
+ * holder of the link can neither end nor block it.
  *
  * The function returns `by code` for an attempt whose payer turned out to be a contract wallet: the caller enqueues it
  * again, and it is then verified as such. It throws the chain's error when the chain cannot be read; the attempt then
@@ -50,7 +52,10 @@ export function createVerify(
   };
 }
 
-/** Returns the group of an attempt. Key signatures wait neither for contract wallets nor for transactions that wallets sent. */
+/**
+ * Returns the group of an attempt. Key signatures wait neither for contract wallets nor for transactions that wallets
+ * sent.
+ */
 function groupOf({ payment, option, attempt }: WholeAttempt): string {
   return `${payment.mode} ${option.chain} ${attempt.verification}`;
 }

@@ -14,15 +14,18 @@ const UNKNOWN_FOR_MS = 30_000;
 /** How long after the deadline a transaction that was confirmed before it may still be pending, milliseconds. */
 const PENDING_FOR_MS = 60_000;
 
-/** How often a batch is repeated at once for attempts whose payers have committed funds to another payment meanwhile. */
+/**
+ * How often a batch is repeated at once for attempts whose payers have committed funds to another payment meanwhile.
+ */
 const MAX_REPEATS = 3;
 
 /** The result of an attempt that was neither accepted nor refused. `byCode`: its payer is a contract wallet. */
 export type VerifyResult = { byCode?: true } | { error: unknown; byCode?: never };
 
 /**
- * Verifies a batch of attempts of one group. Accepted attempts are enqueued and announced as soon as they are committed,
- * whatever happens to the others. Returns results for the attempts that could be neither accepted nor refused.
+ * Verifies a batch of attempts of one group. Accepted attempts are enqueued and announced as soon as they are
+ * committed, whatever happens to the others. Returns results for the attempts that could be neither accepted nor
+ * refused.
  */
 export async function verifyBatch(
   deps: VerifyDeps,
@@ -67,8 +70,8 @@ function isByCode(outcome: Verdict | undefined): boolean {
 }
 
 /**
- * Returns true if an attempt cannot be verified yet. The sweep enqueues it again with growing delays, and the payment stays
- * payable.
+ * Returns true if an attempt cannot be verified yet. The sweep enqueues it again with growing delays, and the payment
+ * stays payable.
  */
 function isVerifiedLater(deps: VerifyDeps, { attempt, payment }: WholeAttempt, outcome: Verdict | undefined): boolean {
   if (outcome?.ok !== false || outcome.later === undefined) return false;

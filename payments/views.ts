@@ -48,7 +48,10 @@ export type WalletAction = { chain: string; method: string; params: readonly unk
 /** An action that is built on demand: the wallet fetches the actions with `build` before it executes them. */
 export type BuildAction = { build: string };
 
-/** One way to pay. `account` is in the wallet's spelling. `expiresAt` is null when the option is valid as long as its payment. */
+/**
+ * One way to pay. `account` is in the wallet's spelling. `expiresAt` is null when the option is valid as long as its
+ * payment.
+ */
 export type OptionView = {
   id: string;
   account: string;

@@ -5,7 +5,9 @@ import { type Turn, watchChain } from "../transfers/watch.ts";
 import { createBooks } from "./book.ts";
 import type { PaymentDeps } from "./deps.ts";
 
-/** Creates the function that runs one pass of a chain's watcher and books what it finds for payments and settlements. */
+/**
+ * Creates the function that runs one pass of a chain's watcher and books what it finds for payments and settlements.
+ */
 export function createWatch(
   deps: PaymentDeps & TransferDeps,
 ): (args: { chain: string; signal: AbortSignal }) => Promise<Turn> {

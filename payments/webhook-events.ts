@@ -21,7 +21,9 @@ export type DeliveryView = {
   dueAt: Date | null;
 };
 
-/** Selects events to send again: one event, a period (`since` inclusive, `until` exclusive), or all that were given up. */
+/**
+ * Selects events to send again: one event, a period (`since` inclusive, `until` exclusive), or all that were given up.
+ */
 export type Replay = { eventId: string } | { since: Date; until: Date } | { state: "given_up" };
 
 /** Lists the events of the endpoint of an account and mode, newest first. Refuses like `findEndpoint`. */
@@ -48,8 +50,8 @@ export async function listDeliveries(
 }
 
 /**
- * Sends delivered or given-up events again, under the same event ids and with a new retry schedule. An event selected by
- * its id is also sent at once if it is still pending. Returns how many. Refuses like `findEndpoint`, and with
+ * Sends delivered or given-up events again, under the same event ids and with a new retry schedule. An event selected
+ * by its id is also sent at once if it is still pending. Returns how many. Refuses like `findEndpoint`, and with
  * `invalid_params` an event of another endpoint.
  */
 export async function replayEvents(deps: Deps, args: Owner & Replay): Promise<Result<{ count: number }>> {

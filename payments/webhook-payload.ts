@@ -8,8 +8,8 @@ const API_VERSION = "2026-05-18";
 const SIMULATED_CHAIN = "test:simulated";
 
 /**
- * Returns the body of an event: a snapshot of the payment at the time of the event. All of its values were written by then
- * and never change, so every delivery attempt sends the same bytes.
+ * Returns the body of an event: a snapshot of the payment at the time of the event. All of its values were written by
+ * then and never change, so every delivery attempt sends the same bytes.
  */
 export function toPayload(event: DueEvent): string {
   const stage = event.type.slice("payment.".length);
@@ -51,8 +51,8 @@ function statusOf(stage: string): string {
 }
 
 /**
- * Returns the buyer's choice, and what the merchant receives: the amount less the operator's fee. A simulated test payment
- * has no buyer, and no asset before it succeeds.
+ * Returns the buyer's choice, and what the merchant receives: the amount less the operator's fee. A simulated test
+ * payment has no buyer, and no asset before it succeeds.
  */
 function toProcessing(event: DueEvent): object | null {
   if (event.processingAt === null) return null;

@@ -12,7 +12,9 @@ export const ROTATION_MS = 24 * 60 * 60_000;
 
 type Deps = Pick<PaymentDeps, "now" | "sealer"> & { db: Db };
 
-/** The URL that receives the events of an account's payments of one mode. `previousUntil`: until when two secrets sign. */
+/**
+ * The URL that receives the events of an account's payments of one mode. `previousUntil`: until when two secrets sign.
+ */
 export type EndpointView = {
   id: string;
   accountId: string;
@@ -23,9 +25,10 @@ export type EndpointView = {
 };
 
 /**
- * Sets the webhook endpoint of an account and mode. From then on, every state change of its payments creates an event. If
- * an endpoint exists, its URL changes, pending events go to the new URL, and the secret is rotated. Returns the secret
- * once and stores it encrypted. Refuses with `params_validation` an unknown account, or a URL that `findUrlFault` rejects.
+ * Sets the webhook endpoint of an account and mode. From then on, every state change of its payments creates an event.
+ * If an endpoint exists, its URL changes, pending events go to the new URL, and the secret is rotated. Returns the
+ * secret once and stores it encrypted. Refuses with `params_validation` an unknown account, or a URL that
+ * `findUrlFault` rejects.
  */
 export async function setEndpoint(
   deps: Deps & { findUrlFault: (url: string) => string | undefined },
@@ -34,7 +37,8 @@ export async function setEndpoint(
   const error = deps.findUrlFault(args.url);
   if (error) return refuse("params_validation", `url: ${error}`);
   return inTransaction(deps.db, async (db) => {
-    // The lock serializes calls, so that an account gets one endpoint. It does not block inserts of the account's payments.
+    // The lock serializes calls, so that an account gets one endpoint. It does not block inserts of the account's
+    // payments.
     const account = await db
       .selectFrom("account")
       .select("id")
@@ -65,8 +69,8 @@ export async function setEndpoint(
 }
 
 /**
- * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one stops
- * at once. Refuses like `findEndpoint`.
+ * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one
+ * stops at once. Refuses like `findEndpoint`.
  */
 export async function rotateSecret(deps: Deps, args: Owner): Promise<Result<{ secret: string }>> {
   return inTransaction(deps.db, async (db) => {

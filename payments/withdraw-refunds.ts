@@ -62,11 +62,12 @@ export type Withdrawn = { refundId: string; paymentId: string };
  * Withdraws a refund that has not begun: it sends nothing, its amount can be refunded again, and the payouts behind it
  * continue. The guarded move decides the race with `beginRefunds`. Repeatable.
  *
- * After a restore, the database may show a refund as waiting although its money was sent. If it were withdrawn, a further
- * refund, which has another number and thus another nonce, would send the money twice. So the call refuses until the chain
- * has been reread, and when the chain shows the refund.
+ * After a restore, the database may show a refund as waiting although its money was sent. If it were withdrawn, a
+ * further refund, which has another number and thus another nonce, would send the money twice. So the call refuses
+ * until the chain has been reread, and when the chain shows the refund.
  *
- * Refuses with `payment_not_found` when no payment has such a refund, and with `invalid_state` once the refund has begun.
+ * Refuses with `payment_not_found` when no payment has such a refund, and with `invalid_state` once the refund has
+ * begun.
  * @param owner limits the call to refunds of this merchant; unset for operators
  */
 export async function withdrawRefund(
