@@ -206,7 +206,11 @@ test("a small copy of a logo is made when it is given; a changed picture at the 
 test.each([
   ["that is small", { body: await plain(100, 100).png().toBuffer() }, "iconUrl: is 100 x 100 pixels"],
   ["that is cut off", { body: large.subarray(0, -1_000) }, "iconUrl: the image is truncated"],
-  ["that is no picture, whatever the server calls it", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a complete JPEG"],
+  [
+    "that is no picture, whatever the server calls it",
+    { body: "<svg/>", type: "image/png" },
+    "iconUrl: is not a complete JPEG",
+  ],
   ["that is not there", { body: "", status: 404 }, "iconUrl: the server answered 404"],
   ["of more than 2 MiB", { body: Buffer.concat([square, Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
 ])("a logo %s makes no merchant", async (_what, given, message) => {
