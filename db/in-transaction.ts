@@ -1,7 +1,30 @@
 import type { Transaction } from "kysely";
-import type { Db, Tables } from "./tables.ts";
+import type { Db, Pool, Tables } from "./tables.ts";
 
 /** Runs work in the open transaction, or in one of its own when there is none. */
 export function inTransaction<T>(db: Db, work: (db: Transaction<Tables>) => Promise<T>): Promise<T> {
   return db.isTransaction ? work(db as Transaction<Tables>) : db.transaction().execute(work);
+}
+
+/**
+ * Runs work in a transaction of its own. Commits a result that is `ok`; rolls back any other result. Returns the result
+ * in both cases. An error of the work rolls back and is thrown.
+ */
+export async function commitIfOk<R extends { ok: boolean }>(
+  db: Pool,
+  work: (db: Transaction<Tables>) => Promise<R>,
+): Promise<R> {
+  const rollback = new Error("rolled back");
+  const refused: { result?: R } = {};
+  try {
+    return await db.transaction().execute(async (transaction) => {
+      const result = await work(transaction);
+      if (result.ok) return result;
+      refused.result = result;
+      throw rollback;
+    });
+  } catch (error) {
+    if (error === rollback && refused.result) return refused.result;
+    throw error;
+  }
 }

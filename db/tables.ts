@@ -60,7 +60,7 @@ export type Tables = {
     mode: Mode;
     hash: Buffer;
     hint: string;
-    scopes: string[];
+    scopes: ("gateway" | "merchant")[];
     created_at: Date;
     revoked_at: Date | null;
   };
@@ -152,7 +152,7 @@ export type Tables = {
     state: PaymentState;
     state_version: Generated<number>;
     failure_code: "declined_user" | null;
-    checkout: { successUrl: string; errorUrl: string } | null;
+    checkout: ColumnType<{ successUrl: string; errorUrl: string } | null, string | null>;
     tx_id: string | null;
     paid_asset: string | null;
     paid_amount: bigint | null;

@@ -1,38 +1,38 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { sql } from "kysely";
-import type { Db, Mode } from "../db/tables.ts";
+import type { Db, Mode, Tables } from "../db/tables.ts";
 import { statementTogether } from "../db/together.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 
-export type Scope = "gateway" | "merchant";
-/** Who is calling, and what they may do. */
+export type Scope = Tables["api_key"]["scopes"][number];
+/** The authenticated caller of a request and what it may do. */
 export type Caller = {
   accountId: string;
   mode: Mode;
   scopes: readonly Scope[];
-  /** The API key it came with; null for an app id, which belongs to everybody who has the app. */
+  /** The API key of the request; null for an app id, which every user of the app shares. */
   keyId: string | null;
-  /** Version of the contract that its account is pinned to. */
+  /** API version that the account is pinned to. */
   version: string;
 };
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** Makes an account. */
+/** Creates an account. */
 export async function createAccount(deps: Deps, args: { name: string }): Promise<{ id: string }> {
   const id = newId("acct");
   await deps.db.insertInto("account").values({ id, name: args.name, created_at: deps.now() }).execute();
   return { id };
 }
 
-/** Makes a key. The text is given this once and stored only as a hash; its prefix says the mode (specification, part 5). */
+/** Creates an API key. Returns its text and stores only its hash. The prefix names the mode (specification, part 5). */
 export async function createApiKey(
   deps: Deps,
   args: { accountId: string; mode: Mode; scopes: readonly Scope[] },
 ): Promise<{ id: string; key: string }> {
   const id = newId("key");
-  // 256 random bits: a plain hash is enough, there is nothing to guess.
+  // A plain hash is enough: 256 random bits cannot be guessed.
   const key = `${args.mode === "test" ? "svc_test_" : "svc_"}${randomBytes(32).toString("hex")}`;
   await deps.db
     .insertInto("api_key")
@@ -50,7 +50,7 @@ export async function createApiKey(
   return { id, key };
 }
 
-/** Makes a public app id for wallets; it reaches the gateway and nothing else. */
+/** Creates a public app id for wallets. It grants access to the gateway only. */
 export async function createAppId(deps: Deps, args: { accountId: string; mode: Mode }): Promise<{ appId: string }> {
   const appId = randomBytes(16).toString("hex");
   await deps.db
@@ -60,16 +60,16 @@ export async function createAppId(deps: Deps, args: { accountId: string; mode: M
   return { appId };
 }
 
-/** Whose key this is; undefined when nobody's, or revoked. */
+/** Returns the caller that an API key belongs to; undefined for an unknown or revoked key. */
 export async function findCallerByKey(deps: Pick<PaymentDeps, "db">, key: string): Promise<Caller | undefined> {
   const hash = hashKey(key);
   const row = await readKey(deps.db, hash);
   if (!row || !timingSafeEqual(row.hash, hash)) return undefined;
   const { account_id: accountId, mode, scopes, id: keyId, api_version: version } = row;
-  return { accountId, mode, scopes: scopes as Scope[], keyId, version };
+  return { accountId, mode, scopes, keyId, version };
 }
 
-/** Every call proves itself; those of the same moment share a statement. */
+/** Every request reads its key, so concurrent requests share a statement. */
 const readKey = statementTogether(async (db: Db, hashes: readonly Buffer[]) => {
   const rows = await db
     .selectFrom("api_key as k")
@@ -82,7 +82,7 @@ const readKey = statementTogether(async (db: Db, hashes: readonly Buffer[]) => {
   return hashes.map((hash) => rows.find((row) => row.hash.equals(hash)));
 });
 
-/** Whose app id this is; undefined when nobody's, or revoked. */
+/** Returns the caller that an app id belongs to; undefined for an unknown or revoked app id. */
 export async function findCallerByApp(deps: Pick<PaymentDeps, "db">, appId: string): Promise<Caller | undefined> {
   const row = await deps.db
     .selectFrom("app_id as p")

@@ -6,7 +6,7 @@ import { listEvmActions } from "./evm-actions.ts";
 import { buildSolanaAction } from "./solana-actions.ts";
 import type { BuildAction, WalletAction } from "./views.ts";
 
-/** What an option is shown with: its actions, or how to have them made when the buyer has chosen it. */
+/** Returns the actions that an option is listed with: its wallet actions, or a build action that fetches them later. */
 export function offeredActions(
   deps: Pick<PaymentDeps, "chains">,
   row: OptionRow,
@@ -15,12 +15,12 @@ export function offeredActions(
   return chain.family === "evm" ? listEvmActions(chain, row) : [{ build: buildDataOf(row) }];
 }
 
-/** What the build action of an option carries. */
+/** Returns the `data` of an option's build action. */
 export function buildDataOf(option: Pick<OptionRow, "id">): string {
   return option.id;
 }
 
-/** What a wallet has to do for an option, in order; each action gives one result. */
+/** Returns what a wallet has to execute for an option, in order. Each action yields one result. */
 export async function listWalletActions(
   deps: PaymentDeps,
   args: { option: OptionRow; mode: Mode },

@@ -2,22 +2,22 @@ import { type AttemptHead, deleteRefused, insertAttempt, lockUnproved, type NewA
 import type { Db } from "../db/tables.ts";
 
 /**
- * What is kept of confirms that no key's signature proves: a stranger who has seen the payment can make them. A payer's
- * option has bounds of its own, so that garbage for one account takes no place from another.
+ * Limits on stored confirms that no key signature proves. Anyone who has seen the payment's link can send them. Each
+ * option has its own limit, so that garbage for one account does not crowd out another account.
  */
 const OF_OPTION = { waiting: 3, kept: 10 };
 const OF_PAYMENT = { waiting: 20, kept: 30 };
-/** A refused confirm makes room for another one after this, milliseconds. */
+/** A refused confirm can be evicted after this time, milliseconds. */
 const KEPT_MS = 60_000;
-/** When to come again while others wait to be verified, seconds. */
+/** `Retry-After` while other confirms wait for verification, seconds. */
 const WAITING_S = 2;
 
 export type Admission = { admit: true; evict: string[] } | { admit: false; retryAfterSeconds: number };
 
 /**
- * Decides whether another confirm may be written, and which refused ones make room for it. The first one of an option is
- * never kept out by refused ones of other options.
- * @param kept what is kept of the payment, oldest first
+ * Decides whether another confirm may be stored, and which refused confirms are evicted for it. Refused confirms of
+ * other options never block the first confirm of an option.
+ * @param kept the payment's stored confirms, oldest first
  */
 export function decideAdmission(
   kept: readonly Pick<AttemptHead, "id" | "option_id" | "state" | "created_at">[],
@@ -37,8 +37,8 @@ export function decideAdmission(
 }
 
 /**
- * Writes an attempt that no key's signature proves, if there is room for it. Returns false when the same confirm has been
- * written meanwhile. In a transaction of the caller's.
+ * Writes an attempt that no key signature proves, if the limits allow it. `written` is false when a concurrent request
+ * has stored the same confirm. Runs in the caller's transaction.
  */
 export async function admitAttempt(
   db: Db,

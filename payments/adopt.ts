@@ -18,7 +18,7 @@ import type { SightingRow } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import type { TransferRow } from "../db/transfers.ts";
 import type { AdoptedBook } from "../transfers/adopt.ts";
-import { take } from "./begin-refunds.ts";
+import { deductFromSettlement } from "./begin-refunds.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "./ledger.ts";
@@ -26,10 +26,12 @@ import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "./le
 type Deps = Pick<PaymentDeps, "now" | "log">;
 
 /**
- * Books a payout that was made before the database was restored. Less was paid than the rows owe: the payout comes to what
- * was paid, and the remainder gets a settlement or refund with a number of its own. More was paid: further settlements of
- * the merchant that have not begun are part of it, and what even they do not come to is booked as an exception. A
- * merchant's balance never becomes negative by it.
+ * Books a payout that was sent before the database was restored from a backup. The amount on chain wins:
+ * - It is less than the row's amount: the row is reduced to it, and the remainder gets a new settlement or refund with
+ *   its own number.
+ * - It is more: the payout absorbs further settlements of the merchant that have not begun. Any excess beyond those is
+ *   booked as an exception.
+ * A merchant's balance never becomes negative.
  */
 export function adoptPayout(deps: Deps): AdoptedBook {
   return async (db, transfer, movement) => {
@@ -40,7 +42,7 @@ export function adoptPayout(deps: Deps): AdoptedBook {
       if (transfer.receiver !== movement.receiver)
         await noteDestination(db, { id: settlement.id, destination: `${transfer.chain}:${movement.receiver}` });
       if (rest > 0n) await splitSettlement(deps, db, settlement, rest);
-      // Its other settlements have waited for this one.
+      // The merchant's other settlements waited for this one.
       await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
       const covered = rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n;
       const amount = rest > 0n ? movement.amount : transfer.amount + covered;
@@ -49,7 +51,8 @@ export function adoptPayout(deps: Deps): AdoptedBook {
     }
     const refund = await findRefund(db, transfer.refund_id ?? "");
     if (transfer.receiver !== movement.receiver) await noteReceiver(db, { id: refund.id, receiver: movement.receiver });
-    // The amount of money that belongs to nobody is part of its number: another one has no explanation.
+    // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is
+    // unexplained.
     if (rest > 0n && refund.merchant_id === null) return undefined;
     if (rest > 0n) await splitRefund(deps, db, refund, rest);
     const amount = rest > 0n ? movement.amount : transfer.amount;
@@ -58,7 +61,7 @@ export function adoptPayout(deps: Deps): AdoptedBook {
   };
 }
 
-/** Takes the movement out of the exceptions, and out of where an operator has booked it from there. */
+/** Reverses the exception booking of the movement, and the operator's resolution of it if there is one. */
 async function reverseException(deps: Deps, db: Db, transfer: TransferRow, movement: SightingRow): Promise<void> {
   const booking = await findExceptionBooking(db, movement);
   if (!booking) return;
@@ -73,7 +76,7 @@ async function reverseException(deps: Deps, db: Db, transfer: TransferRow, movem
   await insertGroups(db, [group], deps.now());
 }
 
-/** The rest of a settlement that was paid in part is owed again, and due at once under the next number. */
+/** Credits the unpaid part of a settlement to the merchant again, as a new settlement that is due at once. */
 async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, rest: bigint): Promise<void> {
   const { id, merchant_id: merchantId, mode, asset, converted } = settlement;
   const at = deps.now();
@@ -85,15 +88,15 @@ async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, re
 }
 
 /**
- * What was paid beyond a settlement is what the merchant's next ones, which have not begun, come to: as much of them as
- * that covers is paid with it. Returns how much that is, minor units.
+ * Attributes the amount paid beyond a settlement to the merchant's next settlements that have not begun. Returns how
+ * much of it they cover, minor units.
  */
 async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, more: bigint): Promise<bigint> {
   const { id, merchant_id: merchantId, asset } = settlement;
   const at = deps.now();
   let left = more;
   for (const one of await lockCovering(db, { merchantId, asset, own: null, amount: more })) {
-    const taken = await take(db, one, left, at);
+    const taken = await deductFromSettlement(db, one, left, at);
     if (taken > 0n && taken === one.amount) await retiePayments(db, { from: one.id, to: id });
     left -= taken;
   }
@@ -101,12 +104,12 @@ async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, mor
   if (covered === 0n) return 0n;
   await growSettlement(db, { id, by: covered });
   if (!(await debitMerchant(db, { merchantId, asset, amount: covered })))
-    throw new Error(`the settlements of ${merchantId} come to more than it is owed`);
+    throw new Error(`the settlements of ${merchantId} exceed its balance`);
   await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: covered })], at);
   return covered;
 }
 
-/** Locks the oldest settlements that cover an amount. Those that begin before they are locked are replaced by others. */
+/** Locks the oldest settlements that cover an amount. Chooses again when one of them begins before it is locked. */
 async function lockCovering(db: Db, of: Parameters<typeof chooseUnbegun>[1]): Promise<Unbegun[]> {
   for (;;) {
     const chosen = await chooseUnbegun(db, of);
@@ -116,7 +119,7 @@ async function lockCovering(db: Db, of: Parameters<typeof chooseUnbegun>[1]): Pr
   }
 }
 
-/** The rest of a refund that was sent in part is drawn on the merchant's balance again, by a refund of its own. */
+/** Creates a new refund for the unsent part of a refund, drawn on the merchant's balance. */
 async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint): Promise<void> {
   const { id, payment_id: paymentId, merchant_id: merchantId, owed_asset, owed_amount } = refund;
   if (paymentId === null || merchantId === null) throw new Error(`refund ${id} is drawn on no balance`);
@@ -146,6 +149,6 @@ async function bookOverpaid(
   await insertGroups(db, [overpaidGroup(transfer, movement, over)], deps.now());
   deps.log.error(
     { transfer: transfer.id, tx: movement.tx_hash, amount: String(over) },
-    "a payout moved more than the rows owe; the difference is booked as an exception",
+    "payout moved more than is owed; the difference is booked as an exception",
   );
 }

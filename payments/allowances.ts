@@ -4,8 +4,8 @@ import type { AccountKind } from "../chains/evm/wallets.ts";
 import type { Allowance } from "../db/tables.ts";
 
 /**
- * What an account still has to allow before it can pay an amount (minor units) of a token: null when nothing, undefined
- * when it cannot pay this way at all.
+ * Returns the allowance that an account has to grant before it can pay an amount (minor units) of a token: null when it
+ * needs none, undefined when it cannot pay with this token.
  */
 export function chooseAllowance(
   token: EvmToken,
@@ -18,11 +18,12 @@ export function chooseAllowance(
     case "eip3009":
       return kind === "contract" && !token.bytesSignatures ? undefined : null;
     case "push":
-      // A push proves its payer as the sender, and a wallet that is a contract sends nothing itself.
+      // The payer of a push is the sender of the transaction, and a contract wallet never sends one itself.
       return kind === "contract" || holding.gas === 0n ? undefined : null;
     case "permit2":
       if (holding.allowed >= amount) return null;
-      // A contract has no key that a token could ask; it approves by a transaction, paid for as its wallet does.
+      // A contract wallet has no key to sign a permit with. It approves by a transaction; its own infrastructure pays
+      // the gas.
       if (token.allowance.by === "permit" && kind !== "contract")
         return { by: "permit", nonce: String(holding.permitNonce) };
       if (kind !== "contract" && holding.gas === 0n) return undefined;

@@ -1,5 +1,6 @@
 import { getChain } from "../chains/open.ts";
 import { insertDeductions } from "../db/deductions.ts";
+import { commitIfOk } from "../db/in-transaction.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { type DueRefund, listDueRefunds } from "../db/refunds.ts";
@@ -14,16 +15,16 @@ import { refundBegunGroup } from "./ledger.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitKnown } from "./payout.ts";
 import { ringRelays } from "./relay.ts";
 
-/** What became of a refund: begun now or before (or withdrawn), or why it has to wait. */
+/** The outcome of a refund: begun (now, before, or withdrawn), or the reason why it waits. */
 export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
 type Deps = PaymentDeps & PayoutDeps;
 
 /**
- * Sends money back: the treasury signs a transfer to where it came from, whose nonce names the refund, and what the
- * merchant is owed moves to in transit, all in one transaction. The chain refuses a second one. A refund that its
- * merchant's balance does not cover waits for more, and that merchant's settlements of the asset wait behind it; it
- * never draws on anybody else's money. One whose receiver is not served any more is held until an operator lets it go.
- * Outcomes in the order asked.
+ * Begins refunds. In one database transaction per refund, the treasury signs a transfer back to the payer, and the
+ * amount moves from the merchant's balance to in transit. The transfer's nonce names the refund, so the chain rejects a
+ * second one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's
+ * settlements of that asset wait behind it. It never uses another merchant's money. A refund whose receiver fails
+ * screening is held until an operator decides. Returns outcomes in the order of `refundIds`.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
   const [due, unknown] = splitKnown(deps, await listDueRefunds(deps.db, refundIds));
@@ -33,12 +34,12 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   );
   const outcomes = new Map<string, RefundOutcome>();
   for (const { id, asset } of unknown) {
-    deps.log.error({ refund: id, asset }, "a refund's asset is not in the networks file: it waits");
+    deps.log.error({ refund: id, asset }, "refund waits: its asset is not in the networks file");
     outcomes.set(id, "unknown_asset");
   }
   const begun: NewTransfer[] = [];
   const failures: unknown[] = [];
-  // One after the other: several of one merchant are drawn on one balance, and the oldest comes first.
+  // Sequential: several refunds of a merchant draw on one balance, and the oldest has priority.
   for (const refund of due) {
     try {
       const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
@@ -46,7 +47,7 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
       if (typeof outcome === "string") outcomes.set(refund.id, outcome);
       else begun.push(outcome);
     } catch (error) {
-      // It falls due again; those that have begun are on their way.
+      // This refund falls due again; the refunds that have begun continue.
       failures.push(error);
     }
   }
@@ -58,63 +59,78 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   return refundIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
-/** Money goes to nobody whom the operator does not serve: such a refund is held. */
+/**
+ * Screens a refund's receiver. Holds the refund and returns `not_served` when the operator does not serve the receiver.
+ */
 async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<RefundOutcome | undefined> {
   const accounts = [receiver ?? ""];
   const refused = await screenAccounts(deps, getChain(deps.chains, chainOf(asset)), accounts);
   if (refused.size === 0) return undefined;
-  deps.log.error({ refund: id }, "a refund's receiver is not served any more (screening): it is held");
+  deps.log.error({ refund: id }, "refund held: screening rejects its receiver");
   await moveRows(deps.db, "refund", { ids: [id], from: "due", to: "held", at: deps.now(), set: { due_at: null } });
   return "not_served";
 }
 
-/** Undoes the transaction of a refund that its merchant's balance does not cover. */
-class BalanceShort extends Error {
-  override readonly name = "BalanceShort";
-}
+type Drawn = DueRefund & { merchant_id: string };
+/** Why a refund's transaction is rolled back. `changed`: a chosen settlement has begun, so others have to be chosen. */
+type Rollback = "balance_short" | "changed";
+type Written = { ok: true; counted?: () => Promise<void> } | { ok: false; why: Rollback };
 
-/** Undoes the transaction of a refund whose settlements have changed since they were chosen. */
-class Changed extends Error {
-  override readonly name = "Changed";
-}
-
-/** State, balance, ledger and transfer in one transaction; or why it has to wait. */
+/** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
 async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
   const { id, asset, amount, receiver } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
   const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundKey(refund) });
   try {
-    const counted = await deps.db.transaction().execute(async (db) => {
-      const at = deps.now();
-      const moved = await moveRows(db, "refund", { ids: [id], from: "due", to: "paying", at, set: { due_at: null } });
-      // Another worker has begun it, or it was withdrawn.
-      if (moved.length === 0) return "elsewhere";
-      if (refund.merchant_id !== null) {
-        const drawn = { ...refund, merchant_id: refund.merchant_id };
-        await draw(db, drawn, at);
-        const from = { asset: refund.owed_asset ?? asset, amount: refund.owed_amount ?? amount };
-        await insertGroups(db, [refundBegunGroup({ ...drawn, merchantId: drawn.merchant_id, drawn: from })], at);
-        // What it came in may have been moved elsewhere since: then it waits for stock.
-        if (refund.owed_asset !== null && (await readStock(db, asset)) < 0n) throw new BalanceShort();
-      }
-      await insertTransfers(db, [transfer], at);
-      return deps.epoch.pass(db, epoch);
-    });
-    if (counted === "elsewhere") return "begun";
-    await counted();
+    let written: Written;
+    do {
+      written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
+    } while (!written.ok && written.why === "changed");
+    if (!written.ok) return "balance_short";
+    if (!written.counted) return "begun";
+    await written.counted();
   } catch (error) {
-    if (error instanceof BalanceShort) return "balance_short";
     if (error instanceof SteppedBack) return "watcher_behind";
-    // Their payouts have begun meanwhile: others are chosen.
-    if (error instanceof Changed) return begin(deps, refund, epoch);
     throw error;
   }
   return transfer;
 }
 
+/** Writes state, balance, ledger and transfer of a refund. Without `counted`, the refund has begun elsewhere. */
+async function writeBegun(
+  deps: Deps,
+  db: Db,
+  { refund, transfer, epoch }: { refund: DueRefund; transfer: NewTransfer; epoch: string },
+): Promise<Written> {
+  const at = deps.now();
+  const ids = [refund.id];
+  const moved = await moveRows(db, "refund", { ids, from: "due", to: "paying", at, set: { due_at: null } });
+  // Another worker has begun this refund, or it was withdrawn.
+  if (moved.length === 0) return { ok: true };
+  if (refund.merchant_id !== null) {
+    const why = await debit(db, { ...refund, merchant_id: refund.merchant_id }, at);
+    if (why) return { ok: false, why };
+  }
+  await insertTransfers(db, [transfer], at);
+  return { ok: true, counted: await deps.epoch.pass(db, epoch) };
+}
+
+/** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */
+async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefined> {
+  const { merchant_id: merchantId, asset, amount } = refund;
+  const drawn = { asset: refund.owed_asset ?? asset, amount: refund.owed_amount ?? amount };
+  const why = await draw(db, refund, { ...drawn, merchantId }, at);
+  if (why) return why;
+  await insertGroups(db, [refundBegunGroup({ ...refund, merchantId, drawn })], at);
+  // The operator may have moved the asset that the buyer paid in; then the refund waits for inventory.
+  const isShort = refund.owed_asset !== null && (await readStock(db, asset)) < 0n;
+  return isShort ? "balance_short" : undefined;
+}
+
 /**
- * The words of a refund's natural key: its payment and which of its refunds, or where the money that belonged to nobody
- * stands on chain. Nothing in it is an id that a restored database would give anew.
+ * Returns the parts of a refund's natural key: its payment and the refund's number, or the movement on chain that a
+ * refund without a payment returns. The key contains no generated id, because a restored database would generate other
+ * ids.
  */
 export function refundKey({
   payment_id,
@@ -129,33 +145,41 @@ export function refundKey({
 }
 
 /**
- * Takes a refund out of what its merchant is owed: first from the settlement of its own payment, then from the oldest
- * ones that have not begun, which are lessened or netted. What is owed and what they come to stay the same, and so much
- * less is reported to arrive for their payments.
+ * Deducts a refund from its merchant's balance and settlements. The amount is deducted first from the settlement of the
+ * refunded payment, then from the oldest settlements that have not begun; each of them is reduced or netted. The
+ * balance stays equal to the sum of the open settlements, and the deductions are reported with the payments of those
+ * settlements. Returns why it cannot, or undefined.
  */
-async function draw(db: Db, refund: DueRefund & { merchant_id: string }, at: Date): Promise<void> {
-  const { merchant_id: merchantId, settlement_id: own } = refund;
-  const asset = refund.owed_asset ?? refund.asset;
-  const amount = refund.owed_amount ?? refund.amount;
-  // Settlements before balances, as whoever else takes both: then nobody waits in a circle.
-  const chosen = await chooseUnbegun(db, { merchantId, asset, own, amount });
+async function draw(
+  db: Db,
+  refund: Drawn,
+  { merchantId, asset, amount }: { merchantId: string; asset: string; amount: bigint },
+  at: Date,
+): Promise<Rollback | undefined> {
+  // Lock order: settlements, then balances (avoids deadlock).
+  const chosen = await chooseUnbegun(db, { merchantId, asset, own: refund.settlement_id, amount });
   const ids = chosen.map(({ id }) => id);
   const locked = await lockUnbegun(db, ids);
-  if (sumOf(locked) < amount && sumOf(chosen) >= amount) throw new Changed();
-  if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new BalanceShort();
+  if (sumOf(locked) < amount && sumOf(chosen) >= amount) return "changed";
+  if (!(await debitMerchant(db, { merchantId, asset, amount }))) return "balance_short";
   let left = amount;
   for (const settlement of locked) {
-    const taken = await take(db, settlement, left, at);
+    const taken = await deductFromSettlement(db, settlement, left, at);
     const of = { refundId: refund.id, settlementId: settlement.id, paymentId: refund.payment_id };
     if (taken > 0n) await insertDeductions(db, { ...of, amount: taken });
     left -= taken;
   }
-  // Money that came at this very moment has a settlement that is not locked here: the next try finds it.
-  if (left > 0n) throw new BalanceShort();
+  // A concurrent payment may have created a settlement that is not locked here; the next retry finds it.
+  return left > 0n ? "balance_short" : undefined;
 }
 
-/** Takes up to so much from a locked settlement that has not begun; returns how much. */
-export async function take(db: Db, { id, state, amount }: Unbegun, atMost: bigint, at: Date): Promise<bigint> {
+/** Deducts up to `atMost` (minor units) from a locked settlement that has not begun. Returns the amount deducted. */
+export async function deductFromSettlement(
+  db: Db,
+  { id, state, amount }: Unbegun,
+  atMost: bigint,
+  at: Date,
+): Promise<bigint> {
   if (atMost === 0n) return 0n;
   if (amount > atMost) {
     await lessenSettlement(db, { id, by: atMost });

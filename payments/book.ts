@@ -11,21 +11,21 @@ import type { PaymentDeps } from "./deps.ts";
 import { dustGroup, gasGroup, refundPaidGroup, rentGroup, settlementPaidGroup, strayGroup } from "./ledger.ts";
 import { succeedPayments } from "./succeed.ts";
 
-/** What the watcher's findings mean for payments and settlements. */
+/** Creates the handlers that book what the watcher finds, for payments, settlements and refunds. */
 export function createBooks(deps: PaymentDeps): Books {
   return {
     confirmed: (db, confirmed) => bookConfirmed(deps, db, confirmed),
     ended: (db, ended) => bookEnded(deps, db, ended),
     failed: (db, failed) => bookFailed(deps, db, failed),
-    bound: (db, chain, bound) => openBound(deps, db, chain, bound),
-    stray: (db, stray) => bookStray(deps, db, stray),
+    bound: (db, chain, movements) => openBound(deps, db, chain, movements),
+    stray: (db, sightings) => bookUnmatched(deps, db, sightings),
     dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),
     rent: async (db, rents) => insertGroups(db, await keepNewGroups(db, rents.map(rentGroup)), deps.now()),
   };
 }
 
-/** State, ledger, settlements and events of confirmed transfers, in the caller's transaction. */
+/** Books confirmed transfers: state, ledger, settlements and events, in the caller's transaction. */
 async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly ConfirmedTransfer[]): Promise<() => void> {
   const paid = await succeedPayments(
     deps,
@@ -60,7 +60,7 @@ async function finishSettlements(deps: PaymentDeps, db: Db, payouts: readonly Co
     at,
     set: { paid_at: at, due_at: null },
   });
-  if (moved.length !== payouts.length) throw new Error("a payout was confirmed whose settlement is not being paid");
+  if (moved.length !== payouts.length) throw new Error("a confirmed payout has no settlement in state paying");
   return moved.length;
 }
 
@@ -68,35 +68,38 @@ async function finishRefunds(deps: PaymentDeps, db: Db, transfers: readonly Conf
   const at = deps.now();
   const ids = transfers.flatMap((transfer) => transfer.refund_id ?? []);
   const moved = await moveRows(db, "refund", { ids, from: "paying", to: "paid", at, set: { paid_at: at } });
-  if (moved.length !== transfers.length) throw new Error("a refund was confirmed that is not being paid");
+  if (moved.length !== transfers.length) throw new Error("a confirmed refund is not in state paying");
 }
 
-/** Money that belongs to no payment or payout: late, wrong or double. A person decides whose it is. */
-async function bookStray(deps: PaymentDeps, db: Db, stray: readonly StraySighting[]): Promise<void> {
-  const groups = stray.flatMap((sighting) => {
+/** Books unmatched movements (late, wrong or duplicate money) as exceptions. An operator resolves them. */
+async function bookUnmatched(deps: PaymentDeps, db: Db, sightings: readonly StraySighting[]): Promise<void> {
+  const groups = sightings.flatMap((sighting) => {
     const chain = deps.chains.get(sighting.chain);
     return chain ? (strayGroup(chain, sighting) ?? []) : [];
   });
   await insertGroups(db, groups, deps.now());
 }
 
-/** Small deposits of a day: one exception. */
+/** Books the dust deposits of a day as one exception. Returns the exception's subject. */
 async function bookDust(deps: PaymentDeps, db: Db, dust: DustRow): Promise<string> {
   const group = dustGroup(dust);
   await insertGroups(db, [group], deps.now());
   return group.subject;
 }
 
-/** What our transactions cost. One that a deep reorg had taken away and that is final again is in the books already. */
+/**
+ * Books the gas of final transactions. A transaction that a deep reorg removed and that is final again has been booked
+ * before, so existing groups are skipped.
+ */
 async function bookGas(deps: PaymentDeps, db: Db, spent: readonly SpentTransaction[]): Promise<void> {
   const groups = spent.filter(({ fee }) => fee > 0n).map(gasGroup);
   await insertGroups(db, await keepNewGroups(db, groups), deps.now());
 }
 
-/** Money that can no longer come: its payment has expired. Payouts never run out (payments/settle.ts). */
+/** Expires the payments of transfers whose authorizations have expired unused. Payout authorizations never expire. */
 async function bookEnded(deps: PaymentDeps, db: Db, ended: readonly TransferRow[]): Promise<() => void> {
   const ids = ended.flatMap((transfer) => transfer.payment_id ?? []);
-  const detail = { reason: "the authorization ran out unused" };
+  const detail = { reason: "the authorization expired unused" };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "expired", at: deps.now(), detail });
   return () => {
     deps.metrics.paymentMoves.inc({ mode: "live", from: "processing", to: "expired" }, moved.length);
@@ -104,7 +107,7 @@ async function bookEnded(deps: PaymentDeps, db: Db, ended: readonly TransferRow[
   };
 }
 
-/** Transfers that burned gas and moved no money have failed, and their payments with them. */
+/** Fails the payments of transfers whose transactions burned gas and moved no money. */
 async function bookFailed(deps: PaymentDeps, db: Db, failed: readonly TransferRow[]): Promise<() => void> {
   const ids = failed.flatMap((transfer) => transfer.payment_id ?? []);
   const detail = { reason: "its transactions moved no money" };

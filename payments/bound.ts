@@ -13,26 +13,29 @@ import { readSignatures, type Signatures } from "./lend.ts";
 import { findPaidQuotes, type LockedQuote } from "./paid-quotes.ts";
 import { toTransfer } from "./transfer.ts";
 
-/** An option has no more confirms with a good signature of its payer's key (db/attempts.ts). */
+/** The maximum number of confirms with a valid key signature that an option has (db/attempts.ts). */
 const ATTEMPTS_READ = 10;
 
 /**
- * Money that was bound to a payment which still waits for its buyer opens its own attempt: a stranger has relayed what
- * the buyer signed, or the buyer's wallet has pushed and then not confirmed. The payment is being paid from now on, by the
- * quote that the money fits. In the transaction that records the movements; the payments' rows stay locked in it, so that a
- * confirm at the same moment comes before or after, and never between.
- * What counts is that the money moved in time by the chain's own time, however late it is read, or that its confirm was
- * accepted in time. Money that moved later becomes an exception.
+ * Books unsolicited payments: money that names a payment whose buyer has not confirmed. Either another relayer has
+ * submitted the buyer's signature, or the buyer's wallet has pushed the money without a confirm. Each such payment gets
+ * an attempt and moves to `processing`, by the quote that the money matches.
+ *
+ * Runs in the transaction that records the movements. The payments' rows stay locked in it, so that a concurrent
+ * confirm runs entirely before or after.
+ *
+ * The payment takes the money if it moved in time by the chain's clock, however late the watcher reads it, or if its
+ * confirm was accepted in time. Later money becomes an exception.
  */
 export async function openBound(
   deps: PaymentDeps,
   db: Db,
   chain: string,
-  bound: readonly SeenTransfer[],
+  movements: readonly SeenTransfer[],
 ): Promise<() => void> {
-  const locked = await lockOptions(db, chain, bound);
-  const quotes = await findPaidQuotes(deps, db, { bound, quotes: locked });
-  // All attempts at once and in one order, before any of them is touched: others take several as well.
+  const locked = await lockQuotes(db, chain, movements);
+  const quotes = await findPaidQuotes(deps, db, { movements, quotes: locked });
+  // Lock all attempts at once, ordered by id, before any of them is changed (avoids deadlock).
   await lockWaitingOf(
     db,
     quotes.map(({ payment_id }) => payment_id),
@@ -51,19 +54,16 @@ export async function openBound(
   }
   return () => {
     if (opened.length === 0) return;
-    deps.log.info(
-      { chain, payments: opened.map((one) => one.payment_id) },
-      "money came by itself for payments that waited",
-    );
+    deps.log.info({ chain, payments: opened.map((one) => one.payment_id) }, "unsolicited payments received");
     deps.metrics.attempts.inc({ outcome: "verified" }, opened.length);
     deps.metrics.paymentMoves.inc({ mode: "live", from: "requires_action", to: "processing" }, opened.length);
     void deps.announce(opened.map((one) => one.payment_id));
   };
 }
 
-/** Quotes that movements name, with their payments locked. */
-async function lockOptions(db: Db, chain: string, bound: readonly SeenTransfer[]): Promise<LockedQuote[]> {
-  const nonces = bound.flatMap((seen) => seen.authorizationNonce ?? []);
+/** Locks the payments that the movements name. Returns their quotes. */
+async function lockQuotes(db: Db, chain: string, movements: readonly SeenTransfer[]): Promise<LockedQuote[]> {
+  const nonces = movements.flatMap((seen) => seen.authorizationNonce ?? []);
   return selectCurrent(db)
     .select(["p.expires_at as deadline", "p.merchant_id"])
     .where("o.chain", "=", chain)
@@ -74,7 +74,10 @@ async function lockOptions(db: Db, chain: string, bound: readonly SeenTransfer[]
     .execute();
 }
 
-/** A confirm that waits, or was refused because its authorization is used, lets us make the transfer again after a reorg. */
+/**
+ * Returns the signatures of a stored confirm of the option, if there is one: it waits, or was refused because its
+ * authorization was used. They allow us to relay the transfer again after a reorg.
+ */
 async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Promise<Signatures | undefined> {
   const attempts = await db
     .selectFrom("attempt")
@@ -92,7 +95,7 @@ async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Pro
   return undefined;
 }
 
-/** A confirm of the same option that waits for its verdict has it now; without one, the chain is who confirmed. */
+/** Marks the option's waiting attempt as verified, or writes a verified attempt when none waits. */
 async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
   const waiting = await db
     .selectFrom("attempt")
@@ -105,13 +108,14 @@ async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
     .executeTakeFirst();
   const id = waiting?.id ?? newId("att");
   if (!waiting) {
-    const digest = createHash("sha256").update(`bound ${option.id}`).digest();
+    const digest = createHash("sha256").update(`unsolicited ${option.id}`).digest();
     const { payment_id, id: option_id } = option;
     const row = { id, payment_id, option_id, digest, results: "[]", refusal: null, created_at: at, due_at: null };
     await insertAttempt(db, { ...row, state: "waiting" });
   }
   await moveRows(db, "attempt", { ids: [id], from: "waiting", to: "verified", at, set: { due_at: null } });
-  // Nobody has asked the payer's code whether this confirm is the payer's, and now nobody will.
+  // For a contract wallet, the wallet's code was never asked whether this confirm is the payer's, and no longer will
+  // be.
   if (option.needs_data)
     await moveToOpened(db, { attempt: { id, isProved: waiting?.verification !== "wallet" }, option });
 }

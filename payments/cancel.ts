@@ -13,16 +13,20 @@ export type Cancelled = {
   cancelledReason: "cancelled_by_user" | "cancelled_by_merchant";
 };
 
-/** Who cancels: an account that has proved itself with a key (undefined without one), else whoever requested the options. */
+/** The caller that cancels: an account that is authenticated by a key, or else the requester of the options. */
 export type Canceller = { accountId?: string | undefined; requester: Requester };
 
 /**
- * Ends a payment that still awaits its buyer. Whoever comes first decides between this, a good confirm and the deadline:
- * the move is guarded. Again for one that is cancelled already, with what was said the first time.
- * The payment's own account may always. Everyone else may only as the one wallet instance or checkout session that has
- * requested the payment's options, while no attempt waits, and unless the account has disabled it; the guard says so too.
- * Refuses with `payment_not_found`, and `invalid_state` once it is being paid or has ended, or for who may not.
- * @param by a merchant's own call when unset: its `query` names the merchant
+ * Cancels a payment that still awaits its buyer. The guarded move decides the race with a valid confirm and with the
+ * deadline. Repeatable: a payment that is cancelled already returns its first cancellation.
+ *
+ * The payment's own account may always cancel. Any other caller may cancel only as the single wallet instance or
+ * checkout session that has requested the payment's options, while no attempt waits, and if the account has not
+ * disabled it. The guard checks this as well.
+ *
+ * Refuses with `payment_not_found`, and with `invalid_state` once the payment is being paid or has ended, or when the
+ * caller may not cancel it.
+ * @param by unset for a merchant's own call, whose `query` names the merchant
  */
 export async function cancelPayment(
   deps: PaymentDeps,

@@ -4,10 +4,10 @@ import { isAddress } from "../chains/solana/keys.ts";
 import type { PaymentDeps } from "./deps.ts";
 import type { Payable } from "./payable.ts";
 
-/** An account that might pay with an asset; `quotedUntil` is when its price ends, where it was quoted before. */
+/** An account that might pay with an asset. `quotedUntil` is the end of its earlier quote, if it has one. */
 export type Candidate = Payable & { account: string; payer: string; quotedUntil: Date | null };
 
-/** What an address looks like is known of our own chains only; on any other it is the wallet's business. */
+/** Returns true for a CAIP-10 account. Checks the form of the address on configured chains only. */
 export function isUsableAccount({ chains }: Pick<PaymentDeps, "chains">, text: string): boolean {
   const account = parseAccountId(text);
   if (!account) return false;
@@ -16,7 +16,7 @@ export function isUsableAccount({ chains }: Pick<PaymentDeps, "chains">, text: s
   return family === undefined || /^0x[0-9a-fA-F]{40}$/.test(account.address);
 }
 
-/** Every pair of an account (CAIP-10) and an asset on its chain that pays the payment. */
+/** Returns every pair of an account (CAIP-10) and an asset on its chain that can pay the payment. */
 export function listCandidates(
   deps: Pick<PaymentDeps, "chains">,
   payable: readonly Payable[],
@@ -28,7 +28,7 @@ export function listCandidates(
     const chain = parsed && deps.chains.get(parsed.chain);
     if (!parsed || !chain) return [];
     const payer = chain.family === "evm" ? parsed.address.toLowerCase() : parsed.address;
-    // Our own money cannot pay us, and the same account in another spelling is the same account.
+    // Skip our own accounts, and duplicates that differ only in spelling.
     if (isOwn(chain, payer) || seen.has(`${chain.chain} ${payer}`)) return [];
     seen.add(`${chain.chain} ${payer}`);
     return payable.filter((way) => way.chain === chain).map((way) => ({ ...way, account, payer, quotedUntil: null }));

@@ -2,20 +2,20 @@ import type { WholeAttempt } from "../db/attempts.ts";
 import type { Verdict } from "../transfers/verdict.ts";
 import type { Verifier } from "../transfers/verify.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { goesElsewhere, WITHDRAWN } from "./quotes.ts";
+import { goesElsewhere, OPTION_WITHDRAWN } from "./quotes.ts";
 import { readResults } from "./results.ts";
 
 /**
- * Asks the verifier about attempts that are verified in one way; those of test mode are checked by their signature alone, because nothing of test
- * mode ever meets a chain. Refuses those whose money would go where it is not to go any more. Throws what the chain throws
- * when it cannot be asked.
+ * Verifies attempts that share one kind of verification. Attempts of test mode are checked by their signature alone,
+ * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid. Throws the chain's error
+ * when the chain cannot be read.
  */
 export async function checkAttempts(
   deps: Pick<PaymentDeps, "chains"> & { verifier: Verifier },
   group: readonly WholeAttempt[],
 ): Promise<Map<WholeAttempt, Verdict>> {
   const { verifier } = deps;
-  // Of one payer's attempts the earlier ones have its balance first.
+  // The earlier attempts of a payer have priority on its balance.
   const waiting = group.toSorted((a, b) => a.attempt.created_at.getTime() - b.attempt.created_at.getTime());
   const by = waiting[0]?.attempt.verification === "wallet" ? "wallet" : "key";
   const signed = (whole: WholeAttempt) => ({ ...whole.option, ...readResults(whole.attempt.results) });
@@ -23,17 +23,17 @@ export async function checkAttempts(
     ({ payment, option }) => payment.state === "requires_action" && !goesElsewhere(deps, option),
   );
   const live = open.filter(({ payment }) => payment.mode === "live");
-  const verdicts = await verifier.verify(live.map(signed), by);
+  const results = await verifier.verify(live.map(signed), by);
   const checked = new Map(
     live.map((whole, index): [WholeAttempt, Verdict] => [
       whole,
-      verdicts[index] ?? { ok: false, reason: "not verified" },
+      results[index] ?? { ok: false, reason: "not verified" },
     ]),
   );
   for (const whole of waiting) {
     if (checked.has(whole)) continue;
     const { state } = whole.payment;
-    const reason = state === "requires_action" ? WITHDRAWN : `the payment is ${state}`;
+    const reason = state === "requires_action" ? OPTION_WITHDRAWN : `the payment is ${state}`;
     checked.set(whole, open.includes(whole) ? verifier.checkSignature(signed(whole)) : { ok: false, reason });
   }
   return checked;

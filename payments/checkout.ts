@@ -8,23 +8,26 @@ import { readTerms } from "./terms.ts";
 import type { PaymentView } from "./views.ts";
 
 /**
- * What has become of the buyer's money. `none`: nothing was taken. `underway`: it may move at any moment. `moved`: it has
- * arrived. `unclear`: the payment ended without it, but the buyer may have sent a transaction that we have not seen.
+ * The status of the buyer's money. `none`: nothing was taken. `underway`: it may move at any moment. `moved`: it has
+ * arrived. `unclear`: the payment ended without it, but the buyer may have sent a transaction that we have not
+ * observed.
  */
 export type BuyersMoney = "none" | "underway" | "moved" | "unclear";
 
-/** A payment as its buyer's page shows it. */
+/** A payment as the checkout page shows it. */
 export type CheckoutView = PaymentView & {
   money: BuyersMoney;
-  /** Until the deadline, milliseconds; a duration, because a buyer's clock may be wrong. 0 when there is none any more. */
+  /** Time until the deadline, milliseconds; 0 without one. A duration, because the buyer's clock may be wrong. */
   leftMs: number;
-  /** Since it came to its present state, milliseconds. */
+  /** Time in the current state, milliseconds. */
   sinceMs: number;
-  /** True when the page leaves for the shop at the end. */
+  /** True when the page redirects to the shop at the end. */
   returns: boolean;
-  /** Where it leaves to, once the payment is final: what the merchant stored, with `payment_id`. */
+  /** The redirect target, once the payment is final: the merchant's URL with `payment_id` added. */
   returnUrl: string | null;
-  /** Where everybody can look at the transaction that paid, once there is one; null where the networks file names no place. */
+  /**
+   * The block explorer's page of the paying transaction; null without one, or when the networks file names no explorer.
+   */
   txUrl: string | null;
 };
 
@@ -33,15 +36,15 @@ export type Way = {
   chain: string;
   network: string;
   symbol: string;
-  /** What a wallet is told that does not know the network; of the networks file, where it is said there. */
+  /** Network parameters from the networks file, for a wallet that does not know the network. */
   forWallets: EvmNetwork["forWallets"];
 };
 
 type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log">;
 
 /**
- * A payment for whoever has its link: 128 random bits that only merchant and buyer know stand for a key, and decide the
- * mode too. Refuses with `payment_not_found`.
+ * Returns a payment to a holder of its link. The id's 128 random bits, which only the merchant and the buyer know, act
+ * as the credential and determine the mode. Refuses with `payment_not_found`.
  */
 export async function findCheckout(deps: Deps, paymentId: string): Promise<Result<CheckoutView>> {
   const row = await findPaymentOfAnyMode(deps.db, paymentId);
@@ -49,8 +52,8 @@ export async function findCheckout(deps: Deps, paymentId: string): Promise<Resul
 }
 
 /**
- * The same, with what the payment can be paid with, whatever its buyer holds: a page that is opened waits for both.
- * Refuses with `payment_not_found`.
+ * Returns a payment as `findCheckout` does, and every asset that can pay it, whatever the buyer holds. The page needs
+ * both when it opens. Refuses with `payment_not_found`.
  */
 export async function openCheckout(
   deps: Deps,
@@ -59,7 +62,7 @@ export async function openCheckout(
   const row = await findPaymentOfAnyMode(deps.db, paymentId);
   if (!row) return refuse("payment_not_found", "no such payment");
   const [view, ways] = await Promise.all([toCheckoutView(deps, row), listWays(deps, row)]);
-  // Who reads that nothing can pay it any more may have paid it before.
+  // A buyer for whom no asset is left may have paid before.
   const isStuck = row.state === "requires_action" && row.mode === "live" && ways.length === 0;
   return done({ view: isStuck && (await hasPush(deps, row)) ? { ...view, money: "unclear" } : view, ways });
 }
@@ -78,14 +81,14 @@ async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<Che
   };
 }
 
-/** An explorer's page of a transaction (EIP-3091). A test payment's transaction is on no chain. */
+/** Returns the explorer's page of a transaction (EIP-3091). A test payment's transaction is not on a chain. */
 function toTxUrl({ chains }: Deps, { mode, tx_id: txId, paid_asset: asset }: PaymentWithMerchant): string | null {
   const network = chains.get(asset?.split("/")[0] ?? "")?.network;
   const explorer = network && "forWallets" in network ? network.forWallets?.explorer : undefined;
   return mode === "live" && txId && explorer ? `${explorer.replace(/\/$/, "")}/tx/${txId}` : null;
 }
 
-/** Some payment, of whatever mode: its page is like any other to look at. Undefined as long as there is none. */
+/** Returns the id of any payment, in either mode, to check the checkout page with. Undefined while there is none. */
 export async function findAnyPayment({ db }: Pick<Deps, "db">): Promise<string | undefined> {
   return (await db.selectFrom("payment").select("id").limit(1).executeTakeFirst())?.id;
 }
@@ -97,7 +100,10 @@ async function findMoney(deps: Deps, row: PaymentWithMerchant): Promise<BuyersMo
   return (await hasPush(deps, row)) ? "unclear" : "none";
 }
 
-/** What a buyer signed for us cannot move once a payment has ended; what the buyer's own wallet sends can. */
+/**
+ * Returns true when an option of the payment is a push. A signature that we relay cannot move money once the payment
+ * has ended, but a transaction that the buyer's own wallet sends can.
+ */
 async function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean> {
   const push = await db
     .selectFrom("payment_option")
@@ -108,7 +114,7 @@ async function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean>
   return push !== undefined;
 }
 
-/** Never a success for one that failed, and a query that the merchant's URL has already survives. */
+/** Returns the merchant's success or error URL with `payment_id`. Keeps the URL's own query. */
 function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | null {
   const url = checkout && URL.parse(state === "succeeded" ? checkout.successUrl : checkout.errorUrl);
   if (url?.protocol !== "https:") return null;
@@ -116,7 +122,7 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
   return url.href;
 }
 
-/** By the same rule as the options of a wallet, whatever its accounts hold. */
+/** Lists the assets that can pay, by the same rule as the options of a wallet but without reading balances. */
 async function listWays(deps: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
   if (payment.state !== "requires_action") return [];
   const payable = await findPayable(deps, payment, await readTerms(deps.db, payment));

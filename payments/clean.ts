@@ -6,19 +6,22 @@ import type { PaymentDeps } from "./deps.ts";
 import { forgetAnswers } from "./idempotency.ts";
 import { LATE_QUOTE_MS } from "./paid-quotes.ts";
 
-/** Rows of a kind deleted in one go; more are left for the next. */
+/** Rows of each table deleted in one run. */
 const LIMIT = 5_000;
 
-/** How long refused attempts are kept, and what burned gas is counted by, milliseconds. */
+/** Retention of refused attempts and of burned gas records, milliseconds. */
 const REFUSED_MS = 24 * 3_600_000;
 const BURNED_MS = 48 * 3_600_000;
-/** How long a quote that nobody signed is kept after its end, once it was renewed; found for so long, milliseconds. */
+/**
+ * Retention of an unsigned quote after its end, once it was renewed, and how far back the search goes, milliseconds.
+ */
 const QUOTE_MS = 24 * 3_600_000;
 const QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
 
 /**
- * Deletes what was to be kept for a while only: buyers' data past its time, answers kept for repeats, refused attempts with
- * what wallets had handed over, gas that no limit counts any more, and renewed quotes that no money can be for.
+ * Deletes rows past their retention: buyer data, responses kept for idempotency, refused attempts with the results that
+ * wallets sent, burned gas that no limit counts any more, and renewed quotes that no money can match. Returns the
+ * number of rows deleted of each kind.
  */
 export async function cleanUp(
   deps: Pick<PaymentDeps, "db" | "now">,

@@ -4,49 +4,51 @@ import { type CollectedRow, findPosted, listCollected, putOnAttempt, upsertPoste
 import { findOption, type OptionRow } from "../db/options.ts";
 import { findPayment } from "../db/payments.ts";
 import type { Db, Mode } from "../db/tables.ts";
-import { type CollectedId, collectedSchema, expected } from "./collected-schema.ts";
+import { type CollectedId, collectedSchema, fieldErrors } from "./collected-schema.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import type { Requester } from "./requester.ts";
 
-/** What a buyer says of himself, as wallets send it: texts, also for the consent. */
+/** A field of the buyer's data as wallets send it. Every value is a string, also that of the consent. */
 export type CollectedField = { id: string; value: string };
 
 const ajv = new Ajv2020({ allErrors: true });
-(formats as unknown as (ajv: Ajv2020) => void)(ajv);
+formats.default(ajv);
 const validate = ajv.compile(collectedSchema);
-/** Nobody who pays is older, years. */
+/** The highest age that a date of birth may give, years. */
 const OLDEST = 130;
 
 /**
- * What is wrong with the data, naming the field and never its value; undefined when it is whole. The schema decides; a
- * date of birth has to be one that somebody alive can have.
+ * Validates buyer data against the schema, and the date of birth against `OLDEST`. Returns the error, which names the
+ * field and never its value, or undefined.
  */
 export function findCollectedFault(fields: readonly CollectedField[], now: Date): string | undefined {
   const where = (id: string, what: string) => `collectedData.fields.${id}: ${what}`;
   const ids = fields.map(({ id }) => id);
-  const twice = ids.find((id, index) => ids.indexOf(id) !== index && Object.hasOwn(expected, id));
-  if (twice) return where(twice, "stands twice");
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index && isCollectedId(id));
+  if (twice) return where(twice, "is given twice");
   const data = Object.fromEntries(
     fields.map(({ id, value }) => [id, id === "tosConfirmed" && value === "true" ? true : value]),
   );
   if (!validate(data)) return describe(validate.errors?.[0], where);
   const born = new Date(`${data.dob}T00:00:00Z`);
   const years = now.getUTCFullYear() - born.getUTCFullYear();
-  return born > now || years > OLDEST ? where("dob", expected.dob) : undefined;
+  return born > now || years > OLDEST ? where("dob", fieldErrors.dob) : undefined;
 }
+
+const isCollectedId = (id: string): id is CollectedId => Object.hasOwn(fieldErrors, id);
 
 function describe(error: ErrorObject | undefined, where: (id: string, what: string) => string): string {
   const id = error?.instancePath.slice(1) ?? "";
-  if (Object.hasOwn(expected, id)) return where(id, expected[id as CollectedId]);
+  if (isCollectedId(id)) return where(id, fieldErrors[id]);
   const missing: unknown = error?.params.missingProperty;
   if (typeof missing === "string" && error?.schemaPath === "#/required") return where(missing, "is missing");
   if (error?.keyword === "additionalProperties") return "collectedData.fields: holds an id that is not asked for";
   return "collectedData.fields: expected pobCountry and pobAddress, or porCountry and porAddress";
 }
 
-/** So long after the deadline what nobody's signature has proved is kept, milliseconds. */
+/** Retention of data that no signature proves, after the payment's deadline, milliseconds. */
 const UNPROVEN_MS = 24 * 60 * 60_000;
 
 type Keep = { requester: Requester; fields: readonly CollectedField[]; keepMs: number };
@@ -65,7 +67,7 @@ function toRow(
   return { id, payment_id: option.payment_id, account, key_id, sealed, created_at: at, delete_at, keep_until };
 }
 
-/** Returns what a confirm brings of its buyer's data, or what its requester has posted before; undefined for neither. */
+/** Returns the buyer data of a confirm, or else what its requester has posted before; undefined without either. */
 export async function findGiven(
   deps: Pick<PaymentDeps, "db" | "sealer">,
   option: OptionRow,
@@ -79,8 +81,9 @@ export async function findGiven(
 }
 
 /**
- * Makes data part of an attempt: what its signature proves then holds for the data too, and nothing that others post
- * reaches it. The hash of a push proves nobody, because everyone can read it: there the data of each requester is kept.
+ * Attaches data to an attempt. The attempt's signature then proves the data as well, and data from other requesters
+ * cannot replace it. The hash of a push proves no identity, because it is public, so a push keeps the data of each
+ * requester.
  */
 export async function keepWithAttempt(
   deps: Pick<PaymentDeps, "sealer" | "now"> & { db: Db },
@@ -92,7 +95,7 @@ export async function keepWithAttempt(
   await putOnAttempt(deps.db, { ...row, attempt_id: attemptId, requester });
 }
 
-/** True when this requester has posted what was asked for this payer and payment. */
+/** Returns true when this requester has posted data for this payer and payment. */
 async function hasPosted(db: Db, requester: Requester, option: OptionRow): Promise<boolean> {
   return (await findPosted(db, postedBy(requester, option))) !== undefined;
 }
@@ -103,17 +106,21 @@ const postedBy = (requester: Requester, option: OptionRow) => ({
   requester: requester.name,
 });
 
-const openFields = ({ sealer }: Pick<PaymentDeps, "sealer">, { id, key_id: keyId, sealed }: CollectedRow) =>
-  JSON.parse(sealer.open({ keyId, sealed }, id)) as CollectedField[];
+function openFields(
+  { sealer }: Pick<PaymentDeps, "sealer">,
+  { id, key_id: keyId, sealed }: CollectedRow,
+): CollectedField[] {
+  return JSON.parse(sealer.open({ keyId, sealed }, id));
+}
 
-/** One spelling of the account that pays. */
+/** Returns the paying account in one spelling. */
 export const payerOf = ({ chain, payer }: Pick<OptionRow, "chain" | "payer">) => `${chain}:${payer}`;
 
 type Asked = { paymentId: string; mode: Mode; optionId: string; requester: Requester };
 
 /**
- * Whether an option's buyer still has to give data to this requester. Refuses with `payment_not_found` (also for an option
- * that is none of the payment's), and `invalid_state` where nothing is asked any more.
+ * Reports whether this requester has given the buyer data that an option needs. Refuses with `payment_not_found` (also
+ * for an option of another payment), and `invalid_state` when no data is needed or the payment no longer waits.
  */
 export async function findAsked(deps: Pick<PaymentDeps, "db">, args: Asked): Promise<Result<{ given: boolean }>> {
   const found = await findAsking(deps, args);
@@ -130,9 +137,10 @@ async function findAsking(deps: Pick<PaymentDeps, "db">, args: Omit<Asked, "requ
 }
 
 /**
- * Takes the data ahead of the confirm, as a page for buyers does: afterwards a confirm of the same requester needs none for
- * that account. Posted again it replaces what this requester posted before, and never what another one did. It becomes
- * final with an attempt whose signature is verified. Refuses like findAsked, and with `invalid_params` naming the field.
+ * Stores buyer data ahead of the confirm, as the data page does. A later confirm of the same requester needs no data
+ * for that account. A second post replaces this requester's earlier data and never another requester's. The data
+ * becomes final with an attempt whose signature is verified. Refuses like `findAsked`, and with `invalid_params` naming
+ * the field.
  */
 export async function storeCollected(
   deps: Pick<PaymentDeps, "db" | "sealer" | "now">,
@@ -140,18 +148,19 @@ export async function storeCollected(
 ): Promise<Result<object>> {
   const asked = await findAsking(deps, args);
   if (!asked.ok) return asked;
-  const fault = findCollectedFault(args.fields, deps.now());
-  if (fault) return refuse("invalid_params", fault);
+  const error = findCollectedFault(args.fields, deps.now());
+  if (error) return refuse("invalid_params", error);
   await upsertPosted(deps.db, { ...toRow(deps, { ...asked.value, ...args }), requester: args.requester.name });
   return done({});
 }
 
-/** Data of a payment's buyer. `proven`: the payer's verified signature came with it. */
+/** Data of a payment's buyer. `proven`: it came with the payer's verified signature. */
 export type CollectedView = { account: string; fields: CollectedField[]; proven: boolean; deleteAt: Date };
 
 /**
- * Returns what is kept of a payment's buyer, opened: for an operator who has to answer for it. What the verified attempt
- * proves, alone; else what came with it (a push, which proves nobody); else everything that anyone has posted or sent.
+ * Returns the stored buyer data of a payment, decrypted, for an operator who has to disclose it. If the verified
+ * attempt proves data, returns only that. Otherwise returns the data that came with the verified attempt (a push proves
+ * no identity), or else all data that was posted or sent.
  */
 export async function readCollected(
   deps: Pick<PaymentDeps, "db" | "sealer">,
@@ -159,13 +168,13 @@ export async function readCollected(
 ): Promise<CollectedView[]> {
   const rows = await listCollected(deps.db, paymentId);
   const verified = rows.filter(({ attempt_state: state }) => state === "verified");
-  const isProven = ({ requester }: CollectedRow) => requester === "";
-  const proven = verified.filter(isProven);
+  const isProven = (row: (typeof rows)[number]) => row.attempt_state === "verified" && row.requester === "";
+  const proven = rows.filter(isProven);
   const best = proven.length > 0 ? proven : verified.length > 0 ? verified : rows;
   return best.map((row) => ({
     account: row.account,
     fields: openFields(deps, row),
-    proven: proven.includes(row as (typeof proven)[number]),
+    proven: isProven(row),
     deleteAt: row.delete_at,
   }));
 }

@@ -1,4 +1,4 @@
-/** What is asked of a buyer: JSON Schema 2020-12, served as it stands and validated with as it stands. */
+/** The buyer data that a payment may need, as JSON Schema 2020-12. The API serves this schema and validates with it. */
 export const collectedSchema = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   type: "object",
@@ -18,8 +18,8 @@ export const collectedSchema = {
 
 export type CollectedId = keyof typeof collectedSchema.properties;
 
-/** What each field has to be, for the refusal that names it. */
-export const expected: Record<CollectedId, string> = {
+/** The error text for each invalid field. */
+export const fieldErrors: Record<CollectedId, string> = {
   fullName: "expected 1 to 200 characters",
   dob: "expected a date of birth as YYYY-MM-DD",
   pobCountry: "expected a country as two capital letters",
@@ -31,7 +31,7 @@ export const expected: Record<CollectedId, string> = {
 
 const required: readonly string[] = collectedSchema.required;
 
-/** The same for clients from before the schema, which cannot say "one of these". */
+/** The same fields as a flat list, for clients older than the schema. The list cannot express `anyOf`. */
 export const collectedFields = Object.entries(collectedSchema.properties).map(([id, { title }]) => ({
   type: id === "dob" ? ("date" as const) : id === "tosConfirmed" ? ("checkbox" as const) : ("text" as const),
   id,

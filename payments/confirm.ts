@@ -31,18 +31,20 @@ export type Confirm = {
   mode: Mode;
   optionId: string;
   results: readonly WalletResult[];
-  /** Whose confirm it is, of those who requested options: what they posted of the buyer's data comes with it. */
+  /** The requester that confirms. Buyer data that it has posted before is attached to the confirm. */
   requester: Requester;
-  /** What the buyer says, where the wallet asked for it itself; kept for so long, milliseconds. */
+  /** Buyer data that the wallet has collected itself. `keepMs` is its retention, milliseconds. */
   collected?: { fields: readonly CollectedField[]; keepMs: number } | undefined;
 };
 
 /**
- * Takes a confirm: cheap checks, then the attempt is written and its verification rung. Gives the attempt to wait for,
- * or null when there is nothing to wait for and the present status is the answer: the same confirm again, in any state.
- * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, and `invalid_state` for a second, different
- * confirm once a payment is being paid, `quote_expired`, and `rate_limited` while too many wait or were refused; a good signature of the
- * payer's key is not kept out by those of others. Nothing that is refused here changes the payment.
+ * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait
+ * for, or null when the current status is the response: a repeated confirm of a payment that no longer waits.
+ *
+ * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, `quote_expired`, with `invalid_state` for a
+ * different confirm once the payment is being paid, and with `rate_limited` while too many confirms wait or were
+ * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
+ * payment.
  */
 export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
   const digest = createHash("sha256")
@@ -58,23 +60,23 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   if (before) {
     const waits = payment.state === "requires_action";
     if (option && (waits || before.state === "verified")) {
-      const fault = await addData(deps, { attempt: before, option, deadline: payment.expires_at }, args);
-      if (fault) return refuse("invalid_params", fault);
+      const error = await addData(deps, { attempt: before, option, deadline: payment.expires_at }, args);
+      if (error) return refuse("invalid_params", error);
     }
     return waits ? resume(deps, payment, { attempt: before, option }) : done({ attemptId: null });
   }
   const closed = findClosed(payment, deps.now());
   if (closed) {
-    // The money of this very option has come by itself: its wallet is told how the payment stands.
+    // An unsolicited payment by this option has opened the payment: the wallet gets the payment's status.
     const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
     if (!option || !paying || !movesTheSame(option, paying)) return closed;
     const opened = await findOpenedByChain(deps.db, paymentId);
     if (opened === undefined) return closed;
     if (findResultsFault(option, args.results) === undefined) {
-      // What the payer signed stands on chain by now, so it does not prove whose the data is.
+      // The payer's signature is public on chain by now, so it does not prove who sent the data.
       const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
-      const fault = await addData(deps, late, args);
-      if (fault) return refuse("invalid_params", fault);
+      const error = await addData(deps, late, args);
+      if (error) return refuse("invalid_params", error);
       await lendSignatures(deps, option, args.results);
     }
     return done({ attemptId: null });
@@ -87,11 +89,11 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   }
   if (option.blockhash_until && option.blockhash_until <= deps.now())
     return refuse("quote_expired", "the option's blockhash has expired; fetch its actions again");
-  const fault = findResultsFault(option, args.results);
-  if (fault) return refuse("invalid_params", fault);
+  const error = findResultsFault(option, args.results);
+  if (error) return refuse("invalid_params", error);
 
   const given = option.needs_data ? await findGiven(deps, option, args) : undefined;
-  const incomplete = option.needs_data ? findDataFault(deps, given) : undefined;
+  const incomplete = option.needs_data ? validateData(deps, given) : undefined;
   if (incomplete) return refuse("invalid_params", incomplete);
 
   const now = deps.now();
@@ -108,33 +110,34 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     if (twin) await addData(deps, { attempt: twin, ...of }, args);
     if (twin || written === false) return done({ attemptId: twin?.id ?? null });
     const { retryAfterSeconds } = written;
-    const message = `too many confirms of this payment wait or were refused; again in ${retryAfterSeconds} s`;
+    const message = `too many confirms of this payment wait or were refused; retry in ${retryAfterSeconds} s`;
     return { ...refuse("rate_limited", message), retryAfterSeconds };
   }
   await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] } }]);
   return done({ attemptId: attempt.id });
 }
 
-/** The money of a push is on its way all the same: this says where to look for it. */
+/** Logs a push that came too late. The money moves anyway, and the log line helps to find it. */
 function logLatePush(deps: PaymentDeps, option: CurrentOption, results: readonly WalletResult[]): void {
   if (findResultsFault(option, results) !== undefined) return;
   const { payment_id: payment, id, receiver } = option;
-  const facts = { payment, option: id, receiver, tx: readResults(results).proof };
-  deps.log.warn(facts, "a wallet has sent a transaction for an option that has ended");
+  const fields = { payment, option: id, receiver, tx: readResults(results).proof };
+  deps.log.warn(fields, "wallet sent a transaction for an option that has ended");
 }
 
-/** Who can say whether a confirm is the payer's. A signature that is no good one of a key may be a contract wallet's. */
+/** Chooses how a confirm is verified. A signature that is not a valid key signature may be a contract wallet's. */
 function chooseVerification(deps: PaymentDeps, option: OptionRow, results: readonly WalletResult[]): Verification {
   if (option.kind === "push") return "push";
   return checkSignature(deps.chains, { ...option, ...readResults(results) }).ok ? "key" : "wallet";
 }
 
-/** A payer's own confirms with good signatures are too many. */
-const KEY_AGAIN = { retryAfterSeconds: 60 };
+/** The response when an option has too many confirms with valid key signatures. */
+const KEY_LIMIT = { retryAfterSeconds: 60 };
 
 /**
- * True when the attempt was written, false when the same confirm was before; else when to come again.
- * @param keep keeps the buyer's data with it. Unset for a buyer who was not asked: data nobody needs can only be lost
+ * Writes an attempt. Returns true when it was written, false when the same confirm is stored already, or else when to
+ * retry.
+ * @param keep stores the buyer's data with the attempt; unset when no data is needed, so that none can leak
  */
 async function writeAttempt(
   deps: PaymentDeps,
@@ -142,7 +145,7 @@ async function writeAttempt(
   keep: ((db: Db) => Promise<void>) | undefined,
 ): Promise<boolean | { retryAfterSeconds: number }> {
   const write = async (db: Db) => {
-    if (attempt.verification === "key") return (await insertKeyAttempt(db, attempt)) || KEY_AGAIN;
+    if (attempt.verification === "key") return (await insertKeyAttempt(db, attempt)) || KEY_LIMIT;
     const admitted = await admitAttempt(db, attempt);
     return "written" in admitted ? admitted.written : admitted;
   };
@@ -154,15 +157,15 @@ async function writeAttempt(
   });
 }
 
-/** What an option that needs its buyer's data lacks of it; undefined when it is whole. */
-function findDataFault(deps: PaymentDeps, given: { fields: readonly CollectedField[] } | undefined) {
+/** Validates the buyer data of an option that needs it. Returns the error, or undefined. */
+function validateData(deps: PaymentDeps, given: { fields: readonly CollectedField[] } | undefined) {
   if (given) return findCollectedFault(given.fields, deps.now());
   return "collectedData: this option needs data of the buyer, as its collectData says";
 }
 
 /**
- * A confirm that is repeated may bring other data than before, or its requester has posted some meanwhile: it replaces what
- * the attempt has, until that is verified. Returns what is wrong with the data.
+ * Replaces the data of an attempt that is not verified yet: a repeated confirm may bring other data, or its requester
+ * may have posted some meanwhile. Returns the data's error, or undefined.
  */
 async function addData(
   deps: PaymentDeps,
@@ -172,22 +175,22 @@ async function addData(
   const { attempt, ...rest } = of;
   const given = of.option.needs_data ? await findGiven(deps, of.option, args) : undefined;
   if (!given) return undefined;
-  const fault = findDataFault(deps, given);
-  if (fault) return fault;
+  const error = validateData(deps, given);
+  if (error) return error;
   await deps.db
     .transaction()
     .execute((db) => keepWithAttempt({ ...deps, db }, { attemptId: attempt.id, ...rest, given }));
   return undefined;
 }
 
-/** A refused confirm that is repeated is verified anew at once so often; then it has to wait, milliseconds. */
+/** A repeated confirm is verified again at once this many times; after that, it must wait, milliseconds. */
 const RESUMED_AT_ONCE = 3;
 const RESUMED_AFTER_MS = 10_000;
 
 /**
- * The same confirm again while the payment waits: a refused one is verified anew, the buyer may have topped up since. Not
- * after the deadline: the row's time would make it one that came before. Nor after its quote has ended: the buyer would
- * choose when its price is good.
+ * Handles a repeated confirm while the payment waits. A refused attempt is verified again, because the buyer may have
+ * topped up. It is not verified again after the deadline, where its row's creation time would count as in time, nor
+ * after its quote has ended, so that the buyer cannot wait for a favourable price.
  */
 async function resume(
   deps: PaymentDeps,
@@ -203,32 +206,32 @@ async function resume(
     const refusedAt = await findLastMove(deps.db, attempt.id);
     if (refusedAt && now.getTime() - refusedAt.getTime() < RESUMED_AFTER_MS) return waiting;
   }
-  const again = attempt.due_try + 1;
+  const retry = attempt.due_try + 1;
   const moved = await deps.db.transaction().execute((db) =>
     moveRows(db, "attempt", {
       ids: [attempt.id],
       from: "refused",
       to: "waiting",
       at: now,
-      set: { refusal: null, due_at: new Date(now.getTime() + RING_AGAIN_MS), due_try: again },
+      set: { refusal: null, due_at: new Date(now.getTime() + RING_AGAIN_MS), due_try: retry },
     }),
   );
-  if (moved.length > 0) await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, again }]);
+  if (moved.length > 0) await deps.ring(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, again: retry }]);
   return waiting;
 }
 
-/** What verification has said of an attempt so far. */
+/** Returns the verification result of an attempt, or `waiting`. Throws when the attempt does not exist. */
 export async function findVerdict(
   deps: Pick<PaymentDeps, "db">,
   attemptId: string,
 ): Promise<"waiting" | "verified" | { refused: string }> {
   const attempt = await findAttempt(deps.db, attemptId);
-  if (!attempt) throw new Error(`attempt ${attemptId} is not there`);
+  if (!attempt) throw new Error(`attempt ${attemptId} does not exist`);
   if (attempt.state === "refused") return { refused: attempt.refusal ?? "the authorization was refused" };
   return attempt.state;
 }
 
-/** True for the refusal of a confirm whose transaction is in a block and has moved nothing: its buyer may pay again. */
+/** Returns true for the refusal of a confirm whose transaction was included but reverted: the buyer may pay again. */
 export function isReverted(refusal: Refusal): boolean {
   return refusal.message === REVERTED;
 }

@@ -10,7 +10,7 @@ import { chainOf } from "./payout.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
-/** A booking by hand, minor units. `reference` is its natural key: the number of a ticket, for example. */
+/** A manual booking, minor units. `reference` is its natural key, for example a ticket number. */
 export type Correction = {
   reference: string;
   debit: string;
@@ -20,7 +20,9 @@ export type Correction = {
   note: string;
 };
 
-/** Accounts that a person may book on. What merchants are owed, and what is on its way, follows from rows of its own. */
+/**
+ * Accounts open to manual bookings. Merchant balances and money in transit are excluded: they follow from other rows.
+ */
 const byHand: readonly string[] = [
   accounts.treasury,
   accounts.exceptions,
@@ -30,9 +32,9 @@ const byHand: readonly string[] = [
 ];
 
 /**
- * Books a correction: nothing in the ledger is ever changed, so it is an entry of its own. The same correction under the
- * same reference is booked once, however often the call is repeated (`repeated`). Refuses with `invalid_state` an account
- * that is not booked by hand, and a reference that another correction has.
+ * Books a correction as a new group, because ledger entries never change. Repeating the same correction under the same
+ * reference books it once and returns `repeated`. Refuses with `invalid_state` an account that is closed to manual
+ * bookings, and a reference that another correction has.
  */
 export async function correctLedger(
   deps: Deps,
@@ -54,12 +56,12 @@ export async function correctLedger(
       return refuse("invalid_state", `--reference: another correction is booked as ${reference}`);
     return done({ reference, repeated: fresh.length === 0 });
   });
-  // What the treasury was short for may be covered now.
+  // The correction may cover payouts that waited for inventory.
   if (booked.ok) await wakeShort(deps.db, chainOf(asset));
   return booked;
 }
 
-/** True when exactly these entries and this note are booked under the group's natural key. */
+/** Returns true when exactly these entries and this note are booked under the group's natural key. */
 async function isBooked(db: Db, { kind, subject, entries, note }: Group): Promise<boolean> {
   const booked = await db
     .selectFrom("ledger_group as g")
@@ -73,7 +75,7 @@ async function isBooked(db: Db, { kind, subject, entries, note }: Group): Promis
   return isDeepStrictEqual(same, [...entries]) && booked.every((row) => row.note === note);
 }
 
-/** Balances at the end of a UTC day (YYYY-MM-DD), or now. */
+/** Returns account balances at the end of a UTC day (YYYY-MM-DD), or now. */
 export function readBalances({ db }: Pick<Deps, "db">, filter: BalanceFilter): Promise<Balance[]> {
   return listBalances(db, filter);
 }

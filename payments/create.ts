@@ -10,11 +10,11 @@ import { explainUnpayable, findPayable } from "./payable.ts";
 import { toPaymentView } from "./read.ts";
 import type { PaymentView } from "./views.ts";
 
-/** Time a buyer has when the merchant says nothing, milliseconds. */
+/** Default lifetime of a payment, milliseconds. */
 const LIFETIME_MS = 5 * 60_000;
-/** The same where the merchant may ask for data of the buyer, milliseconds. */
+/** Default lifetime when the merchant has a policy that asks for buyer data, milliseconds. */
 const ASKING_LIFETIME_MS = 20 * 60_000;
-/** Longest time a merchant may give, milliseconds. A longer wish is cut to it. */
+/** Maximum lifetime, milliseconds. A later `expiresAt` is reduced to it. */
 const LONGEST_LIFETIME_MS = 24 * 60 * 60_000;
 
 export type NewPayment = {
@@ -26,24 +26,24 @@ export type NewPayment = {
   checkout?: { successUrl: string; errorUrl: string } | undefined;
 };
 
-/** A payment that may be written: by whom it is asked for, and how long its buyer has, milliseconds. */
+/** A validated payment: its merchant and its default lifetime, milliseconds. */
 export type CheckedPayment = { merchant: { id: string; name: string; logo_id: string | null }; usualMs: number };
 
-/** Writes what a merchant asks for and starts its clock; refuses like `checkPayment`. */
+/** Creates a payment and starts its lifetime. Refuses like `checkPayment`. */
 export async function createPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<PaymentView>> {
   const checked = await checkPayment(deps, args);
   return checked.ok ? done(await writePayment(deps, args, checked.value)) : checked;
 }
 
 /**
- * Checks a payment before it is written; prices are read on chain, so no transaction may wait for it.
- * Refuses with `merchant_not_found` (also for another account's or mode's), `forbidden` for one that is not active, and
- * `params_validation`, also where nothing can pay it.
+ * Validates a payment before it is written. Reads prices on chain, so it must not run inside a database transaction.
+ * Refuses with `merchant_not_found` (also for a merchant of another account or mode), with `forbidden` for a merchant
+ * that is not active, and with `params_validation` for invalid parameters or when no asset can pay the amount.
  */
 export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<CheckedPayment>> {
   const { accountId, mode } = args.caller;
-  const fault = findUnitFault(args.amount.unit);
-  if (fault) return refuse("params_validation", `amount.unit: ${fault}`);
+  const error = validateUnit(args.amount.unit);
+  if (error) return refuse("params_validation", `amount.unit: ${error}`);
   if (args.expiresAt && args.expiresAt <= deps.now())
     return refuse("params_validation", "expiresAt: is not in the future");
 
@@ -53,7 +53,7 @@ export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise
     .select(["id", "name", "logo_id", "status"])
     .select(sql<string[]>`array(select asset ${paidIn})`.as("settled"))
     .select(sql<string[]>`array(select asset ${paidIn} and takes_others)`.as("takers"))
-    // Who has to say who he is needs longer.
+    // A buyer who has to enter data needs more time.
     .select(({ exists, selectFrom }) =>
       exists(selectFrom("collection_policy").select("id").whereRef("merchant_id", "=", "merchant.id")).as("asks"),
     )
@@ -65,13 +65,13 @@ export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise
   if (!merchant) return refuse("merchant_not_found", "no such merchant");
   if (merchant.status !== "active") return refuse("forbidden", `the merchant is ${merchant.status}`);
   const terms = { settled: new Set(merchant.settled), takers: new Set(merchant.takers) };
-  // A push counts in test mode too: no wallet is offered one there, but the payment can be driven to its end.
+  // A push asset counts in test mode as well. No wallet is offered it, but the payment can be simulated to its end.
   if ((await findPayable(deps, args.amount, terms)).length === 0)
     return refuse("params_validation", explainUnpayable(deps, args.amount, terms));
   return done({ merchant, usualMs: merchant.asks ? ASKING_LIFETIME_MS : LIFETIME_MS });
 }
 
-/** Writes a payment that was checked, and starts its clock. */
+/** Writes a validated payment and starts its lifetime. */
 export async function writePayment(
   deps: PaymentDeps,
   args: NewPayment,
@@ -93,7 +93,7 @@ export async function writePayment(
     value: args.amount.value,
     state: "requires_action",
     failure_code: null,
-    checkout: args.checkout ? (JSON.stringify(args.checkout) as never) : null,
+    checkout: args.checkout ? JSON.stringify(args.checkout) : null,
     tx_id: null,
     paid_asset: null,
     paid_amount: null,
@@ -108,8 +108,8 @@ export async function writePayment(
   return toPaymentView(deps, { ...row, merchant_name: merchant.name, merchant_logo_id: merchant.logo_id });
 }
 
-/** What is wrong with a unit; undefined when it is a currency or an asset. */
-function findUnitFault(unit: string): string | undefined {
+/** Validates a unit. Returns the error, or undefined for a known currency or a well-formed asset. */
+function validateUnit(unit: string): string | undefined {
   if (unit.startsWith("caip19/"))
     return parseAssetId(unit.slice(7)) ? undefined : "is not a CAIP-19 asset behind caip19/";
   if (!unit.startsWith("iso4217/")) return "expected iso4217/ and a currency code, or caip19/ and an asset";

@@ -19,34 +19,36 @@ import { toPayload } from "./webhook-payload.ts";
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** Waits between one attempt and the next, milliseconds (wire contract, part 10); after the last one nobody tries again. */
+/**
+ * Delays between delivery attempts, milliseconds (wire contract, part 10). The attempt after the last delay is final.
+ */
 const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
 
 const TIMEOUT_MS = 15 * SECOND;
-/** What an endpoint answers is thrown away; a longer answer is cut off. */
+/** Maximum response size, bytes. Response bodies are discarded. */
 const ANSWER_BYTES = 64 * 1024;
-/** Requests to one endpoint at once: a slow one is not run down, and takes nobody else's room. */
+/** Concurrent requests to one endpoint. The limit protects a slow endpoint, and other endpoints from it. */
 const AT_ONCE = 100;
-/** An endpoint is somebody else's when it was not heard of for so long. Longer than one look at it, see LOOK_MS. */
+/** Lease time of an endpoint. Longer than the poll interval, see POLL_MS. */
 const LEASE_MS = 10 * SECOND;
 const RENEW_MS = 3 * SECOND;
-/** How long nothing has to end before the rows are looked at again. */
-const LOOK_MS = SECOND;
-/** What ends at about the same time is written down together. */
-const GATHER_MS = 20;
-/** After this an endpoint goes to the end of the queue, so that others get their turn. */
-const TURN_MS = 10 * SECOND;
+/** Interval at which due events are read while requests are in flight. */
+const POLL_MS = SECOND;
+/** Batching delay: results that arrive within it are recorded in one statement. */
+const BATCH_DELAY_MS = 20;
+/** Time slice of one endpoint. After it, the endpoint's job goes to the end of the queue. */
+const TIME_SLICE_MS = 10 * SECOND;
 
-/** When the attempt after this many is due; undefined when there is none. */
+/** Returns when the next attempt is due after this many attempts; undefined after the last one. */
 export function nextAttempt(tries: number, now: Date): Date | undefined {
   const wait = WAITS_MS[tries - 1];
   return wait === undefined ? undefined : new Date(now.getTime() + wait);
 }
 
 /**
- * Sends an endpoint what is due for it, several at once, until nothing is: one caller at a time, whoever has the lease.
- * A crash between an answer and its record means the same event again, under the same id: at least once.
- * `more` when the turn is over and something may be left.
+ * Sends an endpoint its due events, several concurrently, until none is left. A lease ensures that one worker delivers
+ * to an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event
+ * is sent again under the same id. Returns `more` when the time slice has ended and events may be left.
  */
 export async function deliverDue(
   deps: PaymentDeps,
@@ -60,23 +62,23 @@ export async function deliverDue(
   const endpoint = await renew();
   if (!endpoint) return "done";
   const end = await pump(deps, { endpoint, renew, signal: args.signal });
-  // Not after trouble: then the lease runs out, which is as long as it takes before somebody tries again.
+  // After an error the lease is not released; it expires, which delays the next worker.
   await releaseEndpoint(deps.db, { id: args.endpointId, owner });
   return end;
 }
 
-type Turn = { endpoint: EndpointRow; renew: () => Promise<EndpointRow | undefined>; signal: AbortSignal };
+type Run = { endpoint: EndpointRow; renew: () => Promise<EndpointRow | undefined>; signal: AbortSignal };
 
-/** Keeps so many requests under way, without waiting for the slowest of them before the next ones begin. */
-async function pump(deps: PaymentDeps, { renew, signal, ...turn }: Turn): Promise<"done" | "more"> {
+/** Keeps up to `AT_ONCE` requests in flight. A slow request does not delay the next ones. */
+async function pump(deps: PaymentDeps, { renew, signal, endpoint: leased }: Run): Promise<"done" | "more"> {
   const since = (at: number) => deps.now().getTime() - at;
   const began = deps.now().getTime();
   let renewed = began;
-  let target: Target | undefined = toTarget(deps, turn.endpoint);
-  /** Until what came of them is written down, so that no look at the rows finds them again. */
+  let target: Target | undefined = toTarget(deps, leased);
+  /** Events in flight. An event stays in it until its result is recorded, so that no poll reads it again. */
   const sending = new Map<string, Promise<void>>();
   const ended: Attempted[] = [];
-  // Once in every turn, so that an endpoint with more fresh events than it can take hears of its payouts too.
+  // Once per time slice, so that an endpoint with a backlog of new events receives its `payment.settled` events too.
   if (!target.isDeleted) await writeSettledEvents(deps, { endpointId: target.endpointId });
   for (;;) {
     const over = ended.splice(0);
@@ -87,7 +89,7 @@ async function pump(deps: PaymentDeps, { renew, signal, ...turn }: Turn): Promis
       target = endpoint && toTarget(deps, endpoint);
       renewed = deps.now().getTime();
     }
-    const takesMore = target !== undefined && !signal.aborted && since(began) <= TURN_MS;
+    const takesMore = target !== undefined && !signal.aborted && since(began) <= TIME_SLICE_MS;
     if (target && takesMore)
       for (const event of await takeEvents(deps, target, [...sending.keys()]))
         sending.set(
@@ -101,16 +103,16 @@ async function pump(deps: PaymentDeps, { renew, signal, ...turn }: Turn): Promis
   }
 }
 
-/** Waits until one has ended, and a moment for others to do so too; or until it is time to look at the rows again. */
+/** Waits until a request has ended or the poll interval has passed, and then for the batching delay. */
 async function firstOf(sending: Iterable<Promise<void>>): Promise<void> {
-  const late = new AbortController();
-  const look = delay(LOOK_MS, undefined, { signal: late.signal }).catch(() => undefined);
-  await Promise.race([...sending, look]);
-  late.abort();
-  await delay(GATHER_MS);
+  const timer = new AbortController();
+  const poll = delay(POLL_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+  await Promise.race([...sending, poll]);
+  timer.abort();
+  await delay(BATCH_DELAY_MS);
 }
 
-/** Where events go, and what signs them: two secrets for a day after a rotation. */
+/** The URL that receives events and the secrets that sign them: two for a day after a rotation. */
 type Target = { endpointId: string; url: string; signers: Webhook[]; isDeleted: boolean };
 
 function toTarget({ sealer, now }: PaymentDeps, row: EndpointRow): Target {
@@ -123,29 +125,26 @@ function toTarget({ sealer, now }: PaymentDeps, row: EndpointRow): Target {
 
 async function takeEvents(deps: PaymentDeps, target: Target, without: readonly string[]): Promise<DueEvent[]> {
   const { endpointId } = target;
-  // A move that committed while its endpoint was taken away has left an event behind.
+  // A transaction that committed while the endpoint was deleted may have left an event.
   if (target.isDeleted) await dropDeliveries(deps.db, endpointId);
   const limit = AT_ONCE - without.length;
   if (limit <= 0) return [];
   const list = () => listDueEvents(deps.db, { endpointId, now: deps.now(), without, limit });
   const due = await list();
-  // A payout of many payments never delays fresh events: its own are written when there is nothing else to send.
+  // The events of a payout with many payments never delay new events: they are written only when nothing else is due.
   if (due.length === limit || target.isDeleted) return due;
   return (await writeSettledEvents(deps, { endpointId })) > 0 ? list() : due;
 }
 
-/** An event that we cannot send is tried again like one that was not taken, and holds up no other. */
+/** Reschedules an event that could not be sent because of an internal error. Other events continue. */
 function putOff(deps: PaymentDeps, { id, tries, type, paymentId }: DueEvent, error: unknown): Attempted {
-  deps.log.error(
-    { event: id, type, payment: paymentId, tries: tries + 1, err: error },
-    "a webhook event cannot be sent",
-  );
+  deps.log.error({ event: id, type, payment: paymentId, tries: tries + 1, err: error }, "webhook event cannot be sent");
   const at = deps.now();
   const dueAt = nextAttempt(tries + 1, at) ?? null;
   return { id, tries, state: dueAt ? "pending" : "given_up", outcome: "internal error", at, dueAt };
 }
 
-/** One request, and what follows from its answer. */
+/** Sends one event and returns its delivery state. */
 async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEvent): Promise<Attempted> {
   const body = toPayload(event);
   const at = deps.now();
@@ -158,23 +157,23 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
   const isTaken = answer.ok && answer.status >= 200 && answer.status <= 299;
   const dueAt = isTaken ? null : (nextAttempt(tries + 1, deps.now()) ?? null);
   const state = isTaken ? "delivered" : dueAt ? "pending" : "given_up";
-  const outcome = answer.ok ? String(answer.status) : faultWords[answer.fault];
-  const told = { event: id, type: event.type, payment: event.paymentId, outcome, tries: tries + 1 };
-  // The address may hold a token, so that no line tells it.
-  if (state === "given_up") deps.log.warn(told, "a webhook event is given up");
-  else if (!isTaken) deps.log.debug(told, "a webhook event was not taken");
+  const outcome = answer.ok ? String(answer.status) : errorTexts[answer.fault];
+  const fields = { event: id, type: event.type, payment: event.paymentId, outcome, tries: tries + 1 };
+  // The URL may contain a token, so it is never logged.
+  if (state === "given_up") deps.log.warn(fields, "webhook event given up");
+  else if (!isTaken) deps.log.debug(fields, "webhook event not accepted");
   deps.metrics.webhookDeliveries.inc({ outcome: isTaken ? "delivered" : answer.ok ? "refused" : answer.fault });
   return { id, tries, state, outcome, at: deps.now(), dueAt };
 }
 
-const faultWords = {
+const errorTexts = {
   timeout: "timeout",
   private_address: "refused address",
   unreachable: "unreachable",
   unfit: "unusable answer",
 } as const satisfies Record<OutwardFault, string>;
 
-/** Under the names of Standard Webhooks, and under those of the public service, so that verifiers of both kinds work. */
+/** Returns the signature headers under the names of Standard Webhooks and of Svix, so that verifiers of both work. */
 function toHeaders(id: string, at: Date, signature: string): Record<string, string> {
   const timestamp = String(Math.floor(at.getTime() / 1000));
   return {

@@ -9,26 +9,26 @@ import type { Announce } from "../queues/announce.ts";
 import type { Ring } from "../queues/ring.ts";
 import type { ScreeningList } from "../transfers/screening.ts";
 
-/** What the steps of this room work with. Made once by a main.ts; a test makes its own. */
+/** The dependencies of this module's functions. Each main.ts creates them once; a test creates its own. */
 export type PaymentDeps = {
   db: Pool;
   chains: Chains;
   networks: Networks;
-  /** Puts jobs on queues; called after the commit. */
+  /** Enqueues jobs. Call it after the commit. */
   ring: Ring;
-  /** Wakes long polls; called after the commit. */
+  /** Wakes long polls. Call it after the commit. */
   announce: Announce;
-  /** Accounts that the operator does not serve. */
+  /** Accounts that the operator does not serve (screening). */
   screeningList: ScreeningList;
   log: Logger;
   metrics: Metrics;
-  /** Encrypts what rests in the database. */
+  /** Encrypts data at rest in the database. */
   sealer: Sealer;
-  /** Asks servers that callers have named. */
+  /** Fetches URLs that callers have supplied. */
   outward: Outward;
   /** The only clock. */
   now: () => Date;
 };
 
-/** After this the sweep rings again for a row whose own ring was lost, milliseconds. */
+/** Time after which the sweep enqueues a row's job again, in case the first job was lost, milliseconds. */
 export const RING_AGAIN_MS = 2_000;

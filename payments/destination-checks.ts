@@ -1,4 +1,4 @@
-import { type Hex, isAddress } from "viem";
+import { getAddress, isAddress } from "viem";
 import { parseAccountId, parseAssetId } from "../chains/caip.ts";
 import { collectorAddress } from "../chains/evm/collector.ts";
 import { disburserAddress } from "../chains/evm/disburser.ts";
@@ -8,10 +8,12 @@ import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import type { Destination } from "./destinations.ts";
 
-/** A command line has no chains open, and one without a networks file does not know our own accounts. */
+/**
+ * Optional dependencies: a command line has no open chains, and without a networks file our own accounts are unknown.
+ */
 export type CheckDeps = Partial<Pick<PaymentDeps, "networks" | "chains" | "screeningList" | "metrics">>;
 
-/** What is wrong with an asset, beginning with the member's name; undefined when it may be one. */
+/** Validates an asset (CAIP-19). Returns the error, which begins with the member's name, or undefined. */
 export function findAssetFault(text: string): string | undefined {
   const asset = parseAssetId(text);
   if (!asset) return "asset: expected a CAIP-19 asset such as eip155:8453/erc20:0x…";
@@ -22,11 +24,11 @@ export function findAssetFault(text: string): string | undefined {
   if (!asset.chain.startsWith("eip155:")) return undefined;
   if (!/^eip155:[1-9]\d*$/.test(asset.chain)) return "asset: expected a chain such as eip155:8453";
   if (asset.namespace !== "erc20") return "asset: expected a token, such as eip155:8453/erc20:0x…";
-  const fault = findAddressFault(asset.token);
-  return fault && `asset: ${fault}`;
+  const error = validateAddress(asset.token);
+  return error && `asset: ${error}`;
 }
 
-/** What is wrong with a destination of a good asset, beginning with the member's name; undefined when it is usable. */
+/** Validates a destination of a valid asset. Returns the error, which begins with the member's name, or undefined. */
 export function findDestinationFault(deps: CheckDeps, entry: Destination): string | undefined {
   const asset = parseAssetId(entry.asset);
   const account = parseAccountId(entry.destination);
@@ -35,8 +37,8 @@ export function findDestinationFault(deps: CheckDeps, entry: Destination): strin
   const isSolana = asset.chain.startsWith("solana:");
   if (!isSolana && !asset.chain.startsWith("eip155:")) return undefined;
   const notSolana = isSolanaAddress(account.address) ? undefined : "expected an address of 32 bytes in base58";
-  const fault = isSolana ? notSolana : findAddressFault(account.address);
-  if (fault) return `destination: ${fault}`;
+  const error = isSolana ? notSolana : validateAddress(account.address);
+  if (error) return `destination: ${error}`;
   const address = isSolana ? account.address : account.address.toLowerCase();
   if (address === (isSolana ? asset.token : asset.token.toLowerCase()))
     return "destination: is the token's own contract";
@@ -44,8 +46,11 @@ export function findDestinationFault(deps: CheckDeps, entry: Destination): strin
   return undefined;
 }
 
-/** What is wrong with an address of EVM. EIP-55: letters of both cases carry a checksum; a wrong one is a slip. */
-function findAddressFault(address: string): string | undefined {
+/**
+ * Validates an EVM address. A mixed-case address carries a checksum (EIP-55); a wrong checksum indicates a typing
+ * error.
+ */
+function validateAddress(address: string): string | undefined {
   if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return "expected an address of 20 bytes in hex";
   if (/^0x0{40}$/.test(address)) return "is the zero address";
   const hasChecksum = /[a-f]/.test(address.slice(2)) && /[A-F]/.test(address.slice(2));
@@ -53,8 +58,8 @@ function findAddressFault(address: string): string | undefined {
 }
 
 /**
- * Where a payout would be lost or come back to us: our accounts, and the contracts that we work with, out of which nobody
- * takes anything, or anybody does.
+ * Lists addresses where a payout would be lost or come back to us: our own accounts, and contracts from which either no
+ * account or any account can take the money.
  */
 function listOwn({ networks }: CheckDeps, chain: string): string[] {
   const network = networks?.chains.find((one) => one.chain === chain);
@@ -67,15 +72,14 @@ function listOwn({ networks }: CheckDeps, chain: string): string[] {
     );
     return [...own, ...places];
   }
-  const [treasury, permit2] = [network.treasury.address, network.permit2].map((one) => one.toLowerCase() as Hex);
-  const contracts =
-    treasury && permit2 ? [permit2, collectorAddress({ treasury, permit2 }), disburserAddress(treasury)] : [];
+  const [treasury, permit2] = [getAddress(network.treasury.address), getAddress(network.permit2)];
+  const contracts = [permit2, collectorAddress({ treasury, permit2 }), disburserAddress(treasury)];
   return [...own, network.multicall, ...contracts].map((address) => address.toLowerCase());
 }
 
 /**
- * The index of a destination whose account is not served (screening), if there is one. A command line screens nobody
- * here; whoever is paid is screened again before each payout. Throws ChainFault when it cannot be asked.
+ * Returns the index of the first destination that screening rejects, if any. A command line cannot screen, but every
+ * destination is screened again before each payout. Throws `ChainFault` when the chain cannot be read.
  */
 export async function findUnserved(
   { chains, screeningList, metrics }: CheckDeps,

@@ -5,20 +5,20 @@ import type { PaymentDeps } from "./deps.ts";
 import { type CheckDeps, findAssetFault, findDestinationFault, findUnserved } from "./destination-checks.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
-import { isOurs, lockMerchant, type Owner } from "./merchants.ts";
+import { isOwnMerchant, lockMerchant, type Owner } from "./merchants.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now"> & CheckDeps;
 
-/** One asset and the account it is paid out to (specification, 2.8): CAIP-19 and CAIP-10 on one chain. */
+/** An asset (CAIP-19) and the account (CAIP-10) on the same chain that it is paid out to (specification, 2.8). */
 export type Destination = { asset: string; destination: string };
 export type DestinationView = Destination & { id: string };
 
-/** Where a merchant is paid, in the order of registration; `merchant_not_found`. */
+/** Lists a merchant's destinations in the order of registration. Refuses with `merchant_not_found`. */
 export async function listDestinations(
   deps: Pick<Deps, "db">,
   args: Owner & { merchantId: string },
 ): Promise<Result<DestinationView[]>> {
-  if (!(await isOurs(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
+  if (!(await isOwnMerchant(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
   const rows = await deps.db
     .selectFrom("settlement_destination")
     .select(["id", "asset", "destination"])
@@ -30,17 +30,17 @@ export async function listDestinations(
 }
 
 /**
- * Registers where a merchant is paid, all of them or none. An asset that no network of ours has is taken too: it is
- * offered to buyers once a network has it. Refuses with `merchant_not_found`, `params_validation` naming the entry that
- * does not fit, `settlement_asset_conflict` for an asset that the merchant has already.
+ * Registers destinations of a merchant, all or none. Accepts an asset that no configured network has; buyers are
+ * offered it once a network has it. Refuses with `merchant_not_found`, with `params_validation` naming the invalid
+ * entry, and with `settlement_asset_conflict` for an asset that has a destination already.
  */
 export async function addDestinations(
   deps: Deps,
   args: Owner & { merchantId: string; settlements: readonly Destination[] },
 ): Promise<Result<DestinationView[]>> {
   for (const [index, entry] of args.settlements.entries()) {
-    const fault = findAssetFault(entry.asset) ?? findDestinationFault(deps, entry);
-    if (fault) return refuse("params_validation", `settlements.${index}.${fault}`);
+    const error = findAssetFault(entry.asset) ?? findDestinationFault(deps, entry);
+    if (error) return refuse("params_validation", `settlements.${index}.${error}`);
   }
   const unserved = await findUnserved(deps, args.settlements);
   if (unserved !== undefined)
@@ -68,7 +68,7 @@ export async function addDestinations(
   });
 }
 
-/** Changes where an asset is paid out to; counts for settlements made afterwards. The asset stays as it is. */
+/** Changes the account of a destination, for settlements that begin afterwards. The asset cannot change. */
 export async function changeDestination(
   deps: Deps & Pick<PaymentDeps, "log">,
   args: Owner & { merchantId: string; id: string; destination: string },
@@ -78,8 +78,8 @@ export async function changeDestination(
     const before = await findDestination(db, { merchantId, id });
     if (!before) return noSuchDestination();
     const entry = { asset: before.asset, destination };
-    const fault = findDestinationFault(deps, entry);
-    if (fault) return refuse("params_validation", fault);
+    const error = findDestinationFault(deps, entry);
+    if (error) return refuse("params_validation", error);
     if ((await findUnserved(deps, [entry])) !== undefined)
       return refuse("params_validation", "destination: the account is not served");
     await db
@@ -91,11 +91,11 @@ export async function changeDestination(
   });
   if (!changed.ok) return changed;
   const { asset, destination: from } = changed.value;
-  deps.log.info({ merchant: merchantId, asset, from, to: destination }, "a destination was changed");
+  deps.log.info({ merchant: merchantId, asset, from, to: destination }, "destination changed");
   return done({ id, asset, destination });
 }
 
-/** Takes a destination away: the asset is no longer offered to buyers, and what is owed in it waits for a new one. */
+/** Deletes a destination. Buyers are no longer offered the asset, and its balance waits for a new destination. */
 export async function deleteDestination(
   deps: Deps & Pick<PaymentDeps, "log">,
   args: Owner & { merchantId: string; id: string },
@@ -111,13 +111,14 @@ export async function deleteDestination(
   });
   if (!deleted.ok) return deleted;
   const { id, asset, destination: from } = deleted.value;
-  deps.log.info({ merchant: args.merchantId, asset, from }, "a destination was taken away");
+  deps.log.info({ merchant: args.merchantId, asset, from }, "destination deleted");
   return done({ id });
 }
 
 /**
- * One change at a time of where a merchant is paid: two that register the same assets in another order would each wait
- * for the other. Work refuses before it writes. `merchant_not_found`.
+ * Runs a change of a merchant's destinations while it holds the merchant's row lock. Without the lock, two calls that
+ * register the same assets in different orders could deadlock. `work` must refuse before it writes. Refuses with
+ * `merchant_not_found`.
  */
 export function changeAlone<T>(
   deps: Deps,
@@ -129,7 +130,7 @@ export function changeAlone<T>(
   );
 }
 
-/** One of a merchant's destinations; undefined when it has none of that id. */
+/** Returns one of a merchant's destinations; undefined when the merchant has none with that id. */
 export function findDestination(
   db: Db,
   { merchantId, id }: { merchantId: string; id: string },
@@ -142,5 +143,5 @@ export function findDestination(
     .executeTakeFirst();
 }
 
-/** The list of codes has none for a settlement entry: the path names something that is not this merchant's. */
+/** Refuses an unknown destination. The specification's error codes have none of their own for it. */
 export const noSuchDestination = () => refuse("merchant_not_found", "the merchant has no such settlement");

@@ -8,18 +8,18 @@ import type { PaymentDeps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { directPaymentGroup, settlementBegunGroup } from "./ledger.ts";
 
-/** A payment whose buyer has paid its merchant's destination, and the movement that proves it. */
-export type Direct = { payment: PaymentRow; transfer: ConfirmedTransfer };
+/** A payment whose buyer has paid the merchant's destination directly, and the confirmed transfer that proves it. */
+export type DirectPayment = { payment: PaymentRow; transfer: ConfirmedTransfer };
 
 /**
- * Payments that are settled with their success: the money never was ours. Each has a settlement of its own that is paid
- * at once, so that lists, webhooks and statements tell of it as of any other. Gives what is to be booked: what the
- * merchant was owed and got, through what is in transit, which it leaves as it was.
+ * Settles payments that went directly to the merchant; we never hold their money. Each payment gets a settlement that
+ * is paid at once, so that lists, webhooks and statements report it like any other. Returns the ledger groups to book:
+ * the credit and the payout both pass through in transit and cancel each other there.
  */
 export async function settleDirect(
   deps: Pick<PaymentDeps, "now">,
   db: Db,
-  direct: readonly Direct[],
+  direct: readonly DirectPayment[],
 ): Promise<Group[]> {
   const at = deps.now();
   const groups: Group[] = [];

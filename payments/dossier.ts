@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Db } from "../db/tables.ts";
 import { type History, listHistory } from "./history.ts";
 
-/** Everything about one payment, for whoever has to mend it: what it is, how it stands, and its whole history. */
+/** Everything about one payment, for an operator who investigates it: its data, its state and its history. */
 export type Dossier = History & {
   payment: {
     id: string;
@@ -45,7 +45,7 @@ export type Dossier = History & {
   }[];
 };
 
-/** Gathers it; undefined when there is no such payment. */
+/** Returns the report of a payment; undefined when there is no such payment. */
 export async function readDossier(deps: { db: Db }, paymentId: string): Promise<Dossier | undefined> {
   const { db } = deps;
   const { rows } = await sql<Dossier["payment"]>`

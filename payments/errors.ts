@@ -1,6 +1,7 @@
 /**
- * Every code an answer may carry (specification, part 7, and `settlement_asset_conflict`). The last five have no
- * producer yet and are reserved; `api_key_not_found` is the command line's. HTTP statuses are the ingress's business: api/errors.ts, total over this list.
+ * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`). The last five
+ * are reserved: nothing returns them yet. Only the command line returns `api_key_not_found`. api/errors.ts maps each
+ * code to an HTTP status.
  */
 export const errorCodes = [
   "rate_limited",
@@ -43,16 +44,16 @@ export const errorCodes = [
 
 export type ErrorCode = (typeof errorCodes)[number];
 
-/** An expected failure, as a value. `message` is for the caller and names the field where there is one. */
+/** An expected failure as a value. `message` is for the caller and names the field, if one is invalid. */
 export type Refusal = { ok: false; code: ErrorCode; message: string; retryAfterSeconds?: number };
 export type Result<T> = { ok: true; value: T } | Refusal;
 
-/** An answer that went well. */
+/** Returns a successful result. */
 export function done<T>(value: T): Result<T> {
   return { ok: true, value };
 }
 
-/** An expected failure. */
+/** Returns an expected failure. */
 export function refuse(code: ErrorCode, message: string): Refusal {
   return { ok: false, code, message };
 }

@@ -9,14 +9,14 @@ import type { OptionRow } from "../db/options.ts";
 import { toAuthorization, toPermitTransfer, toPushData } from "../transfers/authorization.ts";
 import type { WalletAction } from "./views.ts";
 
-/** What a wallet has to do for an option on EVM, in order; each action gives one result. */
+/** Returns what a wallet has to execute for an EVM option, in order. Each action yields one result. */
 export function listEvmActions(chain: EvmChain, row: OptionRow): WalletAction[] {
   const sign = (json: string): WalletAction => {
     const account = parseAccountId(row.account)?.address ?? row.payer;
     return { chain: row.chain, method: "eth_signTypedData_v4", params: [account, json] };
   };
   const send = (data: Hex): WalletAction => {
-    // A wallet that has gone to another network meanwhile refuses it, instead of sending it there.
+    // With `chainId`, a wallet that has switched to another network rejects the call instead of sending it there.
     const chainId = numberToHex(chain.chainId);
     const call = { chainId, from: getAddress(row.payer), to: getAddress(row.token), data, value: "0x0" };
     return { chain: row.chain, method: "eth_sendTransaction", params: [call] };
@@ -25,22 +25,22 @@ export function listEvmActions(chain: EvmChain, row: OptionRow): WalletAction[] 
     case "eip3009":
       return [sign(authorizationJson(chain, row))];
     case "permit2":
-      return [...listAllowing(chain, row, { sign, send }), sign(permitTransferJson(chain, withChecksum(row)))];
+      return [...listAllowanceActions(chain, row, { sign, send }), sign(permitTransferJson(chain, withChecksum(row)))];
     case "push":
       return [send(toPushData(row))];
     case "spl":
-      throw new Error(`${row.asset} is not of EVM`);
+      throw new Error(`${row.asset} is not an EVM asset`);
   }
 }
 
-type Acts = { sign: (json: string) => WalletAction; send: (data: Hex) => WalletAction };
+type ActionBuilders = { sign: (json: string) => WalletAction; send: (data: Hex) => WalletAction };
 
-/** Permit2 gets exactly what this payment takes. */
-function listAllowing(chain: EvmChain, row: OptionRow, { sign, send }: Acts): WalletAction[] {
+/** Returns the actions that grant Permit2 an allowance of exactly this payment's amount. */
+function listAllowanceActions(chain: EvmChain, row: OptionRow, { sign, send }: ActionBuilders): WalletAction[] {
   if (!row.allowance) return [];
   if (row.allowance.by === "permit") {
     const { tokenDomain } = getEvmToken(chain, row.asset);
-    if (!tokenDomain) throw new Error(`${row.asset} has no domain for permits`);
+    if (!tokenDomain) throw new Error(`${row.asset} has no EIP-712 domain for permits`);
     const [owner, spender] = [getAddress(row.payer), getAddress(chain.permit2)];
     const nonce = BigInt(row.allowance.nonce);
     return [sign(permitJson(tokenDomain, { owner, spender, value: row.amount, nonce, deadline: row.valid_before }))];
@@ -52,7 +52,7 @@ function listAllowing(chain: EvmChain, row: OptionRow, { sign, send }: Acts): Wa
 
 function authorizationJson(chain: EvmChain, row: OptionRow): string {
   const { tokenDomain } = getEvmToken(chain, row.asset);
-  if (!tokenDomain) throw new Error(`${row.asset} has no domain for authorizations`);
+  if (!tokenDomain) throw new Error(`${row.asset} has no EIP-712 domain for authorizations`);
   const authorization = toAuthorization(row);
   return typedDataJson(tokenDomain, {
     ...authorization,
@@ -61,7 +61,7 @@ function authorizationJson(chain: EvmChain, row: OptionRow): string {
   });
 }
 
-/** Wallets show addresses to people; some refuse one without its checksum. */
+/** Returns the permit with a checksummed token address: some wallets reject an address without its checksum. */
 function withChecksum(row: OptionRow) {
   const permit = toPermitTransfer(row);
   return { ...permit, token: getAddress(permit.token) };

@@ -13,11 +13,15 @@ import { owe } from "./owe.ts";
 import { chainOf } from "./payout.ts";
 
 /**
- * What happened, as far as it is known. `late`: the payment it names, or the quote, had ended. `double`: it had succeeded by other
- * money. `wrong_amount`: it names a payment that asked for another amount. `unknown`: it names none. `forgotten`: a
- * payout that a restored database does not know to be made; it is adopted by itself. `overpaid`: what such a payout moved
- * beyond what the rows owe. `left`: it went out of the treasury, and not by us. `dust`: all unmatched deposits of a day that
- * were below the asset's dust amount.
+ * The cause of an exception, as far as it is known:
+ * - `late`: the money names a payment or quote that had ended.
+ * - `double`: the payment had already succeeded with other money.
+ * - `wrong_amount`: the payment asked for another amount.
+ * - `unknown`: the money names no payment.
+ * - `forgotten`: a payout that a restored database does not know was sent; the watcher adopts it.
+ * - `overpaid`: the excess that such a payout moved beyond what was owed.
+ * - `left`: money left the treasury without us.
+ * - `dust`: the sum of a day's unmatched deposits below the asset's dust amount.
  */
 export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "overpaid" | "left" | "dust";
 export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked" | "booked">;
@@ -25,13 +29,13 @@ export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked"
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 type Resolved = { id: number; amount: bigint; asset: string };
 
-/** Money that belongs to nobody yet, oldest first. */
+/** Lists open exceptions, oldest first. */
 export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
   const rows = await listOpenExceptions(db, { limit });
   return rows.map(({ asked, booked, ...row }) => ({ what: tellKind({ asked, booked, ...row }), ...row }));
 }
 
-/** Pure: which kind an exception is. */
+/** Returns the cause of an exception. Pure. */
 export function tellKind(
   row: Pick<ExceptionRow, "amount" | "asked" | "booked" | "paymentId" | "paymentState" | "transferId">,
 ): ExceptionKind {
@@ -44,8 +48,8 @@ export function tellKind(
 }
 
 /**
- * Gives money to the merchant of a payment that it was found to be for: it is owed, and paid out like any other. The
- * payment stays as it is. Refuses with `payment_not_found` and `invalid_state`.
+ * Credits the money of an exception to the merchant of the payment that it was meant for. It is paid out like any other
+ * credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`.
  */
 export function assignException(deps: Deps, args: { id: number; paymentId: string }): Promise<Result<Resolved>> {
   return resolve(deps, args.id, async (db, exception) => {
@@ -57,10 +61,10 @@ export function assignException(deps: Deps, args: { id: number; paymentId: strin
   });
 }
 
-/** Sends money back to the account it came from, as a refund; the same refusals. */
+/** Returns the money of an exception to its sender, as a refund. Refuses with `invalid_state`. */
 export function returnException(deps: Deps, args: { id: number }): Promise<Result<Resolved>> {
   return resolve(deps, args.id, async (db, { id, asset, amount, payer }) => {
-    if (payer === null) return refuse("invalid_state", "it is not on record where it came from");
+    if (payer === null) return refuse("invalid_state", "the sender of the money is not on record");
     const at = deps.now();
     const row = {
       id: newId("rfnd"),
@@ -76,28 +80,29 @@ export function returnException(deps: Deps, args: { id: number }): Promise<Resul
   });
 }
 
-/** Says that it was the operator's own: capital put in, or taken out; or that it is lost, or found. */
+/** Books an exception as the operator's own capital, paid in or taken out, or as a loss (or gain). */
 export function bookException(
   deps: Deps,
   args: { id: number; as: "capital" | "losses"; note: string },
 ): Promise<Result<Resolved>> {
   const account = accounts[args.as];
-  return resolve(deps, args.id, async () => done({ account, note: args.note }), { outward: true });
+  return resolve(deps, args.id, async () => done({ account, note: args.note }), { isOutgoing: true });
 }
 
-/** The one booking that closes an exception: its natural key is the exception, so there is never a second. */
+/** Books the group that closes an exception. Its natural key is the exception, so an exception is closed only once. */
 async function resolve(
   deps: Deps,
   id: number,
   work: (db: Db, exception: ExceptionRow) => Promise<Result<{ account: string; note: string }>>,
-  { outward = false } = {},
+  { isOutgoing = false } = {},
 ): Promise<Result<Resolved>> {
   const resolved = await inTransaction<Result<Resolved>>(deps.db, async (db) => {
     await lockException(db, id);
     const [exception] = await listOpenExceptions(db, { id, limit: 1 });
     if (!exception) return refuse("invalid_state", `there is no open exception ${id}`);
     const { asset, amount } = exception;
-    if (amount < 0n && !outward) return refuse("invalid_state", "it left the treasury: there is nothing to give");
+    if (amount < 0n && !isOutgoing)
+      return refuse("invalid_state", "the money left the treasury: there is nothing to assign or return");
     const to = await work(db, exception);
     if (!to.ok) return to;
     const { account, note } = to.value;
@@ -108,7 +113,7 @@ async function resolve(
     await insertGroups(db, [{ kind: "exception_resolved", subject: String(id), entries, note }], deps.now());
     return done({ id, amount, asset });
   });
-  // What the treasury was short for may be covered now.
+  // The resolution may cover payouts that waited for inventory.
   if (resolved.ok) await wakeShort(deps.db, chainOf(resolved.value.asset));
   return resolved;
 }

@@ -3,26 +3,29 @@ import { moveRows } from "../db/moves.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /**
- * Blocks name whole seconds: where blocks come on demand, one that is made so long after a deadline may still say that it
- * was before it, milliseconds.
+ * Tolerance for block timestamps, which are whole seconds, milliseconds. On a chain that produces blocks on demand, a
+ * block produced this long after a deadline may carry a timestamp before it.
  */
 const BLOCK_SECOND_MS = 1_000;
-/** An asset that the networks file has not had for so long is gone: its payments wait for it no longer, milliseconds. */
+/** Time after which a payment no longer waits for an asset that has left the networks file, milliseconds. */
 const GONE_MS = 24 * 3_600_000;
-/** Shortest and longest wait until an undecided payment is checked again, milliseconds; the longest is the sweep's own. */
+/** Minimum and maximum delay before an undecided payment is checked again, milliseconds. */
 const CHECK_AGAIN_MS = 250;
 const LONGEST_MS = 60_000;
-/** So long after the next check the sweep takes over, should that check have been lost, milliseconds. */
+/** Time after the next check at which the sweep enqueues it again, in case its job was lost, milliseconds. */
 const SWEEP_AFTER_MS = 5_000;
 
-/** `waitMs`: the deadline has passed, and whether the payment was paid before it is not known yet. */
+/** `decided: false`: the deadline has passed, but it is not known yet whether the payment was paid in time. */
 export type Expiry = { decided: true } | { decided: false; waitMs: number };
 
 /**
- * Ends a payment whose deadline has passed without payment. A payment that is being paid, or not due yet, stays as it is:
- * the guarded move settles the race with verification. So does one of which it is not known yet whether it was paid in
- * time: while a confirm waits for its verification, and while the watcher of a chain on which the payment has an option
- * has not read past the deadline in the chain's own time, or does not read the option's asset at present.
+ * Expires a payment whose deadline has passed without money. A payment that is being paid, or whose deadline lies
+ * ahead, does not change; the guarded move decides the race with verification.
+ *
+ * A payment stays undecided while one of these holds:
+ * - A confirm waits for verification.
+ * - On a chain of one of its options, the watcher has not read past the deadline by the chain's clock.
+ * - The watcher does not currently read the asset of one of its options.
  */
 export async function expirePayment(deps: PaymentDeps, paymentId: string): Promise<Expiry> {
   const at = deps.now();
@@ -47,7 +50,7 @@ export async function expirePayment(deps: PaymentDeps, paymentId: string): Promi
   return { decided: true };
 }
 
-/** SQL: money or a confirm of before the deadline may still be found. Test mode meets no chain. */
+/** SQL: a confirm or a movement from before the deadline may still be found. Test mode reads no chain. */
 function isUndecided({ chains }: PaymentDeps, at: Date) {
   const open = [...chains.values()];
   const onDemand = open.filter(({ family, network }) => family === "evm" && network.maxHeadAgeMs === null);
@@ -65,7 +68,7 @@ function isUndecided({ chains }: PaymentDeps, at: Date) {
         ) is not true))`;
 }
 
-/** The longer a payment has been undecided, the longer until it is checked again. */
+/** Schedules the next check of an undecided payment. The delay grows with the time since the deadline. */
 async function postpone(deps: PaymentDeps, paymentId: string, at: Date): Promise<Expiry> {
   const late = await deps.db
     .selectFrom("payment")

@@ -1,20 +1,20 @@
 import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 
-/** What the operator takes of a payment: hundredths of a percent, and millionths of a unit of the asset. */
+/** The operator's fee on a payment: `points` in basis points, `fixedMicros` in millionths of a unit of the asset. */
 export type FeePolicy = { points: number; fixedMicros: bigint };
 /** A fee in minor units of the asset; `fixed` is part of `total`. */
 export type Fee = { total: bigint; fixed: bigint; points: number };
 
-/** A millionth of a unit has six decimals. */
+/** Decimals of a millionth. */
 const MICROS = 6;
 
-/** Who pays no fee. */
+/** The policy of a merchant without a fee. */
 export const noFee: FeePolicy = { points: 0, fixedMicros: 0n };
 
 /**
- * Pure: the fee of an amount (minor units). The percentage is rounded down and the fixed part up, to the minor unit;
- * together they leave the merchant at least one.
+ * Returns the fee of an amount (minor units). Rounds the percentage down and the fixed part up, to the minor unit. The
+ * fee leaves the merchant at least one minor unit. Pure.
  */
 export function reckonFee({ points, fixedMicros }: FeePolicy, amount: bigint, decimals: number): Fee {
   const percentage = (amount * BigInt(points)) / 10_000n;
@@ -27,7 +27,7 @@ export function reckonFee({ points, fixedMicros }: FeePolicy, amount: bigint, de
 
 type Owner = { accountId: string; merchantId: string | null };
 
-/** Sets what is taken of an account's payments, or of one merchant's instead; for options that are made from now on. */
+/** Sets the fee of an account, or of one merchant instead, for options created from now on. */
 export async function setFee(
   { db, now }: Pick<PaymentDeps, "now"> & { db: Db },
   args: Owner & FeePolicy,
@@ -42,7 +42,10 @@ export async function setFee(
     .execute();
 }
 
-/** Takes a policy away: of a merchant its account's counts again, of an account nothing is taken. False without one. */
+/**
+ * Deletes a fee policy. Without its own policy a merchant has its account's; without a policy an account pays no fee.
+ * Returns false when there was none.
+ */
 export async function clearFee({ db }: { db: Db }, { accountId, merchantId }: Owner): Promise<boolean> {
   const result = await db
     .deleteFrom("fee_policy")
@@ -52,7 +55,7 @@ export async function clearFee({ db }: { db: Db }, { accountId, merchantId }: Ow
   return result.numDeletedRows > 0n;
 }
 
-/** Every policy, an account's own before those of its merchants. */
+/** Lists every fee policy, an account's own before those of its merchants. */
 export async function listFees({ db }: { db: Db }) {
   return db
     .selectFrom("fee_policy")

@@ -4,18 +4,18 @@ import { done, type Result, refuse } from "./errors.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** An origin that may frame the data page of an account's payments. */
+/** An origin that may embed the data page of an account's payments in a frame. */
 export type FrameOrigin = { origin: string; createdAt: Date };
 
-/** The form that the database insists on, because an origin becomes part of a header: no wildcard, no path. */
+/** The form that the database enforces, because an origin becomes part of a header: no wildcard, no path. */
 const form = /^(https:\/\/[a-z0-9]([-a-z0-9.]*[a-z0-9])?|http:\/\/localhost)(:\d{1,5})?$/;
 const LONGEST = 255;
 
-/** Exactly as a browser names it, so that it is found again: lower case, without the port that goes without saying. */
+/** Returns true for an origin exactly as browsers send it: lower case, without the default port. */
 const isOrigin = (text: string): boolean =>
   text.length <= LONGEST && form.test(text) && URL.parse(text)?.origin === text;
 
-/** The origins of an account, in the order of the alphabet. */
+/** Lists the origins of an account in alphabetical order. */
 export async function listFrameOrigins({ db }: Pick<Deps, "db">, accountId: string): Promise<FrameOrigin[]> {
   const rows = await db
     .selectFrom("frame_origin")
@@ -27,8 +27,8 @@ export async function listFrameOrigins({ db }: Pick<Deps, "db">, accountId: stri
 }
 
 /**
- * Lets an origin frame the data page of an account's payments, from the next time that the page is opened; again for one
- * that may already. Refuses with `params_validation` what is no exact https origin (http only for localhost).
+ * Allows an origin to embed the data page of an account's payments, from the next time the page is opened. Repeatable.
+ * Refuses with `params_validation` anything but an exact https origin (http for localhost only).
  */
 export async function addFrameOrigin(
   { db, now }: Deps,
@@ -48,7 +48,9 @@ export async function addFrameOrigin(
   return done(await listFrameOrigins({ db }, accountId));
 }
 
-/** Takes an origin from the list; pages that are open already stay so. False when it was not on it. */
+/**
+ * Removes an origin from the list. Pages that are already open stay open. Returns false when it was not on the list.
+ */
 export async function removeFrameOrigin(
   { db }: Pick<Deps, "db">,
   args: { accountId: string; origin: string },
@@ -62,7 +64,7 @@ export async function removeFrameOrigin(
   return row !== undefined;
 }
 
-/** Who may frame the data page of a payment. Nobody, unless its account lists them. */
+/** Lists the origins that may embed the data page of a payment. */
 export async function listFramesOf(
   { db }: Pick<Deps, "db">,
   args: { paymentId: string; mode: Mode },

@@ -18,11 +18,11 @@ import { chooseFees, chooseReplacementFees, type FeePolicy } from "../transfers/
 import { UNREADABLE } from "../transfers/solana/read-history.ts";
 import type { PaymentDeps } from "./deps.ts";
 
-/** What the rows say about the whole system, for metrics. Fees in wei per gas. */
+/** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
 export type SystemLook = {
   owed: { table: OwedTable; seconds: number }[];
   transfers: { chain: string; state: string; count: number }[];
-  /** Payouts that have failed again and again before they were sent. */
+  /** Payouts on hold because they failed repeatedly before they were broadcast. */
   heldPayouts: { chain: string; count: number }[];
   lanes: {
     chain: string;
@@ -34,27 +34,30 @@ export type SystemLook = {
     held: boolean;
   }[];
   chains: { chain: string; cursor: number; lagSeconds: number }[];
-  /** The newest comparison of the books with each chain, minor units. */
+  /** The newest reconciliation of the ledger with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
-  /** Rows of each chain that could not be booked. */
+  /** Number of rows of each chain that could not be booked. */
   failedBookings: { chain: string; count: number }[];
-  /** Merchants and assets whose payouts wait for an obstacle to go away. */
+  /** Number of payout queues (merchant and asset) that each obstacle blocks. */
   blocked: { kind: PayoutKind; obstacle: string; count: number }[];
-  /** Transactions of the treasury's history on each Solana that are not read, and those that cannot be. */
+  /** Transactions of the treasury's history on each Solana cluster that are not read yet, and that cannot be read. */
   history: { chain: string; unread: number; unreadable: number }[];
-  /** Age of the oldest webhook event that its endpoint has not taken. */
+  /** Age of the oldest undelivered webhook event. */
   oldestEventSeconds: number;
-  /** When the database was last found to have stepped back in time, and which chains have not been read again since. */
+  /**
+   * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
+   */
   steppedBackAt: Date | undefined;
   unread: { chain: string; unread: boolean }[];
 };
 
-/** States of a transfer that is not over. Each is told of, also when nothing stands in it. */
+/** States of an unfinished transfer. Each is reported, also with a count of 0. */
 const unfinished = ["ready", "carried", "included"];
 
 /**
- * Reads what every worker tells alike, whoever did the work: one statement after the other, so that a scrape takes one
- * connection. Chains that have left the networks file are left out, lanes that have are not: they may still be owed a block.
+ * Reads the gauges that every worker reports with the same values. Runs one statement after the other, so that a scrape
+ * uses one connection. Omits chains that have left the networks file, but not lanes: a removed lane may still have a
+ * transaction in flight.
  */
 export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<SystemLook> {
   const now = deps.now();
@@ -115,14 +118,17 @@ export async function readSystem(deps: Pick<PaymentDeps, "db" | "chains" | "now"
   };
 }
 
-/** Solana's fees have a cap for each transaction, and nothing waits for them to fall. */
+/**
+ * Returns the fee ceiling of an EVM chain. Solana caps the fee of each transaction instead, and never waits for it to
+ * fall.
+ */
 function feesOf(chain: Chain | undefined): FeePolicy | undefined {
   return chain?.family === "evm" ? chain.network.fees : undefined;
 }
 
 /**
- * True while a lane has something to send and the ceiling forbids it: the next block costs more than we may offer, or
- * the lowest nonce is stuck below today's price and a replacement would have to offer more than that.
+ * Returns true while the fee ceiling stops a lane that has something to send: the next block's fee is above the
+ * ceiling, or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
  */
 export function isHeld(
   lane: Pick<LaneLook, "inFlight" | "lowestMaxFee" | "lowestPriorityFee">,

@@ -1,9 +1,9 @@
 import { sql } from "kysely";
 import type { Db } from "../db/tables.ts";
 
-/** Everything that is recorded of one payment, in order of time. */
+/** All recorded events of one payment, in chronological order. */
 export type History = {
-  /** Moves of the payment, its attempts, its transfers, its settlement and its refunds. */
+  /** State changes of the payment, its attempts, its transfers, its settlement and its refunds. */
   moves: {
     at: Date;
     machine: string;
@@ -29,13 +29,13 @@ export type History = {
     destination: string | null;
     txHash: string | null;
     paidAt: Date | null;
-    /** What keeps it waiting, where something does. */
+    /** The obstacle that blocks its payout queue, if there is one. */
     blockedBy: string | null;
   } | null;
   ledger: { at: Date; kind: string; account: string; asset: string; amount: bigint; txHash: string | null }[];
 };
 
-/** Gathers the history of a payment, for people: the demo, the operator's command line, whoever mends at night. */
+/** Returns the history of a payment, for the demo and the operator's command line. */
 export async function listHistory(deps: { db: Db }, paymentId: string): Promise<History> {
   const { rows: subjects } = await sql<{ id: string }>`
     select id from payment where id = ${paymentId}

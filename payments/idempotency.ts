@@ -1,22 +1,23 @@
 import { createHash } from "node:crypto";
+import { commitIfOk } from "../db/in-transaction.ts";
 import type { Db } from "../db/tables.ts";
 import type { Caller } from "./accounts.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { type Refusal, type Result, refuse } from "./errors.ts";
+import { done, type Result, refuse } from "./errors.ts";
 
-/** How long an answer is kept at least, milliseconds (design, part 9). */
+/** Minimum retention of a response, milliseconds (design, part 9). */
 export const KEPT_MS = 24 * 60 * 60_000;
 
-/** One request that may be repeated: who asks for what under which key, and a digest of all that was sent. */
+/** A request with an idempotency key: its caller, operation and key, and a digest of everything that was sent. */
 export type Request = { caller: Pick<Caller, "accountId" | "mode">; operation: string; key: string; digest: Buffer };
-/** An answer as it went out: the same text for every repeat. */
+/** A response as it was sent. Every repetition gets the same text. */
 export type Answer = { status: number; text: string; replayed: boolean };
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
 /**
- * SHA-256 over everything that makes a request what it is; the order of an object's members does not matter. Without
- * recursion, because a body of 64 KiB can be nested deeper than the stack.
+ * Returns the SHA-256 of everything that identifies a request. The order of an object's members does not matter. Not
+ * recursive, because a body of 64 KiB can be nested deeper than the stack.
  */
 export function digestRequest(parts: readonly unknown[]): Buffer {
   const hash = createHash("sha256");
@@ -35,7 +36,7 @@ export function digestRequest(parts: readonly unknown[]): Buffer {
 
 const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
 
-/** The kept answer of this request; undefined when it was not done yet. Refuses another request under the same key. */
+/** Returns the stored response of a request; undefined without one. Refuses a different request under the same key. */
 export async function findAnswer(deps: Deps, request: Request): Promise<Result<Answer> | undefined> {
   const kept = await deps.db
     .selectFrom("idempotency")
@@ -48,14 +49,15 @@ export async function findAnswer(deps: Deps, request: Request): Promise<Result<A
   if (!kept) return undefined;
   if (!kept.digest.equals(request.digest))
     return refuse("idempotency_conflict", "Idempotency-Key: was used for another request");
-  if (kept.status === null || kept.answer === null) throw new Error("an answer was committed before it was there");
-  return { ok: true, value: { status: kept.status, text: kept.answer, replayed: true } };
+  if (kept.status === null || kept.answer === null)
+    throw new Error("an idempotency key was committed without a response");
+  return done({ status: kept.status, text: kept.answer, replayed: true });
 }
 
 /**
- * Does the work once per key. The claim of the key, the work and its answer commit together, so a crash leaves all of
- * it or nothing; a second request under the key waits for the first one and gets its answer. What was refused is not
- * kept: the caller may mend it and use the key again.
+ * Runs work once per idempotency key. The key, the work and the response commit in one transaction, so a crash leaves
+ * all or none of them. A second request under the key waits for the first one and gets its response. A refusal is not
+ * stored: the caller may correct the request and use the key again.
  */
 export async function runOnce(
   deps: Deps,
@@ -64,49 +66,36 @@ export async function runOnce(
 ): Promise<Result<Answer>> {
   const { operation, key, digest } = request;
   const { accountId: account_id, mode } = request.caller;
-  try {
-    const answer = await deps.db.transaction().execute(async (db): Promise<Answer | undefined> => {
-      // Waits here while another one holds the key.
-      const claimed = await db
-        .insertInto("idempotency")
-        .values({ account_id, mode, operation, key, digest, created_at: deps.now() })
-        .onConflict((conflict) => conflict.doNothing())
-        .executeTakeFirst();
-      if (claimed.numInsertedOrUpdatedRows === 0n) return undefined;
-      const result = await work(db);
-      if (!result.ok) throw new Refused(result);
-      const { status, body } = result.value;
-      const text = JSON.stringify(body);
-      await db
-        .updateTable("idempotency")
-        .set({ status, answer: text })
-        .where("account_id", "=", account_id)
-        .where("mode", "=", mode)
-        .where("operation", "=", operation)
-        .where("key", "=", key)
-        .execute();
-      return { status, text, replayed: false };
-    });
-    if (answer) return { ok: true, value: answer };
-  } catch (error) {
-    if (error instanceof Refused) return error.refusal;
-    throw error;
-  }
+  const ran = await commitIfOk(deps.db, async (db): Promise<Result<Answer | undefined>> => {
+    // Blocks while another transaction holds the key.
+    const claimed = await db
+      .insertInto("idempotency")
+      .values({ account_id, mode, operation, key, digest, created_at: deps.now() })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst();
+    if (claimed.numInsertedOrUpdatedRows === 0n) return done(undefined);
+    const result = await work(db);
+    if (!result.ok) return result;
+    const { status, body } = result.value;
+    const text = JSON.stringify(body);
+    await db
+      .updateTable("idempotency")
+      .set({ status, answer: text })
+      .where("account_id", "=", account_id)
+      .where("mode", "=", mode)
+      .where("operation", "=", operation)
+      .where("key", "=", key)
+      .execute();
+    return done({ status, text, replayed: false });
+  });
+  if (!ran.ok) return ran;
+  if (ran.value) return done(ran.value);
   const kept = await findAnswer(deps, request);
-  if (!kept) throw new Error("an idempotency key was neither free nor taken");
+  if (!kept) throw new Error("an idempotency key is neither free nor taken");
   return kept;
 }
 
-/** Rolls the transaction back; never leaves this file. */
-class Refused extends Error {
-  readonly refusal: Refusal;
-  constructor(refusal: Refusal) {
-    super("refused");
-    this.refusal = refusal;
-  }
-}
-
-/** Forgets answers that have been kept long enough, at most `limit`; gives how many. */
+/** Deletes responses past their retention, at most `limit`. Returns how many. */
 export async function forgetAnswers(deps: Deps, limit: number): Promise<number> {
   const before = new Date(deps.now().getTime() - KEPT_MS);
   const { numDeletedRows } = await deps.db

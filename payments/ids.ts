@@ -16,7 +16,7 @@ export type IdPrefix =
   | "cdat"
   | "whe";
 
-/** A new identifier: 128 random bits behind a prefix, so that knowing one tells nothing of another. */
+/** Returns a new identifier: a prefix and 128 random bits, so that ids cannot be guessed from one another. */
 export function newId(prefix: IdPrefix): string {
   return `${prefix}_${randomBytes(16).toString("hex")}`;
 }

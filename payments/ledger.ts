@@ -7,29 +7,29 @@ import type { SpentTransaction } from "../db/transactions.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 import type { BookedRent } from "../transfers/solana/rents.ts";
 
-/** The accounts of the ledger. Assets we hold are debits, what we owe is a credit. */
+/** The accounts of the ledger. Assets that we hold are debits; amounts that we owe are credits. */
 export const accounts = {
-  /** What our receiving account holds. */
+  /** Balance of our receiving account. */
   treasury: "treasury",
-  /** What we owe a merchant. */
+  /** Amount that we owe a merchant. */
   payable: (merchantId: string) => `payable:${merchantId}`,
-  /** What has come in one asset and is owed in another: the operator's, who moves stock between them. */
+  /** Clearing account for money received in one asset and owed in another. The operator rebalances the inventory. */
   exchange: "exchange",
-  /** What the operator has taken of payments. */
+  /** Fees that the operator has taken. */
   fees: "fees",
-  /** Payouts and refunds that have left a merchant's balance and not yet arrived. */
+  /** Payouts and refunds that have left a merchant's balance and have not arrived yet. */
   inTransit: "in_transit",
-  /** Money that arrived and belongs to nobody yet. */
+  /** Money that arrived and is not assigned to a merchant yet. */
   exceptions: "exceptions",
-  /** What one of our lanes has of its chain's native asset; `address` is the lane's. */
+  /** Native balance of a lane; `address` is the lane's. */
   lane: (address: string) => `lane:${address}`,
-  /** What our transactions have cost. */
+  /** Gas that our transactions have cost. */
   gasSpent: "gas_spent",
-  /** What was lost, or found and kept, by an operator's word. */
+  /** Money that an operator has written off, or booked as a gain. */
   losses: "losses",
-  /** What accounts on Solana have to hold, which we have made and paid for. */
+  /** Rent deposits of the Solana accounts that we have created. */
   rent: "rent",
-  /** What the operator has put in, and not taken out again. */
+  /** Capital that the operator has paid in and not withdrawn. */
   capital: "operator_capital",
 } as const;
 
@@ -38,7 +38,7 @@ type Movement = Pick<
   "id" | "asset" | "amount" | "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index"
 >;
 
-/** Two entries that cancel: the debited account has more of what it holds, or owes less of what it owes. */
+/** Returns two entries that sum to zero: a debit and a credit of the same amount. */
 const doubleEntry = (of: { debit: string; credit: string; asset: string; amount: bigint }): Group["entries"] => [
   { account: of.debit, asset: of.asset, amount: of.amount },
   { account: of.credit, asset: of.asset, amount: -of.amount },
@@ -47,8 +47,8 @@ const doubleEntry = (of: { debit: string; credit: string; asset: string; amount:
 type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
 
 /**
- * A buyer's money has arrived: the treasury holds it, the merchant is owed it, less the operator's fee; where it is owed
- * in another asset, through the exchange accounts of both.
+ * Returns the group of a buyer's payment to the treasury. Debits the treasury; credits the merchant and the operator's
+ * fee. If the merchant is owed another asset, the amount passes through the exchange accounts of both assets.
  */
 export function paymentGroup(
   transfer: Movement,
@@ -83,7 +83,9 @@ export function paymentGroup(
   };
 }
 
-/** A buyer's money has arrived at its merchant's own account: what is owed for it is on its way no longer than it takes. */
+/**
+ * Returns the group of a buyer's payment to the merchant's own account: credited to the merchant against in transit.
+ */
 export function directPaymentGroup(transfer: Movement, merchantId: string): Group {
   const { asset, amount } = transfer;
   return {
@@ -94,7 +96,7 @@ export function directPaymentGroup(transfer: Movement, merchantId: string): Grou
   };
 }
 
-/** A buyer's money has arrived for a payment that does not take it any more. */
+/** Returns the group of a buyer's money whose payment has ended. */
 export function exceptionGroup(transfer: Movement): Group {
   const { asset, amount } = transfer;
   return {
@@ -106,8 +108,8 @@ export function exceptionGroup(transfer: Movement): Group {
 }
 
 /**
- * A movement of the treasury's that no transfer of ours stands for: what came belongs to nobody yet, what went is
- * missed there. Undefined for one from the treasury to itself.
+ * Returns the group of an unmatched movement into or out of the treasury, booked against exceptions. Returns undefined
+ * for a movement from the treasury to itself.
  */
 export function strayGroup(chain: Chain, sighting: StraySighting): Group | undefined {
   const { token, payer, receiver } = sighting;
@@ -122,7 +124,7 @@ export function strayGroup(chain: Chain, sighting: StraySighting): Group | undef
   };
 }
 
-/** What came unmatched in one day by deposits below the asset's dust amount: it belongs to nobody yet, as one sum. */
+/** Returns the group of one day's unmatched deposits below the asset's dust amount, as one sum. */
 export function dustGroup({ chain, asset, day, amount, transfers, last_block }: DustRow): Group {
   return {
     kind: "dust",
@@ -133,7 +135,7 @@ export function dustGroup({ chain, asset, day, amount, transfers, last_block }: 
   };
 }
 
-/** A transaction of ours is final: its lane has paid for it. */
+/** Returns the group of the gas that a lane paid for a final transaction. */
 export function gasGroup(spent: SpentTransaction): Group {
   const { chain, hash, block_number, block_hash, fee } = spent;
   const asset = nativeAsset(chain);
@@ -145,14 +147,14 @@ export function gasGroup(spent: SpentTransaction): Group {
   };
 }
 
-/** What a log's or a movement's number is counted in. */
+/** Returns the scope that a movement's number is unique in: the block on EVM, the transaction on Solana. */
 function placeName(chain: Chain, { block_hash, tx_hash }: Pick<StraySighting, "block_hash" | "tx_hash">): string {
   return chain.family === "evm" ? block_hash : tx_hash;
 }
 
 /**
- * A lane has paid for accounts that have to hold something, and hold it from now on; or it got back what closed ones held.
- * What strangers had sent to those is the operator's.
+ * Returns the group of the rent that a lane deposited into new Solana accounts, or recovered from closed ones. Lamports
+ * that third parties had sent to a closed account are the operator's capital.
  */
 export function rentGroup(rent: BookedRent): Group {
   const { chain, address, hash, slot, lamports, given } = rent;
@@ -170,7 +172,7 @@ export function rentGroup(rent: BookedRent): Group {
   };
 }
 
-/** A lane was found to have more native money than the books say: the operator has put it in. */
+/** Returns the group of a lane's native balance above the ledger's: the operator has deposited it. */
 export function laneDepositGroup(found: {
   chain: string;
   account: string;
@@ -190,7 +192,7 @@ export function laneDepositGroup(found: {
   };
 }
 
-/** A payout was begun: what was owed is on its way. */
+/** Returns the group of a payout that begins: from the merchant's balance to in transit. */
 export function settlementBegunGroup(settlement: {
   id: string;
   asset: string;
@@ -205,7 +207,7 @@ export function settlementBegunGroup(settlement: {
   };
 }
 
-/** A payout has arrived: it is on its way no more, and the treasury holds less. */
+/** Returns the group of a payout that has arrived: from the treasury, clearing in transit. */
 export function settlementPaidGroup(transfer: Movement): Group {
   const { asset, amount } = transfer;
   return {
@@ -216,7 +218,7 @@ export function settlementPaidGroup(transfer: Movement): Group {
   };
 }
 
-/** A refund of a payment was begun: its merchant is owed less, and the money is on its way. */
+/** Returns the group of a refund that begins: from the merchant's balance to in transit. */
 export function refundBegunGroup(refund: {
   id: string;
   asset: string;
@@ -242,15 +244,12 @@ export function refundBegunGroup(refund: {
   };
 }
 
-/**
- * A payout that has begun turned out to come to more (`by` is positive) or to less: so much more, or less, of what its
- * merchant is owed is on its way.
- */
+/** Returns the group that changes the amount of a payout in transit by `by` (minor units; negative reduces it). */
 export function settlementChangedGroup(change: { id: string; asset: string; merchantId: string; by: bigint }): Group {
   return { ...settlementBegunGroup({ ...change, amount: change.by }), kind: "settlement_changed" };
 }
 
-/** A payout moved more than the rows owe: the treasury holds less, and nobody has said why. */
+/** Returns the group of the excess that a payout moved beyond what was owed: from the treasury to exceptions. */
 export function overpaidGroup(transfer: { id: string; asset: string }, movement: Place, amount: bigint): Group {
   const { id, asset } = transfer;
   return {
@@ -261,7 +260,7 @@ export function overpaidGroup(transfer: { id: string; asset: string }, movement:
   };
 }
 
-/** A refund that has begun turned out to come to less: so much less is on its way, and its merchant is owed it again. */
+/** Returns the group that reduces a refund in transit and credits the difference to its merchant again. */
 export function refundLessenedGroup(refund: {
   id: string;
   asset: string;
@@ -275,7 +274,7 @@ export function refundLessenedGroup(refund: {
   return { ...group, kind: "refund_lessened", entries };
 }
 
-/** A refund has arrived: it is on its way no more, and the treasury holds less. */
+/** Returns the group of a refund that has arrived: from the treasury, clearing in transit. */
 export function refundPaidGroup(transfer: Movement): Group {
   return { ...settlementPaidGroup(transfer), kind: "refund_paid" };
 }

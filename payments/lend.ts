@@ -1,19 +1,19 @@
 import { sql } from "kysely";
-import { type Hex, hexToBytes } from "viem";
 import { moveRows } from "../db/moves.ts";
 import type { OptionRow } from "../db/options.ts";
 import type { Db } from "../db/tables.ts";
 import { checkSignature } from "../transfers/verify.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { ringRelays } from "./relay.ts";
-import { readResults } from "./results.ts";
+import { decodeProof, readResults } from "./results.ts";
 
-/** What a transfer is made with. */
+/** The signatures that a transfer is relayed with. */
 export type Signatures = { signature: Buffer; permit: Buffer | null };
 
 /**
- * The signatures of a confirm, if they are a key's and good for an option. Undefined for a push, for a smart wallet, which
- * only the chain can judge, and on Solana, where what is found is final.
+ * Returns the signatures of a confirm if they are valid key signatures for the option. Returns undefined for a push,
+ * for a contract wallet (only the chain can verify its signature), and on Solana (where the money found is already
+ * final).
  */
 export function readSignatures(
   deps: Pick<PaymentDeps, "chains">,
@@ -23,20 +23,20 @@ export function readSignatures(
   if (option.kind === "push" || option.kind === "spl") return undefined;
   const { proof, permit } = readResults(results);
   if (!checkSignature(deps.chains, { ...option, proof, permit }).ok) return undefined;
-  return { signature: Buffer.from(hexToBytes(proof as Hex)), permit: permit && Buffer.from(hexToBytes(permit)) };
+  return { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
 }
 
 /**
- * Lends a confirm's signatures to the transfer that a stranger has made before the confirm came: should the chain lose
- * the stranger's transaction, or have lost it already, we make the transfer ourselves.
+ * Attaches a confirm's signatures to a transfer that another relayer has submitted before the confirm arrived. If a
+ * reorg removes that relayer's transaction, or has removed it already, we relay the transfer ourselves.
  */
 export async function lendSignatures(deps: PaymentDeps, option: OptionRow, results: unknown): Promise<void> {
   const signatures = readSignatures(deps, option, results);
   if (!signatures) return;
   const moved = await deps.db.transaction().execute(async (db) => {
-    const lent = await lend(db, option.payment_id, signatures);
+    const ids = await storeSignatures(db, option.payment_id, signatures);
     const at = deps.now();
-    return moveRows(db, "transfer", { ids: lent, from: "awaited", to: "ready", at, set: { due_at: at } });
+    return moveRows(db, "transfer", { ids, from: "awaited", to: "ready", at, set: { due_at: at } });
   });
   await ringRelays(
     deps,
@@ -44,7 +44,7 @@ export async function lendSignatures(deps: PaymentDeps, option: OptionRow, resul
   );
 }
 
-async function lend(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
+async function storeSignatures(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
   const rows = await db
     .updateTable("transfer")
     .set(signatures)

@@ -15,8 +15,8 @@ import type { Money, PaymentView } from "./views.ts";
 type Deps = Pick<PaymentDeps, "db" | "chains">;
 
 /**
- * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (where there are any) are there once it is being
- * paid; `points` are hundredths of a percent.
+ * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (null without a fee) are set once the payment
+ * is being paid. `points` are basis points.
  */
 export type PaymentListView = PaymentView & {
   updatedAt: Date;
@@ -29,7 +29,9 @@ export type PaymentListView = PaymentView & {
   settledAt: Date | null;
 };
 
-/** Over all payments of the filter, not of the page. `amount` is exact, in whole units of the currency with decimals. */
+/**
+ * Totals of all payments that match the filter, not of the page. `amount` is an exact decimal in units of `currency`.
+ */
 export type PaymentSums = {
   totalRevenue: { amount: string; currency: string }[];
   totalTransactions: number;
@@ -44,7 +46,10 @@ export type ListArgs = Omit<PaymentFilter, "assets"> & {
   limit: number;
 };
 
-/** The same for one merchant, also a deleted one. Refuses with `merchant_not_found` too. */
+/**
+ * Lists the payments of one merchant, also of a deleted one. Refuses like `listPaymentViews`, and with
+ * `merchant_not_found`.
+ */
 export async function listMerchantPaymentViews(
   deps: Deps,
   { merchantId, ...rest }: Omit<ListArgs, "merchantIds"> & { merchantId: string },
@@ -61,8 +66,8 @@ export async function listMerchantPaymentViews(
 }
 
 /**
- * Payments of an account, or of some of its merchants. Sorted by amount they stand by asked minor units, whatever the
- * unit. Refuses with `params_validation` for a cursor that is none of ours.
+ * Lists the payments of an account, or of some of its merchants. Sorting by amount compares the requested minor units
+ * and ignores the unit. Refuses with `params_validation` for an invalid cursor.
  */
 export async function listPaymentViews(
   deps: Deps,
@@ -99,7 +104,7 @@ function toRevenue(deps: Deps, unit: string, value: bigint) {
   return { amount: toDecimal(value, display.decimals), currency: display.assetSymbol };
 }
 
-/** Minor units as a decimal text. */
+/** Formats minor units as a decimal. */
 export function toDecimal(value: bigint, decimals: number): string {
   const digits = value.toString().padStart(decimals + 1, "0");
   return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;

@@ -3,15 +3,15 @@ import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { SMALL_PX, type SmallPicture, shrinkPicture } from "./pictures.ts";
 
-/** Longest file of the specification, part 8. */
+/** Maximum size of a logo file (specification, part 8). */
 const MOST_BYTES = 2 * 1024 * 1024;
 const WITHIN_MS = 10_000;
 const REDIRECTS = 3;
 
 /**
- * Fetches a logo now, over HTTPS and never from a private network, and makes it small. Refuses with `params_validation`
- * and what is wrong with `iconUrl`: square within 5 %, 500 to 4096 pixels a side, JPEG, PNG, WebP or AVIF (looked for in
- * the bytes, whatever the server says it is), at most 2 MiB.
+ * Fetches a logo over HTTPS, never from a private network, and resizes it. Refuses an unfit file with
+ * `params_validation`. A logo is square within 5 %, has 500 to 4096 pixels a side and at most 2 MiB, and is a JPEG,
+ * PNG, WebP or AVIF. The format is detected from the bytes, not from the server's content type.
  */
 export async function fetchLogo(deps: Pick<PaymentDeps, "outward">, url: string): Promise<Result<SmallPicture>> {
   const wrong = (what: string) => refuse("params_validation", `iconUrl: ${what}`);
@@ -28,7 +28,7 @@ export async function fetchLogo(deps: Pick<PaymentDeps, "outward">, url: string)
   return typeof picture === "string" ? wrong(picture) : done(picture);
 }
 
-/** Keeps our copy, named by its content; gives its id. */
+/** Stores our copy of a logo under the hash of its content. Returns its id. */
 export async function saveLogo(deps: Pick<PaymentDeps, "db" | "now">, logo: SmallPicture): Promise<string> {
   const id = createHash("sha256").update(logo.bytes).digest("hex");
   const { contentType: content_type, bytes, width, height } = logo;
@@ -40,7 +40,7 @@ export async function saveLogo(deps: Pick<PaymentDeps, "db" | "now">, logo: Smal
   return id;
 }
 
-/** Our copy of a logo; undefined when there is none of that id. */
+/** Returns our copy of a logo; undefined when there is none with that id. */
 export async function findLogo(
   deps: Pick<PaymentDeps, "db">,
   id: string,
@@ -54,8 +54,8 @@ export async function findLogo(
 }
 
 /**
- * Gives merchants small copies of the logos that an older release has kept as they came. The old copy stays under its
- * id: pages that are open and wallets know it. Safe to run in several processes and any number of times.
+ * Resizes logos that are stored at their original size. The original stays under its id, because open pages and wallets
+ * refer to it. Idempotent, and safe to run in several processes at once.
  */
 export async function shrinkOldLogos(deps: Pick<PaymentDeps, "db" | "now" | "log">): Promise<void> {
   const large = await deps.db
@@ -69,7 +69,7 @@ export async function shrinkOldLogos(deps: Pick<PaymentDeps, "db" | "now" | "log
     const logo = await findLogo(deps, id);
     const picture = logo ? await shrinkPicture(logo.bytes) : "is gone";
     if (typeof picture === "string") {
-      deps.log.warn({ logo: id, reason: picture }, "a logo stays as large as it came");
+      deps.log.warn({ logo: id, reason: picture }, "logo not resized");
       continue;
     }
     const logo_id = await saveLogo(deps, picture);

@@ -2,13 +2,14 @@ import { getChain } from "../chains/open.ts";
 import { listOpenNumbers, type SettlementRow } from "../db/settlements.ts";
 import { listUnclaimedNumbers } from "../db/sightings.ts";
 import type { PaymentDeps } from "./deps.ts";
+import { groupByBalance } from "./group-by-balance.ts";
 import { chainOf, type PayoutDeps, settlementNonce } from "./payout.ts";
 
 type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
 
 /**
- * Returns the settlements that must not begin yet: the chain shows another payout of the same merchant and asset as made,
- * which a restored database has forgotten, and it may have paid what these come to. They go on when it is adopted.
+ * Returns the settlements that must not begin yet, because the chain shows a payout of the same merchant and asset that
+ * a restored database does not know. That payout may have paid these settlements. They continue once it is adopted.
  */
 export async function listBehindMade(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks"> & PayoutDeps,
@@ -19,13 +20,13 @@ export async function listBehindMade(
     const { treasury } = getChain(deps.chains, chain);
     const made = await listUnclaimedNumbers(deps.db, { chain, payer: treasury });
     if (made.size === 0) continue;
-    for (const group of Map.groupBy(all, (one) => `${one.merchant_id} ${one.asset}`).values()) {
-      const [{ merchant_id: merchantId, asset } = { merchant_id: "", asset: "" }] = group;
+    const groups = groupByBalance(all, ({ merchant_id: merchantId, asset }) => ({ merchantId, asset }));
+    for (const { merchantId, asset, items } of groups) {
       const open = await listOpenNumbers(deps.db, { merchantId, asset });
       const isMade = ({ number }: { number: number }) =>
         made.has(settlementNonce(deps, { merchant_id: merchantId, asset, number }));
       const matched = new Set(open.filter(isMade).map(({ id }) => id));
-      if (matched.size > 0) for (const { id } of group) if (!matched.has(id)) behind.add(id);
+      if (matched.size > 0) for (const { id } of items) if (!matched.has(id)) behind.add(id);
     }
   }
   return behind;

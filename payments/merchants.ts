@@ -8,13 +8,13 @@ import { type Page, readCursor, toPage } from "./pages.ts";
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
 /**
- * Whose merchants: mode is part of every question. `evenDeleted`: an operator asks, who reaches deleted merchants too,
- * because they may still be owed money.
+ * The account and mode that a merchant belongs to. `evenDeleted` includes deleted merchants, for operators: a deleted
+ * merchant may still have a balance.
  */
 export type Owner = { accountId: string; mode: Mode; evenDeleted?: true };
 export type MerchantStatus = "active" | "inactive" | "suspended";
 
-/** A merchant as its account sees it (specification, 2.7). `logoId` names our copy of its logo. */
+/** A merchant as its account sees it (specification, 2.7). `logoId` is the id of our copy of its logo. */
 export type MerchantView = {
   id: string;
   name: string;
@@ -26,7 +26,7 @@ export type MerchantView = {
 
 const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");
 
-/** Makes a merchant, `active` from the start (specification, 2.7). */
+/** Creates a merchant in status `active` (specification, 2.7). */
 export async function createMerchant(
   deps: Deps,
   args: Owner & { name: string; email: string; logoId?: string | null },
@@ -48,7 +48,7 @@ export async function createMerchant(
   return toMerchantView(row);
 }
 
-/** A merchant of this account and mode, or `merchant_not_found`. */
+/** Returns a merchant of this account and mode. Refuses with `merchant_not_found`. */
 export async function findMerchant(
   deps: Pick<Deps, "db">,
   args: Owner & { merchantId: string },
@@ -58,8 +58,8 @@ export async function findMerchant(
 }
 
 /**
- * Merchants of an account, the newest first. `search` is a part of the name or the whole id; `cursor` is what the page
- * before gave. Refuses with `params_validation` for a cursor that is none of ours.
+ * Lists the merchants of an account, newest first. `search` matches a part of the name or the whole id. `cursor` is the
+ * previous page's `nextCursor`. Refuses with `params_validation` for an invalid cursor.
  */
 export async function listMerchants(
   deps: Pick<Deps, "db">,
@@ -96,7 +96,7 @@ export async function listMerchants(
   return done({ items: items.map(toMerchantView), nextCursor, totalCount: Number(count) });
 }
 
-/** Changes what is given, or refuses with `merchant_not_found`. */
+/** Updates the given fields of a merchant. Refuses with `merchant_not_found`. */
 export async function changeMerchant(
   deps: Pick<Deps, "db">,
   args: Owner & {
@@ -119,9 +119,9 @@ export async function changeMerchant(
 }
 
 /**
- * Takes a merchant away: it makes no new payments and stands in no list. Everything that it is owed, or will be by payments
- * under way, stays owed and is paid out (below its minimum too); operators still reach it. Again for one that is deleted
- * already.
+ * Deletes a merchant: it can create no payments and appears in no list. Its balance, and the money of payments in
+ * progress, is still paid out (also below its minimum). Operators can still access it. Repeatable. Refuses with
+ * `merchant_not_found`.
  */
 export async function deleteMerchant(
   deps: Deps,
@@ -138,15 +138,15 @@ export async function deleteMerchant(
   return row ? done(row) : noSuchMerchant();
 }
 
-/** True for a merchant of this account and mode that is not deleted, unless the owner says otherwise. */
-export async function isOurs(db: Db, args: Owner & { merchantId: string }): Promise<boolean> {
+/** Returns true if the merchant belongs to this account and mode, and is not deleted or the owner has `evenDeleted`. */
+export async function isOwnMerchant(db: Db, args: Owner & { merchantId: string }): Promise<boolean> {
   const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).executeTakeFirst();
   return row !== undefined;
 }
 
 /**
- * The same, and until the transaction ends nobody else changes the merchant or where it is paid. Its payments go on being
- * made meanwhile.
+ * Checks the owner as `isOwnMerchant` does, and locks the merchant's row until the transaction ends. Other transactions
+ * cannot change the merchant or its destinations meanwhile, but can create payments.
  */
 export async function lockMerchant(db: Transaction<Tables>, args: Owner & { merchantId: string }): Promise<boolean> {
   const row = await db.selectFrom("merchant").select("id").where(isOwned(args)).forNoKeyUpdate().executeTakeFirst();

@@ -6,8 +6,8 @@ import type { Money } from "./views.ts";
 
 const currencies = new Set(Intl.supportedValuesOf("currency"));
 /**
- * ISO 4217: currencies whose minor unit is not a hundredth. Intl knows how currencies are shown, which is another thing
- * (it gives the forint no decimals).
+ * Currencies whose ISO 4217 minor unit is not a hundredth. Intl cannot provide this: it returns the decimals that are
+ * customary for display (none for the forint).
  */
 const oddDecimals = new Map<string, number>([
   ...[
@@ -34,15 +34,15 @@ const oddDecimals = new Map<string, number>([
 ]);
 const currencyNames = new Intl.DisplayNames("en", { type: "currency" });
 
-/** Minor decimals of an ISO 4217 currency; undefined when there is no such currency. */
+/** Returns the decimals of an ISO 4217 currency's minor unit; undefined when there is no such currency. */
 export function currencyDecimals(code: string): number | undefined {
   return currencies.has(code) ? (oddDecimals.get(code) ?? 2) : undefined;
 }
 
 /**
- * How much of a token pays an amount, in the token's minor units; undefined when the token cannot pay that unit.
- * A token is worth its peg 1:1, and another currency what its rate says; what does not divide is rounded up, so that a
- * merchant never gets less than asked. `rate` is told where one was needed.
+ * Converts an amount to a token's minor units; undefined when the token cannot pay that unit. A token is worth one unit
+ * of its peg currency; other currencies are converted by `rates`. Rounds up, so that a merchant never gets less than
+ * the amount requested. `rate` describes the rate that was applied, if any.
  */
 export function toTokenAmount(
   amount: { unit: string; value: bigint },
@@ -61,17 +61,17 @@ export function toTokenAmount(
   if (!rate) return undefined;
   const dividend = amount.value * rate.numerator * 10n ** BigInt(token.decimals);
   const divisor = rate.denominator * 10n ** BigInt(decimals);
-  return { value: (dividend + divisor - 1n) / divisor, rate: rate.told };
+  return { value: (dividend + divisor - 1n) / divisor, rate: rate.source };
 }
 
-/** Changes the number of minor decimals, rounding up. */
+/** Converts a value between numbers of decimals. Rounds up. */
 export function rescale(value: bigint, from: number, to: number): bigint {
   if (to >= from) return value * 10n ** BigInt(to - from);
   const step = 10n ** BigInt(from - to);
   return (value + step - 1n) / step;
 }
 
-/** An amount of a token, as shown to people. */
+/** Returns an amount of a token with its display data. */
 export function tokenMoney(value: bigint, token: Token, network: Network): Money {
   return {
     unit: `caip19/${token.asset}`,
@@ -87,7 +87,7 @@ export function tokenMoney(value: bigint, token: Token, network: Network): Money
   };
 }
 
-/** An amount of a currency, as shown to people. */
+/** Returns an amount of a currency with its display data. */
 export function currencyMoney(value: bigint, unit: string): Money {
   const code = unit.slice("iso4217/".length);
   return {

@@ -1,11 +1,11 @@
-import type { Hex } from "viem";
+import { type Hex, isHex } from "viem";
 import { readHoldings } from "../chains/evm/holdings.ts";
 import type { EvmChain, EvmToken } from "../chains/evm/open.ts";
 import { type AccountKind, readAccountKinds } from "../chains/evm/wallets.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { Chain } from "../chains/open.ts";
 import { readSpendable } from "../chains/solana/holdings.ts";
-import type { SolanaChain, SolanaToken } from "../chains/solana/open.ts";
+import type { SolanaChain } from "../chains/solana/open.ts";
 import type { Allowance } from "../db/tables.ts";
 import { readGasRules } from "../transfers/gas-limits.ts";
 import { screenAccounts } from "../transfers/screening.ts";
@@ -14,15 +14,15 @@ import type { Candidate } from "./candidates.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { isOffered } from "./payable.ts";
 
-/** What an account can really pay, with what it still has to allow for it. */
+/** An asset that an account can pay with, and the allowance that it has to grant first, if any. */
 export type Offer = Candidate & { allowance: Allowance | null };
 
-/** A wallet waits for options with its buyer looking on, milliseconds. */
+/** Time limit for chain reads, milliseconds: the wallet and its buyer wait for the options. */
 const BALANCES_WITHIN_MS = 5_000;
 
 /**
- * Without those accounts that screening refuses. Where it cannot say, all of them are shown their options: nothing is
- * carried for anybody until it can.
+ * Returns the candidates whose accounts pass screening. If a chain cannot be screened, keeps all of its candidates: no
+ * transfer is relayed before its payer has been screened.
  */
 export async function keepServed(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
   const kept: Candidate[] = [];
@@ -30,7 +30,7 @@ export async function keepServed(deps: PaymentDeps, candidates: readonly Candida
     const payers = [...new Set(here.map(({ payer }) => payer))];
     const screened = within(BALANCES_WITHIN_MS, screenAccounts(deps, chain, payers), chain);
     const refused = await screened.catch((err: unknown) => {
-      deps.log.warn({ err, chain: chain.chain }, "accounts could not be screened for their options");
+      deps.log.warn({ err, chain: chain.chain }, "screening failed for the accounts of an options request");
       return new Set<string>();
     });
     kept.push(...here.filter(({ payer }) => !refused.has(payer)));
@@ -38,7 +38,7 @@ export async function keepServed(deps: PaymentDeps, candidates: readonly Candida
   return kept;
 }
 
-/** Without those accounts that have burned gas of ours on their chain within a day. */
+/** Returns the candidates without those accounts that have burned our gas on their chain within a day. */
 export async function dropBarred(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
   const kept: Candidate[] = [];
   for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
@@ -48,7 +48,7 @@ export async function dropBarred(deps: PaymentDeps, candidates: readonly Candida
   return kept;
 }
 
-/** In test mode no balance is asked, and nothing is offered that a wallet would send. */
+/** Returns the offers of test mode: reads no balance, and offers nothing that the wallet would have to send itself. */
 export function listTestOffers(candidates: readonly Candidate[]): Offer[] {
   return candidates
     .filter(({ token }) => isOffered("test", token))
@@ -56,8 +56,9 @@ export function listTestOffers(candidates: readonly Candidate[]): Offer[] {
 }
 
 /**
- * What the accounts can pay; one multicall per chain. A chain that does not answer in time is left out with a warning,
- * so that it does not cost the buyer the others; when none answers, its fault is thrown.
+ * Returns the candidates whose accounts hold enough, with one multicall per chain. A chain that does not respond in
+ * time is omitted with a warning, so that the buyer still gets the options of the others. Throws the first chain's
+ * error when no chain responds.
  */
 export async function listOffers(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Offer[]> {
   const chains = [...new Set(candidates.map((candidate) => candidate.chain))];
@@ -69,9 +70,9 @@ export async function listOffers(deps: PaymentDeps, candidates: readonly Candida
   );
   const failed = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
   if (failed.length > 0 && failed.length === ends.length) throw failed[0];
-  for (const err of failed) deps.log.warn({ err }, "a chain is left out of the options");
+  for (const err of failed) deps.log.warn({ err }, "chain omitted from the options");
   const offers = ends.flatMap((end) => (end.status === "fulfilled" ? end.value : []));
-  // In the wallet's own order.
+  // Keep the order in which the wallet listed its accounts.
   return offers.toSorted((a, b) => candidates.indexOf(a.candidate) - candidates.indexOf(b.candidate)).map(toOffer);
 }
 
@@ -86,25 +87,31 @@ function listOffersOn(chain: Chain, candidates: readonly Candidate[]): Promise<F
 }
 
 async function listEvmOffers(chain: EvmChain, candidates: readonly Candidate[]): Promise<Found[]> {
-  const wanted = candidates.map(({ token, payer }) => ({ token: token as EvmToken, account: payer as Hex }));
+  const wanted = candidates.flatMap((candidate) => {
+    const token = chain.tokens.get(candidate.token.asset);
+    return token && isHex(candidate.payer) ? [{ candidate, token, account: candidate.payer }] : [];
+  });
   const [holdings, kinds] = await Promise.all([readHoldings(chain, wanted), readKinds(chain, wanted)]);
-  return candidates.flatMap((candidate, index) => {
-    const [holding, want] = [holdings[index], wanted[index]];
-    const kind = kinds.get(candidate.payer) ?? "key";
-    const allowance = holding && want && chooseAllowance(want.token, { kind, holding }, candidate.amount);
+  return wanted.flatMap(({ candidate, token, account }, index) => {
+    const holding = holdings[index];
+    const kind = kinds.get(account) ?? "key";
+    const allowance = holding && chooseAllowance(token, { kind, holding }, candidate.amount);
     return allowance === undefined ? [] : [{ candidate, allowance }];
   });
 }
 
 async function listSolanaOffers(chain: SolanaChain, candidates: readonly Candidate[]): Promise<Found[]> {
-  const wanted = candidates.map(({ token, payer }) => ({ token: token as SolanaToken, account: payer }));
+  const wanted = candidates.flatMap((candidate) => {
+    const token = chain.tokens.get(candidate.token.asset);
+    return token ? [{ candidate, token, account: candidate.payer }] : [];
+  });
   const spendable = await readSpendable(chain, wanted);
-  return candidates.flatMap((candidate, index) =>
+  return wanted.flatMap(({ candidate }, index) =>
     (spendable[index] ?? 0n) >= candidate.amount ? [{ candidate, allowance: null }] : [],
   );
 }
 
-/** What stands at the accounts; asked only where it makes a difference to what is offered. */
+/** Returns the kinds of the accounts. Reads them only where the kind changes what is offered. */
 async function readKinds(
   chain: EvmChain,
   wanted: readonly { token: EvmToken; account: Hex }[],
@@ -117,7 +124,7 @@ async function readKinds(
 
 async function within<T>(ms: number, work: Promise<T>, chain: Chain): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const fault = new ChainFault("rpc_unreachable", { detail: `no balances from ${chain.chain} within ${ms} ms` });
-  const timer = setTimeout(() => late.reject(fault), ms);
+  const error = new ChainFault("rpc_unreachable", { detail: `no balances from ${chain.chain} within ${ms} ms` });
+  const timer = setTimeout(() => late.reject(error), ms);
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }

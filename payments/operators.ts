@@ -6,7 +6,6 @@ import type { Scope } from "./accounts.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 
-/** What operators ask and do by hand, beyond what callers may. */
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
 export type AccountView = {
@@ -14,7 +13,7 @@ export type AccountView = {
   name: string;
   version: string;
   createdAt: Date;
-  /** Wallets and checkout pages may cancel its payments. */
+  /** True if wallets and checkout pages may cancel the account's payments. */
   walletsCancel: boolean;
   merchants: number;
   keys: number;
@@ -39,7 +38,7 @@ export type PaymentLine = {
   updatedAt: Date;
 };
 
-/** Accounts, the newest first; one when its id is given. */
+/** Lists accounts, newest first, or the account with the given id. */
 export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promise<AccountView[]> {
   const { rows } = await sql<AccountView>`
     select a.id, a.name, a.api_version as version, a.created_at as "createdAt", a.wallets_cancel as "walletsCancel",
@@ -49,7 +48,7 @@ export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promi
   return rows;
 }
 
-/** Keys of an account: the last four characters of each, never the key. */
+/** Lists the API keys of an account. Each has a hint (its last four characters), never the key itself. */
 export async function listKeys({ db }: Pick<Deps, "db">, accountId: string): Promise<KeyView[]> {
   const rows = await db
     .selectFrom("api_key")
@@ -58,12 +57,12 @@ export async function listKeys({ db }: Pick<Deps, "db">, accountId: string): Pro
     .orderBy("created_at")
     .execute();
   return rows.map((row) => ({
-    ...{ id: row.id, mode: row.mode, hint: row.hint, scopes: row.scopes as Scope[] },
+    ...{ id: row.id, mode: row.mode, hint: row.hint, scopes: row.scopes },
     ...{ createdAt: row.created_at, revokedAt: row.revoked_at },
   }));
 }
 
-/** App ids of an account. */
+/** Lists the app ids of an account. */
 export async function listApps({ db }: Pick<Deps, "db">, accountId: string): Promise<AppView[]> {
   const rows = await db
     .selectFrom("app_id")
@@ -74,7 +73,7 @@ export async function listApps({ db }: Pick<Deps, "db">, accountId: string): Pro
   return rows.map(({ id, mode, created_at: createdAt, revoked_at: revokedAt }) => ({ id, mode, createdAt, revokedAt }));
 }
 
-/** From now on nobody gets in with it; again for one that is revoked already. Refuses with `api_key_not_found`. */
+/** Revokes an API key or app id at once. Repeatable. Refuses with `api_key_not_found`. */
 export async function revoke(
   { db, now }: Deps,
   kind: "api_key" | "app_id",
@@ -89,7 +88,7 @@ export async function revoke(
   return row ? done(row) : refuse("api_key_not_found", `there is no ${kind === "api_key" ? "key" : "app id"} ${id}`);
 }
 
-/** Payments of everybody, the newest first; what is undefined does not narrow. */
+/** Lists payments of all accounts, newest first. An undefined filter matches everything. */
 export async function listPaymentLines(
   { db }: Pick<Deps, "db">,
   filter: {
@@ -112,7 +111,7 @@ export async function listPaymentLines(
   }));
 }
 
-/** Whose a merchant is, in either mode, also when it is deleted: operators reach it for as long as there are rows of it. */
+/** Returns the account and mode of a merchant, also of a deleted one; undefined when there is no such merchant. */
 export async function findMerchantOwner(
   { db }: Pick<Deps, "db">,
   merchantId: string,
@@ -125,7 +124,7 @@ export async function findMerchantOwner(
   return row && { accountId: row.account_id, mode: row.mode, evenDeleted: true };
 }
 
-/** What a merchant is owed and has not been sent yet, minor units of each asset; and since when it is deleted. */
+/** A merchant's balances that have not been paid out, in minor units of each asset, and when it was deleted. */
 export type MerchantDebt = { deletedAt: Date | null; owed: { asset: string; amount: bigint }[] };
 export type DeletedMerchant = MerchantDebt & { id: string; name: string };
 
@@ -133,7 +132,7 @@ const owedTo = sql<MerchantDebt["owed"]>`(
   select coalesce(jsonb_agg(jsonb_build_object('asset', b.asset, 'amount', b.amount::text) order by b.asset), '[]')
   from merchant_balance b where b.merchant_id = merchant.id and b.amount > 0)`;
 
-/** What a merchant is owed, also a deleted one; undefined when there is no such merchant. */
+/** Returns the balances of a merchant, also of a deleted one; undefined when there is no such merchant. */
 export async function readDebt({ db }: Pick<Deps, "db">, merchantId: string): Promise<MerchantDebt | undefined> {
   const row = await db
     .selectFrom("merchant")
@@ -143,7 +142,7 @@ export async function readDebt({ db }: Pick<Deps, "db">, merchantId: string): Pr
   return row && { deletedAt: row.deleted_at, owed: toOwed(row.owed) };
 }
 
-/** Deleted merchants of an account and mode with what each is owed, the last one deleted first. */
+/** Lists the deleted merchants of an account and mode with their balances, most recently deleted first. */
 export async function listDeletedMerchants(
   { db }: Pick<Deps, "db">,
   args: { accountId: string; mode: Mode; limit: number },
@@ -164,7 +163,7 @@ export async function listDeletedMerchants(
 const toOwed = (owed: readonly { asset: string; amount: bigint | string }[]) =>
   owed.map(({ asset, amount }) => ({ asset, amount: BigInt(amount) }));
 
-/** Writes down what an operator did, with whoever it was. */
+/** Records an operator's action in the audit log. */
 export async function recordAction(
   { db, now }: Deps,
   args: { who: string; action: string; subject: string },
@@ -176,9 +175,12 @@ export async function recordAction(
 }
 
 /**
- * Makes every row of a payment that still owes work due at once, so that the sweep rings for it within a second: waiting
- * attempts, transfers that are ready (also when they were put off), a due settlement (also when its payouts are blocked:
- * the obstacle is checked again), a deadline that has passed. What has nothing to do any more stays as it is; doing it twice does no harm. Gives how many rows of each kind.
+ * Makes all unfinished rows of a payment due now, so that the sweep enqueues their jobs within a second:
+ * - attempts that wait for verification
+ * - transfers that are ready, also those on hold
+ * - a due settlement; if an obstacle blocks its payout queue, the obstacle is checked again
+ * - the payment itself, if its deadline has passed
+ * Idempotent. Returns the number of rows of each kind; undefined when there is no such payment.
  */
 export async function retryPayment({ db, now }: Deps, paymentId: string): Promise<Record<string, number> | undefined> {
   const at = now();
@@ -189,7 +191,7 @@ export async function retryPayment({ db, now }: Deps, paymentId: string): Promis
     .executeTakeFirst();
   if (!payment) return undefined;
   const due = { due_at: at };
-  const counts = {
+  const queries = {
     payment: db
       .updateTable("payment")
       .set(due)
@@ -208,11 +210,11 @@ export async function retryPayment({ db, now }: Deps, paymentId: string): Promis
       .where("id", "=", payment.settlement_id ?? "")
       .where("state", "=", "due"),
   };
-  const made: Record<string, number> = {};
-  for (const [kind, query] of Object.entries(counts))
-    made[kind] = Number((await query.executeTakeFirst()).numUpdatedRows);
-  if (made.settlements) await wakeSettlementQueue(db, payment.settlement_id ?? "");
-  return made;
+  const counts: Record<string, number> = {};
+  for (const [kind, query] of Object.entries(queries))
+    counts[kind] = Number((await query.executeTakeFirst()).numUpdatedRows);
+  if (counts.settlements) await wakeSettlementQueue(db, payment.settlement_id ?? "");
+  return counts;
 }
 
 async function wakeSettlementQueue(db: Db, settlementId: string): Promise<void> {

@@ -26,20 +26,23 @@ import { blockhashEnd, earlier } from "./solana-actions.ts";
 import { readTerms, type Terms } from "./terms.ts";
 import type { OptionView, PaymentView, WalletAction } from "./views.ts";
 
-/** How long after the deadline an authorization may still be carried, beside the finality window, milliseconds. */
+/**
+ * Time after the deadline, besides the finality window, in which an authorization may still be relayed, milliseconds.
+ */
 const GRACE_MS = 10 * 60_000;
-/** When accounts that are barred may ask again, seconds; they are for a day. */
+/** `Retry-After` for barred accounts, seconds. An account is barred for a day. */
 const BARRED_AGAIN_S = 3_600;
-/** What a wallet signs in test mode was never valid, so it can never move money. */
+/** `validBefore` of authorizations in test mode: it lies in the past, so that they can never move money. */
 const NEVER_VALID = 1;
 
 /**
- * Every way in which the accounts (CAIP-10, at most 50) can pay: one option per asset that the merchant settles and the
- * account holds enough of. Accounts on chains we do not know are skipped, whatever their addresses look like.
- * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` naming a bad account, and
- * `sanctioned_user` when screening refuses every account that could pay, and `rate_limited` when all of them are barred
+ * Lists the options by which the accounts (CAIP-10, at most 50) can pay: one per account and asset that the merchant is
+ * paid in and the account holds enough of. Skips accounts on unknown chains without checking their addresses.
+ *
+ * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` naming an invalid account,
+ * `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred
  * because payments from them have burned gas.
- * @param args.requester noted with the payment (`cancelPayment`); unset in tests alone
+ * @param args.requester recorded with the payment (see `cancelPayment`); unset only in tests
  */
 export async function listOptions(
   deps: PaymentDeps,
@@ -52,7 +55,7 @@ export async function listOptions(
   const bad = args.accounts.findIndex((account) => !isUsableAccount(deps, account));
   if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
 
-  // Before anything is offered: from then on the requester counts among those who may want to pay.
+  // Record the requester before it gets options, so that a concurrent cancellation takes it into account.
   if (args.requester) await noteRequester(deps.db, payment, args.requester);
   const terms = await readTerms(deps.db, payment, args.requester);
   const candidates = listCandidates(deps, await findPayable(deps, payment, terms), args.accounts);
@@ -73,7 +76,7 @@ export async function listOptions(
     else fresh.push(row);
   }
   for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
-  // In the wallet's own order of accounts, which is the buyer's preference, and in its spelling.
+  // Keep the wallet's order of accounts, which is the buyer's preference, and the wallet's spelling of each account.
   const options = affordable.flatMap((offer) => {
     const row = rows.get(keyOfOffer(offer));
     return row ? [{ ...row, account: offer.account }] : [];
@@ -93,9 +96,9 @@ const keyOf = ({ payer, asset }: Pick<OptionRow, "payer" | "asset">) => `${payer
 const keyOfOffer = ({ payer, token }: Candidate) => `${payer} ${token.asset}`;
 
 /**
- * The whole list of wallet actions of an option; on Solana with a fresh blockhash, and the option is good for as long as
- * that. `data` is what a build action of the option carries, or empty. Refuses like listOptions, and with `quote_expired`
- * when the option's quote has ended or was withdrawn.
+ * Lists the wallet actions of an option. On Solana the transaction has a fresh blockhash, and the option stays valid as
+ * long as the blockhash. `data` is the `data` of the option's build action, or empty. Refuses like `listOptions`, and
+ * with `quote_expired` when the option's quote has expired or was withdrawn.
  */
 export async function listActions(
   deps: PaymentDeps,
@@ -114,7 +117,7 @@ export async function listActions(
   return done({ actions: await listWalletActions(deps, { option, mode: args.mode }) });
 }
 
-/** Why a payment takes no more offers; undefined while it waits for its buyer. */
+/** Returns the refusal for a payment that can no longer be paid; undefined while it waits for its buyer. */
 export function findClosed(payment: PaymentWithMerchant, now: Date): Refusal | undefined {
   if (payment.state === "expired") return refuse("payment_expired", "the payment has expired");
   if (payment.state !== "requires_action") return refuse("invalid_state", `the payment is ${payment.state}`);
@@ -126,13 +129,13 @@ function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
   { account, payer, chain, token, amount, rate, quotedUntil: held, owed, allowance }: Offer,
-  { terms: { policies, fee: policy, direct: places }, number }: { terms: Terms; number: number },
+  { terms: { policies, fee: policy, direct: destinations }, number }: { terms: Terms; number: number },
 ): NewOption {
-  // Only what a buyer signs for anybody to submit may go elsewhere than to us; and of that we can take nothing.
-  const direct = token.kind === "eip3009" ? parseAccountId(places.get(token.asset) ?? "") : undefined;
+  // Only an EIP-3009 authorization can name the merchant's account as its receiver, and then no fee can be deducted.
+  const direct = token.kind === "eip3009" ? parseAccountId(destinations.get(token.asset) ?? "") : undefined;
   const fee = reckonFee(direct ? noFee : policy, amount, token.decimals);
   const quotedUntil = rate === null ? null : (held ?? new Date(deps.now().getTime() + QUOTE_MS));
-  const lastCarried = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
+  const lastRelay = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
   return {
     id: newId("opt"),
     payment_id: payment.id,
@@ -151,15 +154,17 @@ function toRow(
     ...{ fee: fee.total, fee_fixed: fee.fixed, fee_points: fee.points },
     kind: token.kind,
     allowance,
-    // Without the option: one payer can never pay one payment twice on one token.
+    // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
-    valid_before: payment.mode === "test" ? NEVER_VALID : chain.family === "solana" ? 0 : Math.ceil(lastCarried / 1000),
+    valid_before: payment.mode === "test" ? NEVER_VALID : chain.family === "solana" ? 0 : Math.ceil(lastRelay / 1000),
     created_at: deps.now(),
   };
 }
 
-/** The same value in other decimals, rounded down but never to nothing: we cannot owe more than has come. */
+/**
+ * Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received, but not to 0.
+ */
 function scaleDown(value: bigint, from: number, to: number): bigint {
   if (to >= from) return value * 10n ** BigInt(to - from);
   const scaled = value / 10n ** BigInt(from - to);
@@ -180,7 +185,7 @@ function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string
   };
 }
 
-/** Usual time from inclusion to confirmed; for the tags, what their networks take at most. */
+/** Returns the usual time from inclusion to confirmation; for the tags `safe` and `finalized`, its upper bound. */
 function finalityMs(network: Network): number {
   if ("slotMs" in network) return (network.finality === "confirmed" ? 3 : 32) * network.slotMs;
   if (typeof network.finality === "object") return network.finality.blocks * network.blockMs;

@@ -12,34 +12,34 @@ import {
 } from "../db/settlements.ts";
 import type { Db } from "../db/tables.ts";
 import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
+import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
 import { newId } from "./ids.ts";
 
 /**
- * What a payment that has succeeded owes its merchant, minor units of the asset it was paid in; or, `extra`, other money
- * that was found to be for it, and that says nothing of when the payment itself is paid out. `converted`: it came in another asset.
+ * A credit to a merchant for a succeeded payment, minor units. `extra`: other money that was assigned to the payment
+ * later; it does not affect the settlement of the payment itself. `converted`: the buyer paid in another asset.
  */
-export type Owed = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
+export type Credit = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
 type Tie = { paymentId: string; settlementId: string };
-type Group = { merchantId: string; asset: string; amount: bigint; owed: readonly Owed[] };
+type Group = BalanceKey & { amount: bigint; credits: readonly Credit[] };
 
 /**
- * Adds to what merchants are owed, and ties each payment to the settlement that pays it out: one of its own, or the one
- * that gathers for its merchant and asset. Settlement numbers follow the order of the chain. Gives the settlements that
- * may be begun at once; those whose merchant's payouts are blocked are not among them.
+ * Credits merchants, and links each payment to the settlement that pays it out: its own, or the accumulating settlement
+ * of its merchant and asset. Settlement numbers follow the order of movements on chain. Returns the settlements that
+ * can begin now, without those whose payout queue is blocked.
  */
-export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly Owed[]): Promise<string[]> {
-  const merchantIds = [...new Set(owed.map(({ payment }) => payment.merchant_id))];
-  const gatherings = await listGatherings(db, merchantIds);
+export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, credits: readonly Credit[]): Promise<string[]> {
+  const merchantIds = [...new Set(credits.map(({ payment }) => payment.merchant_id))];
+  const policies = await listGatherings(db, merchantIds);
   const due = new Map<string, string[]>();
   const ties: Tie[] = [];
-  // In one order for everybody, so that two bookings cannot wait for each other.
-  for (const group of groupByBalance(owed)) {
-    const policy = gatherings.find(({ merchantId, asset }) => merchantId === group.merchantId && asset === group.asset);
+  for (const group of sumByBalance(credits)) {
+    const policy = policies.find(({ merchantId, asset }) => merchantId === group.merchantId && asset === group.asset);
     const { settlements, settlementOf } = policy
-      ? await gather(deps, db, group, policy)
+      ? await accumulate(deps, db, group, policy)
       : await settleEach(deps, db, group);
     due.set(`${group.merchantId} ${group.asset}`, settlements);
-    for (const one of group.owed)
+    for (const one of group.credits)
       if (!one.extra) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
   }
   await tieSettlements(db, ties);
@@ -48,24 +48,23 @@ export async function owe(deps: Pick<PaymentDeps, "now">, db: Db, owed: readonly
   return [...due.values()].flat();
 }
 
-function groupByBalance(owed: readonly Owed[]): Group[] {
-  const groups = Map.groupBy(owed, ({ payment, asset }) => `${payment.merchant_id} ${asset}`);
-  return [...groups.keys()].sort().map((key) => {
-    const [merchantId = "", asset = ""] = key.split(" ");
-    const all = groups.get(key) ?? [];
-    return { merchantId, asset, amount: all.reduce((sum, { amount }) => sum + amount, 0n), owed: all };
+function sumByBalance(credits: readonly Credit[]): Group[] {
+  const groups = groupByBalance(credits, ({ payment, asset }) => ({ merchantId: payment.merchant_id, asset }));
+  return groups.map(({ items, ...key }) => {
+    const amount = items.reduce((sum, credit) => sum + credit.amount, 0n);
+    return { ...key, amount, credits: items };
   });
 }
 
-type Settled = { settlements: string[]; settlementOf: (owed: Owed) => string };
+type Settled = { settlements: string[]; settlementOf: (credit: Credit) => string };
 
-/** A settlement for each payment, due at once. */
+/** Creates a settlement for each payment, due at once. */
 async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group): Promise<Settled> {
   const at = deps.now();
-  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: group.owed.length }]);
+  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: group.credits.length }]);
   const dueAt = new Date(at.getTime() + RING_AGAIN_MS);
   const rows = new Map(
-    group.owed.map((one, index): [Owed, NewSettlement] => {
+    group.credits.map((one, index): [Credit, NewSettlement] => {
       const { merchantId, asset } = group;
       const { mode } = one.payment;
       const row = { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };
@@ -79,8 +78,8 @@ async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group):
   };
 }
 
-/** One settlement for all of them and for those to come, until it is old or large enough. */
-async function gather(
+/** Adds the payments to the accumulating settlement, or creates one. It becomes due by age or by amount. */
+async function accumulate(
   deps: Pick<PaymentDeps, "now">,
   db: Db,
   group: Group,
@@ -97,22 +96,22 @@ async function gather(
     at,
   });
   const [number = 0] = await creditMerchants(db, [{ ...group, settlements: open ? 0 : 1 }]);
-  const gathering = open ?? (await beginNew(db, { group, policy, number, at }));
+  const settlement = open ?? (await createAccumulating(db, { group, policy, number, at }));
   return {
-    settlements: gathering.dueAt <= at ? [gathering.id] : [],
-    settlementOf: () => gathering.id,
+    settlements: settlement.dueAt <= at ? [settlement.id] : [],
+    settlementOf: () => settlement.id,
   };
 }
 
-const isConverted = ({ owed }: Group) => owed.some(({ converted }) => converted);
+const isConverted = ({ credits }: Group) => credits.some(({ converted }) => converted);
 
-function beginNew(
+function createAccumulating(
   db: Db,
   args: { group: Group; policy: { ms: number; amount: bigint | null }; number: number; at: Date },
 ): Promise<Gathering> {
   const { group, policy, number, at } = args;
   const { merchantId, asset, amount } = group;
-  const mode = group.owed[0]?.payment.mode ?? "live";
+  const mode = group.credits[0]?.payment.mode ?? "live";
   const isEnough = policy.amount !== null && amount >= policy.amount;
   const dueAt = isEnough ? at : new Date(at.getTime() + policy.ms);
   const row = { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt };

@@ -1,11 +1,11 @@
 import { done, type Result, refuse } from "./errors.ts";
 
-/** One page of a list. `nextCursor` is null on the last one. */
+/** One page of a list. `nextCursor` is null on the last page. */
 export type Page<T> = { items: T[]; nextCursor: string | null };
 
 /**
- * Cuts what was read (one more than the limit) into a page.
- * @param keyOf what the rows are ordered by: where the next page begins
+ * Makes a page of the rows that were read with a limit of `limit + 1`.
+ * @param keyOf returns the sort key of a row, which becomes the cursor
  */
 export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => [string, string]): Page<T> {
   const items = rows.slice(0, limit);
@@ -15,9 +15,9 @@ export function toPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => 
 }
 
 /**
- * The key in a cursor that `toPage` gave; undefined for the first page. Callers must not read anything into cursors.
- * Refuses with `params_validation` what is none of ours.
- * @param order what the list is ordered by; a cursor of another order is none of this one's
+ * Returns the sort key in a cursor that `toPage` made; undefined for the first page. Cursors are opaque to callers.
+ * Refuses an invalid cursor with `params_validation`.
+ * @param order the list's sort order; a cursor of another order is invalid
  */
 export function readCursor(cursor: string | undefined, order: "time" | "amount"): Result<[string, string] | undefined> {
   if (cursor === undefined) return done(undefined);
@@ -25,7 +25,7 @@ export function readCursor(cursor: string | undefined, order: "time" | "amount")
     const key: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
     if (isKey(key) && isOf[order](key[0])) return done(key);
   } catch {
-    // Falls through to the refusal.
+    // An unparsable cursor is refused below.
   }
   return refuse("params_validation", "cursor: expected the nextCursor of the page before");
 }
@@ -37,7 +37,7 @@ const isKey = (key: unknown): key is [string, string] =>
   /^\w{1,64}$/.test(String(key[1]));
 
 const isOf = {
-  // To and fro, because a Date takes 30 February for 2 March, and Postgres does not. It has no year 0 either.
+  // The round trip rejects dates such as 30 February: a Date reads it as 2 March, Postgres fails. Nor has it a year 0.
   time: (text: string) =>
     /^(?!0000)\d{4}-/.test(text) && !Number.isNaN(Date.parse(text)) && new Date(text).toISOString() === text,
   amount: (text: string) => /^\d{1,78}$/.test(text),

@@ -5,36 +5,36 @@ import type { Db } from "../db/tables.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { goesElsewhere } from "./quotes.ts";
 
-/** A quote of a payment that is locked, with the payment's deadline. */
+/** A quote of a locked payment, with the payment's deadline. */
 export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string };
 
 /**
- * Money that its payer sends by itself cannot be refused at the end of a quote: it takes its time into a block. What moves
- * later than this after the end pays nothing, milliseconds: a buyer who waits must not choose among yesterday's prices.
+ * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block,
+ * so it is accepted this long. Later money pays nothing: a buyer must not wait and choose among old prices.
  */
 export const LATE_QUOTE_MS = 10 * 60_000;
 
-/** The confirms of a quote: when the first of those was accepted that still wait. */
+/** The confirms by quote, each with the time of the earliest confirm that still waits. */
 type Confirms = ReadonlyMap<string, { waitingSince: Date | null }>;
 
 /**
- * Returns the quotes that movements pay, one for each payment; the first movement of a payment counts. Several quotes may
- * ask for the same movement and differ in what the chain does not show (a fee, what is owed): then one that was confirmed
- * counts, else the newest that was made before the money moved.
+ * Returns the quotes that the movements pay, one for each payment. The first movement of a payment counts. Several
+ * quotes may match a movement and differ only in values that are not on chain (the fee, the amount owed). Then a
+ * confirmed quote wins, or else the newest quote that was created before the money moved.
  */
 export async function findPaidQuotes(
   deps: PaymentDeps,
   db: Db,
-  { bound, quotes }: { bound: readonly SeenTransfer[]; quotes: readonly LockedQuote[] },
+  { movements, quotes }: { movements: readonly SeenTransfer[]; quotes: readonly LockedQuote[] },
 ): Promise<LockedQuote[]> {
   if (quotes.length === 0) return [];
   const confirms = await readConfirms(db, quotes);
   const paid = new Map<string, LockedQuote>();
-  for (const seen of bound) {
+  for (const seen of movements) {
     const inTime = quotes.filter((quote) => isFor(seen, quote) && isInTime(seen, quote, confirms));
     const [first] = inTime.toSorted((a, b) => rank(seen, b, confirms) - rank(seen, a, confirms) || b.number - a.number);
     if (!first || paid.has(first.payment_id)) continue;
-    if (await hasGoneElsewhere(deps, db, seen, first)) continue;
+    if (await wentToStaleReceiver(deps, db, seen, first)) continue;
     paid.set(first.payment_id, first);
   }
   return [...paid.values()];
@@ -50,7 +50,10 @@ function isFor(seen: SeenTransfer, quote: LockedQuote): boolean {
   );
 }
 
-/** Pure: before the payment's deadline and about within its quote. Money whose time a reading does not tell counts as in time. */
+/**
+ * Returns true if money moved before the payment's deadline and within its quote and the grace period. Money whose time
+ * is unknown counts as in time. Pure.
+ */
 function isInTime({ at }: SeenTransfer, quote: LockedQuote, confirms: Confirms): boolean {
   if (at === undefined) return true;
   const waitingSince = confirms.get(quote.id)?.waitingSince;
@@ -75,11 +78,16 @@ async function readConfirms(db: Db, quotes: readonly LockedQuote[]): Promise<Con
 }
 
 /**
- * True when money went where it was not to go any more when it moved: to a destination that the merchant had left, or to
- * a treasury that was ours once. It is in nobody's books here, and it does not pay: a stolen destination would be as
- * good as the present one to whoever holds an old quote.
+ * Returns true if money went to a receiver that was no longer valid when it moved: a destination that the merchant had
+ * replaced, or a former treasury. Such money is not booked and pays nothing. Otherwise the holder of an old quote could
+ * still pay to a compromised destination.
  */
-async function hasGoneElsewhere(deps: PaymentDeps, db: Db, seen: SeenTransfer, quote: LockedQuote): Promise<boolean> {
+async function wentToStaleReceiver(
+  deps: PaymentDeps,
+  db: Db,
+  seen: SeenTransfer,
+  quote: LockedQuote,
+): Promise<boolean> {
   if (!goesElsewhere(deps, quote)) return false;
   if (quote.direct && seen.at !== undefined) {
     const leftAt = await findLeft(db, quote);
@@ -88,12 +96,12 @@ async function hasGoneElsewhere(deps: PaymentDeps, db: Db, seen: SeenTransfer, q
   const { payment_id: payment, id: option, receiver } = quote;
   deps.log.error(
     { payment, option, receiver, tx: seen.txHash, amount: String(seen.amount) },
-    "money for a withdrawn option went to an account that is not the merchant's or ours any more; it pays nothing",
+    "money for a withdrawn option went to a former destination or treasury; it pays nothing",
   );
   return true;
 }
 
-/** When a merchant left a destination the last time. */
+/** Returns when a merchant last replaced a destination; null if never. */
 async function findLeft(db: Db, quote: LockedQuote): Promise<Date | null> {
   const row = await db
     .selectFrom("destination_change")

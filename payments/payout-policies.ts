@@ -7,12 +7,12 @@ import type { Owner } from "./merchants.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now"> & Partial<Pick<PaymentDeps, "networks">>;
 
-/** So much of an asset is paid out at once, whole units, where a policy that gathers says nothing else. */
-const USUAL_UNITS = 1_000n;
+/** Default amount at which an accumulating settlement is paid out, whole units of the asset. */
+const DEFAULT_UNITS = 1_000n;
 
 /**
- * How payouts gather: so long after the first payment (milliseconds), or when they come to an amount (minor units; 1,000
- * units of the asset when unset), whichever is first, and never before they come to a minimum.
+ * When an accumulating settlement is paid out: after `ms` milliseconds from its first payment, or when it reaches
+ * `amount` (minor units; by default 1,000 units of the asset), whichever comes first, and never below `minimum`.
  */
 export type Gather = { ms: number; amount?: bigint | undefined; minimum?: bigint | undefined };
 export type PolicyView = {
@@ -24,9 +24,10 @@ export type PolicyView = {
 };
 
 /**
- * Pays out what several payments owe in one transfer; without `gather` each at once. What gathers already is paid when
- * due. Refuses with `merchant_not_found`, and with `params_validation` when the amount is unset and no network of ours
- * knows the asset's decimals, or the minimum is above it.
+ * Sets the payout schedule of a destination: one transfer for several payments, or without `gather` one transfer per
+ * payment. A settlement that already accumulates keeps its due time. Refuses with `merchant_not_found`, and with
+ * `params_validation` when the amount is unset and no configured network has the asset, or when the minimum is above
+ * the amount.
  */
 export async function gatherPayouts(
   deps: Deps,
@@ -36,11 +37,11 @@ export async function gatherPayouts(
   return changeAlone(deps, args, async (db) => {
     const row = await findDestination(db, { merchantId, id });
     if (!row) return noSuchDestination();
-    const amount = gather && (gather.amount ?? findUsual(deps, row.asset));
+    const amount = gather && (gather.amount ?? defaultAmount(deps, row.asset));
     if (gather && amount === undefined)
-      return refuse("params_validation", `amount: ${row.asset} is in no networks file, so it has to be given`);
+      return refuse("params_validation", `amount: is required, because ${row.asset} is not in the networks file`);
     if (gather?.minimum !== undefined && amount !== undefined && gather.minimum > amount)
-      return refuse("params_validation", "minimum: is above the amount that is paid out at once");
+      return refuse("params_validation", "minimum: is above the amount at which a settlement is paid out");
     const policy = { gather_ms: gather?.ms ?? null, gather_amount: amount ?? null, minimum: gather?.minimum ?? null };
     await db
       .updateTable("settlement_destination")
@@ -57,15 +58,16 @@ function findAsset({ networks }: Deps, wanted: string) {
   return entries.find(({ asset }) => asset === wanted);
 }
 
-function findUsual(deps: Deps, wanted: string): bigint | undefined {
+function defaultAmount(deps: Deps, wanted: string): bigint | undefined {
   const known = findAsset(deps, wanted);
-  return known && USUAL_UNITS * 10n ** BigInt(known.decimals);
+  return known && DEFAULT_UNITS * 10n ** BigInt(known.decimals);
 }
 
 /**
- * Lets buyers pay a destination themselves, or not: then confirmed is paid out, and nothing of it is ever held here. For
- * options that are made from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that
- * does not take signed authorizations (EIP-3009), or that no network of ours knows.
+ * Enables or disables direct payment of a destination. With it, buyers pay the merchant's account directly: we never
+ * hold the money, and a confirmed payment is settled. Applies to options created from now on. Refuses with
+ * `merchant_not_found`, and with `params_validation` for an asset without EIP-3009 authorizations or that no configured
+ * network has.
  */
 export async function payDirectly(
   deps: Deps,
@@ -76,7 +78,7 @@ export async function payDirectly(
     const row = await findDestination(db, { merchantId, id });
     if (!row) return noSuchDestination();
     if (direct && findAsset(deps, row.asset)?.kind !== "eip3009")
-      return refuse("params_validation", `${row.asset} is no asset of the networks file with signed authorizations`);
+      return refuse("params_validation", `${row.asset} is not an EIP-3009 asset of the networks file`);
     await db
       .updateTable("settlement_destination")
       .set({ direct, updated_at: deps.now() })
@@ -87,9 +89,10 @@ export async function payDirectly(
 }
 
 /**
- * Takes payments in other assets of the same currency for a destination too, or not: they are owed in its asset, and
- * paid out of what the treasury has of it. One destination of a merchant does so for each currency. For options that are
- * made from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no network knows.
+ * Enables or disables payments in other assets of the same currency. They are credited in the destination's asset and
+ * paid out of the treasury's inventory of it. A merchant can enable this for one destination per currency. Applies to
+ * options created from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no
+ * configured network has or when another destination already accepts other assets of the currency.
  */
 export async function takeOthers(
   deps: Deps,
@@ -105,9 +108,10 @@ export async function takeOthers(
     const row = rows.find((one) => one.id === id);
     if (!row) return noSuchDestination();
     const peg = findAsset(deps, row.asset)?.peg;
-    if (take && peg === undefined) return refuse("params_validation", `${row.asset} is in no networks file`);
+    if (take && peg === undefined) return refuse("params_validation", `${row.asset} is not in the networks file`);
     const rival = rows.find((one) => one.takes_others && one.id !== id && findAsset(deps, one.asset)?.peg === peg);
-    if (take && rival) return refuse("params_validation", `${rival.asset} takes the others of ${peg} already`);
+    if (take && rival)
+      return refuse("params_validation", `the destination for ${rival.asset} already takes other assets of ${peg}`);
     await db
       .updateTable("settlement_destination")
       .set({ takes_others: take, updated_at: deps.now() })
@@ -117,7 +121,7 @@ export async function takeOthers(
   });
 }
 
-/** Lets nothing be paid out to a merchant, or lets it again; what is owed stays owed. `merchant_not_found`. */
+/** Suspends or resumes all payouts to a merchant. Its balances do not change. Refuses with `merchant_not_found`. */
 export async function holdPayouts(
   deps: Pick<Deps, "db" | "now">,
   args: Owner & { merchantId: string; hold: boolean },
@@ -131,7 +135,7 @@ export async function holdPayouts(
 
 export type DestinationChange = Pick<Tables["destination_change"], "asset" | "before" | "after" | "at">;
 
-/** Where a merchant was paid before, the oldest first, also by destinations that are gone. */
+/** Lists the changes of a merchant's destinations, oldest first, including deleted destinations. */
 export async function listDestinationChanges({ db }: { db: Db }, merchantId: string): Promise<DestinationChange[]> {
   return db
     .selectFrom("destination_change")

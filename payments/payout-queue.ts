@@ -22,20 +22,20 @@ import { beginSettlements, type SettleOutcome } from "./settle.ts";
 
 type Deps = PaymentDeps & PayoutDeps;
 
-/** Queues taken of each chain in one sweep. */
+/** Queues taken per chain in one sweep. */
 const QUEUES = 500;
-/** Rows of a queue in one job. */
+/** Rows of a queue per job. */
 const BATCH = 100;
-/** Rows of a blocked queue that are tried when it is checked again. */
+/** Rows of a blocked queue that are retried when it is checked again. */
 const PROBE = 10;
 
-/** Rows of one queue that are due, for one job; `again` is the job's number. */
+/** Due rows of one queue, for one job. `again` is the retry number in the job's id. */
 export type DuePayouts = { ids: [string, ...string[]]; again: number };
 
 /**
- * Takes payouts that are due: of each chain whose watcher stands at the head so many queues (merchant and asset), the
- * longest due first, and of each queue at most one batch. What is blocked is not taken before its obstacle has gone or its
- * next check is due. The caller enqueues a job for each.
+ * Takes due payouts. For each chain whose watcher is at the head, takes up to `QUEUES` queues (a queue is a merchant
+ * and an asset), longest due first, and at most one batch of each queue. A blocked queue is taken only when its
+ * obstacle is gone or its next check is due. The caller must enqueue a job for each result.
  */
 export async function takePayouts(
   deps: Pick<PaymentDeps, "db" | "chains" | "now"> & PayoutDeps,
@@ -55,7 +55,10 @@ export async function takePayouts(
   return due;
 }
 
-/** Begins settlements and stores for each queue whether its next ones can follow, or what blocks them. Outcomes in order. */
+/**
+ * Begins settlements, and records for each queue whether it may continue or which obstacle blocks it. Returns outcomes
+ * in the order of `ids`.
+ */
 export async function payOut(deps: Deps, ids: readonly string[]): Promise<(SettleOutcome | Obstacle)[]> {
   const rows = await listQueuedRows(deps.db, { kind: "settlement", ids });
   const begun = await beginSettlements(deps, ids);
@@ -67,11 +70,11 @@ export async function payOut(deps: Deps, ids: readonly string[]): Promise<(Settl
   return outcomes;
 }
 
-/** The same for refunds. */
+/** Begins refunds, and records the state of their queues as `payOut` does. Returns outcomes in the order of `ids`. */
 export async function payBack(deps: Deps, ids: readonly string[]): Promise<RefundOutcome[]> {
   const rows = await listQueuedRows(deps.db, { kind: "refund", ids });
   const outcomes = await beginRefunds(deps, ids);
-  // A refund that is not served is held: it leaves its queue, and the next one may follow.
+  // A refund that screening rejects is held: it leaves its queue, and the next one may follow.
   const left = outcomes.map((outcome) => (outcome === "not_served" ? "begun" : outcome));
   await reportOutcomes(deps, { rows, outcomes: new Map(ids.map((id, index) => [id, left[index] ?? "begun"])) });
   return outcomes;
@@ -79,7 +82,10 @@ export async function payBack(deps: Deps, ids: readonly string[]): Promise<Refun
 
 type Outcome = "begun" | "watcher_behind" | Obstacle;
 
-/** `rows` were read before the payouts were tried: what has changed since counts more than what was found. */
+/**
+ * Records the outcomes of a run with the queues. `rows` were read before the run, so their `version` detects concurrent
+ * changes, which win.
+ */
 async function reportOutcomes(
   deps: Pick<PaymentDeps, "db" | "now">,
   { rows, outcomes }: { rows: readonly QueuedRow[]; outcomes: ReadonlyMap<string, Outcome> },
@@ -97,14 +103,14 @@ async function reportOutcomes(
       continue;
     }
     const obstacle = found.map(({ outcome }) => outcome).find(isObstacle);
-    // A chain whose watcher is behind is not taken by the sweep; its queues stay due.
+    // `watcher_behind` blocks nothing: the sweep skips the chain, and its queues stay due.
     if (obstacle) await blockQueue(deps.db, { ...key, version: first.version, obstacle });
   }
 }
 
 const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";
 
-/** Queues that are blocked, for operators, the longest blocked first. */
+/** Lists blocked queues for operators, longest blocked first. */
 export function listBlockedPayouts({ db }: Pick<Deps, "db">, limit: number): Promise<BlockedQueue[]> {
   return listBlockedQueues(db, limit);
 }

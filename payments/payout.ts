@@ -11,22 +11,22 @@ import { type PaymentDeps, RING_AGAIN_MS } from "./deps.ts";
 import { newId } from "./ids.ts";
 
 /**
- * Unix seconds, the year 2100. A payout's authorization does not run out: it can only ever do what is owed, once, and
- * so never has to be signed a second time.
+ * `valid_before` of payouts: the year 2100, in Unix seconds. A payout's authorization never expires. It can move only
+ * the amount owed, and only once, so it never has to be signed a second time.
  */
 const NEVER_OUT = 4_102_444_800;
 
 export type PayoutDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
-  /** When this process began: what the watcher had reached before may be from before a restore. */
+  /** When this process started. The watcher's earlier progress may be from before a restore. */
   startedAt: Date;
-  /** Notices when the database has stepped back in time. */
+  /** Detects a rollback of the database to an earlier time. */
   epoch: Epoch;
 };
 
 /**
- * Money that leaves the treasury: what for, how much (minor units), to which account of the asset's chain, and the words
- * of its natural key, which together with the deployment are the nonce that the chain takes once.
+ * Money that leaves the treasury: its purpose, amount (minor units), receiver on the asset's chain, and the parts of
+ * its natural key. The nonce, which the chain accepts once, is derived from the key and the deployment.
  */
 export type Payout = {
   of: { purpose: "settlement"; settlement_id: string } | { purpose: "refund"; refund_id: string };
@@ -37,8 +37,8 @@ export type Payout = {
 };
 
 /**
- * Chains on which the treasury may sign, with the database's epoch in which it may. After a restore the rows may know less
- * than the chain: wait for the watcher.
+ * Returns the chains on which the treasury may sign, each with the database epoch that this holds for. After a restore
+ * the database may lack transfers that are on chain, so signing waits until the watcher has caught up.
  */
 export async function listCaughtUp(
   deps: Pick<PaymentDeps, "db" | "now" | "chains"> & PayoutDeps,
@@ -52,12 +52,15 @@ export async function listCaughtUp(
   return caughtUp;
 }
 
-/** The words of a settlement's natural key: nothing in it is an id that a restored database would give anew. */
+/**
+ * Returns the parts of a settlement's natural key. The key contains no generated id, because a restored database would
+ * generate other ids.
+ */
 export function settlementKey(of: { merchant_id: string; asset: string; number: number }): string[] {
   return ["settlement", of.merchant_id, of.asset, String(of.number)];
 }
 
-/** The number that a settlement's payout shows on chain. */
+/** Returns the nonce of a settlement's payout on chain. */
 export function settlementNonce(
   deps: Pick<PaymentDeps, "networks">,
   of: { merchant_id: string; asset: string; number: number },
@@ -65,30 +68,30 @@ export function settlementNonce(
   return deriveNonce(deps.networks.deployment, settlementKey(of));
 }
 
-/** Splits what is owed into what the networks file has the asset of, and the rest, which keeps nothing else waiting. */
-export function splitKnown<Owed extends { asset: string }>(
+/** Splits rows by whether the networks file has their asset. Rows with unknown assets must not block the others. */
+export function splitKnown<Row extends { asset: string }>(
   { chains }: Pick<PaymentDeps, "chains">,
-  owed: readonly Owed[],
-): [known: Owed[], unknown: Owed[]] {
-  const isKnown = ({ asset }: Owed) => chains.get(chainOf(asset))?.tokens.has(asset) === true;
+  owed: readonly Row[],
+): [known: Row[], unknown: Row[]] {
+  const isKnown = ({ asset }: Row) => chains.get(chainOf(asset))?.tokens.has(asset) === true;
   return [owed.filter(isKnown), owed.filter((one) => !isKnown(one))];
 }
 
-/** The chain of an asset (CAIP-19). */
+/** Returns the chain (CAIP-2) of an asset (CAIP-19). */
 export function chainOf(asset: string): string {
   return parseAssetId(asset)?.chain ?? asset;
 }
 
 /**
- * Returns the transfer of a payout, which the treasury signs and relayers carry: an EIP-3009 authorization, or what the
- * Disburser takes for a token without EIP-3009. The chain refuses a second one with its nonce either way. On Solana it is
- * signed when it is sent.
+ * Returns the transfer of a payout. The treasury signs it and the lanes relay it: an EIP-3009 authorization, or a
+ * Disburser call for a token without EIP-3009. In both cases the chain rejects a second transfer with the same nonce.
+ * On Solana the transfer is signed when it is sent.
  */
 export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
   const { of, asset, amount, receiver, key } = payout;
   const chain = getChain(deps.chains, chainOf(asset));
   const token = chain.tokens.get(asset);
-  if (!token) throw new Error(`${asset} of ${key.join(" ")} is not in the networks file`);
+  if (!token) throw new Error(`asset ${asset} of ${key.join(" ")} is not in the networks file`);
   const row = {
     ...{ id: newId("trf"), payment_id: null, settlement_id: null, refund_id: null, ...of },
     ...{ chain: chain.chain, asset, token: token.token, payer: chain.treasury, amount },

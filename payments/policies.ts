@@ -6,10 +6,13 @@ import { newId } from "./ids.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** Which payments of a merchant need data of the buyer; what is null does not narrow. `minimum` in minor units of `unit`. */
+/**
+ * Selects the payments of a merchant that need buyer data. A null field matches everything. `minimum`: minor units of
+ * `unit`.
+ */
 export type Policy = Pick<Selectable<Tables["collection_policy"]>, "asset" | "unit" | "minimum">;
 
-/** True when one of the policies asks for data: by the asset that pays, and from an amount on. */
+/** Returns true when a policy applies: by the paying asset, and from a minimum amount on. */
 export function needsData(policies: readonly Policy[], paid: { asset: string; unit: string; value: bigint }): boolean {
   return policies.some(
     ({ asset, unit, minimum }) =>
@@ -18,7 +21,7 @@ export function needsData(policies: readonly Policy[], paid: { asset: string; un
   );
 }
 
-/** From now on payments that fit need data; options that were handed out before stay as they are. */
+/** Adds a policy. It applies to options created from now on. */
 export async function addPolicy(deps: Deps, args: { merchantId: string } & Policy): Promise<{ id: string }> {
   const { merchantId: merchant_id, asset, unit, minimum } = args;
   const id = newId("cpol");
@@ -36,7 +39,7 @@ export async function addPolicy(deps: Deps, args: { merchantId: string } & Polic
   return { id };
 }
 
-/** A merchant's policies, in the order they were made. */
+/** Lists a merchant's policies in the order of creation. */
 export async function listPolicies(
   deps: Pick<Deps, "db">,
   merchantId: string,
@@ -49,7 +52,7 @@ export async function listPolicies(
     .execute();
 }
 
-/** False when there was none of that id. */
+/** Deletes a policy. Returns false when there is none with that id. */
 export async function removePolicy(deps: Pick<Deps, "db">, id: string): Promise<boolean> {
   const removed = await deps.db.deleteFrom("collection_policy").where("id", "=", id).returning("id").executeTakeFirst();
   return removed !== undefined;

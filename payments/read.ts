@@ -8,20 +8,20 @@ import { currencyMoney, tokenMoney } from "./money.ts";
 import type { Money, PaymentDetail, PaymentStatus, PaymentView } from "./views.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "chains">;
-/** Which payment: mode is part of every question; a merchant's own calls name the owner too. */
+/** Identifies a payment. Every query includes the mode; a merchant's own calls include the merchant. */
 export type PaymentQuery = {
   paymentId: string;
   mode: Mode;
   merchant?: { accountId: string; merchantId: string } | undefined;
 };
 
-/** A payment, or `payment_not_found` (also for another mode's, account's or merchant's). */
+/** Returns a payment. Refuses with `payment_not_found` (also for a payment of another mode, account or merchant). */
 export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<Result<PaymentView>> {
   const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
   return row ? done(toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 
-/** A payment with its payout, for its merchant; refuses like findPaymentView. */
+/** Returns a payment with its payout, for its merchant. Refuses like `findPaymentView`. */
 export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise<Result<PaymentDetail>> {
   const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
   if (!row) return refuse("payment_not_found", "no such payment");
@@ -34,25 +34,27 @@ export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise
   return done({ ...toPaymentView(deps, row), checkout: row.checkout, settlement });
 }
 
-/** What a payment that has succeeded comes to for its merchant; undefined before. */
+/** Returns what a succeeded payment credits to its merchant; undefined before it succeeds. */
 export function findOwed(row: PaymentRow): { asset: string; amount: bigint } | undefined {
   if (row.owed_asset !== null && row.owed_amount !== null) return { asset: row.owed_asset, amount: row.owed_amount };
   if (row.paid_asset === null || row.paid_amount === null) return undefined;
   return { asset: row.paid_asset, amount: row.paid_amount - row.fee };
 }
 
-/** Where a payment stands; refuses like findPaymentView. */
+/** Returns the status of a payment. Refuses like `findPaymentView`. */
 export async function findStatus(deps: Deps, args: PaymentQuery): Promise<Result<PaymentStatus>> {
   const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
   return row ? done(toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 
-/** Where several payments stand, in one query and any order; unknown ids are left out. For long polls only. */
+/**
+ * Returns the status of several payments in one query, in no particular order. Omits unknown ids. For long polls only.
+ */
 export async function listStatuses(deps: Deps, paymentIds: readonly string[]): Promise<PaymentStatus[]> {
   return (await listPayments(deps.db, paymentIds)).map((row) => toStatus(deps, row));
 }
 
-function toStatus(deps: Deps, row: PaymentRow): PaymentStatus {
+function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentStatus {
   const info =
     row.state === "succeeded" && row.tx_id !== null && row.paid_asset !== null && row.paid_amount !== null
       ? { txId: row.tx_id, optionAmount: toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
@@ -61,10 +63,10 @@ function toStatus(deps: Deps, row: PaymentRow): PaymentStatus {
   return { paymentId, state, isFinal: isFinalPaymentState(state), stateVersion, failureCode, info };
 }
 
-/** A payment row as callers see it. */
+/** Converts a payment row to the view that callers see. */
 export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWithMerchant): PaymentView {
   return {
-    ...toStatus(deps as Deps, row),
+    ...toStatus(deps, row),
     mode: row.mode,
     referenceId: row.reference_id,
     amount: toMoney(deps, row.unit, row.value),
@@ -74,7 +76,9 @@ export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWit
   };
 }
 
-/** Puts an amount's display to it. An asset that is no longer in the networks file is shown by its identifier. */
+/**
+ * Adds the display data to an amount. An asset that is no longer in the networks file is displayed by its identifier.
+ */
 export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
   if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
   const asset = canonicalAsset(unit.slice("caip19/".length));

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Hex } from "viem";
+import { getAddress } from "viem";
 import { nativeAsset, parseAssetId } from "../chains/caip.ts";
 import { readNativeBalanceAt, readTokenBalanceAt } from "../chains/evm/balances.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
@@ -22,9 +22,9 @@ import { done, type Result, refuse } from "./errors.ts";
 import { accounts, laneDepositGroup } from "./ledger.ts";
 
 /**
- * One account of the ledger and what the chain has of it, minor units: `held` should be what is `booked` and what is in
- * flight (seen, and not booked yet) together. Money that left the treasury without us counts as booked until somebody
- * says why it went. `difference` is what the chain has more.
+ * The reconciliation of one ledger account with the chain, minor units. `held`, the balance on chain, should equal
+ * `booked` plus `inFlight` (observed on chain and not booked yet). Money that left the treasury without us counts as
+ * booked until an operator resolves its exception. `difference` is the excess on chain.
  */
 export type ReconcileLine = {
   chain: string;
@@ -38,18 +38,19 @@ export type ReconcileLine = {
 };
 
 type Deps = Pick<PaymentDeps, "db" | "chains" | "now" | "log">;
-/** What the books and the rows say of an account. */
+/** The expected balance of an account, from the ledger and other rows. */
 type Claim = Pick<ReconcileLine, "account" | "asset" | "booked" | "inFlight"> & {
-  /** What it was found to have been given later, and may have had before. */
+  /** Deposits that were booked at later blocks and may have arrived before this block. */
   given: bigint;
 };
 
 /**
- * Compares the books with a chain at a block (the newest that is final and booked, when unset): the treasury's tokens
- * and the lanes' native money. Native money leaves no log when it comes, and nobody but the operator gives a lane any:
- * what a lane has more than the books say is booked as capital. Every other difference is kept, logged and told.
- * Refuses with `invalid_state` for a chain that is not watched or a block that is not read or not to be had. Throws
- * ChainFault when the node does not know the block's state any more.
+ * Reconciles the ledger with a chain at a block (by default the newest block that is final and booked): the treasury's
+ * tokens and the lanes' native balances. A native deposit leaves no log, and only the operator deposits into a lane, so
+ * a lane's excess is booked as capital. Stores, logs and returns every other difference.
+ *
+ * Refuses with `invalid_state` for a chain that is not watched, or a block that has not been read or is not available.
+ * Throws `ChainFault` when the node no longer has the block's state.
  */
 export async function reconcileChain(
   deps: Deps,
@@ -61,18 +62,21 @@ export async function reconcileChain(
   const { block, held } = holdings.value;
   const lines = await deps.db.transaction().execute(async (db) => {
     await lockReconciliation(db, chain.chain);
-    // What was booked while the chain was asked is for later blocks, or a deposit that another run has found.
+    // Bookings made during the chain reads are for later blocks, or are a deposit that a concurrent run has found.
     const found = (await listClaims(db, chain, block)).flatMap((claim) => {
       const has = held.get(nameOf(claim));
       return has === undefined ? [] : [{ chain: chain.chain, block, ...compare(claim, has) }];
     });
-    const told = await bookDeposits(deps, db, found);
-    if (args.block === undefined) await keep(deps, db, chain.chain, told);
-    return told;
+    const booked = await bookDeposits(deps, db, found);
+    if (args.block === undefined) await keep(deps, db, chain.chain, booked);
+    return booked;
   });
   for (const { account, asset, difference } of lines)
     if (difference !== 0n)
-      deps.log.error({ chain: chain.chain, block, account, asset, difference: String(difference) }, "the books differ");
+      deps.log.error(
+        { chain: chain.chain, block, account, asset, difference: String(difference) },
+        "ledger does not match the chain",
+      );
   return done(lines);
 }
 
@@ -85,19 +89,19 @@ function keep(deps: Deps, db: Db, chain: string, lines: readonly ReconcileLine[]
   return keepReconciliation(db, chain, rows);
 }
 
-/** So long the watcher may take to book what is final on chain, milliseconds. */
+/** Time limit for the watcher to book what is final on chain, milliseconds. */
 const BOOKED_WITHIN_MS = 15_000;
-/** How often the books of a chain are compared with it, milliseconds. */
+/** Interval between reconciliations of a chain, milliseconds. */
 const RECONCILE_EVERY_MS = 300_000;
 
-/** Chains whose books are to be compared now, each once until the next time. */
+/** Takes the chains whose reconciliation is due, and schedules their next one. */
 export function takeReconciliations(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<string[]> {
   const now = deps.now();
   const againAt = new Date(now.getTime() + RECONCILE_EVERY_MS);
   return takeDueReconciliations(deps.db, { chains: [...deps.chains.keys()], now, againAt });
 }
 
-/** The treasury of every asset that we know or ever booked, and every lane's native money. */
+/** Lists the expected balances: the treasury's of every asset that is configured or was ever booked, and the lanes'. */
 async function listClaims(db: Db, chain: Chain, block: number): Promise<Claim[]> {
   const lanes = await listLaneAddresses(db, chain.chain);
   const names = [accounts.treasury, ...lanes.map(accounts.lane)];
@@ -123,14 +127,14 @@ async function listClaims(db: Db, chain: Chain, block: number): Promise<Claim[]>
   ];
 }
 
-/** What an account holds against what it should. */
+/** Compares the balance on chain with the expected one. */
 function compare({ given, ...claim }: Claim, held: bigint) {
   const more = held - claim.booked - claim.inFlight;
   const early = more > 0n && given > 0n ? (more < given ? more : given) : 0n;
   return { ...claim, inFlight: claim.inFlight + early, held, difference: more - early };
 }
 
-/** What the chain has of accounts at a block. */
+/** Balances of accounts on chain at a block. */
 type Holdings = { block: number; held: ReadonlyMap<string, bigint> };
 
 async function readHoldings(deps: Deps, chain: Chain, wanted: number | undefined): Promise<Result<Holdings>> {
@@ -138,10 +142,10 @@ async function readHoldings(deps: Deps, chain: Chain, wanted: number | undefined
   if (!heights) return refuse("invalid_state", `${chain.chain} is not watched yet`);
   const claims = await listClaims(deps.db, chain, heights.final);
   if (chain.family === "solana") {
-    if (wanted !== undefined) return refuse("invalid_state", "a Solana node tells only what accounts hold now");
+    if (wanted !== undefined) return refuse("invalid_state", "a Solana node returns only current balances");
     const holdings = await readSolana(chain, claims);
     if (await isBooked(deps, chain.chain, holdings.block)) return done(holdings);
-    return refuse("invalid_state", `the watcher of ${chain.chain} does not come to slot ${holdings.block}`);
+    return refuse("invalid_state", `the watcher of ${chain.chain} has not reached slot ${holdings.block} in time`);
   }
   const block = wanted ?? heights.final;
   if (block > heights.read) return refuse("invalid_state", `${chain.chain} has been read up to block ${heights.read}`);
@@ -150,17 +154,19 @@ async function readHoldings(deps: Deps, chain: Chain, wanted: number | undefined
 }
 
 const nameOf = ({ account, asset }: Pick<Claim, "account" | "asset">) => `${account} ${asset}`;
-const tokenOf = (asset: string) => (parseAssetId(asset)?.token ?? "") as Hex;
-/** The address of a lane, of the name of its account. */
+const tokenOf = (asset: string) => parseAssetId(asset)?.token ?? "";
+/** Returns the lane's address in the name of its account. */
 const laneOf = (account: string) => account.slice(accounts.lane("").length);
 
 function readEvm(chain: EvmChain, { account, asset }: Claim, block: number): Promise<bigint> {
   if (account === accounts.treasury)
-    return readTokenBalanceAt(chain, { token: tokenOf(asset), account: chain.treasury, block });
-  return readNativeBalanceAt(chain, { account: laneOf(account) as Hex, block });
+    return readTokenBalanceAt(chain, { token: getAddress(tokenOf(asset)), account: chain.treasury, block });
+  return readNativeBalanceAt(chain, { account: getAddress(laneOf(account)), block });
 }
 
-/** As of the slot that is final now. What has left the networks file cannot be found any more, and is left out. */
+/**
+ * Reads balances as of the final slot. Omits assets that have left the networks file, which can no longer be located.
+ */
 async function readSolana(chain: SolanaChain, claims: readonly Claim[]): Promise<Holdings> {
   const places = claims.flatMap((claim) => {
     const tokenAccount = chain.tokens.get(claim.asset)?.treasuryAccount;
@@ -178,7 +184,7 @@ async function readSolana(chain: SolanaChain, claims: readonly Claim[]): Promise
   return { block: found.slot, held: new Map(named) };
 }
 
-/** True as soon as everything up to a height is booked; the watcher is given a while. */
+/** Waits until everything up to a height is booked. Returns false after the time limit. */
 async function isBooked(deps: Deps, chain: string, height: number): Promise<boolean> {
   for (const until = Date.now() + BOOKED_WITHIN_MS; ; ) {
     if (((await findHeights(deps.db, chain))?.final ?? 0) >= height) return true;
@@ -187,13 +193,13 @@ async function isBooked(deps: Deps, chain: string, height: number): Promise<bool
   }
 }
 
-/** What lanes have been given, booked; the lines as they are then. */
+/** Books the lanes' deposits. Returns the lines with the deposits included. */
 async function bookDeposits(deps: Deps, db: Db, lines: readonly ReconcileLine[]): Promise<ReconcileLine[]> {
   const isDeposit = ({ account, difference }: ReconcileLine) => account !== accounts.treasury && difference > 0n;
   const deposits = lines.filter(isDeposit);
   await insertGroups(db, deposits.map(laneDepositGroup), deps.now());
   for (const { chain, account, difference } of deposits)
-    deps.log.info({ chain, account, amount: String(difference) }, "a lane has been given native money");
+    deps.log.info({ chain, account, amount: String(difference) }, "lane received a native deposit");
   return lines.map((line) =>
     isDeposit(line) ? { ...line, booked: line.booked + line.difference, difference: 0n } : line,
   );

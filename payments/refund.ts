@@ -9,15 +9,14 @@ import type { PaymentQuery } from "./read.ts";
 
 /** An amount in minor units of the payment's unit, or of the asset that it was paid in (`caip19/` and the asset). */
 export type RefundAmount = { unit: string; value: bigint };
-/** What was asked for, and the refund that does it. */
+/** The payment and the refund that was created. */
 export type RefundMade = { paymentId: string; refundId: string };
 
 /**
- * Sends a payment's money back to the account, chain and asset it came from: all that is left of it, or a part. The
- * merchant's own balance pays for it (`beginRefunds`); in test mode, and where the buyer paid the merchant directly, it is
- * only marked. Refuses with
- * `payment_not_found`, `payment_not_succeeded`, `already_refunded` when nothing is left, and `params_validation` for an
- * amount that does not fit.
+ * Creates a refund of a payment, in full or in part, to the account, chain and asset that it came from. The merchant's
+ * balance pays for it (`beginRefunds`). In test mode, and where the buyer paid the merchant directly, the refund is
+ * only marked. Refuses with `payment_not_found`, `payment_not_succeeded`, `already_refunded` when nothing is left, and
+ * `params_validation` for an invalid amount.
  */
 export async function refundPayment(
   deps: Pick<PaymentDeps, "db" | "now" | "ring">,
@@ -26,9 +25,9 @@ export async function refundPayment(
   const made = await inTransaction(deps.db, async (db) => {
     const payment = await findPayment(db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
     if (!payment) return refuse("payment_not_found", "no such payment");
-    // Succeeded is final, so this still holds when the row is written.
+    // Succeeded is a final state, so this still holds when the row is written.
     if (payment.state !== "succeeded") return refuse("payment_not_succeeded", `the payment is ${payment.state}`);
-    // One refund of a payment at a time: their sum counts.
+    // The lock serializes the refunds of a payment, because the limit applies to their sum.
     await lockPayments(db, [payment.id]);
     const before = await listRefunds(db, payment.id);
     const standing = before.filter(({ state }) => state !== "withdrawn");
@@ -38,15 +37,18 @@ export async function refundPayment(
     if (amount === undefined)
       return refuse("params_validation", `amount.unit: expected ${payment.unit} or caip19/${payment.paid_asset}`);
     if (amount <= 0n || amount > left)
-      return refuse("params_validation", `amount.value: more than is left of the payment, or nothing (${left} left)`);
+      return refuse(
+        "params_validation",
+        `amount.value: is zero, or exceeds what is left of the payment (${left} left)`,
+      );
     const option = await findOption(db, { id: payment.option_id ?? "", paymentId: payment.id });
-    // What was paid to the merchant itself is its own to send back.
+    // The merchant itself returns money that went directly to it.
     const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;
     const at = deps.now();
     const id = newId("rfnd");
     await insertRefund(db, {
       ...{ id, payment_id: payment.id, exception_id: null, merchant_id: payment.merchant_id },
-      // Counted with those that were withdrawn: a number that was given once is never given to another refund.
+      // Withdrawn refunds count too: a refund number is never reused.
       ...{ number: before.length + 1, asset: payment.paid_asset ?? "", amount, receiver: option?.payer ?? null },
       ...drawnFor(payment, amount),
       ...{ state: isMoved ? "due" : "marked", created_at: at },
@@ -60,7 +62,7 @@ export async function refundPayment(
   return done(value);
 }
 
-/** Minor units of the asset that was paid; undefined for another unit. Rounded down, so that no refund is above its share. */
+/** Converts a refund amount to minor units of the paid asset; undefined for another unit. Rounds down. */
 function toPaidAsset(payment: PaymentRow, { unit, value }: RefundAmount): bigint | undefined {
   if (unit === `caip19/${payment.paid_asset}`) return value;
   if (unit !== payment.unit) return undefined;
@@ -68,8 +70,8 @@ function toPaidAsset(payment: PaymentRow, { unit, value }: RefundAmount): bigint
 }
 
 /**
- * What a refund takes of its merchant's balance, where that is in another asset: as much of what the payment came to
- * there as is refunded of it, its fee included, rounded up.
+ * Returns what a refund debits from the merchant's balance if that balance is in another asset: the refunded share of
+ * the amount credited for the payment, including its fee, rounded up.
  */
 function drawnFor({ owed_asset, owed_amount, paid_amount, fee }: PaymentRow, amount: bigint) {
   if (owed_asset === null || owed_amount === null || paid_amount === null)
@@ -78,7 +80,7 @@ function drawnFor({ owed_asset, owed_amount, paid_amount, fee }: PaymentRow, amo
   return { owed_asset, owed_amount: (owed_amount * amount + net - 1n) / net };
 }
 
-/** Rings for refunds that may be begun. */
+/** Enqueues refunds that can begin. */
 export async function ringRefunds(deps: Pick<PaymentDeps, "ring">, ids: readonly string[]): Promise<void> {
   const [first, ...others] = new Set(ids);
   if (first) await deps.ring("refund", [{ data: { refundIds: [first, ...others] } }]);

@@ -2,12 +2,12 @@ import type { WholeAttempt } from "../db/attempts.ts";
 import { moveRows } from "../db/moves.ts";
 import type { PaymentDeps } from "./deps.ts";
 
-/** An attempt that is to be refused, and why, in words for the caller. */
+/** An attempt to refuse, with the reason for the caller. */
 export type Refused = { whole: WholeAttempt; reason: string };
 
 /**
- * Refuses attempts; one that was verified elsewhere meanwhile stays as it is. Attempts with the same reason share a
- * statement. Returns the attempts that could not be refused, each with its error: one of them never fails another.
+ * Refuses attempts. An attempt that another worker has verified meanwhile does not change. Attempts with the same
+ * reason share a statement. Returns the errors by attempt id: an error of one statement does not affect the others.
  */
 export async function refuseAttempts(deps: PaymentDeps, refusals: readonly Refused[]): Promise<Map<string, unknown>> {
   const failed = new Map<string, unknown>();

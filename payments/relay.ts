@@ -10,29 +10,31 @@ import { adoptPayout } from "./adopt.ts";
 import type { PaymentDeps } from "./deps.ts";
 
 /**
- * Makes what carries everything that is ready on a chain; calls made during a run share the next one. `more` says that
- * there is work left for another call.
+ * Creates the function that relays every ready transfer of a chain. Calls made during a run share the next run. The
+ * function returns `more` when work is left for another call.
  */
 export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
   return coalesce((chain) => relayReady(deps, chain, createSendBooks(deps)));
 }
 
-/** The same for transfers of contract wallets, which no other waits for. */
+/**
+ * Creates the same function for transfers of contract wallets, which run separately so that no other transfer waits.
+ */
 export function createWalletRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
   return coalesce((chain) => relayWallets(deps, chain, createSendBooks(deps)));
 }
 
-/** The same for Solana. */
+/** Creates the same function for Solana. */
 export function createSubmit(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
   return coalesce((chain) => submitReady(deps, chain, createSendBooks(deps)));
 }
 
-/** Returns what the findings before a send mean for payments, settlements and refunds. */
+/** Creates the handlers that book findings made before a send, for payments, settlements and refunds. */
 export function createSendBooks(deps: PaymentDeps): SendBooks {
   return { declined: (db, declined) => bookDeclined(deps, db, declined), adopted: adoptPayout(deps) };
 }
 
-/** The payments of payers who are not served have failed (specification, part 3: `declined_user`). */
+/** Fails the payments of payers whom screening rejects (specification, part 3: `declined_user`). */
 async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly TransferRow[]): Promise<() => void> {
   const ids = declined.flatMap((transfer) => transfer.payment_id ?? []);
   const set = { failure_code: "declined_user" };
@@ -43,16 +45,16 @@ async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly Transf
   };
 }
 
-/** A transfer that is to be carried; `isWallet`: its payer is code. */
+/** A transfer to relay. `isWallet`: its payer is a contract wallet. `again` is the retry number in the job's id. */
 export type ReadyTransfer = { chain: string; transferId: string; isWallet?: boolean; again?: number };
 
-/** The queue that carries a transfer. */
+/** Returns the queue that relays a transfer. */
 export function queueOf({ chain, isWallet }: ReadyTransfer): "relay-permit" | "relay-wallet" | "submit-solana" {
   if (chain.startsWith("solana:")) return "submit-solana";
   return isWallet ? "relay-wallet" : "relay-permit";
 }
 
-/** Rings for transfers, once per chain and queue: whoever answers carries everything that is ready there. */
+/** Enqueues one job per chain and queue. The worker that takes it relays every ready transfer there. */
 export async function ringRelays(deps: Pick<PaymentDeps, "ring">, transfers: readonly ReadyTransfer[]): Promise<void> {
   const one = new Map(transfers.map((transfer) => [`${queueOf(transfer)} ${transfer.chain}`, transfer]));
   for (const transfer of one.values()) {

@@ -1,21 +1,21 @@
 import { createHash } from "node:crypto";
 
 /**
- * Who requests a payment's options: one wallet instance (an app id with its Client-Id, or a key with one), the users of a
- * key without a Client-Id together, or one session of the checkout page. A name is a hash of what the requester proves
- * itself with on every call, so that knowing the name proves nothing: it may stand in an address.
+ * The client that requests a payment's options: one wallet instance (an app id or a key, with a Client-Id), all users
+ * of a key without a Client-Id, or one session of the checkout page. `name` is a hash of the credentials that the
+ * requester sends with every call. Knowing the name proves nothing, so it may appear in a URL.
  */
 export type Requester = {
   name: string;
-  /** One instance or session, and not all the users of a wallet's key. */
+  /** True for a single instance or session; false for all users of a wallet's key. */
   isOne: boolean;
 };
 
-/** A name is as long as a UUID is random, in the alphabet of addresses. */
+/** Length of a name in bytes: as many as a UUID, encoded as base64url. */
 const NAME_BYTES = 16;
 export const requesterName = /^[A-Za-z0-9_-]{22}$/;
 
-/** Returns the requester that proves itself with these parts. */
+/** Returns the requester with these credentials. */
 export function nameRequester(
   kind: "app" | "key" | "session",
   proof: readonly (string | undefined)[],

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { parseAccountId } from "../chains/caip.ts";
 import { getChain } from "../chains/open.ts";
+import { commitIfOk } from "../db/in-transaction.ts";
 import { debitMerchant, insertGroups } from "../db/ledger.ts";
 import { moveRows } from "../db/moves.ts";
 import { closeGathering, listDueSettlements, type SettlementWithDestination } from "../db/settlements.ts";
@@ -10,13 +11,14 @@ import { insertTransfers, type NewTransfer } from "../db/transfers.ts";
 import { SteppedBack } from "../transfers/epoch.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
+import { groupByBalance } from "./group-by-balance.ts";
 import { settlementBegunGroup } from "./ledger.ts";
 import { listBehindMade } from "./made-before.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitKnown } from "./payout.ts";
 import { ringRefunds } from "./refund.ts";
 import { ringRelays } from "./relay.ts";
 
-/** What became of a settlement: begun now or before, or why it has to wait. */
+/** The outcome of a settlement: begun (now or before), or the reason why it waits. */
 export type SettleOutcome =
   | "begun"
   | "watcher_behind"
@@ -33,9 +35,9 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts: the treasury signs one authorization each to the merchant's destination, whose nonce names the
- * settlement, and what is owed moves to in transit, all in one transaction. The chain refuses a second one. Outcomes in
- * the order asked.
+ * Begins payouts. In one database transaction, the treasury signs an authorization to each merchant's destination, and
+ * the amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a
+ * second payout of it. Returns outcomes in the order of `settlementIds`.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeGathering(deps.db, settlementIds, deps.now());
@@ -48,7 +50,7 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   );
   const [known, unknown] = splitKnown(deps, due);
   for (const { id, asset } of unknown)
-    deps.log.error({ settlement: id, asset }, "a settlement's asset is not in the networks file: it waits");
+    deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
   const behind = await listBehindMade(deps, known);
   const obstacleOf = (settlement: SettlementWithDestination) => {
     if (unknown.includes(settlement)) return "unknown_asset";
@@ -63,8 +65,11 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     if (blocked) outcomes.set(settlement.id, blocked);
     else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
   }
-  const { begun, short } = await begin(deps, payouts, caughtUp);
-  for (const { settlement, why } of short) outcomes.set(settlement.id, why);
+  const { begun, waiting } = await begin(deps, payouts, caughtUp);
+  for (const payout of waiting) {
+    outcomes.set(payout.settlement.id, payout.why);
+    if (payout.why === "stock_short") reportInventoryShort(deps, payout);
+  }
   for (const { settlement } of begun)
     deps.metrics.settlementMoves.inc({ mode: settlement.mode, from: "due", to: "paying" });
   await ringRelays(
@@ -83,13 +88,13 @@ function findObstacle(
   caughtUp: ReadonlyMap<string, string>,
 ): SettleOutcome | undefined {
   if (held) return "held";
-  // Its merchant's refunds come first: they are drawn on the same balance.
+  // The merchant's refunds have priority: they draw on the same balance.
   if (refunds.length > 0) return "refund_waits";
   if (!parseAccountId(registered ?? "")) return "no_destination";
   return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
 }
 
-/** Nothing goes to whom the operator does not serve: such a merchant waits, and keeps no other one waiting. */
+/** Screens the destinations. A settlement whose destination is rejected waits; the others continue. */
 async function screenDestinations(
   deps: Deps,
   settlements: readonly SettlementWithDestination[],
@@ -100,17 +105,14 @@ async function screenDestinations(
     const refused = await screenAccounts(deps, getChain(deps.chains, id), [...new Set(accounts)]);
     for (const [index, { id: settlement, merchant_id: merchant }] of some.entries()) {
       if (!refused.has(accounts[index] ?? "")) continue;
-      deps.log.error(
-        { settlement, merchant },
-        "a merchant's destination is not served (screening): it is not paid out",
-      );
+      deps.log.error({ settlement, merchant }, "settlement waits: screening rejects the merchant's destination");
       outcomes.set(settlement, "not_served");
     }
   }
   return outcomes;
 }
 
-/** The address of a destination, as it stands in transfers: in lower case on EVM. */
+/** Returns the address of a destination as transfers store it: in lower case on EVM. */
 function receiverOf(chain: string, destination: string | null): string {
   const address = parseAccountId(destination ?? "")?.address ?? "";
   return chain.startsWith("eip155:") ? address.toLowerCase() : address;
@@ -123,84 +125,95 @@ function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<New
   return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }
 
-/** Undoes the transaction of payouts that a merchant's balance, or the treasury's stock, does not cover. */
-class Short extends Error {
-  override readonly name = "Short";
-  readonly why: "balance_short" | "stock_short";
-  constructor(why: "balance_short" | "stock_short") {
-    super(why);
-    this.why = why;
+/** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */
+type Obstacle = "balance_short" | "stock_short" | "watcher_behind";
+type Attempted = { ok: true; begun: Payout[] } | { ok: false; why: Obstacle };
+type Result = { begun: Payout[]; waiting: (Payout & { why: Obstacle })[] };
+
+/**
+ * Begins payouts in one transaction. If a balance or the inventory does not cover the batch, begins each payout in a
+ * transaction of its own, so that the payouts that are covered do not wait.
+ */
+async function begin(deps: Deps, payouts: readonly Payout[], epochs: ReadonlyMap<string, string>): Promise<Result> {
+  if (payouts.length === 0) return { begun: [], waiting: [] };
+  const batch = await tryBegin(deps, payouts, epochs);
+  if (batch.ok) return { begun: batch.begun, waiting: [] };
+  if (payouts.length === 1 || batch.why === "watcher_behind")
+    return { begun: [], waiting: payouts.map((payout) => ({ ...payout, why: batch.why })) };
+  const result: Result = { begun: [], waiting: [] };
+  for (const payout of payouts) {
+    const single = await tryBegin(deps, [payout], epochs);
+    if (single.ok) result.begun.push(...single.begun);
+    else result.waiting.push({ ...payout, why: single.why });
   }
+  return result;
 }
 
-type Begun = { begun: Payout[]; short: (Payout & { why: Short["why"] | "watcher_behind" })[] };
-
-/** State, balances, ledger and transfers of payouts in one transaction; those that are not covered are `short`. */
-async function begin(deps: Deps, payouts: readonly Payout[], epochs: ReadonlyMap<string, string>): Promise<Begun> {
-  if (payouts.length === 0) return { begun: [], short: [] };
+/** Begins payouts in one transaction, all or none. */
+async function tryBegin(
+  deps: Deps,
+  payouts: readonly Payout[],
+  epochs: ReadonlyMap<string, string>,
+): Promise<Attempted> {
   try {
-    const { begun, counted } = await deps.db.transaction().execute(async (db) => {
-      const begun = await beginTogether(deps, db, payouts);
-      return { begun, counted: await deps.epoch.pass(db, ...epochs.values()) };
+    const written = await commitIfOk(deps.db, async (db) => {
+      const attempted = await writeBegun(deps, db, payouts);
+      if (!attempted.ok) return attempted;
+      return { ...attempted, counted: await deps.epoch.pass(db, ...epochs.values()) };
     });
-    await counted();
-    return { begun, short: [] };
+    if (written.ok) await written.counted();
+    return written;
   } catch (error) {
-    if (error instanceof SteppedBack)
-      return { begun: [], short: payouts.map((payout) => ({ ...payout, why: "watcher_behind" })) };
-    if (!(error instanceof Short)) throw error;
-    if (payouts.length === 1) {
-      if (error.why === "stock_short") tellStockShort(deps, payouts);
-      return { begun: [], short: payouts.map((payout) => ({ ...payout, why: error.why })) };
-    }
-  }
-  // One of them is not covered: the others must not wait for it.
-  const each = [];
-  for (const payout of payouts) each.push(await begin(deps, [payout], epochs));
-  return { begun: each.flatMap(({ begun }) => begun), short: each.flatMap(({ short }) => short) };
-}
-
-function tellStockShort(deps: Deps, payouts: readonly Payout[]): void {
-  for (const { settlement, transfer } of payouts) {
-    const { id, asset, amount } = settlement;
-    deps.metrics.stockShort.inc({ chain: transfer.chain, asset });
-    deps.log.error({ settlement: id, asset, amount: String(amount) }, "the treasury's stock of an asset is short");
+    if (error instanceof SteppedBack) return { ok: false, why: "watcher_behind" };
+    throw error;
   }
 }
 
-async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<Payout[]> {
+/** Reports a payout of converted money that the treasury's inventory does not cover. */
+function reportInventoryShort(deps: Deps, { settlement, transfer }: Payout): void {
+  const { id, asset, amount } = settlement;
+  deps.metrics.stockShort.inc({ chain: transfer.chain, asset });
+  deps.log.error({ settlement: id, asset, amount: String(amount) }, "treasury inventory of an asset is short");
+}
+
+/** Writes state, balances, ledger and transfers of payouts. Returns the payouts that moved to `paying`. */
+async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<Attempted> {
   const at = deps.now();
-  const ids = payouts.map(({ settlement }) => settlement.id);
-  const destinations = payouts.map(({ settlement }) => settlement.registered);
-  // What was signed is what is written down.
-  const destination = sql`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
-  // A refund may have taken some of it meanwhile, or its merchant be paid elsewhere now: then it is signed anew, later.
-  const where = sql`(id, amount) in (
-    select * from unnest(${ids}::text[], ${payouts.map(({ transfer }) => transfer.amount)}::numeric[]))
-    and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
-      and d.asset = settlement.asset and d.destination = ${destination})`;
-  const set = { destination, due_at: null };
-  const moved = new Set(await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where }));
-  const ours = payouts.filter(({ settlement }) => moved.has(settlement.id));
-  const converted = ours.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
-  // What came in another asset is paid out of what the treasury has in this one beyond what it owes to others.
+  const begun = await moveToPaying(db, payouts, at);
+  const converted = begun.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
+  // Money that came in another asset is paid out of the treasury's inventory beyond what it owes to other merchants.
   for (const asset of [...new Set(converted)].sort())
-    if ((await readStock(db, asset)) < 0n) throw new Short("stock_short");
-  const byBalance = Map.groupBy(ours, ({ settlement }) => `${settlement.merchant_id} ${settlement.asset}`);
-  for (const key of [...byBalance.keys()].sort()) {
-    const group = byBalance.get(key) ?? [];
-    const amount = group.reduce((sum, { settlement }) => sum + settlement.amount, 0n);
-    const [merchantId = "", asset = ""] = key.split(" ");
-    if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw new Short("balance_short");
+    if ((await readStock(db, asset)) < 0n) return { ok: false, why: "stock_short" };
+  const keyOf = ({ settlement }: Payout) => ({ merchantId: settlement.merchant_id, asset: settlement.asset });
+  for (const { merchantId, asset, items } of groupByBalance(begun, keyOf)) {
+    const amount = items.reduce((sum, { settlement }) => sum + settlement.amount, 0n);
+    if (!(await debitMerchant(db, { merchantId, asset, amount }))) return { ok: false, why: "balance_short" };
   }
-  const groups = ours.map(({ settlement }) =>
+  const groups = begun.map(({ settlement }) =>
     settlementBegunGroup({ ...settlement, merchantId: settlement.merchant_id }),
   );
   await insertGroups(db, groups, at);
   await insertTransfers(
     db,
-    ours.map(({ transfer }) => transfer),
+    begun.map(({ transfer }) => transfer),
     at,
   );
-  return ours;
+  return { ok: true, begun };
+}
+
+/**
+ * Moves settlements to `paying` and records their destinations. Skips a settlement whose amount (a refund) or
+ * destination has changed since its payout was signed; a later run signs it again. Returns the payouts that moved.
+ */
+async function moveToPaying(db: Db, payouts: readonly Payout[], at: Date): Promise<Payout[]> {
+  const ids = payouts.map(({ settlement }) => settlement.id);
+  const destinations = payouts.map(({ settlement }) => settlement.registered);
+  const amounts = payouts.map(({ transfer }) => transfer.amount);
+  const destination = sql`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
+  const where = sql`(id, amount) in (select * from unnest(${ids}::text[], ${amounts}::numeric[]))
+    and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
+      and d.asset = settlement.asset and d.destination = ${destination})`;
+  const set = { destination, due_at: null };
+  const moved = new Set(await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where }));
+  return payouts.filter(({ settlement }) => moved.has(settlement.id));
 }

@@ -7,17 +7,17 @@ import {
 } from "../db/webhook-fanout.ts";
 import type { PaymentDeps } from "./deps.ts";
 
-/** Events written in one transaction. */
+/** Maximum number of events written in one transaction. */
 const PART = 500;
-/** Settlements that share one transaction: most have a single payment. */
+/** Settlements handled in one transaction. Most have a single payment. */
 const SETTLEMENTS = 100;
 
 /**
- * Writes the next `payment.settled` events that paid settlements owe an endpoint, at most 500 in one transaction.
- * The transaction that confirms a payout only notes that its events are owed, so its work does not depend on how many
- * payments the payout has. Each part moves the settlement's cursor in the transaction that writes the events: a crash or
- * a second caller writes none twice and leaves none out. Returns how many payments and settlements were finished; 0 when
- * nothing is left.
+ * Writes the next `payment.settled` events of paid settlements for an endpoint, at most 500 in one transaction. The
+ * transaction that confirms a payout only records that events are pending, so its cost does not grow with the number of
+ * payments. Each part advances the settlement's cursor in the transaction that writes the events, so that a crash or a
+ * concurrent caller neither duplicates nor skips an event. Returns the number of payments and settlements finished; 0
+ * when none is left.
  */
 export async function writeSettledEvents(
   deps: Pick<PaymentDeps, "db" | "now">,
@@ -32,7 +32,7 @@ export async function writeSettledEvents(
     const dueAt = deps.now();
     const events = part.map(({ id, settlementId }) => ({ paymentId: id, at: paidAt.get(settlementId) ?? dueAt }));
     await insertSettledEvents(db, { endpointId, events, dueAt });
-    // A full part may have ended within the settlement of its last payment; those before that one are complete.
+    // A full part may end in the middle of a settlement; the settlements before it are complete.
     const last = part.length < PART ? undefined : part.at(-1);
     const complete = last ? fanouts.findIndex((one) => one.settlementId === last.settlementId) : fanouts.length;
     const ids = fanouts.slice(0, complete).map(({ settlementId }) => settlementId);

@@ -1,6 +1,6 @@
 import { moveRows, type Setting } from "../db/moves.ts";
 import { findPayment, type PaymentWithMerchant } from "../db/payments.ts";
-import { machines, type PaymentState } from "../db/states.ts";
+import { machines, type NextOf, type PaymentState } from "../db/states.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { type Result, refuse } from "./errors.ts";
 import { findPayable } from "./payable.ts";
@@ -11,9 +11,9 @@ import type { PaymentStatus } from "./views.ts";
 export type SimulatedState = Exclude<PaymentState, "requires_action">;
 
 /**
- * Drives a payment of test mode to a state, by the moves that live payments make (part 3): for integrators who want to
- * see each outcome. No money moves. Refuses with `not_sandbox_api_key` in live mode, `payment_not_found`, and
- * `invalid_state` where no such move leads.
+ * Drives a payment of test mode to a state, by the same moves as live payments (specification, part 3). Integrators use
+ * it to see each outcome. No money moves. Refuses with `not_sandbox_api_key` in live mode, with `payment_not_found`,
+ * and with `invalid_state` when no moves lead to the state.
  */
 export async function simulatePayment(
   deps: PaymentDeps,
@@ -29,21 +29,34 @@ export async function simulatePayment(
   if (to === "succeeded" && !paid)
     return refuse("invalid_state", `no asset that the merchant is paid in can pay ${payment.unit}`);
   const moved = await walk(deps, payment.id, path, settingsFor(payment, to, paid));
-  if (!moved) return refuse("invalid_state", "the payment has moved meanwhile");
+  if (!moved) return refuse("invalid_state", "the payment changed its state concurrently");
   await deps.announce([payment.id]);
   return findStatus(deps, query);
 }
 
-/** The states from one to another, both included: straight, or by way of processing. */
-function findPath(from: PaymentState, to: SimulatedState): PaymentState[] | undefined {
-  const next = (state: PaymentState): readonly string[] => machines.payment[state];
-  if (next(from).includes(to)) return [from, to];
-  return next(from).includes("processing") && next("processing").includes(to) ? [from, "processing", to] : undefined;
+/** A move of a payment that is not final. */
+type Step =
+  | { from: "requires_action"; to: NextOf<"payment", "requires_action"> }
+  | { from: "processing"; to: NextOf<"payment", "processing"> };
+
+/** Returns the moves from one state to another: directly, or through `processing`. */
+function findPath(from: PaymentState, to: SimulatedState): Step[] | undefined {
+  const end = machines.payment.processing.find((state) => state === to);
+  if (from === "processing") return end && [{ from, to: end }];
+  if (from !== "requires_action") return undefined;
+  const direct = machines.payment.requires_action.find((state) => state === to);
+  if (direct) return [{ from, to: direct }];
+  return (
+    end && [
+      { from, to: "processing" },
+      { from: "processing", to: end },
+    ]
+  );
 }
 
 type Paid = { asset: string; amount: bigint };
 
-/** What the payment would have been paid with: the first asset that pays it. */
+/** Returns the asset that the simulated buyer pays with: the first one that can pay the payment. */
 async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promise<Paid | undefined> {
   const [first] = await findPayable(deps, payment, await readTerms(deps.db, payment));
   return first && { asset: first.token.asset, amount: first.amount };
@@ -55,18 +68,20 @@ function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Pai
   return to === "cancelled" ? { cancelled_reason: "cancelled_by_merchant" } : {};
 }
 
-/** Each step is a guarded move and an event of its own, as in live mode. False when somebody else was quicker. */
-async function walk(deps: PaymentDeps, id: string, path: readonly PaymentState[], last: Setting): Promise<boolean> {
-  const steps = path.slice(1).map((to, index) => ({ from: path[index] as PaymentState, to }));
+/** Moves a payment along a path, each step with a guarded move and an event as in live mode. False on a lost race. */
+async function walk(deps: PaymentDeps, id: string, path: readonly Step[], last: Setting): Promise<boolean> {
   const moved = await deps.db.transaction().execute(async (db) => {
-    for (const [index, { from, to }] of steps.entries()) {
-      const set = { due_at: null, ...(index === steps.length - 1 ? last : {}) };
-      const move = { ids: [id], from, to, at: deps.now(), set, detail: { simulated: true } };
-      if ((await moveRows(db, "payment", move as Parameters<typeof moveRows<"payment", PaymentState>>[2])).length === 0)
-        return false;
+    for (const [index, step] of path.entries()) {
+      const set = { due_at: null, ...(index === path.length - 1 ? last : {}) };
+      const move = { ids: [id], at: deps.now(), set, detail: { simulated: true } };
+      const ids =
+        step.from === "requires_action"
+          ? await moveRows(db, "payment", { ...move, from: step.from, to: step.to })
+          : await moveRows(db, "payment", { ...move, from: step.from, to: step.to });
+      if (ids.length === 0) return false;
     }
     return true;
   });
-  if (moved) for (const { from, to } of steps) deps.metrics.paymentMoves.inc({ mode: "test", from, to });
+  if (moved) for (const { from, to } of path) deps.metrics.paymentMoves.inc({ mode: "test", from, to });
   return moved;
 }

@@ -13,20 +13,20 @@ import type { PaymentDeps } from "./deps.ts";
 import type { WalletAction } from "./views.ts";
 
 /**
- * A blockhash lives for 150 blocks. What is confirmed in the last of them might not land any more, so an option is
- * called stale before.
+ * Slots for which an option with a new blockhash is valid. A blockhash is valid for 150 blocks; the margin leaves time
+ * for the transaction to land.
  */
 const GOOD_SLOTS = 125;
 
-/** Until when an option is good whose blockhash is handed out now. */
+/** Returns until when an option with a blockhash issued now is valid. */
 export function blockhashEnd(chain: SolanaChain, now: Date): Date {
   return new Date(now.getTime() + GOOD_SLOTS * chain.network.slotMs);
 }
 
 /**
- * The transaction that pays an option, for the wallet to sign, on a fresh blockhash; the option is good from now on for
- * as long as that. In test mode the blockhash is invented, so that what is signed can never move money.
- * Throws ChainFault when the cluster cannot be asked.
+ * Builds the transaction that pays an option, with a fresh blockhash, for the wallet to sign. The option is then valid
+ * as long as the blockhash. In test mode the blockhash is invented, so that the signed transaction can never move
+ * money. Throws `ChainFault` when the cluster cannot be read.
  */
 export async function buildSolanaAction(
   deps: PaymentDeps,
@@ -49,7 +49,7 @@ function inventBlockhash(option: OptionRow): string {
   return base58.encode(createHash("sha256").update(`test ${option.id}`).digest());
 }
 
-/** The earlier of two times, of which either may be unset. */
+/** Returns the earlier of two times, either of which may be null. */
 export function earlier(one: Date | null, other: Date | null): Date | null {
   if (one === null || other === null) return one ?? other;
   return one < other ? one : other;

@@ -3,25 +3,27 @@ import { listBalances } from "../db/balances.ts";
 import type { Db } from "../db/tables.ts";
 import { accounts } from "./ledger.ts";
 
-/** One change of what a merchant is owed. Amounts in minor units of the asset. */
+/** One change of a merchant's balance. Amounts in minor units of the asset. */
 export type StatementLine = {
   at: Date;
   kind: "payment" | "settlement" | "refund" | "assigned";
   paymentId: string | null;
   referenceId: string | null;
-  /** What the buyer paid, and what the operator took of it; only of payments. What came in another asset counts less its fee. */
+  /** The buyer's amount and the operator's fee; payments only. A converted payment is listed net, with a fee of 0. */
   gross: bigint | null;
   fee: bigint | null;
-  /** What the balance changed by: paid out and refunded is negative. */
+  /** The change of the balance. Negative for settlements and refunds. */
   change: bigint;
   balance: bigint;
-  /** Of a settlement, CAIP-10; of a refund, the address that it went to. */
+  /** The receiver: a CAIP-10 account for a settlement, an address for a refund. */
   to: string | null;
-  /** The transaction that proves it; null while a payout or refund is on its way. */
+  /** The transaction that proves it; null while a payout or refund is in transit. */
   txHash: string | null;
 };
 
-/** What a merchant was owed in one asset, and how that came about. Days are UTC, YYYY-MM-DD; both belong to it. */
+/**
+ * A merchant's balance in one asset over a period, and its changes. `from` and `until` are UTC days, both inclusive.
+ */
 export type Statement = {
   merchantId: string;
   asset: string;
@@ -38,7 +40,7 @@ export type Statement = {
 
 type Row = Omit<StatementLine, "balance"> & { asset: string };
 
-/** A merchant's statements of a period, one for each asset that it was ever owed. */
+/** Returns a merchant's statements of a period, one for each asset with a balance or a change. */
 export async function readStatements(
   { db }: { db: Db },
   args: { merchantId: string; from: string; until: string },
@@ -50,7 +52,7 @@ export async function readStatements(
   const rows = await listRows(db, { account, from, until });
   const assets = new Set([...before, ...rows].map(({ asset }) => asset));
   return [...assets].sort().map((asset) => {
-    // What is owed is a credit.
+    // A balance owed to the merchant is a credit, so its sign is inverted.
     const opening = -(before.find((one) => one.asset === asset)?.amount ?? 0n);
     let balance = opening;
     const lines = rows
@@ -111,7 +113,9 @@ const columns = [
   "txHash",
 ] as const;
 
-/** Statements as CSV (RFC 4180), one table for all assets, with a line for each opening and closing balance. */
+/**
+ * Returns statements as lines of CSV (RFC 4180): one table for all assets, with opening and closing balances as rows.
+ */
 export function toCsv(statements: readonly Statement[]): string[] {
   const lines = [["asset", ...columns].join(",")];
   for (const { asset, from, until, opening, closing, lines: changes } of statements) {
@@ -127,7 +131,7 @@ export function toCsv(statements: readonly Statement[]): string[] {
 function toCell(value: string | bigint | Date | null): string {
   if (value === null) return "";
   if (typeof value !== "string") return value instanceof Date ? value.toISOString() : value.toString();
-  // A spreadsheet takes a text that begins like this for a formula.
+  // Prevent formula injection: a spreadsheet evaluates a text that begins like this.
   const text = /^[=+\-@\t]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -5,19 +5,19 @@ import { listPayments, type PaymentRow } from "../db/payments.ts";
 import type { Db } from "../db/tables.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 import type { PaymentDeps } from "./deps.ts";
-import { type Direct, settleDirect } from "./direct.ts";
+import { type DirectPayment, settleDirect } from "./direct.ts";
 import { exceptionGroup, paymentGroup } from "./ledger.ts";
-import { type Owed, owe } from "./owe.ts";
+import { type Credit, owe } from "./owe.ts";
 
-/** A payment that has succeeded now, and when its buyer had confirmed it. */
+/** A payment that has just succeeded, with the time of its confirm. */
 export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
-/** What buyers' confirmed transfers come to; `due` are settlements that may be begun at once. */
+/** The result of booking buyers' confirmed transfers. `due` lists settlements that can begin now. */
 export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
 
 /**
- * Payments whose transfers are confirmed succeed, and their merchants are owed the money. Settlement numbers follow the
- * order of the chain, so that a restored database gives the same ones again. Money whose payment does not take it any
- * more is booked as an exception: it belongs to nobody yet, and it is never lost.
+ * Moves payments whose transfers are confirmed to `succeeded`, and credits their merchants. Settlement numbers follow
+ * the order of movements on chain, so that a restored database assigns the same numbers again. Money for a payment that
+ * has ended is booked as an exception.
  */
 export async function succeedPayments(
   deps: PaymentDeps,
@@ -26,8 +26,8 @@ export async function succeedPayments(
 ): Promise<Paid> {
   if (transfers.length === 0) return { succeeded: [], groups: [], due: [] };
   const moved = await moveSucceeded(deps, db, transfers);
-  const owed: (Owed & { transfer: ConfirmedTransfer })[] = [];
-  const direct: Direct[] = [];
+  const owed: (Credit & { transfer: ConfirmedTransfer })[] = [];
+  const direct: DirectPayment[] = [];
   const groups: Group[] = [];
   for (const transfer of transfers) {
     const payment = moved.get(transfer.payment_id ?? "");
@@ -44,8 +44,8 @@ export async function succeedPayments(
       deps.log.error(
         { transfer: transfer.id, payment: transfer.payment_id },
         isDirect
-          ? "a merchant was paid directly for a payment that has ended; nothing of it is ours to book"
-          : "money arrived for a payment that has ended; it is booked as an exception",
+          ? "merchant was paid directly for a payment that has ended; not booked"
+          : "money arrived for a payment that has ended; booked as an exception",
       );
       if (!isDirect) groups.push(exceptionGroup(transfer));
     }
@@ -61,7 +61,7 @@ export async function succeedPayments(
   return { succeeded, groups, due };
 }
 
-/** The payments that moved, by id. */
+/** Moves the payments and returns those that moved, by id. */
 async function moveSucceeded(
   deps: PaymentDeps,
   db: Db,
@@ -69,7 +69,7 @@ async function moveSucceeded(
 ): Promise<Map<string, PaymentRow>> {
   const ids = transfers.flatMap((transfer) => transfer.payment_id ?? []);
   const hashes = transfers.flatMap((transfer) => (transfer.payment_id ? [transfer.tx_hash] : []));
-  // One row of values per payment, so that one statement moves them all.
+  // The values are joined by payment id, so that one statement moves all payments.
   const hash = sql`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
   const ofTransfer = (column: "asset" | "amount") =>
     sql`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
@@ -83,7 +83,7 @@ async function moveSucceeded(
   return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
 }
 
-/** When each payment's verified confirm was taken. */
+/** Returns when each payment's verified confirm was accepted. */
 async function readConfirmTimes(db: Db, paymentIds: readonly string[]): Promise<Map<string, Date>> {
   const rows = await db
     .selectFrom("attempt")

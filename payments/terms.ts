@@ -1,59 +1,78 @@
-import { sql } from "kysely";
 import type { Db } from "../db/tables.ts";
 import { type FeePolicy, noFee } from "./fees.ts";
 import type { Policy } from "./policies.ts";
 import type { Requester } from "./requester.ts";
 
-/** What a merchant's options depend on: assets it is paid in, whom it asks for data, of whom its requester has given it, and its fee. */
+/** The merchant's settings that its options depend on, and the buyer data that the requester has given. */
 export type Terms = {
+  /** Assets that the merchant is paid in. */
   settled: ReadonlySet<string>;
-  /** Assets in which what came in another one of the same currency is owed. */
+  /** Assets that also take payments made in other assets of the same currency. */
   takers: ReadonlySet<string>;
-  /** Where buyers pay a merchant's destination themselves (CAIP-10), by asset. */
+  /** Destinations (CAIP-10) that buyers pay directly, by asset. */
   direct: ReadonlyMap<string, string>;
+  /** Policies that ask for buyer data. */
   policies: Policy[];
+  /** Accounts that the requester has given buyer data for. */
   collected: ReadonlySet<string>;
   fee: FeePolicy;
 };
 
-/** All of it in one statement: a wallet waits for its options. */
-export async function readTerms(
-  db: Db,
-  payment: { id: string; account_id: string; merchant_id: string },
-  requester?: Requester,
-): Promise<Terms> {
-  const { rows } = await sql<{
-    kind: "settled" | "policy" | "collected" | "fee";
-    text: string | null;
-    unit: string | null;
-    minimum: bigint | null;
-    taker?: boolean;
-  }>`
-    select 'settled' as kind, asset as text, case when direct then destination end as unit, null::numeric as minimum,
-      takes_others as taker
-      from settlement_destination where merchant_id = ${payment.merchant_id}
-    union all select 'policy', asset, unit, minimum, false from collection_policy where merchant_id = ${payment.merchant_id}
-    union all select 'collected', account, null, null, false from collected_data
-      where payment_id = ${payment.id} and requester = ${requester?.name ?? null} and attempt_id is null
-    union all (
-      select 'fee', points::text, null, fixed_micros, false from fee_policy
-      where account_id = ${payment.account_id} and (merchant_id = ${payment.merchant_id} or merchant_id is null)
-      order by merchant_id nulls last limit 1
-    )`.execute(db);
-  const textsOf = (kind: "settled" | "collected") =>
-    new Set(rows.flatMap((row) => (row.kind === kind && row.text !== null ? [row.text] : [])));
-  const policies = rows
-    .filter(({ kind }) => kind === "policy")
-    .map(({ text: asset, unit, minimum }) => ({ asset, unit, minimum }));
-  const fee = rows.find(({ kind }) => kind === "fee");
+type Payment = { id: string; account_id: string; merchant_id: string };
+
+/** Reads the terms of a payment, with concurrent queries because a wallet waits for its options. */
+export async function readTerms(db: Db, payment: Payment, requester?: Requester): Promise<Terms> {
+  const [destinations, policies, collected, fee] = await Promise.all([
+    listDestinationTerms(db, payment),
+    listCollectionPolicies(db, payment),
+    requester ? listAccountsWithData(db, payment, requester) : [],
+    findFee(db, payment),
+  ]);
   return {
-    settled: textsOf("settled"),
-    takers: new Set(rows.flatMap(({ kind, text, taker }) => (kind === "settled" && text && taker ? [text] : []))),
-    direct: new Map(
-      rows.flatMap(({ kind, text, unit }) => (kind === "settled" && text && unit ? [[text, unit] as const] : [])),
-    ),
+    settled: new Set(destinations.map(({ asset }) => asset)),
+    takers: new Set(destinations.filter((one) => one.takes_others).map(({ asset }) => asset)),
+    direct: new Map(destinations.filter((one) => one.direct).map(({ asset, destination }) => [asset, destination])),
     policies,
-    collected: textsOf("collected"),
-    fee: fee ? { points: Number(fee.text), fixedMicros: fee.minimum ?? 0n } : noFee,
+    collected: new Set(collected.map(({ account }) => account)),
+    fee,
   };
+}
+
+function listDestinationTerms(db: Db, { merchant_id }: Payment) {
+  return db
+    .selectFrom("settlement_destination")
+    .select(["asset", "destination", "direct", "takes_others"])
+    .where("merchant_id", "=", merchant_id)
+    .execute();
+}
+
+function listCollectionPolicies(db: Db, { merchant_id }: Payment): Promise<Policy[]> {
+  return db
+    .selectFrom("collection_policy")
+    .select(["asset", "unit", "minimum"])
+    .where("merchant_id", "=", merchant_id)
+    .execute();
+}
+
+function listAccountsWithData(db: Db, { id }: Payment, requester: Requester) {
+  return db
+    .selectFrom("collected_data")
+    .select("account")
+    .where("payment_id", "=", id)
+    .where("requester", "=", requester.name)
+    .where("attempt_id", "is", null)
+    .execute();
+}
+
+/** Returns the merchant's fee policy, or else its account's. */
+async function findFee(db: Db, { account_id, merchant_id }: Payment): Promise<FeePolicy> {
+  const row = await db
+    .selectFrom("fee_policy")
+    .select(["points", "fixed_micros"])
+    .where("account_id", "=", account_id)
+    .where(({ or, eb }) => or([eb("merchant_id", "=", merchant_id), eb("merchant_id", "is", null)]))
+    .orderBy("merchant_id", (order) => order.asc().nullsLast())
+    .limit(1)
+    .executeTakeFirst();
+  return row ? { points: row.points, fixedMicros: row.fixed_micros } : noFee;
 }

@@ -6,13 +6,13 @@ import { listOptions } from "./options.ts";
 import type { WalletResult } from "./results.ts";
 import type { OptionView, WalletAction } from "./views.ts";
 
-/** What the test wallet has for a confirm: its signatures, or the option whose buyer has to say who he is first. */
+/** The test wallet's input for a confirm: its signatures, or the option that needs buyer data first. */
 export type TestWalletMove = { optionId: string } & ({ results: readonly WalletResult[] } | { needsData: true });
 
 /**
- * A wallet for payments of test mode: asks how it can pay, takes the first option that a plain key can sign, and signs it.
- * What it gives goes through confirm, and is judged there, like anybody's. Refuses with `not_sandbox_api_key` in live
- * mode, like `listOptions`, and with `invalid_params` where nothing can be signed.
+ * Acts as a wallet for a payment of test mode: lists the options, chooses the first one that a plain key can sign, and
+ * signs it. The confirm then verifies the signatures as usual. Refuses with `not_sandbox_api_key` in live mode, like
+ * `listOptions`, and with `invalid_params` when no option can be signed.
  */
 export async function signAsTestWallet(
   deps: PaymentDeps,
@@ -33,24 +33,26 @@ export async function signAsTestWallet(
     const signed = await Promise.all(toSign.map((data) => account.signTypedData(data)));
     return done({ optionId, results: signed.map((signature) => ({ type: "walletRpc", data: [signature] })) });
   }
-  return refuse("invalid_params", "the test wallet can sign for no asset of this payment");
+  return refuse("invalid_params", "the test wallet cannot sign for any asset of this payment");
 }
 
-/** Of one payment, so that what its buyer has said of himself is still said of him at the next try. It never owns anything. */
+/**
+ * Derives the account from the payment, so that buyer data given for it still applies at a retry. It never holds money.
+ */
 function accountFor(paymentId: string): PrivateKeyAccount {
   return privateKeyToAccount(keccak256(toBytes(`test wallet of ${paymentId}`)));
 }
 
-/** All that an option has to have signed; undefined when it wants more than signatures. */
+/** Returns the typed data of an option's actions; undefined when an action is not a signature. */
 function listTypedData({ actions }: OptionView): TypedDataDefinition[] | undefined {
   const isSigning = (action: OptionView["actions"][number]): action is WalletAction =>
     "method" in action && action.method === "eth_signTypedData_v4";
   return actions.every(isSigning) ? actions.map(({ params }) => readTypedData(String(params[1]))) : undefined;
 }
 
-/** viem adds the domain's own type by itself and refuses to be told it twice. */
+/** Parses typed data for viem, which adds the EIP712Domain type itself and rejects a duplicate. */
 function readTypedData(json: string): TypedDataDefinition {
-  const { types, ...rest } = JSON.parse(json) as { types: Record<string, unknown> };
+  const { types, ...rest } = JSON.parse(json);
   const { EIP712Domain: _, ...own } = types;
-  return { ...rest, types: own } as unknown as TypedDataDefinition;
+  return { ...rest, types: own };
 }

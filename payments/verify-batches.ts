@@ -1,54 +1,61 @@
 import { listWaitingAttempts, type WholeAttempt } from "../db/attempts.ts";
 import { together } from "../db/together.ts";
-import { type End, type VerifyDeps, verifyTogether } from "./verify.ts";
+import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify.ts";
 
-/** Contract wallets asked at the same time. */
+/** Contract wallets verified concurrently. */
 const WALLETS = 16;
-/** Attempts judged in one go, and how often those of a place are, milliseconds: under load they share calls and commits. */
-const JUDGED = 100;
-const JUDGE_EVERY_MS = 100;
+/**
+ * Maximum batch size and minimum interval between batches of a group, milliseconds. A batch shares calls and a commit.
+ */
+const BATCH_SIZE = 100;
+const BATCH_INTERVAL_MS = 100;
 
 /**
- * Makes what judges an attempt, once: a good one moves its payment to `processing` and makes its transfer, a bad one is
- * refused and leaves the payment as it is, so that whoever merely saw the link can neither kill nor block it.
- * Returns `by code` for an attempt whose payer turned out to be code: it is verified as a contract wallet's when it is
- * enqueued again. Throws what the chain throws when it cannot be asked; the attempt then waits. Those of a chain that come while some
- * are judged are judged together afterwards; no chain waits for another.
+ * Creates the function that verifies one attempt, in batches with others. A valid attempt moves its payment to
+ * `processing` and creates its transfer. An invalid attempt is refused and does not change the payment, so that a
+ * holder of the link can neither end nor block it.
+ *
+ * The function returns `by code` for an attempt whose payer turned out to be a contract wallet: the caller enqueues it
+ * again, and it is then verified as such. It throws the chain's error when the chain cannot be read; the attempt then
+ * waits. Attempts that arrive during a batch form the next batch of their group; groups do not wait for each other.
  */
 export function createVerify(
   deps: VerifyDeps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
 ): (attemptId: string) => Promise<"done" | "by code"> {
-  const shared = { most: JUDGED, isOnes: (cause: unknown) => !deps.isTransient(cause) };
+  const shared = { most: BATCH_SIZE, isOnes: (cause: unknown) => !deps.isTransient(cause) };
   const find = together(async (ids: string[]) => {
     const waiting = await deps.outOfContext(() => listWaitingAttempts(deps.db, ids));
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
     return ids.map((id) => byId.get(id));
   }, shared);
-  const judges = new Map<string, (whole: WholeAttempt) => Promise<End>>();
+  const verifiers = new Map<string, (whole: WholeAttempt) => Promise<VerifyResult>>();
   const payerOf = ({ option }: WholeAttempt) => option.payer;
-  const makeJudge = (isWallet: boolean) =>
+  const createVerifier = (isWallet: boolean) =>
     together(
       async (group: WholeAttempt[]) => {
-        // Two jobs of one attempt may have met: the sweep's and the first one.
+        // Two jobs of one attempt may meet in a batch: its first job and the sweep's.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        const ends = await deps.outOfContext(() => verifyTogether(deps, [...once.values()]));
-        return group.map(({ attempt }) => ends.get(attempt.id) ?? {});
+        const results = await deps.outOfContext(() => verifyBatch(deps, [...once.values()]));
+        return group.map(({ attempt }) => results.get(attempt.id) ?? {});
       },
-      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: JUDGE_EVERY_MS },
+      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: BATCH_INTERVAL_MS },
     );
   return async (attemptId) => {
     const whole = await find(attemptId);
     if (!whole) return "done";
-    const place = placeOf(whole);
-    const judge = judges.get(place) ?? makeJudge(whole.attempt.verification === "wallet");
-    judges.set(place, judge);
-    const end = await judge(whole);
-    if ("error" in end) throw end.error;
-    return end.byCode ? "by code" : "done";
+    const group = groupOf(whole);
+    const verify = verifiers.get(group) ?? createVerifier(whole.attempt.verification === "wallet");
+    verifiers.set(group, verify);
+    const result = await verify(whole);
+    if ("error" in result) throw result.error;
+    return result.byCode ? "by code" : "done";
   };
 }
 
-/** Attempts of one place are judged together: plain keys wait neither for code nor for what wallets say to have sent. */
-function placeOf({ payment, option, attempt }: WholeAttempt): string {
+/**
+ * Returns the group of an attempt. Key signatures wait neither for contract wallets nor for transactions that wallets
+ * sent.
+ */
+function groupOf({ payment, option, attempt }: WholeAttempt): string {
   return `${payment.mode} ${option.chain} ${attempt.verification}`;
 }

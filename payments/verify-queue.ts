@@ -1,6 +1,6 @@
 import type { AttemptRow } from "../db/attempts.ts";
 
-/** The queue that verifies an attempt. */
+/** Returns the queue that verifies an attempt. */
 export function verifyQueueOf({
   verification,
 }: Pick<AttemptRow, "verification">): "verify-signature" | "verify-wallet" {

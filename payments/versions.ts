@@ -1,10 +1,10 @@
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 
-/** Versions of the contract that are served, the oldest first. Why they answer alike: docs/decisions/versions.md. */
+/** Supported API versions, oldest first. Why they behave alike: docs/decisions/versions.md. */
 export const versions = ["2026-02-18", "2026-02-19.preview", "2026-02-19"] as const;
 
-/** Pins an account to a stable version, forward only. Refuses with `unknown_api_version` and `api_version_downgrade`. */
+/** Pins an account to a newer stable version. Refuses with `unknown_api_version` and `api_version_downgrade`. */
 export async function pinVersion(
   deps: Pick<PaymentDeps, "db">,
   args: { accountId: string; version: string },
@@ -20,5 +20,5 @@ export async function pinVersion(
     .returning("api_version")
     .executeTakeFirst();
   if (row) return done({ version: row.api_version });
-  return refuse("api_version_downgrade", "version: there is no such account, or it is at a newer one already");
+  return refuse("api_version_downgrade", "version: the account does not exist, or is pinned to a newer version");
 }

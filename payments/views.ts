@@ -1,7 +1,7 @@
 import type { PaymentState } from "../db/states.ts";
 import type { Mode } from "../db/tables.ts";
 
-/** An amount in minor units of `unit` (`iso4217/USD`, or `caip19/` and an asset), with what a person is shown. */
+/** An amount in minor units of `unit` (`iso4217/USD`, or `caip19/` and an asset), with its display data. */
 export type Money = {
   unit: string;
   value: bigint;
@@ -15,11 +15,11 @@ export type Money = {
   };
 };
 
-/** Where a payment stands. `info` is there when it has succeeded. `stateVersion` grows with every change. */
+/** The status of a payment. `info` is set once it has succeeded. `stateVersion` grows with every change. */
 export type PaymentStatus = {
   paymentId: string;
   state: PaymentState;
-  /** True when it will never change again (specification, part 3). */
+  /** True when the state is final (specification, part 3). */
   isFinal: boolean;
   stateVersion: number;
   failureCode: "declined_user" | null;
@@ -31,31 +31,34 @@ export type PaymentView = PaymentStatus & {
   mode: Mode;
   referenceId: string | null;
   amount: Money;
-  /** `logoId` names our copy of its logo. */
+  /** `logoId` is the id of our copy of its logo. */
   merchant: { id: string; name: string; logoId: string | null };
   createdAt: Date;
   expiresAt: Date;
 };
 
-/** The same with what only its merchant sees. `settlement` is there once its money has been paid out. */
+/** A payment with the fields that only its merchant sees. `settlement` is set once the payment has been paid out. */
 export type PaymentDetail = PaymentView & {
   checkout: { successUrl: string; errorUrl: string } | null;
   settlement: { txId: string; amount: Money } | null;
 };
 
-/** Something a wallet executes (specification, 2.9). `chain` is CAIP-2. */
+/** An action that a wallet executes (specification, 2.9). `chain` is CAIP-2. */
 export type WalletAction = { chain: string; method: string; params: readonly unknown[] };
-/** What is made only when the wallet is about to execute it: it fetches the actions with `build`. */
+/** An action that is built on demand: the wallet fetches the actions with `build` before it executes them. */
 export type BuildAction = { build: string };
 
-/** One way to pay. `account` is as the wallet wrote it; `expiresAt` is null when the option lives as long as its payment. */
+/**
+ * One way to pay. `account` is in the wallet's spelling. `expiresAt` is null when the option is valid as long as its
+ * payment.
+ */
 export type OptionView = {
   id: string;
   account: string;
   amount: Money;
   etaSeconds: number;
   expiresAt: Date | null;
-  /** True while data of the buyer is needed before it can be confirmed. */
+  /** True while the option needs buyer data before it can be confirmed. */
   needsData: boolean;
   actions: readonly (WalletAction | BuildAction)[];
 };

@@ -5,7 +5,9 @@ import { type Turn, watchChain } from "../transfers/watch.ts";
 import { createBooks } from "./book.ts";
 import type { PaymentDeps } from "./deps.ts";
 
-/** Makes one turn of a chain's watcher, which books what it finds for payments and settlements. */
+/**
+ * Creates the function that runs one pass of a chain's watcher and books what it finds for payments and settlements.
+ */
 export function createWatch(
   deps: PaymentDeps & TransferDeps,
 ): (args: { chain: string; signal: AbortSignal }) => Promise<Turn> {
@@ -13,7 +15,10 @@ export function createWatch(
   return (args) => watchChain(deps, { ...args, books });
 }
 
-/** Makes what reads on in the treasury's history on a Solana; calls made during a run share the next one. */
+/**
+ * Creates the function that continues to read the treasury's history on a Solana cluster. Calls made during a run share
+ * the next run.
+ */
 export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
   const books = createBooks(deps);
   return coalesce((chain) => readHistory(deps, chain, books));

@@ -8,7 +8,7 @@ import { findEndpoint } from "./webhooks.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
-/** One event and how far its delivery has come. `lastOutcome` is a status, or why there was none. */
+/** An event and the state of its delivery. `lastOutcome` is an HTTP status, or the reason why there was none. */
 export type DeliveryView = {
   eventId: string;
   paymentId: string;
@@ -21,10 +21,12 @@ export type DeliveryView = {
   dueAt: Date | null;
 };
 
-/** Which events are to be sent again: one, those of a time (`since` included, `until` not), or those that were given up. */
+/**
+ * Selects events to send again: one event, a period (`since` inclusive, `until` exclusive), or all that were given up.
+ */
 export type Replay = { eventId: string } | { since: Date; until: Date } | { state: "given_up" };
 
-/** Events of the endpoint of an account and mode, the newest first. Refuses like findEndpoint. */
+/** Lists the events of the endpoint of an account and mode, newest first. Refuses like `findEndpoint`. */
 export async function listDeliveries(
   deps: Pick<Deps, "db">,
   args: Owner & { paymentId?: string | undefined; state?: DeliveryState | undefined; limit: number },
@@ -48,9 +50,9 @@ export async function listDeliveries(
 }
 
 /**
- * Sends events again that are over, delivered or given up: the same event ids, the schedule from its beginning. An event
- * named by its id is also sent at once when it still waits for an attempt. Gives how many.
- * Refuses like findEndpoint, and an event that is not this endpoint's with `invalid_params`.
+ * Sends delivered or given-up events again, under the same event ids and with a new retry schedule. An event selected
+ * by its id is also sent at once if it is still pending. Returns how many. Refuses like `findEndpoint`, and with
+ * `invalid_params` an event of another endpoint.
  */
 export async function replayEvents(deps: Deps, args: Owner & Replay): Promise<Result<{ count: number }>> {
   const endpoint = await findEndpoint(deps, args);
@@ -59,5 +61,5 @@ export async function replayEvents(deps: Deps, args: Owner & Replay): Promise<Re
   if (!("eventId" in args))
     return done({ count: await inTransaction(deps.db, (db) => reviveDeliveries(db, { ...of, which: args })) });
   const found = await reviveDelivery(deps.db, { ...of, id: args.eventId });
-  return found ? done({ count: 1 }) : refuse("invalid_params", "eventId: is no event of this endpoint");
+  return found ? done({ count: 1 }) : refuse("invalid_params", "eventId: is not an event of this endpoint");
 }

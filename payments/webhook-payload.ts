@@ -2,14 +2,14 @@ import { getAddress, isAddress } from "viem";
 import { parseAssetId } from "../chains/caip.ts";
 import type { DueEvent } from "../db/webhooks.ts";
 
-/** The form of the payload (wire contract, part 10). Within it, members are only ever added. */
+/** Version of the payload format (wire contract, part 10). Within a version, members are only added. */
 const API_VERSION = "2026-05-18";
-/** The member is never null in the public form. */
+/** The chain of simulated payments: `chain_caip2` is never null. */
 const SIMULATED_CHAIN = "test:simulated";
 
 /**
- * The body of an event: a full snapshot of the payment as it stood at that move, whatever has become of it since.
- * Everything in it was written with that move or before and never changes, so every attempt sends the same bytes.
+ * Returns the body of an event: a snapshot of the payment at the time of the event. All of its values were written by
+ * then and never change, so every delivery attempt sends the same bytes.
  */
 export function toPayload(event: DueEvent): string {
   const stage = event.type.slice("payment.".length);
@@ -44,15 +44,15 @@ export function toPayload(event: DueEvent): string {
   });
 }
 
-/** There is no status `settled`: being paid out is a stage of a payment that has succeeded. */
+/** Returns the payment status for an event. `settled` is not a status: a settled payment is `succeeded`. */
 function statusOf(stage: string): string {
   if (stage === "created") return "requires_action";
   return stage === "settled" ? "succeeded" : stage;
 }
 
 /**
- * What the buyer chose, and what the merchant is to receive of it: all but the operator's fee. A test payment that is driven
- * by hand has no buyer, and until it has succeeded no asset either.
+ * Returns the buyer's choice, and what the merchant receives: the amount less the operator's fee. A simulated test
+ * payment has no buyer, and no asset before it succeeds.
  */
 function toProcessing(event: DueEvent): object | null {
   if (event.processingAt === null) return null;
@@ -71,7 +71,7 @@ function toProcessing(event: DueEvent): object | null {
   };
 }
 
-/** Null where none is taken. `percent` says by what the percentage was reckoned. */
+/** Returns the fee; null without one. `percent` is the rate that the percentage was calculated with. */
 function toFee({ asset, amount, fee, feeFixed, feePoints }: DueEvent): object | null {
   if (asset === null || fee === 0n) return null;
   const part = (value: bigint) => tokenAmount(asset, value);
@@ -89,7 +89,7 @@ function tokenAmount(asset: string | null, amount: bigint | null): { unit: strin
   return asset === null || amount === null ? null : { unit: `caip19/${asset}`, value: String(amount) };
 }
 
-/** Always in one spelling: how the wallet wrote its account may change from one question for options to the next. */
+/** Returns an address in one spelling, because the wallet's spelling may differ between requests. */
 function spellAddress(address: string): string {
   return isAddress(address) ? getAddress(address) : address;
 }

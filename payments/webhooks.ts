@@ -7,12 +7,14 @@ import { done, type Result, refuse } from "./errors.ts";
 import { newId } from "./ids.ts";
 import type { Owner } from "./merchants.ts";
 
-/** How long the secret before keeps signing beside the new one, milliseconds (wire contract, part 10). */
+/** Time for which the previous secret keeps signing beside the new one, milliseconds (wire contract, part 10). */
 export const ROTATION_MS = 24 * 60 * 60_000;
 
 type Deps = Pick<PaymentDeps, "now" | "sealer"> & { db: Db };
 
-/** Where an account hears of its payments of one mode. `previousUntil`: until when two secrets sign. */
+/**
+ * The URL that receives the events of an account's payments of one mode. `previousUntil`: until when two secrets sign.
+ */
 export type EndpointView = {
   id: string;
   accountId: string;
@@ -23,19 +25,20 @@ export type EndpointView = {
 };
 
 /**
- * Registers where an account hears of its payments of one mode: from now on every move of one owes it an event. The
- * secret is given this once and stored sealed. Where there is an endpoint already it is moved: what is still owed goes
- * to the new address, and the secret is rotated.
- * Refuses with `params_validation` an account that is not there, or a URL that `findUrlFault` has something to say of.
+ * Sets the webhook endpoint of an account and mode. From then on, every state change of its payments creates an event.
+ * If an endpoint exists, its URL changes, pending events go to the new URL, and the secret is rotated. Returns the
+ * secret once and stores it encrypted. Refuses with `params_validation` an unknown account, or a URL that
+ * `findUrlFault` rejects.
  */
 export async function setEndpoint(
   deps: Deps & { findUrlFault: (url: string) => string | undefined },
   args: Owner & { url: string },
 ): Promise<Result<{ id: string; secret: string }>> {
-  const fault = deps.findUrlFault(args.url);
-  if (fault) return refuse("params_validation", `url: ${fault}`);
+  const error = deps.findUrlFault(args.url);
+  if (error) return refuse("params_validation", `url: ${error}`);
   return inTransaction(deps.db, async (db) => {
-    // Locked, so that two calls at once make one endpoint; payments that name the account do not wait for it.
+    // The lock serializes calls, so that an account gets one endpoint. It does not block inserts of the account's
+    // payments.
     const account = await db
       .selectFrom("account")
       .select("id")
@@ -43,7 +46,7 @@ export async function setEndpoint(
       .forNoKeyUpdate()
       .executeTakeFirst();
     if (!account) return refuse("params_validation", "accountId: there is no such account");
-    // Locked as well: a rotation or a deletion at this moment has to be seen, or the secret it gave would never sign.
+    // Lock the endpoint too. Otherwise a concurrent rotation or deletion could return a secret that never signs.
     const there = await findLiveEndpoint(db, args, { lock: true });
     if (there) {
       const secret = await replaceSecret({ ...deps, db }, there);
@@ -66,8 +69,8 @@ export async function setEndpoint(
 }
 
 /**
- * Gives an endpoint a new secret. The one before keeps signing beside it for 24 hours; one before that signs no more.
- * Refuses like findEndpoint.
+ * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one
+ * stops at once. Refuses like `findEndpoint`.
  */
 export async function rotateSecret(deps: Deps, args: Owner): Promise<Result<{ secret: string }>> {
   return inTransaction(deps.db, async (db) => {
@@ -76,7 +79,7 @@ export async function rotateSecret(deps: Deps, args: Owner): Promise<Result<{ se
   });
 }
 
-/** Takes an endpoint away: nothing more is sent to it, not even what was owed already. Refuses like findEndpoint. */
+/** Deletes an endpoint. Nothing more is sent to it, and its pending events are dropped. Refuses like `findEndpoint`. */
 export async function deleteEndpoint(deps: Omit<Deps, "sealer">, args: Owner): Promise<Result<{ id: string }>> {
   return inTransaction(deps.db, async (db) => {
     const there = await findLiveEndpoint(db, args, { lock: true });
@@ -87,7 +90,7 @@ export async function deleteEndpoint(deps: Omit<Deps, "sealer">, args: Owner): P
   });
 }
 
-/** The endpoint of an account and mode; `invalid_params` when there is none. */
+/** Returns the endpoint of an account and mode. Refuses with `invalid_params` when there is none. */
 export async function findEndpoint(deps: Pick<Deps, "db">, args: Owner): Promise<Result<EndpointView>> {
   const row = await findLiveEndpoint(deps.db, args);
   if (!row) return noEndpoint();
@@ -97,7 +100,7 @@ export async function findEndpoint(deps: Pick<Deps, "db">, args: Owner): Promise
 
 const noEndpoint = () => refuse("invalid_params", "the account has no webhook endpoint in this mode");
 
-/** 256 random bits, as Standard Webhooks write them. */
+/** Generates a secret: 256 random bits in the format of Standard Webhooks. */
 function makeSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }

@@ -16,7 +16,7 @@ import { chainOf } from "./payout.ts";
 import { type PaymentQuery, toMoney } from "./read.ts";
 import type { Money } from "./views.ts";
 
-/** Where a refund stands, in the words of the API. `waiting`: for its merchant's balance. `held`: its receiver is not served. */
+/** The status of a refund in the API. `waiting`: for its merchant's balance. `held`: screening rejects its receiver. */
 export type RefundStatus = "waiting" | "held" | "processing" | "paid" | "marked" | "withdrawn";
 export type RefundView = {
   refundId: string;
@@ -36,7 +36,7 @@ const statusOf: Record<RefundState, RefundStatus> = {
   withdrawn: "withdrawn",
 };
 
-/** Lists a payment's refunds, the first one first. Refuses with `payment_not_found`. */
+/** Lists a payment's refunds, oldest first. Refuses with `payment_not_found`. */
 export async function listPaymentRefunds(
   deps: Pick<PaymentDeps, "db" | "chains">,
   query: PaymentQuery,
@@ -59,12 +59,16 @@ export async function listPaymentRefunds(
 export type Withdrawn = { refundId: string; paymentId: string };
 
 /**
- * Takes back a refund that has not begun: it sends nothing, its amount can be refunded again, and the payouts that waited
- * behind it go on. The guarded move decides the race with `beginRefunds`. Repeatable. A number that was given once is never
- * given to another refund, so a withdrawn refund that a restored database shows as waiting, and whose money was sent,
- * would be sent once more by the next one: it is refused until the chain has been read again, and when the chain shows it.
- * Refuses with `payment_not_found` when there is no such refund of a payment, and `invalid_state` once it has begun.
- * @param owner only a refund of this merchant's; of every merchant when unset (operators)
+ * Withdraws a refund that has not begun: it sends nothing, its amount can be refunded again, and the payouts behind it
+ * continue. The guarded move decides the race with `beginRefunds`. Repeatable.
+ *
+ * After a restore, the database may show a refund as waiting although its money was sent. If it were withdrawn, a
+ * further refund, which has another number and thus another nonce, would send the money twice. So the call refuses
+ * until the chain has been reread, and when the chain shows the refund.
+ *
+ * Refuses with `payment_not_found` when no payment has such a refund, and with `invalid_state` once the refund has
+ * begun.
+ * @param owner limits the call to refunds of this merchant; unset for operators
  */
 export async function withdrawRefund(
   deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment"> },
@@ -79,26 +83,26 @@ export async function withdrawRefund(
       return refuse("invalid_state", `the refund is ${statusOf[refund.state]}`);
     const made = await findMade(deps, db, refund);
     if (made) return refuse("invalid_state", made);
-    // The row is locked, so it is still in that state.
+    // The row is locked, so its state cannot have changed.
     const at = deps.now();
     const set = { due_at: null };
     if (refund.state === "due")
       await moveRows(db, "refund", { ids: [refund.id], from: "due", to: "withdrawn", at, set });
     else await moveRows(db, "refund", { ids: [refund.id], from: "held", to: "withdrawn", at, set });
-    // Its queue may be blocked by it alone. (A trigger wakes the settlements that waited behind it.)
+    // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)
     await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
     return withdrawn;
   });
 }
 
-/** Says why a refund may have been sent by a database that was there before; undefined when it was not. */
+/** Returns the reason if the refund may have been sent before a restore of the database; undefined otherwise. */
 async function findMade(
   { networks }: { networks: Pick<Networks, "deployment"> },
   db: Db,
   refund: RefundRow,
 ): Promise<string | undefined> {
   const chain = chainOf(refund.asset);
-  if (await findUnread(db, chain)) return "the chain is read again after a restore: try again later";
+  if (await findUnread(db, chain)) return "the chain is being reread after a restore: try again later";
   const number = deriveNonce(
     networks.deployment,
     refundKey({ ...refund, chain: null, tx_hash: null, log_index: null }),
@@ -106,7 +110,7 @@ async function findMade(
   return (await isNumberUnclaimed(db, { chain, number })) ? "the chain shows that the refund was sent" : undefined;
 }
 
-/** A refund as operators see it. */
+/** A refund in the operators' list. */
 export type RefundLine = {
   id: string;
   paymentId: string | null;
@@ -118,7 +122,7 @@ export type RefundLine = {
   createdAt: Date;
 };
 
-/** Lists refunds that have not begun, of every merchant or of one, the oldest first. */
+/** Lists refunds that have not begun, of all merchants or of one, oldest first. */
 export async function listWaitingRefunds(
   { db }: { db: Db },
   args: { merchantId?: string | undefined; limit: number },

@@ -172,8 +172,8 @@ export const bookingMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "money that left the treasury is given to a merchant",
-        find: "if (amount < 0n && !outward) return",
-        replace: "if (false) return",
+        find: "if (amount < 0n && !isOutgoing)",
+        replace: "if (false)",
       },
       {
         name: "an exception is given to a test payment",

@@ -167,7 +167,7 @@ test("an option asks for no more data once the page has collected it, and the co
 
 test.each([
   ["a field is missing", zoe.slice(1), "collectedData.fields.fullName: is missing"],
-  ["a field is repeated", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: stands twice"],
+  ["a field is repeated", [...zoe, { id: "dob", value: "1990-02-28" }], "collectedData.fields.dob: is given twice"],
   [
     "a field is not asked for",
     [...zoe, { id: "shoeSize", value: "43" }],

@@ -205,8 +205,12 @@ test("a given logo is copied and resized, and a changed picture at the same URL 
 
 test.each([
   ["that is small", { body: await plain(100, 100).png().toBuffer() }, "iconUrl: is 100 x 100 pixels"],
-  ["that is truncated", { body: large.subarray(0, -1_000) }, "iconUrl: the picture is cut off"],
-  ["that is not a picture, whatever its content type", { body: "<svg/>", type: "image/png" }, "iconUrl: is not a JPEG"],
+  ["that is truncated", { body: large.subarray(0, -1_000) }, "iconUrl: the image is truncated"],
+  [
+    "that is not a picture, whatever its content type",
+    { body: "<svg/>", type: "image/png" },
+    "iconUrl: is not a complete JPEG",
+  ],
   ["that does not exist", { body: "", status: 404 }, "iconUrl: the server answered 404"],
   ["of more than 2 MiB", { body: Buffer.concat([square, Buffer.alloc(2 * 1024 * 1024)]) }, "iconUrl: is larger"],
 ])("a logo %s creates no merchant", async (_what, given, message) => {
@@ -250,5 +254,5 @@ test("logos of an older release are resized once, and open pages still find the 
   const broken = await keep(large.subarray(0, 5_000));
   await start();
   expect(await shown()).toBe(`/logos/${broken}`);
-  expect(api.lines.some((line) => line.includes(broken) && line.includes("stays as large as it came"))).toBe(true);
+  expect(api.lines.some((line) => line.includes(broken) && line.includes("logo not resized"))).toBe(true);
 });

@@ -30,7 +30,7 @@ test("the ledger refuses to book a confirmed transfer for a payout or a refund t
     makeConfirmed({ purpose: "refund", refund_id }),
   ]) {
     const booking = db.transaction().execute((tx) => books.confirmed(tx, [one]));
-    await expect(booking, one.purpose).rejects.toThrow("not being paid");
+    await expect(booking, one.purpose).rejects.toThrow("in state paying");
   }
   expect(await countGroups()).toBe(before);
   expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "due", paid_at: null });

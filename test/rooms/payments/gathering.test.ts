@@ -174,7 +174,9 @@ test("a screened destination is not paid and does not delay other merchants", as
   fixture.screened.add(fixture.destination.toLowerCase());
   expect(await fixture.settle(...ids)).toEqual(["not_served", "begun"]);
   expect(
-    fixture.lines.some((line) => line.includes("destination is not served") && line.includes(fixture.merchantId)),
+    fixture.lines.some(
+      (line) => line.includes("screening rejects the merchant's destination") && line.includes(fixture.merchantId),
+    ),
   ).toBe(true);
 });
 

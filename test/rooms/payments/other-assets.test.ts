@@ -98,7 +98,7 @@ test("a payment in another asset is settled in the merchant's asset once invento
   expect(await settle(fixture, paymentId)).toEqual(["stock_short"]);
   expect(await payOut(deps, [(await fixture.settlementOf(paymentId)).id])).toEqual(["stock_short"]);
   expect(await readBlockedBy()).toBe("stock_short");
-  expect(fixture.lines.some((line) => line.includes("stock of an asset is short"))).toBe(true);
+  expect(fixture.lines.some((line) => line.includes("inventory of an asset is short"))).toBe(true);
   const own = await fixture.pay(await fundBuyer(chain), 100n);
   expect(await settle(fixture, own)).toEqual(["begun"]);
   expect(await settle(other, theirs)).toEqual(["begun"]);

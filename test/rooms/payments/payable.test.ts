@@ -101,7 +101,7 @@ describe("an unpayable payment is refused at creation", () => {
     await expectRefused(
       none,
       { unit: "iso4217/USD", value: 100n },
-      "amount: nothing can pay it, the merchant has no settlem",
+      "amount: no asset can pay it, the merchant has no settlem",
     );
     good(await none.addDestination());
     await none.create();
@@ -109,7 +109,7 @@ describe("an unpayable payment is refused at creation", () => {
 
   test("a merchant whose only asset belongs to no configured network cannot create a payment", async () => {
     const foreign = await makeTill(chain, { assets: [`eip155:5/erc20:0x${"77".repeat(20)}`], databaseUrl });
-    await expectRefused(foreign, { unit: "iso4217/USD", value: 100n }, "no network here has an asset");
+    await expectRefused(foreign, { unit: "iso4217/USD", value: 100n }, "no configured network has an asset");
   });
 
   test.each<[string, () => unknown]>([
@@ -117,7 +117,7 @@ describe("an unpayable payment is refused at creation", () => {
     ["whose price is too old", () => setPrice(108_000_000n, 3_700n)],
   ])("a payment in a currency %s is refused", async (_what, spoil) => {
     await spoil();
-    const reason = "amount.unit: there is no price of iso4217/EUR in iso4217/USD";
+    const reason = "amount.unit: no price of iso4217/EUR is available in iso4217/USD";
     await expectRefused(fixture, euros, reason);
     await expectRefused(testMode, euros, reason);
   });
@@ -126,7 +126,7 @@ describe("an unpayable payment is refused at creation", () => {
     await expectRefused(
       fixture,
       { unit: `caip19/${chain.id}/erc20:0x${"77".repeat(20)}`, value: 1n },
-      "amount.unit: no network",
+      "amount.unit: no configured network",
     );
     await expectRefused(
       fixture,
@@ -140,7 +140,7 @@ describe("an unpayable payment is refused at creation", () => {
     await expectRefused(
       fixture,
       { unit: "iso4217/USD", value: 10n ** 77n },
-      "amount.value: is more than any asset can pay",
+      "amount.value: exceeds what any asset can pay",
     );
   });
 });

@@ -54,7 +54,9 @@ test("a transfer out of the treasury that the service did not make is a mismatch
     difference: -2_000_000n,
   };
   expect(await differences(fixture, chain)).toMatchObject([found]);
-  expect(fixture.lines.some((text) => text.includes("the books differ") && text.includes("-2000000"))).toBe(true);
+  expect(
+    fixture.lines.some((text) => text.includes("ledger does not match the chain") && text.includes("-2000000")),
+  ).toBe(true);
   expect(await listDifferences(fixture.db)).toContainEqual(
     expect.objectContaining({ chain: chain.id, asset: chain.asset, difference: 2_000_000n }),
   );

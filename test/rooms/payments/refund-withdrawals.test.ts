@@ -168,7 +168,7 @@ describe("refund withdrawals", () => {
     await own.db.updateTable("chain_cursor").set({ epoch_height: 1_000_000 }).where("chain", "=", chain.id).execute();
     expect(await withdraw(own, refundId)).toMatchObject({
       code: "invalid_state",
-      message: "the chain is read again after a restore: try again later",
+      message: "the chain is being reread after a restore: try again later",
     });
     await own.db.updateTable("chain_cursor").set({ epoch_height: null }).where("chain", "=", chain.id).execute();
     expect(await withdraw(own, refundId)).toMatchObject({

@@ -107,7 +107,7 @@ describe("options on Solana", () => {
     // With 9 decimals this amount exceeds 64 bits, with 6 it does not.
     expect(await fixture.offer(await fixture.create(10n ** 13n), whale)).toHaveLength(1);
     for (const cents of [2n ** 64n, 10n ** 60n])
-      await expect(fixture.create(cents)).rejects.toThrow("amount.value: is more than any asset can pay");
+      await expect(fixture.create(cents)).rejects.toThrow("amount.value: exceeds what any asset can pay");
   });
 
   test("Solana and EVM options are listed together in the wallet's order", async () => {
@@ -255,7 +255,7 @@ describe("test mode", () => {
     const shop = await makeSolanaTill(solana, { mode: "test", databaseUrl: fixture.databaseUrl });
     const most = (2n ** 64n - 1n) / 10_000n;
     expect(await shop.offer(await shop.create(most), rich)).toHaveLength(1);
-    await expect(shop.create(most + 1n)).rejects.toThrow("amount.value: is more than any asset can pay");
+    await expect(shop.create(most + 1n)).rejects.toThrow("amount.value: exceeds what any asset can pay");
   });
 
   test("test mode refuses a transaction that its wallet did not sign", async () => {

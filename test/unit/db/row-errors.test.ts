@@ -13,7 +13,7 @@ test.each<[string, unknown]>([
   ["a value too long for its index", coded("54000")],
   ["a row that is written twice by one statement", coded("21000")],
   ["an exception of a trigger", coded("P0001")],
-  ["what our code throws", new Error("a payout was confirmed whose settlement is not being paid")],
+  ["what our code throws", new Error("a confirmed payout has no settlement in state paying")],
   ["a bug", new TypeError("undefined is not a function")],
 ])("%s is the row's own error", (_what, error) => {
   expect(isRowError(error)).toBe(true);

@@ -46,7 +46,7 @@ describe("how much of a token pays an amount", () => {
 
 describe("an amount in another currency", () => {
   const rates = (numerator: bigint, denominator: bigint) =>
-    new Map([["iso4217/USD", { numerator, denominator, told: "t" }]]);
+    new Map([["iso4217/USD", { numerator, denominator, source: "t" }]]);
 
   test.each<[string, { unit: string; value: bigint }, bigint, bigint, bigint]>([
     ["of two decimals", { unit: "iso4217/EUR", value: 1_000n }, 108_500_000n, 10n ** 8n, 10_850_000n],
