@@ -5,20 +5,20 @@ import type { Metrics } from "../ops/metrics.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** How long the answer was held back on the caller's wish, milliseconds. */
+    /** Time that the response was held as a long poll, milliseconds. */
     heldMs: number;
   }
 }
 
-/** The caller's `x-request-id` when it is one, else a new one. It goes out again and stands in every log line. */
+/** Returns the caller's `x-request-id` if it is valid, else a new id. The response and every log line carry it. */
 export function pickRequestId(request: Pick<IncomingMessage, "headers">): string {
   const given = request.headers["x-request-id"];
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
 /**
- * Counts and logs every request when it is over, also one whose client has left. Neither headers nor bodies nor raw
- * URLs go into a log line or a label.
+ * Counts and logs every request when it ends, also when the client has disconnected. Log lines and labels hold neither
+ * headers nor bodies nor raw URLs.
  */
 export function observeRequests(app: FastifyInstance, metrics: Pick<Metrics, "httpRequests" | "httpSeconds">): void {
   app.decorateRequest("heldMs", 0);
@@ -43,5 +43,8 @@ function record(
   if (answered) metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
   const caller = request.authenticated?.caller;
   const times = { ms: Math.round(ms), heldMs: Math.round(request.heldMs) };
-  request.log.info({ method, route, status, ...times, account: caller?.accountId, mode: caller?.mode }, "answered");
+  request.log.info(
+    { method, route, status, ...times, account: caller?.accountId, mode: caller?.mode },
+    "request completed",
+  );
 }

@@ -7,44 +7,44 @@ import type { ApiDeps } from "./deps.ts";
 import { parseInput } from "./parse.ts";
 import type { Hold } from "./polls.ts";
 
-/** What an operation is given: parsed, and from somebody who may. */
+/** The arguments of an operation: parsed input from an authenticated and authorised caller. */
 export type Call<A extends Access, P, Q, B, R = undefined> = {
   caller: Caller;
-  /** Whose payments a merchant's call is about; undefined where no `Merchant-Id` is wanted. */
+  /** The merchant of the call; undefined where the operation takes no `Merchant-Id`. */
   merchant: A extends "merchant" ? Merchant : undefined;
   requester: Requester;
   params: P;
   query: Q;
   body: B;
-  /** What `prepare` gave. */
+  /** The result of `prepare`. */
   prepared: R;
   hold: Hold;
 };
 
-export type Raw = Authenticated & { params: unknown; query: unknown; body: unknown; hold: Hold };
+type RawCall = Authenticated & { params: unknown; query: unknown; body: unknown; hold: Hold };
 
-/** One line of the contract as data, for routing and for its description. */
+/** One operation of the contract as data, for routing and for its description. */
 export type Operation = {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** As fastify writes it: `/v1/payments/:id/status`. */
+  /** In fastify's notation: `/v1/payments/:id/status`. */
   path: `/v1/${string}`;
-  /** Its name in the description (`operationId`); one per operation. */
+  /** The unique `operationId` in the OpenAPI document. */
   name: string;
-  /** What it does, for people: one sentence. */
+  /** One sentence for people: what the operation does. */
   summary: string;
   access: Access;
-  /** HTTP status when it went well. */
+  /** HTTP status of success. */
   success: 200 | 201;
-  /** Whether `Idempotency-Key` is read, and whether it must be there. */
+  /** Whether the operation reads `Idempotency-Key`, and whether it requires it. */
   idempotency?: "required" | "optional" | undefined;
-  /** Which calls of an operation whose key is optional need one all the same: those that a repeat would do twice. */
+  /** Returns true for a call that requires a key although the operation's key is optional: one whose repetition would act twice. */
   needsKey?(call: ParsedCall): boolean;
-  schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; answer: z.ZodType };
-  /** Codes it may refuse with beyond those of authentication and unfit input. */
+  schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; response: z.ZodType };
+  /** Error codes besides those of authentication and invalid input. */
   refusals: readonly ErrorCode[];
-  /** Parses all input before anything sees any. */
-  read(raw: Raw): Result<ParsedCall>;
-  /** What has to be asked of others first, outside of any transaction. */
+  /** Parses the whole input before any other step runs. */
+  read(raw: RawCall): Result<ParsedCall>;
+  /** Requests that go to other servers first, outside of any transaction. */
   prepare?(deps: ApiDeps, call: ParsedCall): Promise<Result<unknown>>;
   handle(deps: ApiDeps, call: ParsedCall): Promise<Result<object>>;
 };
@@ -60,20 +60,20 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   success: Operation["success"];
   idempotency?: Operation["idempotency"];
   needsKey?(call: Pick<Call<A, z.output<P>, z.output<Q>, z.output<B>>, "body">): boolean;
-  /** A path that does not fit names nothing that is there: refused with this code, `payment_not_found` when unset. */
   params?: P;
+  /** Error code for a path that does not match `params`, which names nothing that exists; default `payment_not_found`. */
   paramsCode?: ErrorCode;
   query?: Q;
   body?: B;
-  answer: z.ZodType;
+  response: z.ZodType;
   refusals?: readonly ErrorCode[];
   prepare?(deps: ApiDeps, call: Call<A, z.output<P>, z.output<Q>, z.output<B>>): Promise<Result<R>>;
-  /** With an `Idempotency-Key`, `deps.db` is the transaction that keeps the answer too. */
+  /** With an `Idempotency-Key`, `deps.db` is the transaction that stores the response too. */
   handle(deps: ApiDeps, call: Call<A, z.output<P>, z.output<Q>, z.output<B>, R>): Promise<Result<object>>;
 };
 
-/** The code for input that does not fit: each family of clients knows its own. */
-export const unfit = {
+/** Error code of invalid input: gateway clients and merchant clients expect different ones. */
+export const invalidInputCode = {
   gateway: "invalid_params",
   merchant: "params_validation",
   account: "params_validation",
@@ -84,7 +84,7 @@ const notFound: Partial<Record<ErrorCode, string>> = {
   merchant_not_found: "no such merchant",
 };
 
-/** Makes an operation of its schemas and its handler. */
+/** Returns an operation with the given schemas and handler. */
 export function defineOperation<
   A extends Access,
   P extends z.ZodType,
@@ -92,23 +92,23 @@ export function defineOperation<
   B extends z.ZodType,
   R = undefined,
 >(spec: Spec<A, P, Q, B, R>): Operation {
-  const { params, query, body, answer, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
-  const code = unfit[spec.access];
+  const { params, query, body, response, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
+  const code = invalidInputCode[spec.access];
   return {
     ...(rest as Omit<typeof rest, "prepare" | "handle" | "needsKey">),
     refusals,
-    schemas: { ...(params && { params }), ...(query && { query }), ...(body && { body }), answer },
+    schemas: { ...(params && { params }), ...(query && { query }), ...(body && { body }), response },
     read(raw) {
-      const where = params && parseInput(params, raw.params, { whole: "path", code });
-      if (where?.ok === false) return refuse(paramsCode, notFound[paramsCode] ?? where.message);
-      const asked = query && parseInput(query, raw.query, { whole: "query", code });
-      if (asked?.ok === false) return asked;
+      const path = params && parseInput(params, raw.params, { whole: "path", code });
+      if (path?.ok === false) return refuse(paramsCode, notFound[paramsCode] ?? path.message);
+      const search = query && parseInput(query, raw.query, { whole: "query", code });
+      if (search?.ok === false) return search;
       const sent = body && parseInput(body, raw.body, { whole: "body", code });
       if (sent?.ok === false) return sent;
       return done({
         ...raw,
-        params: where?.value,
-        query: asked?.value,
+        params: path?.value,
+        query: search?.value,
         body: sent?.value,
         prepared: undefined,
       } as ParsedCall);

@@ -1,10 +1,10 @@
-/** Longest value that is taken over, characters. */
-const LONGEST = 200;
+/** Longest value that is read, characters. */
+const MAX_LENGTH = 200;
 
 /**
- * What a wallet knows of its owner already: base64 of JSON, ids to values. Senders differ: some leave `+` unescaped in the
- * URL, so that it arrives as a blank, some write base64url, with or without padding, some encode Latin-1. What cannot be
- * read is nothing; unknown ids are left out.
+ * Returns the data that a wallet already has of its owner: base64 of a JSON object, ids to values. Senders differ: some
+ * leave `+` unescaped in the URL, so that it arrives as a space; some use base64url, with or without padding; some encode
+ * Latin-1. Ignores unreadable input and unknown ids.
  */
 export function readPrefill<Id extends string>(
   text: string | undefined,
@@ -18,7 +18,7 @@ export function readPrefill<Id extends string>(
     return Object.fromEntries(
       known.flatMap((id) => {
         const value = (values as Record<string, unknown>)[id];
-        return typeof value === "string" && value.length <= LONGEST ? [[id, value]] : [];
+        return typeof value === "string" && value.length <= MAX_LENGTH ? [[id, value]] : [];
       }),
     ) as Partial<Record<Id, string>>;
   } catch {

@@ -18,7 +18,7 @@ const admin = adminIn({ DATABASE_URL: api.databaseUrl });
 beforeEach(() => proxy.alter(undefined));
 
 const look = (id: string | undefined = paymentId) =>
-  lookAtPages({ ask, release }, { publicUrl: `${proxy.url}/`, paymentId: id });
+  lookAtPages({ ask }, { publicUrl: `${proxy.url}/`, paymentId: id });
 const asReleased = [
   { page: "checkout", differences: [] },
   { page: "collect", differences: [] },
@@ -43,7 +43,7 @@ const rewrite = (answer: WebAnswer, from: string | RegExp, to: string): WebAnswe
 
 test("a healthy deployment is as its release has it, with a payment and before there is any", async () => {
   expect(await look()).toEqual(asReleased);
-  expect(await lookAtPages({ ask, release }, { publicUrl: proxy.url })).toEqual(asReleased);
+  expect(await lookAtPages({ ask }, { publicUrl: proxy.url })).toEqual(asReleased);
 });
 
 test("a page of a payment that nobody knows has the headers of one that is known", async () => {
@@ -84,7 +84,7 @@ test("a script with one byte changed is named with its hash", async () => {
   });
   expect(told).toEqual([
     expect.stringMatching(
-      `^the script ${checkout.path} has the bytes of sha256-.{44}, expected ${RegExp.escape(checkout.integrity)}$`,
+      `^the script ${checkout.path} has the hash sha256-.{44}, expected ${RegExp.escape(checkout.integrity)}$`,
     ),
   ]);
 });
@@ -106,20 +106,15 @@ test.each([
     "a second script",
     "</head>",
     '<script src="/assets/evil.js"></script></head>',
-    ["a script of no release: /assets/evil.js"],
+    ["a script that is not released: /assets/evil.js"],
   ],
-  [
-    "a script in the page",
-    "</head>",
-    "<script>steal()</script></head>",
-    ["a script of no release: written into the page"],
-  ],
+  ["a script in the page", "</head>", "<script>steal()</script></head>", ["a script that is not released: inline"]],
   ["no script", /<script type="module"[^>]*><\/script>/, "", [`the script ${checkout.path} is missing`]],
   [
     "the script of another release",
     checkout.path,
     "/assets/checkout.0.js",
-    ["a script of no release: /assets/checkout.0.js", `the script ${checkout.path} is missing`],
+    ["a script that is not released: /assets/checkout.0.js", `the script ${checkout.path} is missing`],
   ],
 ] as const)("a page with %s is told of", async (_what, from, to, told) => {
   expect(await lookAtChanged((path, answer) => (isPage(path) ? rewrite(answer, from, to) : undefined))).toEqual(told);
@@ -129,10 +124,10 @@ test("a page that leads elsewhere, and a script that is not there or endless, ar
   const away = { location: "https://evil.example.test/" };
   expect(
     await lookAtChanged((path, answer) => (isPage(path) ? { ...answer, status: 302, headers: away } : undefined)),
-  ).toEqual(["the page leads to https://evil.example.test/"]);
+  ).toEqual(["the page redirects to https://evil.example.test/"]);
   expect(
     await lookAtChanged((path, answer) => (path === checkout.path ? { ...answer, status: 404 } : undefined)),
-  ).toEqual([`the script ${checkout.path} is not there`]);
+  ).toEqual([`the script ${checkout.path} does not exist`]);
   const body = Buffer.alloc(2_000_000);
   expect(await lookAtChanged((path, answer) => (path === checkout.path ? { ...answer, body } : undefined))).toEqual([
     `the script ${checkout.path} is larger than 1000000 bytes`,
@@ -159,7 +154,7 @@ test("the data page is held to its own headers and script", async () => {
       page: "collect",
       differences: [
         'the header cross-origin-opener-policy is "same-origin", expected "unsafe-none"',
-        expect.stringContaining(`the script ${collect.path} has the bytes of`),
+        expect.stringContaining(`the script ${collect.path} has the hash`),
       ],
     },
   ]);
