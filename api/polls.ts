@@ -99,8 +99,8 @@ async function awaitVerification(
   for (;;) {
     const next = await watch.next();
     if (next !== undefined && next.state !== "requires_action") return done(next);
-    const verdict = await findVerdict(deps, attemptId);
-    if (typeof verdict === "object") return refuse("invalid_params", verdict.refused);
-    if (next === undefined || verdict === "verified") return findStatus(deps, query);
+    const result = await findVerdict(deps, attemptId);
+    if (typeof result === "object") return refuse("invalid_params", result.refused);
+    if (next === undefined || result === "verified") return findStatus(deps, query);
   }
 }

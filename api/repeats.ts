@@ -9,14 +9,14 @@ import type { Operation, ParsedCall } from "./operation.ts";
 type OperationResponse = { status: number; text: string; replayed: boolean };
 
 /**
- * Runs an operation, once per `Idempotency-Key` if it takes one. `asked` is the input before parsing: two requests with the
+ * Runs an operation, once per `Idempotency-Key` if it takes one. `input` is the input before parsing: two requests with the
  * same key must have the same input.
  */
 export async function runOperation(
   deps: ApiDeps,
   operation: Operation,
   call: ParsedCall,
-  { key, asked }: { key: string | undefined; asked: { params: unknown; query: unknown; body: unknown } },
+  { key, input }: { key: string | undefined; input: { params: unknown; query: unknown; body: unknown } },
 ): Promise<Result<OperationResponse>> {
   const mayRepeat = operation.idempotency === "optional" && !operation.needsKey?.(call);
   if (!operation.idempotency || (key === undefined && mayRepeat)) {
@@ -34,7 +34,7 @@ export async function runOperation(
     caller: call.caller,
     operation: operation.name,
     key,
-    digest: digestRequest([call.merchant?.merchantId ?? null, asked.params, asked.query, asked.body ?? null]),
+    digest: digestRequest([call.merchant?.merchantId ?? null, input.params, input.query, input.body ?? null]),
   };
   const stored = await findAnswer(deps, request);
   if (stored) return stored;

@@ -94,7 +94,7 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       if (!call.ok) return sendRefusal(reply, call);
       const requestDeps = { ...deps, log: request.log as ApiDeps["log"] };
       const key = readHeader(request.headers, "idempotency-key");
-      const response = await runOperation(requestDeps, operation, call.value, { key, asked: { params, query, body } });
+      const response = await runOperation(requestDeps, operation, call.value, { key, input: { params, query, body } });
       if (!response.ok) return sendRefusal(reply, response);
       const { status, text, replayed } = response.value;
       if (replayed) reply.header("idempotent-replayed", "true");

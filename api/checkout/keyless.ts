@@ -75,7 +75,7 @@ const routes = [
       const listed = await listOptions(deps, { ...queryOf(payment), accounts: input.accounts, requester });
       if (!listed.ok) return listed;
       const { paymentId } = payment;
-      // Tells a wallet that holds too little from a payment that no asset can pay any more.
+      // Distinguishes a wallet that holds too little from a payment that no asset can pay any more.
       const opened = listed.value.options.length === 0 ? await openCheckout(deps, paymentId) : undefined;
       return done({
         ...(opened?.ok && opened.value.ways.length === 0 && { unpayable: opened.value.view.money }),
@@ -104,10 +104,10 @@ const routes = [
     path: "/confirm",
     input: schemaOf(gatewayConfirm) as z.ZodType<Pick<Parameters<typeof acceptConfirm>[1], "optionId" | "results">>,
     async run(deps, { payment, requester, input, hold }) {
-      const asked = queryOf(payment);
+      const paymentQuery = queryOf(payment);
       const { optionId, results } = input;
-      const accept = () => acceptConfirm(deps, { ...asked, requester, optionId, results });
-      const status = await pollVerification(deps, asked, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
+      const accept = () => acceptConfirm(deps, { ...paymentQuery, requester, optionId, results });
+      const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
       if (status.ok) return readStatusPayload(deps, payment);
       if (!isReverted(status)) return status;
       const payload = await readStatusPayload(deps, payment);
@@ -139,9 +139,9 @@ const routes = [
     path: "/test-wallet",
     input: z.object({}),
     async run(deps, { payment, requester, hold }) {
-      const asked = { ...queryOf(payment), requester };
+      const paymentQuery = { ...queryOf(payment), requester };
       if (payment.mode !== "test") return refuseLiveMode();
-      const signed = await signAsTestWallet(deps, asked);
+      const signed = await signAsTestWallet(deps, paymentQuery);
       if (!signed.ok) return signed;
       const { optionId } = signed.value;
       if ("needsData" in signed.value)
@@ -149,8 +149,8 @@ const routes = [
           collectUrl: toCollectUrl(deps.publicUrl, { paymentId: payment.paymentId, optionId, requester }),
         });
       const { results } = signed.value;
-      const accept = () => acceptConfirm(deps, { ...asked, optionId, results });
-      const status = await pollVerification(deps, asked, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
+      const accept = () => acceptConfirm(deps, { ...paymentQuery, optionId, results });
+      const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
       return status.ok ? readStatusPayload(deps, payment) : status;
     },
   }),

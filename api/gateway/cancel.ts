@@ -23,9 +23,9 @@ export const gatewayCancel = defineOperation({
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, { caller, requester, params }) {
-    const asked = { paymentId: params.id, mode: caller.mode };
+    const paymentQuery = { paymentId: params.id, mode: caller.mode };
     const isMerchant = { accountId: caller.keyId === null ? undefined : caller.accountId };
-    const cancelled = await cancelPayment(deps, asked, "cancelled_by_user", { ...isMerchant, requester });
+    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_user", { ...isMerchant, requester });
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });

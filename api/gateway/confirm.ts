@@ -38,11 +38,11 @@ export const gatewayConfirm = defineOperation({
     excludeFromRelayer: ignored,
   }),
   async handle(deps, { caller, requester, params, query, body, hold }) {
-    const asked = { paymentId: params.id, mode: caller.mode };
+    const paymentQuery = { paymentId: params.id, mode: caller.mode };
     const { optionId, results } = body;
     const collected = body.collectedData && { fields: body.collectedData.fields, keepMs: deps.collectedDataMs };
-    const accept = () => acceptConfirm(deps, { ...asked, requester, optionId, results, collected });
-    const status = await pollVerification(deps, asked, accept, { maxPollMs: query.maxPollMs, ...hold });
+    const accept = () => acceptConfirm(deps, { ...paymentQuery, requester, optionId, results, collected });
+    const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: query.maxPollMs, ...hold });
     return status.ok ? done(toStatusResponse(status.value)) : status;
   },
 });

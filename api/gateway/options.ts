@@ -26,8 +26,8 @@ export const gatewayOptions = defineOperation({
     refresh: ignored,
   }),
   async handle(deps, { caller, requester, params, query, body }) {
-    const asked = { paymentId: params.id, mode: caller.mode, accounts: body.accounts };
-    const listed = await listOptions(deps, { ...asked, requester });
+    const paymentQuery = { paymentId: params.id, mode: caller.mode, accounts: body.accounts };
+    const listed = await listOptions(deps, { ...paymentQuery, requester });
     if (!listed.ok) return listed;
     const { payment } = listed.value;
     const options = listed.value.options.map((option) =>

@@ -19,8 +19,8 @@ export const gatewayStatus = defineOperation({
   params: z.object({ id: paymentId }),
   query: pollQuery,
   async handle(deps, { caller, params, query, hold }) {
-    const asked = { paymentId: params.id, mode: caller.mode };
-    const status = await pollStatus(deps, asked, { maxPollMs: query.maxPollMs, ...hold });
+    const paymentQuery = { paymentId: params.id, mode: caller.mode };
+    const status = await pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold });
     return status.ok ? done(toStatusResponse(status.value)) : status;
   },
 });

@@ -28,7 +28,7 @@ const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
     .optional(),
 });
 
-function toArgs(caller: Caller, asked: z.output<typeof query>) {
+function toArgs(caller: Caller, input: z.output<typeof query>) {
   const {
     startTs: from,
     endTs: before,
@@ -37,7 +37,7 @@ function toArgs(caller: Caller, asked: z.output<typeof query>) {
     network: chains,
     referenceId: reference,
     ...rest
-  } = asked;
+  } = input;
   return { ...caller, from, before, states, symbols, chains, reference, ...rest };
 }
 

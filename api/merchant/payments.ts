@@ -40,8 +40,8 @@ const cancel = defineOperation({
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, { caller, merchant, params }) {
-    const asked = { paymentId: params.id, mode: caller.mode, merchant };
-    const cancelled = await cancelPayment(deps, asked, "cancelled_by_merchant");
+    const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_merchant");
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });
@@ -64,8 +64,8 @@ const simulate = defineOperation({
   response: statusResponse,
   refusals: ["payment_not_found", "invalid_state", "not_sandbox_api_key"],
   async handle(deps, { caller, merchant, params, body }) {
-    const asked = { paymentId: params.id, mode: caller.mode, merchant };
-    const driven = await simulatePayment(deps, asked, body.status);
+    const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+    const driven = await simulatePayment(deps, paymentQuery, body.status);
     return driven.ok ? done(toStatusResponse(driven.value)) : driven;
   },
 });

@@ -20,8 +20,8 @@ const define = (path: Operation["path"], name: string) =>
     params: z.object({ id: paymentId }),
     query: pollQuery,
     async handle(deps, { caller, merchant, params, query, hold }) {
-      const asked = { paymentId: params.id, mode: caller.mode, merchant };
-      const status = await pollStatus(deps, asked, { maxPollMs: query.maxPollMs, ...hold });
+      const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+      const status = await pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold });
       return status.ok ? done(toStatusResponse(status.value)) : status;
     },
   });
