@@ -29,7 +29,7 @@ export function serveDocs(app: FastifyInstance, publicUrl: string): void {
     docs.addHook("onSend", async (_request, reply) => {
       reply.header("content-security-policy", pagePolicy);
     });
-    await docs.register(swagger, { mode: "static", specification: { document: document as never } });
+    await docs.register(swagger, { mode: "static", specification: { document: JSON.parse(text) } });
     await docs.register(swaggerUi, {
       routePrefix: "/docs",
       uiConfig: { validatorUrl: null, deepLinking: true, tryItOutEnabled: false },

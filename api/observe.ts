@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Metrics } from "../ops/metrics.ts";
+import type { ApiDeps } from "./deps.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -28,6 +29,12 @@ export function observeRequests(app: FastifyInstance, metrics: Pick<Metrics, "ht
     reply.raw.once("close", () => record(metrics, request, reply, performance.now() - began));
   });
 }
+
+/** Returns the dependencies with the request's own log, whose lines carry its id. */
+export const withRequestLog = (deps: ApiDeps, request: FastifyRequest): ApiDeps => ({
+  ...deps,
+  log: request.log as ApiDeps["log"],
+});
 
 function record(
   metrics: Pick<Metrics, "httpRequests" | "httpSeconds">,

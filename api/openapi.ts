@@ -23,17 +23,36 @@ export type OpenApiOperation = Schema & {
 /** Error codes of authentication, which every operation of an access may return. */
 const authenticationCodes: Record<Operation["access"], readonly ErrorCode[]> = {
   gateway: [
-    ...["missing_auth_headers", "missing_api_key", "missing_app_id", "missing_client_id", "invalid_app_id"],
-    ...["invalid_api_key", "unauthorized", "conflicting_auth_headers", "header_not_ascii", "forbidden"],
-  ] as ErrorCode[],
+    "missing_auth_headers",
+    "missing_api_key",
+    "missing_app_id",
+    "missing_client_id",
+    "invalid_app_id",
+    "invalid_api_key",
+    "unauthorized",
+    "conflicting_auth_headers",
+    "header_not_ascii",
+    "forbidden",
+  ],
   merchant: [
-    ...["missing_api_key", "missing_merchant_api_key", "invalid_api_key", "unauthorized", "missing_merchant_id"],
-    ...["conflicting_auth_headers", "header_not_ascii", "forbidden"],
-  ] as ErrorCode[],
+    "missing_api_key",
+    "missing_merchant_api_key",
+    "invalid_api_key",
+    "unauthorized",
+    "missing_merchant_id",
+    "conflicting_auth_headers",
+    "header_not_ascii",
+    "forbidden",
+  ],
   account: [
-    ...["missing_api_key", "missing_merchant_api_key", "invalid_api_key", "unauthorized"],
-    ...["conflicting_auth_headers", "header_not_ascii", "forbidden"],
-  ] as ErrorCode[],
+    "missing_api_key",
+    "missing_merchant_api_key",
+    "invalid_api_key",
+    "unauthorized",
+    "conflicting_auth_headers",
+    "header_not_ascii",
+    "forbidden",
+  ],
 };
 /** Error codes that every operation may return. */
 const commonCodes: readonly ErrorCode[] = [
@@ -142,9 +161,9 @@ function describeResponses(operation: Operation, toJson: ToJson): OpenApiOperati
     ...refusals,
   ]);
   if (idempotency) codes.add("idempotency_conflict").add("params_validation");
-  const byStatus = Map.groupBy(codes, (code) => statusOf[code]);
+  const byStatus = new Map<number, ErrorCode[]>(Map.groupBy(codes, (code) => statusOf[code]));
   // Errors of HTTP itself: a body that is too large or has another type.
-  for (const status of [413, 414, 415] as const) byStatus.set(status as never, ["invalid_params"]);
+  for (const status of [413, 414, 415]) byStatus.set(status, ["invalid_params"]);
   const errors = [...byStatus]
     .toSorted(([a], [b]) => a - b)
     .map(([status, list]) => [

@@ -18,11 +18,11 @@ export async function runOperation(
   call: ParsedCall,
   { key, input }: { key: string | undefined; input: { params: unknown; query: unknown; body: unknown } },
 ): Promise<Result<OperationResponse>> {
-  const mayRepeat = operation.idempotency === "optional" && !operation.needsKey?.(call);
+  const mayRepeat = operation.idempotency === "optional" && !call.needsKey;
   if (!operation.idempotency || (key === undefined && mayRepeat)) {
-    const prepared = await operation.prepare?.(deps, call);
-    if (prepared?.ok === false) return prepared;
-    const result = await operation.handle(deps, { ...call, prepared: prepared?.value });
+    const work = await call.prepare(deps);
+    if (!work.ok) return work;
+    const result = await work.value(deps);
     return result.ok
       ? done({ status: operation.success, text: JSON.stringify(result.value), replayed: false })
       : result;
@@ -38,15 +38,15 @@ export async function runOperation(
   };
   const stored = await findAnswer(deps, request);
   if (stored) return stored;
-  const prepared = await operation.prepare?.(deps, call);
+  const work = await call.prepare(deps);
   // A concurrent request with the same key may have succeeded meanwhile.
-  if (prepared?.ok === false) return (await findAnswer(deps, request)) ?? prepared;
+  if (!work.ok) return (await findAnswer(deps, request)) ?? work;
   // Jobs are enqueued after the commit: a job must not run before its row exists, and a hanging Redis must not hold the
   // transaction open.
   const enqueues: (() => Promise<void>)[] = [];
   const ring: Ring = async (...job) => void enqueues.push(() => deps.ring(...job));
   const response = await runOnce(deps, request, async (db) => {
-    const result = await operation.handle({ ...deps, db: db as Pool, ring }, { ...call, prepared: prepared?.value });
+    const result = await work.value({ ...deps, db: db as Pool, ring });
     return result.ok ? done({ status: operation.success, body: result.value }) : result;
   });
   if (response.ok) for (const enqueue of enqueues) await enqueue();

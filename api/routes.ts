@@ -19,6 +19,7 @@ import { paymentOperations } from "./merchant/payments.ts";
 import { refundOperations } from "./merchant/refunds.ts";
 import { settlementOperations } from "./merchant/settlements.ts";
 import { statusOperations } from "./merchant/status.ts";
+import { withRequestLog } from "./observe.ts";
 import type { Operation } from "./operation.ts";
 import { runOperation } from "./repeats.ts";
 import { pickVersion } from "./versions.ts";
@@ -61,7 +62,8 @@ export function serveOperations(app: FastifyInstance, deps: ApiDeps): void {
 }
 
 function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operation): void {
-  app.route({
+  const isGateway = operation.access === "gateway";
+  app.route<{ Params: { id?: string } }>({
     method: operation.method,
     url: operation.path,
     onRequest: async (request, reply) => {
@@ -74,7 +76,7 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       const { keyId, version } = authenticated.value.caller;
       const keyRefusal = keyId === null ? undefined : await deps.limits.key(keyId, reply);
       if (keyRefusal) return sendRefusal(reply, keyRefusal);
-      const paymentRefusal = await limitPayment(deps, operation, request, reply);
+      const paymentRefusal = isGateway ? await limitPayment(deps, request, reply) : undefined;
       if (paymentRefusal) return sendRefusal(reply, paymentRefusal);
       const picked = pickVersion(readHeader(request.headers, "svc-version"), version);
       if (!picked.ok) return sendRefusal(reply, picked);
@@ -82,7 +84,7 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
     },
     handler: async (request, reply) => {
       const { authenticated, query, body } = request;
-      const params = operation.access === "gateway" ? resolveLink(deps, request.params) : request.params;
+      const params = isGateway ? resolveLink(deps, request.params) : request.params;
       if (!authenticated) throw new Error("the request has not been authenticated");
       const hold = {
         onGone: (leave: () => void) => void reply.raw.once("close", leave),
@@ -92,9 +94,11 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       };
       const call = operation.read({ ...authenticated, params, query, body, hold });
       if (!call.ok) return sendRefusal(reply, call);
-      const requestDeps = { ...deps, log: request.log as ApiDeps["log"] };
       const key = readHeader(request.headers, "idempotency-key");
-      const response = await runOperation(requestDeps, operation, call.value, { key, input: { params, query, body } });
+      const response = await runOperation(withRequestLog(deps, request), operation, call.value, {
+        key,
+        input: { params, query, body },
+      });
       if (!response.ok) return sendRefusal(reply, response);
       const { status, text, replayed } = response.value;
       if (replayed) reply.header("idempotent-replayed", "true");
@@ -106,19 +110,16 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
 /** Applies the payment's own limit to a gateway operation, as on its page. A malformed id has no counter. */
 async function limitPayment(
   deps: ApiDeps,
-  { access }: Operation,
-  request: FastifyRequest,
+  request: FastifyRequest<{ Params: { id?: string } }>,
   reply: FastifyReply,
 ): Promise<Refusal | undefined> {
-  if (access !== "gateway") return undefined;
-  const { id } = resolveLink(deps, request.params) as { id: unknown };
+  const { id } = resolveLink(deps, request.params);
   const known = paymentId.safeParse(id);
   return known.success ? deps.limits.payment(paymentGroup(known.data, request.ip), reply) : undefined;
 }
 
 /** Replaces a payment link in a gateway path by its payment id. Any other text stays as it is and matches no payment. */
-function resolveLink({ publicUrl }: ApiDeps, params: unknown): unknown {
-  const { id } = params as { id: string };
+function resolveLink({ publicUrl }: ApiDeps, { id = "" }: { id?: string }): { id: string } {
   return { id: readPaymentId(id, new URL(publicUrl).hostname) ?? id };
 }
 

@@ -13,34 +13,47 @@ import { toActionResponse, toCollectUrl, toOptionResponse } from "../answers.ts"
 import type { ApiDeps } from "../deps.ts";
 import { sendRefusal } from "../errors.ts";
 import { maxPollMs, paymentId, text } from "../fields.ts";
-import { gatewayConfirm } from "../gateway/confirm.ts";
-import { gatewayFetch } from "../gateway/fetch.ts";
-import { gatewayOptions } from "../gateway/options.ts";
+import { confirmBody } from "../gateway/confirm.ts";
+import { fetchBody } from "../gateway/fetch.ts";
+import { optionsBody } from "../gateway/options.ts";
 import { addressGroup, paymentGroup } from "../limits.ts";
+import { withRequestLog } from "../observe.ts";
 import { parseInput } from "../parse.ts";
 import { type Hold, MAX_HOLD_MS, pollVerification, waitForStatusChange } from "../polls.ts";
 import { toStatusPayload } from "./news.ts";
 import { openSession } from "./session.ts";
 
-type Call<I> = {
+type Call = {
   payment: CheckoutView;
   /** The browser's session, as the requester of options. */
   requester: Requester;
   params: Record<string, string>;
-  input: I;
   hold: Hold;
 };
-type CheckoutRoute<S extends z.ZodType> = {
+type CheckoutRoute = {
   method: "GET" | "POST";
   /** The part after `/checkout/{payment id}`. */
   path: string;
-  input: S;
-  run: (deps: ApiDeps, call: Call<z.output<S>>) => Promise<Result<object>>;
+  /** Parses the query or the body and returns the function that does the work. */
+  read: (input: unknown) => Result<(deps: ApiDeps, call: Call) => Promise<Result<object>>>;
 };
-const define = <S extends z.ZodType>(route: CheckoutRoute<S>): CheckoutRoute<z.ZodType> =>
-  route as unknown as CheckoutRoute<z.ZodType>;
+type Spec<S extends z.ZodType> = Pick<CheckoutRoute, "method" | "path"> & {
+  input: S;
+  run: (deps: ApiDeps, call: Call & { input: z.output<S> }) => Promise<Result<object>>;
+};
 
-const schemaOf = ({ schemas }: { schemas: { body?: z.ZodType } }): z.ZodType => schemas.body ?? z.never();
+/** Returns a route with the given schema of its input and handler. */
+function define<S extends z.ZodType>({ method, path, input, run }: Spec<S>): CheckoutRoute {
+  return {
+    method,
+    path,
+    read(given) {
+      const parsed = parseInput(input, given, { whole: method === "GET" ? "query" : "body", code: "invalid_params" });
+      return parsed.ok ? done((deps: ApiDeps, call: Call) => run(deps, { ...call, input: parsed.value })) : parsed;
+    },
+  };
+}
+
 const queryOf = ({ paymentId, mode }: CheckoutView) => ({ paymentId, mode });
 
 /**
@@ -70,7 +83,7 @@ const routes = [
   define({
     method: "POST",
     path: "/options",
-    input: schemaOf(gatewayOptions) as z.ZodType<{ accounts: string[] }>,
+    input: optionsBody,
     async run(deps, { payment, requester, input }) {
       const listed = await listOptions(deps, { ...queryOf(payment), accounts: input.accounts, requester });
       if (!listed.ok) return listed;
@@ -93,7 +106,7 @@ const routes = [
   define({
     method: "POST",
     path: "/fetch",
-    input: schemaOf(gatewayFetch) as z.ZodType<{ optionId: string; data: string }>,
+    input: fetchBody,
     async run(deps, { payment, input }) {
       const listed = await listActions(deps, { ...queryOf(payment), ...input });
       return listed.ok ? done({ actions: listed.value.actions.map(toActionResponse) }) : listed;
@@ -102,7 +115,7 @@ const routes = [
   define({
     method: "POST",
     path: "/confirm",
-    input: schemaOf(gatewayConfirm) as z.ZodType<Pick<Parameters<typeof acceptConfirm>[1], "optionId" | "results">>,
+    input: confirmBody,
     async run(deps, { payment, requester, input, hold }) {
       const paymentQuery = queryOf(payment);
       const { optionId, results } = input;
@@ -191,7 +204,7 @@ async function readStatusPayload(deps: ApiDeps, { paymentId }: CheckoutView): Pr
 
 /** Serves the routes of the pages, with a rate limit by address and then one by payment. */
 export function serveCheckoutApi(app: FastifyInstance, deps: ApiDeps): void {
-  for (const { method, path, input, run } of routes)
+  for (const { method, path, read } of routes)
     app.route<{ Params: { id: string } }>({
       method,
       url: `/checkout/:id${path}`,
@@ -209,19 +222,22 @@ export function serveCheckoutApi(app: FastifyInstance, deps: ApiDeps): void {
         const { id } = request.params;
         const payment = await findPaymentByLink(deps, id);
         if (!payment.ok) return sendRefusal(reply, payment);
-        const [whole, given] = method === "GET" ? ["query", request.query] : ["body", request.body];
-        const parsed = parseInput(input, given, { whole: whole as string, code: "invalid_params" });
-        if (!parsed.ok) return sendRefusal(reply, parsed);
+        const run = read(method === "GET" ? request.query : request.body);
+        if (!run.ok) return sendRefusal(reply, run);
         const hold = {
           onGone: (leave: () => void) => void reply.raw.once("close", leave),
           held: (ms: number) => {
             request.heldMs = ms;
           },
         };
-        const requestDeps = { ...deps, log: request.log as ApiDeps["log"] };
         const requester = openSession(request, reply, deps.publicUrl);
         const { params } = request;
-        const result = await run(requestDeps, { payment: payment.value, requester, params, input: parsed.value, hold });
+        const result = await run.value(withRequestLog(deps, request), {
+          payment: payment.value,
+          requester,
+          params,
+          hold,
+        });
         return result.ok ? reply.send(result.value) : sendRefusal(reply, result);
       },
     });

@@ -51,11 +51,11 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
     const page = open(request, reply);
     return sendCheckout(deps, page, one(page.query.pid) ?? "");
   });
-  app.get(`/:id(${PAYMENT_ID})`, pageOptions, async (request, reply) => {
-    return sendCheckout(deps, open(request, reply), (request.params as { id: string }).id);
+  app.get<{ Params: { id: string } }>(`/:id(${PAYMENT_ID})`, pageOptions, async (request, reply) => {
+    return sendCheckout(deps, open(request, reply), request.params.id);
   });
-  app.get("/collect/:id/:optionId/:by", pageOptions, async (request, reply) => {
-    return sendCollect(deps, open(request, reply), request.params as CollectParams);
+  app.get<{ Params: CollectParams }>("/collect/:id/:optionId/:by", pageOptions, async (request, reply) => {
+    return sendCollect(deps, open(request, reply), request.params);
   });
   for (const asset of Object.values(assets))
     app.get(`/assets/${asset.file}`, async (request, reply) => sendAsset(request, reply, asset));

@@ -18,6 +18,13 @@ const collectedData = z.object({
     .max(32, "expected at most 32 fields"),
 });
 
+export const confirmBody = z.object({
+  optionId: text(128).min(1, "expected an option's id"),
+  results: z.array(result).max(16, "expected at most 16 results"),
+  collectedData: optional(collectedData),
+  excludeFromRelayer: ignored,
+});
+
 /** POST /v1/gateway/payment/{id}/confirm: submits what the wallet has signed. A repeated confirm returns the present status. */
 export const gatewayConfirm = defineOperation({
   method: "POST",
@@ -31,12 +38,7 @@ export const gatewayConfirm = defineOperation({
   refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
   params: z.object({ id: paymentId }),
   query: pollQuery,
-  body: z.object({
-    optionId: text(128).min(1, "expected an option's id"),
-    results: z.array(result).max(16, "expected at most 16 results"),
-    collectedData: optional(collectedData),
-    excludeFromRelayer: ignored,
-  }),
+  body: confirmBody,
   async handle(deps, { caller, requester, params, query, body, hold }) {
     const paymentQuery = { paymentId: params.id, mode: caller.mode };
     const { optionId, results } = body;

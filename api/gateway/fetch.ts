@@ -6,6 +6,8 @@ import { paymentId, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { actionsResponse } from "../shapes.ts";
 
+export const fetchBody = z.object({ optionId: text(128).min(1, "expected an option's id"), data: text(32_768) });
+
 /** POST /v1/gateway/payment/{id}/fetch: resolves a build action; empty `data` requests all actions of the option. */
 export const gatewayFetch = defineOperation({
   method: "POST",
@@ -17,7 +19,7 @@ export const gatewayFetch = defineOperation({
   response: actionsResponse,
   refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
   params: z.object({ id: paymentId }),
-  body: z.object({ optionId: text(128).min(1, "expected an option's id"), data: text(32_768) }),
+  body: fetchBody,
   async handle(deps, { caller, params, body }) {
     const listed = await listActions(deps, { paymentId: params.id, mode: caller.mode, ...body });
     return listed.ok ? done({ actions: listed.value.actions.map(toActionResponse) }) : listed;

@@ -8,6 +8,12 @@ import { optionsResponse } from "../shapes.ts";
 
 const flag = z.enum(["true", "false"], "expected true or false").transform((given) => given === "true");
 
+export const optionsBody = z.object({
+  accounts: z.array(account).min(1, "expected 1 to 50 accounts").max(50, "expected 1 to 50 accounts"),
+  /** Some clients send it; no specification defines it. Every call reads the balances anew. */
+  refresh: ignored,
+});
+
 /** POST /v1/gateway/payment/{id}/options: lists how the given accounts can pay. */
 export const gatewayOptions = defineOperation({
   method: "POST",
@@ -20,11 +26,7 @@ export const gatewayOptions = defineOperation({
   refusals: ["payment_not_found", "payment_expired", "invalid_state", "sanctioned_user"],
   params: z.object({ id: paymentId }),
   query: z.object({ includePaymentInfo: flag.default(false) }),
-  body: z.object({
-    accounts: z.array(account).min(1, "expected 1 to 50 accounts").max(50, "expected 1 to 50 accounts"),
-    /** Some clients send it; no specification defines it. Every call reads the balances anew. */
-    refresh: ignored,
-  }),
+  body: optionsBody,
   async handle(deps, { caller, requester, params, query, body }) {
     const paymentQuery = { paymentId: params.id, mode: caller.mode, accounts: body.accounts };
     const listed = await listOptions(deps, { ...paymentQuery, requester });
