@@ -183,12 +183,15 @@ function describeResponses(operation: Operation, toJson: ToJson): OpenApiOperati
   };
 }
 
+/** The members of an object's JSON Schema that parameters are made of. */
+const objectSchema = z.object({
+  properties: z.record(z.string(), z.record(z.string(), z.unknown())).default({}),
+  required: z.array(z.string()).default([]),
+});
+
 function listParameters(schema: z.ZodType | undefined, location: "path" | "query", toJson: ToJson) {
   if (!schema) return [];
-  const { properties = {}, required = [] } = toJson(schema, "input") as {
-    properties?: Record<string, Schema>;
-    required?: string[];
-  };
+  const { properties, required } = objectSchema.parse(toJson(schema, "input"));
   return Object.entries(properties).map(([name, property]) => ({
     name,
     in: location,
@@ -212,16 +215,13 @@ function toSchema(
   schema: z.ZodType,
   { io, closed, schemas }: { io: "input" | "output"; closed: boolean; schemas: Record<string, Schema> },
 ): Schema {
-  const {
-    $schema: _,
-    $defs = {},
-    ...whole
-  } = z.toJSONSchema(schema, { io, unrepresentable: "any", target: "draft-2020-12" }) as Schema & {
-    $defs?: Record<string, Schema>;
-  };
+  const options = { io, unrepresentable: "any", target: "draft-2020-12" } as const;
+  const { $schema: _, $defs = {}, ...whole } = z.toJSONSchema(schema, options);
   const adapt = (node: unknown): unknown => {
     if (Array.isArray(node)) return node.map(adapt);
-    if (typeof node !== "object" || node === null) return node;
+    return typeof node === "object" && node !== null ? adaptObject(node) : node;
+  };
+  const adaptObject = (node: object): Schema => {
     const entries = Object.entries(node)
       .filter(([name, value]) => !(name === "additionalProperties" && value === false && !closed))
       // The bounds of safe integers carry no information.
@@ -232,6 +232,6 @@ function toSchema(
       ]);
     return Object.fromEntries(entries);
   };
-  for (const [name, definition] of Object.entries($defs)) schemas[name] = adapt(definition) as Schema;
-  return adapt(whole) as Schema;
+  for (const [name, definition] of Object.entries($defs)) schemas[name] = adaptObject(definition);
+  return adaptObject(whole);
 }

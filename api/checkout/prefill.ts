@@ -1,3 +1,5 @@
+import type { CollectedId } from "../../payments/collected-schema.ts";
+
 /** Longest value that is read, characters. */
 const MAX_LENGTH = 200;
 
@@ -6,21 +8,21 @@ const MAX_LENGTH = 200;
  * leave `+` unescaped in the URL, so that it arrives as a space; some use base64url, with or without padding; some encode
  * Latin-1. Ignores unreadable input and unknown ids.
  */
-export function readPrefill<Id extends string>(
+export function readPrefill(
   text: string | undefined,
-  known: readonly Id[],
-): Partial<Record<Id, string>> {
+  known: readonly CollectedId[],
+): Partial<Record<CollectedId, string>> {
   if (text === undefined || text.length > 8_192) return {};
   const bytes = Buffer.from(text.replaceAll(" ", "+").replaceAll("-", "+").replaceAll("_", "/"), "base64");
   try {
     const values: unknown = JSON.parse(decode(bytes));
     if (typeof values !== "object" || values === null) return {};
-    return Object.fromEntries(
-      known.flatMap((id) => {
-        const value = (values as Record<string, unknown>)[id];
-        return typeof value === "string" && value.length <= MAX_LENGTH ? [[id, value]] : [];
-      }),
-    ) as Partial<Record<Id, string>>;
+    const prefill: Partial<Record<CollectedId, string>> = {};
+    for (const [id, value] of Object.entries(values)) {
+      const knownId = known.find((other) => other === id);
+      if (knownId && typeof value === "string" && value.length <= MAX_LENGTH) prefill[knownId] = value;
+    }
+    return prefill;
   } catch {
     return {};
   }

@@ -1,14 +1,7 @@
-type Channel = { postMessage: (message: string) => void };
-type AppWindow = Window & {
-  ReactNativeWebView?: Channel;
-  AndroidWallet?: object;
-  webkit?: { messageHandlers?: { ReactNativeWebView?: Channel; payDataCollectionComplete?: object } };
-};
-
 /** Shows the link back to the app when an app's bridge shows that this page runs in its web view. */
 export function showAppLink(): void {
   const link = document.getElementById("app");
-  const { ReactNativeWebView, AndroidWallet, webkit } = window as AppWindow;
+  const { ReactNativeWebView, AndroidWallet, webkit } = window;
   const handlers = webkit?.messageHandlers;
   const bridge =
     ReactNativeWebView ?? AndroidWallet ?? handlers?.ReactNativeWebView ?? handlers?.payDataCollectionComplete;
@@ -24,7 +17,7 @@ let notified = false;
 export function notifyApp(success: boolean, text: string): void {
   if (notified) return;
   notified = true;
-  const { ReactNativeWebView, webkit } = window as AppWindow;
+  const { ReactNativeWebView, webkit } = window;
   const channel = ReactNativeWebView ?? webkit?.messageHandlers?.ReactNativeWebView;
   const message = success
     ? { type: "PAY_SUCCESS", success: true, message: text }

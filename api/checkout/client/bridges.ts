@@ -1,12 +1,16 @@
 /** The two messages that wallets know. Nothing else may be posted to their listeners; neither message identifies the buyer. */
 export type Message = { type: "IC_COMPLETE"; success: true } | { type: "IC_ERROR"; error: string };
 
-type MessagePort = { postMessage: (message: unknown) => void };
-type Bridged = Window & {
-  ReactNativeWebView?: MessagePort;
-  AndroidWallet?: { onDataCollectionComplete: (message: string) => void };
-  webkit?: { messageHandlers?: { payDataCollectionComplete?: MessagePort; ReactNativeWebView?: MessagePort } };
-};
+type Bridge = { postMessage: (message: unknown) => void };
+
+declare global {
+  /** The bridges that apps inject into their web views. */
+  interface Window {
+    ReactNativeWebView?: Bridge;
+    AndroidWallet?: { onDataCollectionComplete: (message: string) => void };
+    webkit?: { messageHandlers?: { payDataCollectionComplete?: Bridge; ReactNativeWebView?: Bridge } };
+  }
+}
 
 /** Delay between the two message forms that wallets on iOS expect, milliseconds. A wallet that knows the first has closed the page by then. */
 const SECOND_FORM_MS = 1_500;
@@ -17,16 +21,16 @@ const SECOND_FORM_MS = 1_500;
  * @param frames origins that may frame the page
  */
 export function notifyWallet(message: Message, frames: readonly string[]): void {
-  const bridged = window as Bridged;
   const text = JSON.stringify(message);
-  const handlers = bridged.webkit?.messageHandlers;
-  const native = bridged.ReactNativeWebView;
+  const handlers = window.webkit?.messageHandlers;
+  const native = window.ReactNativeWebView;
+  const opener: Window | null = window.opener;
   const calls = [
     () => (native ? native.postMessage(text) : handlers?.ReactNativeWebView?.postMessage(text)),
-    () => bridged.AndroidWallet?.onDataCollectionComplete(text),
+    () => window.AndroidWallet?.onDataCollectionComplete(text),
     () => handlers?.payDataCollectionComplete?.postMessage(message),
     // The opener may be of any origin; the message holds nothing confidential.
-    () => (window.opener as Window | null)?.postMessage(text, "*"),
+    () => opener?.postMessage(text, "*"),
     ...listTargets(frames).map((origin) => () => window.parent.postMessage(text, origin)),
   ];
   for (const call of calls) attempt(call);
@@ -35,7 +39,7 @@ export function notifyWallet(message: Message, frames: readonly string[]): void 
 
 /** Returns the listed origins that get the message; none when the page is not framed. */
 function listTargets(listed: readonly string[]): readonly string[] {
-  const { ancestorOrigins } = location as Location & { ancestorOrigins?: DOMStringList };
+  const { ancestorOrigins }: { ancestorOrigins?: { readonly [index: number]: string } } = location;
   return window.parent === window ? [] : pickFramers(listed, ancestorOrigins?.[0]);
 }
 
@@ -47,7 +51,7 @@ export const pickFramers = (listed: readonly string[], framer: string | undefine
   framer === undefined ? listed : listed.filter((origin) => origin === framer);
 
 /** Some guides for iOS read an object, others a JSON text: sends the text too, unless the page closes first. */
-function notifyAsText(handler: MessagePort, text: string): void {
+function notifyAsText(handler: Bridge, text: string): void {
   const timer = setTimeout(() => {
     if (document.visibilityState === "visible") attempt(() => handler.postMessage(text));
   }, SECOND_FORM_MS);

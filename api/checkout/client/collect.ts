@@ -149,7 +149,7 @@ function swap(section: "done" | "ended"): void {
  * is not kept: the buyer gives it to the text that is shown when the form is sent.
  */
 function keepTyped(): void {
-  const kept = history.state as Partial<Record<Control | "place", string>> | null;
+  const kept: Partial<Record<Control | "place", string>> | null = history.state;
   for (const id of controls) if (typeof kept?.[id] === "string") control(id).value = kept[id];
   for (const choice of placeChoices) if (kept?.place) choice.checked = choice.value === kept.place;
   byId("form").addEventListener("input", () => {

@@ -1,8 +1,18 @@
 import type { NetworkAddition } from "../script-data.ts";
 import { safeIcon, safeName, type Wallet, WrongNetwork } from "./wallets.ts";
 
-type Provider = { request: (call: { method: string; params?: unknown[] }) => Promise<unknown> };
+/** EIP-1193; the caller states the type of a method's result. */
+type Provider = { request: <T>(call: { method: string; params?: unknown[] }) => Promise<T> };
 type AnnouncedProvider = { info: { uuid: string; name: string; icon?: string }; provider: Provider };
+
+declare global {
+  interface Window {
+    ethereum?: Provider;
+  }
+  interface WindowEventMap {
+    "eip6963:announceProvider": CustomEvent<AnnouncedProvider | undefined>;
+  }
+}
 
 const UNKNOWN_CHAIN = 4902;
 type Additions = Readonly<Record<string, NetworkAddition>>;
@@ -29,7 +39,7 @@ export function findEvmWallets(
 ): void {
   const known = new Map<string, Provider | undefined>();
   addEventListener("eip6963:announceProvider", (event) => {
-    const { info, provider } = (event as CustomEvent<AnnouncedProvider>).detail ?? {};
+    const { info, provider } = event.detail ?? {};
     if (typeof info?.uuid !== "string" || typeof provider?.request !== "function") return;
     const key = `evm:${info.uuid}`;
     if (known.has(key)) {
@@ -44,7 +54,7 @@ export function findEvmWallets(
   });
   dispatchEvent(new Event("eip6963:requestProvider"));
   setTimeout(() => {
-    const { ethereum } = window as Window & { ethereum?: Provider };
+    const { ethereum } = window;
     if (known.size === 0 && typeof ethereum?.request === "function")
       add(toWallet(ethereum, { chains, additions }, { key: "evm:window", name: "Ethereum", icon: undefined }));
   }, FALLBACK_MS);
@@ -58,7 +68,7 @@ function toWallet(
   { chains, additions }: { chains: readonly string[]; additions: Additions },
   known: Pick<Wallet, "key" | "name" | "icon">,
 ): Wallet {
-  const call = (method: string, params: unknown[] = []): Promise<unknown> => provider.request({ method, params });
+  const call = <T>(method: string, params: unknown[] = []): Promise<T> => provider.request<T>({ method, params });
   const isOn = async (chain: string): Promise<boolean> =>
     Number(await call("eth_chainId")) === Number(chain.slice("eip155:".length));
   /** Returns false when the wallet does not know the network. True does not mean that the wallet has switched. */
@@ -73,7 +83,7 @@ function toWallet(
   return {
     ...known,
     async connect() {
-      const accounts = (await call("eth_requestAccounts")) as string[];
+      const accounts = await call<string[]>("eth_requestAccounts");
       // The first account is the selected one. The API lists options for 50 accounts at most.
       const maxAccounts = Math.max(1, Math.floor(50 / chains.length));
       return accounts.slice(0, maxAccounts).flatMap((account) => chains.map((chain) => `${chain}:${account}`));
@@ -93,15 +103,13 @@ function toWallet(
     },
     async hasAccount(account) {
       const address = account.split(":")[2]?.toLowerCase();
-      return ((await call("eth_accounts")) as string[]).some((account) => account.toLowerCase() === address);
+      return (await call<string[]>("eth_accounts")).some((account) => account.toLowerCase() === address);
     },
     execute: async ({ method, params }) => String(await call(method, params)),
     async awaitReceipt(hash) {
       const deadline = performance.now() + RECEIPT_TIMEOUT_MS;
       while (performance.now() < deadline) {
-        const receipt = (await call("eth_getTransactionReceipt", [hash]).catch(() => null)) as {
-          status?: string;
-        } | null;
+        const receipt = await call<{ status?: string } | null>("eth_getTransactionReceipt", [hash]).catch(() => null);
         if (receipt) {
           if (receipt.status === "0x0") throw new Error("the transaction failed");
           return;

@@ -1,12 +1,11 @@
-import { byId, show } from "./page.ts";
+import { byId, findNavigation, show } from "./page.ts";
 import { localize } from "./told.ts";
 
 /** From the specification, milliseconds. */
 const COUNTDOWN_MS = 3_000;
 
 /** Returns whether the buyer lets the page return to the shop by itself; false when the page has no such checkbox. */
-export const returnsAutomatically = (): boolean =>
-  (document.getElementById("auto") as HTMLInputElement | null)?.checked ?? false;
+export const returnsAutomatically = (): boolean => document.querySelector<HTMLInputElement>("#auto")?.checked ?? false;
 
 /** Counts down and returns to the shop, unless the buyer has switched that off or stops the countdown. */
 export function returnToShop(url: string): void {
@@ -15,8 +14,7 @@ export function returnToShop(url: string): void {
   back.hidden = false;
   byId("can-close").hidden = true;
   // A buyer who came back with the Back button is not redirected again.
-  const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
-  if (!returnsAutomatically() || navigation?.type === "back_forward") return;
+  if (!returnsAutomatically() || findNavigation()?.type === "back_forward") return;
 
   const [leaving, stay] = [byId("leaving"), byId<HTMLButtonElement>("stay")];
   const end = performance.now() + COUNTDOWN_MS;

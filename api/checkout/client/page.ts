@@ -4,7 +4,11 @@ export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
 }
 
 /** Returns the data that the server wrote into the page. */
-export const readData = <T>(): T => JSON.parse(byId("data").textContent ?? "{}") as T;
+export const readData = <T>(): T => JSON.parse(byId("data").textContent ?? "{}");
+
+/** Returns how the browser came to this page, if it tells. */
+export const findNavigation = (): PerformanceNavigationTiming | undefined =>
+  performance.getEntriesByType("navigation").find((entry) => entry instanceof PerformanceNavigationTiming);
 
 /** Shows a text in an element, or hides the element when there is no text. */
 export function show(element: HTMLElement, text: string | undefined): void {
@@ -58,7 +62,7 @@ export async function request<T>(
   const post = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(json) };
   const response = await fetch(path, { ...(json ? post : {}), ...(signal ? { signal } : {}), cache: "no-store" });
   // A truncated response throws here; it must not pass for an empty one.
-  if (response.ok) return (await response.json()) as T;
-  const body = (await response.json().catch(() => ({}))) as { code?: string; message?: string };
+  if (response.ok) return response.json();
+  const body: { code?: string; message?: string } = await response.json().catch(() => ({}));
   throw new ApiError(response.status, String(body.code), String(body.message));
 }

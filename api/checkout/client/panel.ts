@@ -5,9 +5,11 @@ import type { Wallet } from "./wallets.ts";
 /** Time after which the page says that it found no wallet, milliseconds. Wallets that announce themselves later are still listed. */
 const SEARCH_MS = 1_200;
 
-const [list, searching, step, choices, problem] = ["wallets", "searching", "step", "choices", "problem"].map((id) =>
-  byId(id),
-) as [HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement];
+const list = byId("wallets");
+const searching = byId("searching");
+const step = byId("step");
+const choices = byId("choices");
+const problem = byId("problem");
 
 /** Starts the timer that says that no wallet was found. */
 export function startSearchTimeout(): void {

@@ -61,9 +61,10 @@ function resume(): void {
   attempt += 1;
   const own = attempt;
   showPaymentSection();
-  if (sent.results) {
+  const { optionId, results } = sent;
+  if (results) {
     panel.showUnderway(localize("sentUnclear"));
-    void track(sent as Required<Sent>, () => own === attempt);
+    void track({ optionId, results }, () => own === attempt);
   } else showUncertain();
 }
 
@@ -208,7 +209,7 @@ async function resolve({ id, actions }: Option): Promise<WalletRpc[]> {
 
 /** Shows an error. When its text tells the buyer not to pay again, the page shows no way to pay. */
 function showFailure(error: unknown, wallet: Wallet, chain: string, committed: Committed): void {
-  const { code } = (error ?? {}) as { code?: number };
+  const { code } = readWalletError(error);
   if (committed === "perhaps") {
     // A wallet that reports an error may have sent the transaction.
     if (code !== DECLINED && code !== REQUEST_PENDING) {
@@ -230,13 +231,17 @@ function explain(error: unknown, committed: Committed): ScriptText {
   if (error instanceof ApiError) return isTransientError(error) ? "notReached" : (textsByCode[error.code] ?? "refused");
   if (error instanceof WrongNetwork) return "wrongNetwork";
   if (error instanceof WrongAccount) return "wrongAccount";
-  const { code, message } = (error ?? {}) as { code?: number; message?: string };
+  const { code, message } = readWalletError(error);
   if (code === DECLINED) return "declined";
   if (code === REQUEST_PENDING) return "answerOpen";
   if (code !== undefined) return "walletFailed";
   if (/reject|declin|denied|cancel/i.test(String(message))) return "declined";
   return error instanceof TypeError ? "notReached" : "walletFailed";
 }
+
+/** Wallets throw objects that need not be an Error. */
+const readWalletError = (error: unknown): { code?: unknown; message?: unknown } =>
+  typeof error === "object" && error !== null ? error : {};
 
 const textsByCode: Readonly<Record<string, ScriptText>> = {
   invalid_state: "alreadyPaying",
@@ -251,5 +256,5 @@ function formatAmount({ value, display }: Amount): string {
   const cut = digits.length - display.decimals;
   const decimal = `${digits.slice(0, cut)}.${digits.slice(cut)}`;
   const format = { minimumFractionDigits: Math.min(2, display.decimals), maximumFractionDigits: 20 };
-  return `${new Intl.NumberFormat(data.language, format).format(decimal as unknown as number)} ${display.assetSymbol}`;
+  return `${new Intl.NumberFormat(data.language, format).format(decimal as Intl.StringNumericLiteral)} ${display.assetSymbol}`;
 }

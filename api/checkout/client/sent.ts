@@ -16,8 +16,8 @@ const GRACE_MS = 60_000;
  */
 function read(): Stored {
   try {
-    const stored = Object.entries(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Stored);
-    return Object.fromEntries(stored.filter(([, { until }]) => until > Date.now()));
+    const stored: Stored = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    return Object.fromEntries(Object.entries(stored).filter(([, { until }]) => until > Date.now()));
   } catch {
     // Storage is not available, or holds something else under this key.
     return {};

@@ -2,7 +2,7 @@ import type { ScriptText, Status, StatusPayload } from "../script-data.ts";
 import { notifyApp, showAppLink } from "./app.ts";
 import { startCountdown } from "./clock.ts";
 import { returnsAutomatically, returnToShop } from "./leave.ts";
-import { announce, byId } from "./page.ts";
+import { announce, byId, findNavigation } from "./page.ts";
 import { data, localize } from "./told.ts";
 
 const sections = [
@@ -36,8 +36,7 @@ export const onChange = (listener: (payment: StatusPayload) => void): void => vo
 export function begin(onZero: () => void): void {
   clock = startCountdown(onZero);
   showAppLink();
-  const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
-  if (data.status === "requires_action") clock.set(data.leftMs, navigation?.responseStart ?? 0);
+  if (data.status === "requires_action") clock.set(data.leftMs, findNavigation()?.responseStart ?? 0);
   if (data.status === "processing") scheduleMayClose(data.patienceMs - data.sinceMs);
   if (data.isFinal) finish(data);
 }
@@ -90,12 +89,12 @@ export const showPaymentSection = (): void => showSection("requires_action", sho
 function announceStatus({ status, money, returnUrl }: StatusPayload): void {
   if (status === "requires_action") return;
   const isLost = status === "failed" || status === "expired" || status === "cancelled";
-  const lines = isLost
+  const lines: ScriptText[] = isLost
     ? [...announcements[status], money === "unclear" ? "moneyUnclear" : "moneyNone"]
     : announcements[status];
   // Screen readers announce the countdown too, while Escape can still stop it.
   const leaving = returnUrl !== null && returnsAutomatically() ? [localize("leaving", { seconds: 3 })] : [];
-  announce([...lines.map((line) => localize(line as ScriptText)), ...leaving].join(" "));
+  announce([...lines.map((line) => localize(line)), ...leaving].join(" "));
   focusOn(status);
 }
 
