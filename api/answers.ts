@@ -15,7 +15,10 @@ import type {
 /** Delay that clients wait before they poll a payment that is not final again, milliseconds. */
 const POLL_INTERVAL_MS = 1_000;
 
-/** Returns the status response (specification, 2.1). Clients stop polling when `pollInMs` is null, so it is null only at the end. */
+/**
+ * Returns the status response (specification, 2.1). Clients stop polling when `pollInMs` is null, so it is null only at
+ * the end.
+ */
 export function toStatusResponse(status: PaymentStatus) {
   return {
     status: status.state,
@@ -136,7 +139,10 @@ function toCollectData(url: string) {
   return { url, schema: collectedSchema, fields: collectedFields };
 }
 
-/** Returns an action that a wallet executes or fetches first. `chain_id` is the only member of the API that is not in camel case. */
+/**
+ * Returns an action that a wallet executes or fetches first. `chain_id` is the only member of the API that is not in
+ * camel case.
+ */
 export function toActionResponse(action: WalletAction | BuildAction) {
   if ("build" in action) return { type: "build" as const, data: { data: action.build } };
   const { chain, method, params } = action;

@@ -4,7 +4,10 @@ import type { PaymentDeps } from "../payments/deps.ts";
 import { done, type Result, refuse } from "../payments/errors.ts";
 import { nameRequester, type Requester } from "../payments/requester.ts";
 
-/** The caller of an operation: a wallet (`gateway`), one merchant of an account (`Merchant-Id` names it), or the account itself. */
+/**
+ * The caller of an operation: a wallet (`gateway`), one merchant of an account (`Merchant-Id` names it), or the account
+ * itself.
+ */
 export type Access = "gateway" | "merchant" | "account";
 export type Merchant = { accountId: string; merchantId: string };
 export type Authenticated = { caller: Caller; merchant: Merchant | undefined; requester: Requester };
@@ -50,7 +53,10 @@ export async function authenticate(
   return done({ caller, merchant: { accountId: caller.accountId, merchantId }, requester });
 }
 
-/** Names the requester of a call. An app id is public, so only its Client-Id identifies one instance. A key may come with one too. */
+/**
+ * Names the requester of a call. An app id is public, so only its Client-Id identifies one instance. A key may come
+ * with one too.
+ */
 function readRequester(headers: IncomingHttpHeaders, given: Credentials, { keyId }: Caller): Requester {
   const clientId = readHeader(headers, "client-id") || undefined;
   const isOne = clientId !== undefined;

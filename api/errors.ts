@@ -1,7 +1,9 @@
 import type { FastifyReply } from "fastify";
 import type { ErrorCode, Refusal } from "../payments/errors.ts";
 
-/** HTTP status of every error code: 403, 404, 409, 410 and 500 follow the specification (part 7), the others their kind. */
+/**
+ * HTTP status of every error code: 403, 404, 409, 410 and 500 follow the specification (part 7), the others their kind.
+ */
 export const statusOf = {
   invalid_params: 400,
   params_validation: 400,

@@ -8,7 +8,9 @@ import { type Refusal, refuse } from "../payments/errors.ts";
 /** The key of a rate limit. */
 type LimitedBy = "address" | "key" | "payment";
 
-/** Counts a request and sets the rate limit headers on the reply. Returns a refusal when there were too many requests. */
+/**
+ * Counts a request and sets the rate limit headers on the reply. Returns a refusal when there were too many requests.
+ */
 export type Limits = { [By in LimitedBy]: (key: string, reply: FastifyReply) => Promise<Refusal | undefined> };
 
 /** Requests per minute; 0 means no limit. */
@@ -92,7 +94,9 @@ export function paymentGroup(paymentId: string, ip: string): string {
   return `${paymentId} ${addressGroup(ip)}`;
 }
 
-/** Returns the rate limit key of an address: an IPv4 address, or the /64 of an IPv6 address, which one customer owns. */
+/**
+ * Returns the rate limit key of an address: an IPv4 address, or the /64 of an IPv6 address, which one customer owns.
+ */
 export function addressGroup(ip: string): string {
   if (!ipaddr.isValid(ip)) return ip;
   const address = ipaddr.process(ip);

@@ -120,7 +120,10 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
   return db;
 }
 
-/** Returns the readiness probe. It checks neither Redis nor RPC: a short outage there would take every replica out of service. */
+/**
+ * Returns the readiness probe. It checks neither Redis nor RPC: a short outage there would take every replica out of
+ * service.
+ */
 function createReadiness(db: Pool, clock: Clock, isListening: () => boolean): () => Promise<Readiness> {
   let migrated = false;
   return async () => {
@@ -134,7 +137,10 @@ function createReadiness(db: Pool, clock: Clock, isListening: () => boolean): ()
   };
 }
 
-/** Compares the networks file with the chain. A mismatch ends the process; an endpoint that is down does not, since only options need one. */
+/**
+ * Compares the networks file with the chain. A mismatch ends the process; an endpoint that is down does not, since only
+ * options need one.
+ */
 function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: string): void {
   pRetry(() => checkChain(chains, chain), {
     retries: Number.POSITIVE_INFINITY,

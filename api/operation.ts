@@ -69,7 +69,9 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   /** Returns true for a call that requires a key although the operation's key is optional. */
   needsKey?(call: { body: z.output<B> }): boolean;
   params?: P;
-  /** Error code for a path that does not match `params`, which names nothing that exists; default `payment_not_found`. */
+  /**
+   * Error code for a path that does not match `params`, which names nothing that exists; default `payment_not_found`.
+   */
   paramsCode?: ErrorCode;
   query?: Q;
   body?: B;

@@ -89,7 +89,10 @@ async function awaitChange(watch: Watch, first: PaymentStatus): Promise<PaymentS
   }
 }
 
-/** Waits for an attempt's verification result. The payment is in `requires_action` until then, so any other state is the result too. */
+/**
+ * Waits for an attempt's verification result. The payment is in `requires_action` until then, so any other state is the
+ * result too.
+ */
 async function awaitVerification(
   deps: ApiDeps,
   query: PaymentQuery,

@@ -118,7 +118,9 @@ async function limitPayment(
   return known.success ? deps.limits.payment(paymentGroup(known.data, request.ip), reply) : undefined;
 }
 
-/** Replaces a payment link in a gateway path by its payment id. Any other text stays as it is and matches no payment. */
+/**
+ * Replaces a payment link in a gateway path by its payment id. Any other text stays as it is and matches no payment.
+ */
 function resolveLink({ publicUrl }: ApiDeps, { id = "" }: { id?: string }): { id: string } {
   return { id: readPaymentId(id, new URL(publicUrl).hostname) ?? id };
 }

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { errorCodes } from "../payments/errors.ts";
 
-/** Response schemas (specification, part 2; wire contract of deployed wallets). `meta.id` names a schema in the OpenAPI document. */
+/**
+ * Response schemas (specification, part 2; wire contract of deployed wallets). `meta.id` names a schema in the OpenAPI
+ * document.
+ */
 const named = <S extends z.ZodType>(id: string, description: string, schema: S): S => schema.meta({ id, description });
 
 export const errorResponse = named(

@@ -139,7 +139,10 @@ function paySection(page: Page): Html {
 const byDevice = (computer: string, phone: string): Html =>
   html`<span class="computer">${computer}</span><span class="phone">${phone}</span>`;
 
-/** Returns links that open the page in a wallet's own browser, because a phone's browser has no wallets. Plain links need no script. */
+/**
+ * Returns links that open the page in a wallet's own browser, because a phone's browser has no wallets. Plain links
+ * need no script.
+ */
 function openInWallets({ words, link, ways }: Page): Html {
   const { t } = words;
   const { host, origin } = new URL(link);

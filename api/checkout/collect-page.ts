@@ -13,7 +13,10 @@ import type { CollectData } from "./script-data.ts";
 import { phrase, writeDays, writeMoney } from "./words.ts";
 
 type CollectPage = PagePreferences & {
-  /** `open`: shows the form; `given`: the data is stored; `ended`: the payment takes no data, or there is no such payment. */
+  /**
+   * `open`: shows the form; `given`: the data is stored; `ended`: the payment takes no data, or there is no such
+   * payment.
+   */
   stage: "open" | "given" | "ended";
   view: CheckoutView | undefined;
   optionId: string;

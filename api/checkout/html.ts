@@ -8,7 +8,10 @@ export const asHtml = (markup: string): Html => ({ markup, [trusted]: true });
 
 type Part = Html | string | number | false | undefined | null | readonly Part[];
 
-/** Returns markup with values inserted. Text is escaped, also for quoted attributes; false, null and undefined insert nothing. */
+/**
+ * Returns markup with values inserted. Text is escaped, also for quoted attributes; false, null and undefined insert
+ * nothing.
+ */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const markup = literals.map((literal, index) => (index === 0 ? "" : write(parts[index - 1])) + literal).join("");
   return asHtml(markup.replace(/\n\s+/g, "\n"));
@@ -26,7 +29,10 @@ const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;
 
 const escapeText = (text: string): string => text.replace(/[&<>"']/g, (found) => entities[found] ?? "");
 
-/** Returns an element that holds JSON for the page's script. Browsers do not run it, and no text in it can close the element. */
+/**
+ * Returns an element that holds JSON for the page's script. Browsers do not run it, and no text in it can close the
+ * element.
+ */
 export function dataElement(id: string, data: object): Html {
   return asHtml(
     `<script type="application/json" id="${id}">${JSON.stringify(data).replaceAll("<", "\\u003c")}</script>`,

@@ -38,7 +38,10 @@ export function pickLanguage(requested: string | undefined, accepted: string | u
   return languages[0];
 }
 
-/** Returns the language with this tag, else the one with the same primary subtag: `pt-PT` gets `pt-BR`, `zh-TW` gets `zh`. */
+/**
+ * Returns the language with this tag, else the one with the same primary subtag: `pt-PT` gets `pt-BR`, `zh-TW` gets
+ * `zh`.
+ */
 function findLanguage(tag: string): Language | undefined {
   const wanted = tag.toLowerCase();
   const primary = wanted.split("-", 1)[0];

@@ -67,7 +67,9 @@ async function checkPage(deps: Deps, base: string, { page, path, status, hasScri
 
 type Fetched = Extract<OutwardAnswer, { ok: true }> | { ok: false; isDifference: boolean; reason: string };
 
-/** A redirect or an unusable response is a difference; no response or an error status means that nothing was checked. */
+/**
+ * A redirect or an unusable response is a difference; no response or an error status means that nothing was checked.
+ */
 async function fetchFrom({ ask }: Deps, url: string): Promise<Fetched> {
   const response = await ask({ method: "GET", url, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, redirects: 0 });
   if (!response.ok) return { ok: false, isDifference: response.fault === "unfit", reason: response.reason };

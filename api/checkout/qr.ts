@@ -4,7 +4,10 @@ import { type Html, html } from "./html.ts";
 /** Width of the white border, modules: scanners need it on any background. */
 const QUIET_ZONE = 4;
 
-/** Returns a link as a QR code: an SVG with one path, black on white in every theme. Level M tolerates a scratched screen. */
+/**
+ * Returns a link as a QR code: an SVG with one path, black on white in every theme. Level M tolerates a scratched
+ * screen.
+ */
 export function qrCode(link: string, name: string): Html {
   const { data, size } = encode(link, { ecc: "M", border: QUIET_ZONE });
   const path = data.map(writeRow).join("");

@@ -83,7 +83,9 @@ export type CheckoutData = StatusPayload & {
   language: string;
   /** Query of the data page's address: the same preferences, and the way back to this page. */
   dataQuery: string;
-  /** Time since the present state began, and the time in `processing` after which the page may be closed, milliseconds. */
+  /**
+   * Time since the present state began, and the time in `processing` after which the page may be closed, milliseconds.
+   */
   sinceMs: number;
   patienceMs: number;
   /** Values of the texts' placeholders. */

@@ -25,7 +25,10 @@ export const confirmBody = z.object({
   excludeFromRelayer: ignored,
 });
 
-/** POST /v1/gateway/payment/{id}/confirm: submits what the wallet has signed. A repeated confirm returns the present status. */
+/**
+ * POST /v1/gateway/payment/{id}/confirm: submits what the wallet has signed. A repeated confirm returns the present
+ * status.
+ */
 export const gatewayConfirm = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/confirm",

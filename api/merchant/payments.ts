@@ -46,7 +46,10 @@ const cancel = defineOperation({
   },
 });
 
-/** POST /v1/payments/{id}/simulate: produces the other outcomes in test mode; a confirmed test payment succeeds by itself. */
+/**
+ * POST /v1/payments/{id}/simulate: produces the other outcomes in test mode; a confirmed test payment succeeds by
+ * itself.
+ */
 const simulate = defineOperation({
   method: "POST",
   path: "/v1/payments/:id/simulate",

@@ -6,7 +6,9 @@ import { noBody, paymentId } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { refundListResponse, withdrawnRefundResponse } from "./shapes.ts";
 
-/** GET /v1/payments/{id}/refunds: an addition to the specification. A merchant finds the id of a waiting refund with it. */
+/**
+ * GET /v1/payments/{id}/refunds: an addition to the specification. A merchant finds the id of a waiting refund with it.
+ */
 const list = defineOperation({
   method: "GET",
   path: "/v1/payments/:id/refunds",

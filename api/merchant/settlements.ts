@@ -91,5 +91,8 @@ const remove = defineOperation({
   },
 });
 
-/** Operations on a merchant's settlement destinations. A merchant of another account and an unknown entry are `merchant_not_found`. */
+/**
+ * Operations on a merchant's settlement destinations. A merchant of another account and an unknown entry are
+ * `merchant_not_found`.
+ */
 export const settlementOperations = [list, add, change, remove];

@@ -26,7 +26,10 @@ const define = (path: Operation["path"], name: string) =>
     },
   });
 
-/** GET /v1/payments/{id}/status and its alias: the authoritative result. With `maxPollMs` the request is held until it changes. */
+/**
+ * GET /v1/payments/{id}/status and its alias: the authoritative result. With `maxPollMs` the request is held until it
+ * changes.
+ */
 export const statusOperations = [
   define("/v1/payments/:id/status", "getPaymentStatus"),
   define("/v1/merchant/payment/:id/status", "getMerchantPaymentStatus"),

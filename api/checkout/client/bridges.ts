@@ -1,4 +1,7 @@
-/** The two messages that wallets know. Nothing else may be posted to their listeners; neither message identifies the buyer. */
+/**
+ * The two messages that wallets know. Nothing else may be posted to their listeners; neither message identifies the
+ * buyer.
+ */
 export type Message = { type: "IC_COMPLETE"; success: true } | { type: "IC_ERROR"; error: string };
 
 type Bridge = { postMessage: (message: unknown) => void };
@@ -12,7 +15,10 @@ declare global {
   }
 }
 
-/** Delay between the two message forms that wallets on iOS expect, milliseconds. A wallet that knows the first has closed the page by then. */
+/**
+ * Delay between the two message forms that wallets on iOS expect, milliseconds. A wallet that knows the first has
+ * closed the page by then.
+ */
 const SECOND_FORM_MS = 1_500;
 
 /**

@@ -1,7 +1,10 @@
 import { announce, byId } from "./page.ts";
 import { localize } from "./told.ts";
 
-/** Makes the button copy the payment link; where the browser does not allow that, selects the link for the buyer to copy. */
+/**
+ * Makes the button copy the payment link; where the browser does not allow that, selects the link for the buyer to
+ * copy.
+ */
 export function enableCopyButton(): void {
   const [link, copy] = [byId<HTMLTextAreaElement>("link"), byId<HTMLButtonElement>("copy")];
   const text = copy.textContent ?? "";

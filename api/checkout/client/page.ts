@@ -54,7 +54,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Requests a path of this service. Throws ApiError for an error response, and what `fetch` throws when the network fails. */
+/**
+ * Requests a path of this service. Throws ApiError for an error response, and what `fetch` throws when the network
+ * fails.
+ */
 export async function request<T>(
   path: string,
   { json, signal }: { json?: object | undefined; signal?: AbortSignal | undefined } = {},

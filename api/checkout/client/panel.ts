@@ -2,7 +2,10 @@ import { announce, button, byId, show } from "./page.ts";
 import { localize } from "./told.ts";
 import type { Wallet } from "./wallets.ts";
 
-/** Time after which the page says that it found no wallet, milliseconds. Wallets that announce themselves later are still listed. */
+/**
+ * Time after which the page says that it found no wallet, milliseconds. Wallets that announce themselves later are
+ * still listed.
+ */
 const SEARCH_MS = 1_200;
 
 const list = byId("wallets");

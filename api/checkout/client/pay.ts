@@ -22,7 +22,10 @@ const networkName = (chain: string): string => new Map(data.networks).get(chain)
 const chainOf = (account: string): string => account.split(":", 2).join(":");
 
 const wallets = new Map<string, Wallet>();
-/** Number of the current attempt. It grows when an attempt begins or ends, so that a late result of an older one has no effect. */
+/**
+ * Number of the current attempt. It grows when an attempt begins or ends, so that a late result of an older one has no
+ * effect.
+ */
 let attempt = 0;
 
 /** Lists the wallets of this browser and lets the buyer pay with one of them. */
@@ -50,7 +53,10 @@ export function startPaying(): void {
   resume();
 }
 
-/** Resumes a transaction that was sent before this page was opened or in another tab. If there is none, the buyer may pay. */
+/**
+ * Resumes a transaction that was sent before this page was opened or in another tab. If there is none, the buyer may
+ * pay.
+ */
 function resume(): void {
   if (status() !== "requires_action") forgetSent();
   const sent = findSent();

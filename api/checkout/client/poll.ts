@@ -7,7 +7,9 @@ const REQUEST_TIMEOUT_MS = 32_000;
 const RETRY_MS = [700, 1_200] as const;
 /** The server did not hold a request that returned an unchanged status sooner than this, milliseconds. */
 const NOT_HELD_MS = 1_000;
-/** Browsers fire several events when a page becomes visible; events this close together cause one request, milliseconds. */
+/**
+ * Browsers fire several events when a page becomes visible; events this close together cause one request, milliseconds.
+ */
 const DEBOUNCE_MS = 250;
 
 /**

@@ -82,7 +82,10 @@ export function showUnpayable(money: StatusPayload["money"]): void {
   focusOn("unpayable");
 }
 
-/** Shows the payment section, also for a payment that cannot be paid any more: it shows a transaction that was sent before. */
+/**
+ * Shows the payment section, also for a payment that cannot be paid any more: it shows a transaction that was sent
+ * before.
+ */
 export const showPaymentSection = (): void => showSection("requires_action", shown.money);
 
 /** Announces the new state and moves the focus to its title, for buyers with a keyboard or a screen reader. */
