@@ -57,20 +57,20 @@ export async function authenticate(
  * Names the requester of a call. An app id is public, so only its Client-Id identifies one instance. A key may come
  * with one too.
  */
-function readRequester(headers: IncomingHttpHeaders, given: Credentials, { keyId }: Caller): Requester {
+function readRequester(headers: IncomingHttpHeaders, credentials: Credentials, { keyId }: Caller): Requester {
   const clientId = readHeader(headers, "client-id") || undefined;
   const isOne = clientId !== undefined;
-  return "appId" in given
-    ? nameRequester("app", [given.appId, clientId], { isOne })
+  return "appId" in credentials
+    ? nameRequester("app", [credentials.appId, clientId], { isOne })
     : nameRequester("key", [keyId ?? undefined, clientId], { isOne });
 }
 
-async function findCaller(deps: Pick<PaymentDeps, "db">, given: Credentials): Promise<Result<Caller>> {
-  if ("key" in given) {
-    const caller = await findCallerByKey(deps, given.key);
+async function findCaller(deps: Pick<PaymentDeps, "db">, credentials: Credentials): Promise<Result<Caller>> {
+  if ("key" in credentials) {
+    const caller = await findCallerByKey(deps, credentials.key);
     return caller ? done(caller) : refuse("invalid_api_key", "the API key is not known or has been revoked");
   }
-  const caller = await findCallerByApp(deps, given.appId);
+  const caller = await findCallerByApp(deps, credentials.appId);
   return caller ? done(caller) : refuse("invalid_app_id", "App-Id: is not known or has been revoked");
 }
 

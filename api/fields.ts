@@ -96,8 +96,8 @@ export const instant = z.iso
   .transform((at) => new Date(at));
 
 /** Returns the schema of a query parameter that may be repeated. `expected` is the message when a value is invalid. */
-export function repeated<S extends z.ZodType<unknown, string>>(one: S, expected: string) {
+export function repeated<S extends z.ZodType<unknown, string>>(schema: S, expected: string) {
   return z
-    .union([one.transform((value) => [value]), z.array(one).min(1).max(50)], `${expected}, at most 50 of them`)
+    .union([schema.transform((value) => [value]), z.array(schema).min(1).max(50)], `${expected}, at most 50 of them`)
     .transform((given) => given as z.output<S>[]);
 }

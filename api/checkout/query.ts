@@ -13,10 +13,10 @@ export type PagePreferences = {
 };
 
 /** Returns the first value of a query parameter. */
-export const one = (given: Query[string]): string | undefined => (typeof given === "string" ? given : given?.[0]);
+export const firstOf = (given: Query[string]): string | undefined => (typeof given === "string" ? given : given?.[0]);
 
 export function readTheme(query: Query): Theme {
-  const wanted = one(query.theme);
+  const wanted = firstOf(query.theme);
   return wanted === "light" || wanted === "dark" ? wanted : undefined;
 }
 
@@ -26,7 +26,7 @@ export function readTheme(query: Query): Theme {
  * follows it by itself.
  */
 export function readAppUrl(query: Query, schemes: ReadonlySet<string>): string | undefined {
-  const url = one(query.returnUrl) ?? "";
+  const url = firstOf(query.returnUrl) ?? "";
   if (url.length > 1_024) return undefined;
   const [, scheme = "", hostAndPath] =
     /^([a-z][a-z0-9+.-]*):\/\/([a-z0-9.-]*(?:\/[a-z0-9._~%/-]*)?)(?:[?#]|$)/i.exec(url) ?? [];
@@ -40,6 +40,6 @@ export function writePreferences({ language, theme, appUrl }: PagePreferences): 
 
 /** Returns the query with another language; every other parameter stays. */
 export function withLanguage(query: Query, tag: string): string {
-  const given = Object.entries(query).map(([name, value]): [string, string] => [name, one(value) ?? ""]);
+  const given = Object.entries(query).map(([name, value]): [string, string] => [name, firstOf(value) ?? ""]);
   return `?${new URLSearchParams([...given.filter(([name]) => name !== "lang"), ["lang", tag]])}`;
 }
