@@ -12,11 +12,14 @@ import type {
   WalletAction,
 } from "../payments/views.ts";
 
-/** Wait before the next question about a payment that is not final, milliseconds. */
-const POLL_AGAIN_MS = 1_000;
+/** Delay that clients wait before they poll a payment that is not final again, milliseconds. */
+const POLL_INTERVAL_MS = 1_000;
 
-/** Payment status response (specification, 2.1). Terminals stop when `pollInMs` is null, so it never is before the end. */
-export function toStatusAnswer(status: PaymentStatus) {
+/**
+ * Returns the status response (specification, 2.1). Clients stop polling when `pollInMs` is null, so it is null only at
+ * the end.
+ */
+export function toStatusResponse(status: PaymentStatus) {
   return {
     status: status.state,
     ...toPollingHint(status),
@@ -25,8 +28,8 @@ export function toStatusAnswer(status: PaymentStatus) {
   };
 }
 
-/** A payment just made, for its merchant (specification, 4.2; both families of names). */
-export function toCreatedAnswer(payment: PaymentView, publicUrl: string) {
+/** Returns the response to a created payment (specification, 4.2), with both of its sets of member names. */
+export function toCreatedResponse(payment: PaymentView, publicUrl: string) {
   return {
     id: payment.paymentId,
     paymentId: payment.paymentId,
@@ -37,13 +40,13 @@ export function toCreatedAnswer(payment: PaymentView, publicUrl: string) {
   };
 }
 
-/** A cancelled payment. */
-export function toCancelledAnswer({ paymentId, cancelledAt, cancelledReason }: Cancelled) {
+/** Returns the response to a cancellation. */
+export function toCancelledResponse({ paymentId, cancelledAt, cancelledReason }: Cancelled) {
   return { paymentId, status: "cancelled", cancelledAt: cancelledAt.toISOString(), cancelledReason };
 }
 
-/** One payment, for its merchant. */
-export function toDetailAnswer(payment: PaymentDetail) {
+/** Returns one payment as its merchant reads it. */
+export function toPaymentResponse(payment: PaymentDetail) {
   const { txId, amount } = payment.settlement ?? {};
   return {
     id: payment.paymentId,
@@ -54,13 +57,13 @@ export function toDetailAnswer(payment: PaymentDetail) {
     createdAt: payment.createdAt.toISOString(),
     expiresAt: toSeconds(payment.expiresAt),
     checkout: payment.checkout,
-    ...toStatusAnswer(payment),
+    ...toStatusResponse(payment),
     settlement: txId && amount ? { successful: { txId, amount: toAmount(amount) } } : null,
   };
 }
 
-/** One payment in a list, for its merchant. */
-export function toListedAnswer(payment: PaymentListView, publicUrl: string) {
+/** Returns one entry of a merchant's list of payments. */
+export function toListedPaymentResponse(payment: PaymentListView, publicUrl: string) {
   const { id, name, logoId } = payment.merchant;
   const { transaction, settlement, fees } = payment;
   return {
@@ -82,17 +85,17 @@ export function toListedAnswer(payment: PaymentListView, publicUrl: string) {
   };
 }
 
-/** Where the buyer goes. Wallets take it for a payment link because `pay_` stands in it, and read `pid`. */
+/** Returns the address of the checkout page. Wallets recognise it as a payment link by `pay_` and read `pid`. */
 export function toPaymentLink(publicUrl: string, paymentId: string): string {
   return `${publicUrl}/?pid=${paymentId}`;
 }
 
-/** Where our copy of a logo is served. */
+/** Returns the address of a merchant's logo: the service serves its own copy. */
 export function toLogoUrl(publicUrl: string, logoId: string): string {
   return `${publicUrl}/logos/${logoId}`;
 }
 
-/** What a buyer is shown of a payment: the `info` of the options answer. */
+/** Returns what a buyer sees of a payment: the `info` of the options response. */
 export function toPaymentInfo(payment: PaymentView, publicUrl: string) {
   const { name, logoId } = payment.merchant;
   return {
@@ -105,8 +108,8 @@ export function toPaymentInfo(payment: PaymentView, publicUrl: string) {
   };
 }
 
-/** One way to pay. The specification says `optionId`, deployed wallets read `id`. */
-export function toOptionAnswer(
+/** Returns an option. The specification names its id `optionId`, deployed wallets read `id`. */
+export function toOptionResponse(
   option: OptionView,
   { paymentId, publicUrl, requester }: { paymentId: string; publicUrl: string; requester: Requester },
 ) {
@@ -118,12 +121,12 @@ export function toOptionAnswer(
     amount: toAmount(option.amount),
     etaS: Math.ceil(option.etaSeconds),
     expiresAt: option.expiresAt && toSeconds(option.expiresAt),
-    actions: option.actions.map(toActionAnswer),
+    actions: option.actions.map(toActionResponse),
     collectData: option.needsData ? toCollectData(collectUrl) : null,
   };
 }
 
-/** Where the buyer of an option gives their data, for the requester of the option alone. */
+/** Returns the page where the buyer of an option gives their data. Only the option's requester gets this address. */
 export function toCollectUrl(
   publicUrl: string,
   { paymentId, optionId, requester }: { paymentId: string; optionId: string; requester: Requester },
@@ -131,28 +134,31 @@ export function toCollectUrl(
   return `${publicUrl}/collect/${paymentId}/${optionId}/${requester.name}`;
 }
 
-/** What has to be known of the buyer; the page at `url` asks for it. */
+/** Returns the data that the buyer has to give; the page at `url` collects it. */
 function toCollectData(url: string) {
   return { url, schema: collectedSchema, fields: collectedFields };
 }
 
-/** Something a wallet executes, or fetches first. `chain_id` is the one name on the wire that is not in camel case. */
-export function toActionAnswer(action: WalletAction | BuildAction) {
+/**
+ * Returns an action that a wallet executes or fetches first. `chain_id` is the only member of the API that is not in
+ * camel case.
+ */
+export function toActionResponse(action: WalletAction | BuildAction) {
   if ("build" in action) return { type: "build" as const, data: { data: action.build } };
   const { chain, method, params } = action;
   return { type: "walletRpc" as const, data: { chain_id: chain, method, params } };
 }
 
 function toPollingHint(status: PaymentStatus) {
-  return { isFinal: status.isFinal, pollInMs: status.isFinal ? null : POLL_AGAIN_MS };
+  return { isFinal: status.isFinal, pollInMs: status.isFinal ? null : POLL_INTERVAL_MS };
 }
 
-/** An amount on the wire: its value as a text. */
+/** Returns an amount with its value as a string, as in every response. */
 export function toAmount({ unit, value, display }: Money) {
   return { unit, value: value.toString(), display };
 }
 
-/** Rounded down: nobody is promised a second that is not there. */
+/** Returns a Unix time in seconds, rounded down, so that a deadline is never stated too late. */
 function toSeconds(at: Date): number {
   return Math.floor(at.getTime() / 1000);
 }

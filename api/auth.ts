@@ -4,14 +4,17 @@ import type { PaymentDeps } from "../payments/deps.ts";
 import { done, type Result, refuse } from "../payments/errors.ts";
 import { nameRequester, type Requester } from "../payments/requester.ts";
 
-/** Who an operation is for: wallets, one merchant of an account, named by `Merchant-Id`, or the account itself. */
+/**
+ * The caller of an operation: a wallet (`gateway`), one merchant of an account (`Merchant-Id` names it), or the account
+ * itself.
+ */
 export type Access = "gateway" | "merchant" | "account";
 export type Merchant = { accountId: string; merchantId: string };
 export type Authenticated = { caller: Caller; merchant: Merchant | undefined; requester: Requester };
-export type Credentials = { key: string } | { appId: string };
+type Credentials = { key: string } | { appId: string };
 
-/** Headers we read; any other may hold what it likes. */
-const ours = [
+/** The headers that the API reads. They must be ASCII; other headers are not checked. */
+const readHeaders = [
   "api-key",
   "authorization",
   "app-id",
@@ -24,12 +27,12 @@ const ours = [
   "sdk-platform",
 ] as const;
 
-type Header = (typeof ours)[number];
+type Header = (typeof readHeaders)[number];
 
 /**
- * Says who calls (specification, part 5): 401 is a caller we do not know, 403 one who may not.
- * For merchant operations it wants `Merchant-Id` too; whether that merchant is the caller's is found out with the
- * payment itself.
+ * Authenticates a caller (specification, part 5). Refuses an unknown caller with 401 and a caller without the permission
+ * with 403. Merchant operations require `Merchant-Id` too; the operation itself checks whether the merchant belongs to the
+ * caller.
  */
 export async function authenticate(
   deps: Pick<PaymentDeps, "db">,
@@ -50,28 +53,31 @@ export async function authenticate(
   return done({ caller, merchant: { accountId: caller.accountId, merchantId }, requester });
 }
 
-/** An app id is public: its Client-Id is what one instance has for itself. A key may come with one as well. */
-function readRequester(headers: IncomingHttpHeaders, given: Credentials, { keyId }: Caller): Requester {
+/**
+ * Names the requester of a call. An app id is public, so only its Client-Id identifies one instance. A key may come
+ * with one too.
+ */
+function readRequester(headers: IncomingHttpHeaders, credentials: Credentials, { keyId }: Caller): Requester {
   const clientId = readHeader(headers, "client-id") || undefined;
   const isOne = clientId !== undefined;
-  return "appId" in given
-    ? nameRequester("app", [given.appId, clientId], { isOne })
+  return "appId" in credentials
+    ? nameRequester("app", [credentials.appId, clientId], { isOne })
     : nameRequester("key", [keyId ?? undefined, clientId], { isOne });
 }
 
-async function findCaller(deps: Pick<PaymentDeps, "db">, given: Credentials): Promise<Result<Caller>> {
-  if ("key" in given) {
-    const caller = await findCallerByKey(deps, given.key);
+async function findCaller(deps: Pick<PaymentDeps, "db">, credentials: Credentials): Promise<Result<Caller>> {
+  if ("key" in credentials) {
+    const caller = await findCallerByKey(deps, credentials.key);
     return caller ? done(caller) : refuse("invalid_api_key", "the API key is not known or has been revoked");
   }
-  const caller = await findCallerByApp(deps, given.appId);
+  const caller = await findCallerByApp(deps, credentials.appId);
   return caller ? done(caller) : refuse("invalid_app_id", "App-Id: is not known or has been revoked");
 }
 
-/** Picks what a caller proves itself with. A key suffices on its own, also beside an App-Id (part 5, rule 1). */
+/** Reads a caller's credentials. A key is sufficient on its own, also beside an App-Id (part 5, rule 1). */
 export function readCredentials(headers: IncomingHttpHeaders, access: Access): Result<Credentials> {
-  const foreign = ours.find((name) => /[^\t -~]/.test(readHeader(headers, name) ?? ""));
-  if (foreign) return refuse("header_not_ascii", `${foreign}: the header holds characters that are not ASCII`);
+  const nonAscii = readHeaders.find((name) => /[^\t -~]/.test(readHeader(headers, name) ?? ""));
+  if (nonAscii) return refuse("header_not_ascii", `${nonAscii}: the header holds characters that are not ASCII`);
 
   const authorization = readHeader(headers, "authorization");
   const bearer = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
@@ -86,7 +92,7 @@ export function readCredentials(headers: IncomingHttpHeaders, access: Access): R
 
 function refuseWithoutKey(headers: IncomingHttpHeaders): Result<Credentials> {
   return readHeader(headers, "app-id")
-    ? refuse("missing_merchant_api_key", "an App-Id is for wallets; this call wants a merchant's Api-Key")
+    ? refuse("missing_merchant_api_key", "an App-Id is for wallets; this call requires a merchant's Api-Key")
     : refuse("missing_api_key", "Api-Key: the header is missing");
 }
 
@@ -100,7 +106,7 @@ function readApp(headers: IncomingHttpHeaders): Result<Credentials> {
   return refuse("missing_auth_headers", "expected Api-Key, or App-Id and Client-Id");
 }
 
-/** A header sent twice is one text with a comma in it, which is nobody's key. */
+/** Returns a header's value. A header that is sent twice is joined by a comma, so it never matches a key. */
 export function readHeader(headers: IncomingHttpHeaders, name: Header): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(", ") : value;

@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 
 /**
- * Lets closing end connections on which nothing has been asked yet. Node counts them as busy and would wait a minute
- * for their headers; browsers and load balancers open such connections in advance.
+ * Makes the server's shutdown end connections that have not sent a request yet. Browsers and load balancers open such
+ * connections in advance; Node counts them as busy and would wait a minute for their headers.
  */
 export function closeUnusedConnections(app: FastifyInstance): void {
   const unused = new Set<Socket>();

@@ -1,16 +1,16 @@
 import type { FastifyInstance } from "fastify";
 
-const allowed = {
+const preflightHeaders = {
   "access-control-allow-methods": "GET, POST",
   "access-control-allow-headers":
     "accept, content-type, api-version, api-key, app-id, client-id, authorization, sdk-name, sdk-version, sdk-platform, svc-version, wcp-version, x-request-id",
-  /** Browsers keep it no longer than two hours. */
+  /** Browsers cache it for two hours at most. */
   "access-control-max-age": "7200",
 };
 
 /**
- * Wallets that are web pages call the gateway from any origin; they prove themselves by headers, never by cookies.
- * Merchant calls are for servers only and get no such headers.
+ * Lets web wallets call the gateway from any origin; they authenticate by headers, never by cookies. Merchant operations
+ * are for servers only and get no CORS headers.
  */
 export function allowGatewayOrigins(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
@@ -20,6 +20,6 @@ export function allowGatewayOrigins(app: FastifyInstance): void {
       "access-control-expose-headers",
       "x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, svc-version",
     );
-    if (request.method === "OPTIONS") return reply.headers(allowed).code(204).send();
+    if (request.method === "OPTIONS") return reply.headers(preflightHeaders).code(204).send();
   });
 }

@@ -5,8 +5,8 @@ import type { FastifyInstance } from "fastify";
 import { describeApi } from "./openapi.ts";
 import { operations } from "./routes.ts";
 
-/** The page is ours from the first to the last byte: nothing is loaded from, or sent to, anybody else. */
-const pageRules = [
+/** Content security policy of the documentation page: it exchanges data with this service only. */
+const pagePolicy = [
   "default-src 'self'",
   "img-src 'self' data:",
   // Swagger UI writes style attributes.
@@ -15,7 +15,7 @@ const pageRules = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** GET /openapi.json: the contract, made once; GET /docs: the same to read. Neither asks for a key. */
+/** Serves GET /openapi.json, the contract, and GET /docs, a page that shows it. Neither requires a key. */
 export function serveDocs(app: FastifyInstance, publicUrl: string): void {
   const document = describeApi(operations, { publicUrl });
   const text = JSON.stringify(document);
@@ -27,9 +27,9 @@ export function serveDocs(app: FastifyInstance, publicUrl: string): void {
   });
   app.register(async (docs) => {
     docs.addHook("onSend", async (_request, reply) => {
-      reply.header("content-security-policy", pageRules);
+      reply.header("content-security-policy", pagePolicy);
     });
-    await docs.register(swagger, { mode: "static", specification: { document: document as never } });
+    await docs.register(swagger, { mode: "static", specification: { document: JSON.parse(text) } });
     await docs.register(swaggerUi, {
       routePrefix: "/docs",
       uiConfig: { validatorUrl: null, deepLinking: true, tryItOutEnabled: false },

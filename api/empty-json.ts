@@ -1,11 +1,14 @@
 import type { FastifyInstance } from "fastify";
 
-/** Many clients name a content type on every request: an empty body is no body, and the schema says whether one is needed. */
+/**
+ * Accepts an empty JSON body as no body, because many clients send a content type with every request. The schema
+ * decides whether a body is required.
+ */
 export function acceptEmptyJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser("error", "error");
   app.removeContentTypeParser("application/json");
   app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
     if (body === "") done(null, undefined);
-    else parse(request, body as string, done);
+    else parse(request, String(body), done);
   });
 }

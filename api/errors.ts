@@ -1,7 +1,9 @@
 import type { FastifyReply } from "fastify";
 import type { ErrorCode, Refusal } from "../payments/errors.ts";
 
-/** HTTP status of every code: 403, 404, 409, 410 and 500 as the specification has them (part 7), the rest by their kind. */
+/**
+ * HTTP status of every error code: 403, 404, 409, 410 and 500 follow the specification (part 7), the others their kind.
+ */
 export const statusOf = {
   invalid_params: 400,
   params_validation: 400,
@@ -42,8 +44,8 @@ export const statusOf = {
 } as const satisfies Record<ErrorCode, number>;
 
 /**
- * Answers with an ErrorResponse (specification, 2.5). `status` is for what only HTTP knows (404 of a path, 405, 413,
- * 414, 415): the list of codes has none for these, so they go out as `invalid_params`.
+ * Sends an ErrorResponse (specification, 2.5). `status` is for errors of HTTP itself (404 of a path, 405, 413, 414, 415):
+ * the specification has no code for them, so their code is `invalid_params`.
  */
 export function sendRefusal(
   reply: FastifyReply,

@@ -2,28 +2,29 @@ import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { sendRefusal } from "./errors.ts";
 
-/** What a caller is told about a request that could not even be read. */
-const unreadable: Record<number, string> = {
+/** Messages for requests that could not be read, by HTTP status. */
+const messageByStatus: Record<number, string> = {
   400: "the body is not JSON",
   413: "the body is larger than 64 KiB",
   414: "the path is too long",
   415: "expected the content type application/json",
 };
 
-const unreadablePath: Record<string, string> = {
-  FST_ERR_BAD_URL: "the path is not percent-encoded right",
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "the body is not as long as its content-length says",
+/** Messages for requests that could not be read, by error code of fastify. */
+const messageByCode: Record<string, string> = {
+  FST_ERR_BAD_URL: "the path is not percent-encoded correctly",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "the length of the body is not its content-length",
 };
 
-/** The one error handler: what a client did wrong before a schema saw it, and what we did wrong (500, nothing told). */
-export function answerFailure(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** Handles every thrown error: a request that could not be read (4xx), and an internal error (500, without details). */
+export function handleError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const status = error.statusCode ?? 500;
   if (status >= 400 && status < 500)
     return sendRefusal(
       reply,
       {
         code: "invalid_params",
-        message: unreadablePath[error.code] ?? unreadable[status] ?? "the request is not usable",
+        message: messageByCode[error.code] ?? messageByStatus[status] ?? "the request is not usable",
       },
       status,
     );
@@ -34,29 +35,29 @@ export function answerFailure(error: FastifyError, request: FastifyRequest, repl
   });
 }
 
-/** The same for errors before routing (a path that is not percent-encoded right); the hooks have not run. */
-export function answerEarlyFailure(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  void answerFailure(error, request, reply.header("x-request-id", request.id));
+/** Handles errors before routing, such as a path that is not percent-encoded correctly. No hook has run yet. */
+export function handleEarlyError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  void handleError(error, request, reply.header("x-request-id", request.id));
 }
 
-const brokenRequests: Record<string, { status: string; message: string }> = {
+const malformedRequests: Record<string, { status: string; message: string }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: "408 Request Timeout", message: "the request took too long to arrive" },
   HPE_HEADER_OVERFLOW: { status: "431 Request Header Fields Too Large", message: "the headers are too large" },
 };
 
-/** How long a client has to read the answer to bytes that are no HTTP request before its socket is destroyed, milliseconds. */
+/** Time that a client has to read the response to a malformed request before its socket is destroyed, milliseconds. */
 const LINGER_MS = 1_000;
 
 /**
- * Answers bytes that are no HTTP request. There is no reply object, so the answer is written by hand. `end` closes our
- * half of the connection only, and a client that keeps its half open would hold the socket, so it is destroyed soon after.
+ * Responds to bytes that are not an HTTP request. There is no reply object, so the response is written by hand. `end`
+ * closes only the server's half of the connection, so the socket is destroyed soon after.
  */
-export function answerBrokenRequest(error: Error & { code: string }, socket: Socket): void {
+export function handleMalformedRequest(error: Error & { code: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }
-  const { status, message } = brokenRequests[error.code] ?? {
+  const { status, message } = malformedRequests[error.code] ?? {
     status: "400 Bad Request",
     message: "not an HTTP request",
   };

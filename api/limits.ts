@@ -5,22 +5,24 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limite
 import type { Metrics } from "../ops/metrics.ts";
 import { type Refusal, refuse } from "../payments/errors.ts";
 
-/** Whose requests are counted together. */
-export type LimitedBy = "address" | "key" | "payment";
+/** The key of a rate limit. */
+type LimitedBy = "address" | "key" | "payment";
 
-/** Counts a request; gives a refusal when there were too many, after putting the usual headers on the reply. */
-export type Limits = { [By in LimitedBy]: (who: string, reply: FastifyReply) => Promise<Refusal | undefined> };
+/**
+ * Counts a request and sets the rate limit headers on the reply. Returns a refusal when there were too many requests.
+ */
+export type Limits = { [By in LimitedBy]: (key: string, reply: FastifyReply) => Promise<Refusal | undefined> };
 
-/** Requests a minute; 0 for no limit. */
+/** Requests per minute; 0 means no limit. */
 export type LimitSettings = { perAddress: number; perKey: number; perPayment: number };
 
 const WINDOW_SECONDS = 60;
-/** A Redis that hangs must not hold a call: after this the process counts by itself, milliseconds. */
-const REDIS_WITHIN_MS = 100;
+/** Timeout after which the process counts by itself, so that a hanging Redis does not delay requests, milliseconds. */
+const REDIS_TIMEOUT_MS = 100;
 
 /**
- * Counts requests per minute in Redis, so that all replicas count together: one command each. While Redis is away every
- * process counts for itself.
+ * Counts requests per minute in Redis, with one command per request, so that all replicas share the counters. While Redis
+ * is down, each process counts its own requests.
  */
 export function createLimits(
   deps: { redis: Redis; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
@@ -39,26 +41,26 @@ function createLimit(
   points: number,
 ): Limits[LimitedBy] {
   if (points === 0) return async () => undefined;
-  const alone = new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
-  const together = new RateLimiterRedis({
+  const local = new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
+  const shared = new RateLimiterRedis({
     storeClient: redis,
     points,
     duration: WINDOW_SECONDS,
     keyPrefix: `${prefix}:limit:${by}`,
-    // Who is far over the limit costs no command any more.
+    // A caller who is over the limit costs no further command.
     inMemoryBlockOnConsumed: points + 1,
     rejectIfRedisNotReady: true,
   });
-  const count = async (who: string): Promise<RateLimiterRes> => {
+  const count = async (key: string): Promise<RateLimiterRes> => {
     try {
-      return await within(REDIS_WITHIN_MS, together.consume(who));
+      return await withTimeout(REDIS_TIMEOUT_MS, shared.consume(key));
     } catch (error) {
       if (error instanceof RateLimiterRes) throw error;
-      return alone.consume(who);
+      return local.consume(key);
     }
   };
-  return async (who, reply) => {
-    const [result, over] = await count(who).then(
+  return async (key, reply) => {
+    const [result, isOver] = await count(key).then(
       (counted): [RateLimiterRes, boolean] => [counted, false],
       (refused: RateLimiterRes): [RateLimiterRes, boolean] => [refused, true],
     );
@@ -68,31 +70,33 @@ function createLimit(
       "ratelimit-remaining": Math.max(0, result.remainingPoints),
       "ratelimit-reset": seconds,
     });
-    if (!over) return undefined;
+    if (!isOver) return undefined;
     metrics.rateLimited.inc({ by });
     reply.header("retry-after", seconds);
     return refuse(
       "rate_limited",
-      `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; again in ${seconds} s`,
+      `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; retry in ${seconds} s`,
     );
   };
 }
 
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`Redis took longer than ${ms} ms`)), ms);
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
+async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
+  const timeout = Promise.withResolvers<never>();
+  const timer = setTimeout(() => timeout.reject(new Error(`Redis took longer than ${ms} ms`)), ms);
+  return Promise.race([work, timeout.promise]).finally(() => clearTimeout(timer));
 }
 
 /**
- * What a payment's requests are counted by: the payment and the address together, so that a stranger who has seen the
- * payment cannot use up what its buyer may ask.
+ * Returns the rate limit key of a payment's requests: the payment and the address together, so that a third party who has
+ * the link cannot use up the buyer's limit.
  */
 export function paymentGroup(paymentId: string, ip: string): string {
   return `${paymentId} ${addressGroup(ip)}`;
 }
 
-/** What stands for an address: an IPv6 customer has a whole /64. */
+/**
+ * Returns the rate limit key of an address: an IPv4 address, or the /64 of an IPv6 address, which one customer owns.
+ */
 export function addressGroup(ip: string): string {
   if (!ipaddr.isValid(ip)) return ip;
   const address = ipaddr.process(ip);

@@ -1,19 +1,19 @@
-/** Longest link that is looked at, characters. */
-const LONGEST = 4_096;
-/** The router has decoded a path once; deployed wallets encode a link twice. */
-const MOST_DECODINGS = 2;
+/** Longest link that is read, characters. */
+const MAX_LENGTH = 4_096;
+/** The router has decoded a path once already; deployed wallets encode a link twice. */
+const MAX_DECODINGS = 2;
 
 /**
- * The payment id in what a buyer's wallet was given (specification, 4.3 rule 6): a bare id, our checkout link with the id
- * in its path or in `pid`, or a pairing URI whose `pay` holds such a link; as it is or percent-encoded. Undefined for
- * anything else: the host is checked before anything is taken out of a link.
+ * Returns the payment id in the text that a wallet has scanned (specification, 4.3 rule 6): a bare id, a checkout link with
+ * the id in its path or in `pid`, or a pairing URI whose `pay` holds such a link; each plain or percent-encoded. Returns
+ * undefined for anything else, also for a link to another host.
  * @param host the checkout host; its subdomains are trusted too
  */
 export function readPaymentId(text: string, host: string): string | undefined {
   let given = text;
-  for (let decodings = 0; given.length <= LONGEST; decodings += 1) {
+  for (let decodings = 0; given.length <= MAX_LENGTH; decodings += 1) {
     const id = isPaymentId(given) ? given : (readPairing(given, host) ?? readCheckoutLink(given, host));
-    if (id !== undefined || decodings === MOST_DECODINGS) return id;
+    if (id !== undefined || decodings === MAX_DECODINGS) return id;
     const decoded = decode(given);
     if (decoded === undefined || decoded === given) return undefined;
     given = decoded;
@@ -23,7 +23,7 @@ export function readPaymentId(text: string, host: string): string | undefined {
 
 const isPaymentId = (text: string): boolean => /^pay_[0-9a-f]{32}$/.test(text);
 
-/** `wc:…?…&pay=<link>`; the link is encoded there, perhaps twice. */
+/** Reads `wc:…?…&pay=<link>`, where the link is encoded once or twice. */
 function readPairing(text: string, host: string): string | undefined {
   if (!/^wc:/i.test(text)) return undefined;
   const pay = new URLSearchParams(text.slice(text.indexOf("?") + 1)).get("pay") ?? "";
@@ -31,7 +31,7 @@ function readPairing(text: string, host: string): string | undefined {
 }
 
 function readCheckoutLink(text: string, host: string): string | undefined {
-  // A URL parser drops line feeds and takes a backslash for a slash: nobody who means well sends either.
+  // URL parsers drop line feeds and treat a backslash as a slash, which can disguise another host: refuse both.
   if (!/^https?:\/\//i.test(text) || !/^[!-[\]-~]+$/.test(text)) return undefined;
   const url = URL.parse(text);
   if (!url || !isTrusted(url.hostname, host)) return undefined;

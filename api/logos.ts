@@ -4,8 +4,8 @@ import type { ApiDeps } from "./deps.ts";
 import { sendRefusal } from "./errors.ts";
 
 /**
- * GET /logos/{id}: our copies of merchants' logos, for buyers' pages and wallets. The id is the content's hash, so a copy
- * never changes; no key is asked for.
+ * Serves GET /logos/{id}, the service's copies of merchants' logos, for buyers' pages and wallets. Requires no key. The id
+ * is the hash of the content, so a copy never changes.
  */
 export function serveLogos(app: FastifyInstance, deps: Pick<ApiDeps, "db">): void {
   app.get<{ Params: { id: string } }>("/logos/:id", { exposeHeadRoute: true }, async (request, reply) => {

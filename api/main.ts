@@ -28,9 +28,9 @@ import { createLimits } from "./limits.ts";
 import { buildServer } from "./server.ts";
 import { createWaiters } from "./waiters.ts";
 
-/** After SIGTERM new connections are still served for this long, until nobody sends any, milliseconds. */
+/** Time after SIGTERM in which new connections are still served, until load balancers send no more, milliseconds. */
 const LAST_REQUESTS_MS = 2_000;
-/** Requests that run then get this long, milliseconds; long polls have been answered by that time. */
+/** Time that running requests then have to finish, milliseconds. Long polls have been answered by then. */
 const CLOSE_MS = 10_000;
 
 type Opened = { config: ApiConfig; log: Log; metrics: Metrics; shutdown: Shutdown };
@@ -47,7 +47,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const db = openDatabase(opened);
   const clock = createClock(db);
   const onMeasured = () => metrics.clockSkew.set({ against: "postgres" }, (clock.skewMs() ?? 0) / 1_000);
-  const onClockError = (err: unknown) => log.warn({ err }, "Postgres could not be asked for the time");
+  const onClockError = (err: unknown) => log.warn({ err }, "cannot read the time from Postgres");
   const probes = await startProbes({
     host: config.HOST,
     port: config.METRICS_PORT,
@@ -59,7 +59,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   log.info({ port: probes.port }, "metrics listening");
   shutdown.onClose("clock", await keepMeasured(clock, { measured: onMeasured, error: onClockError }));
 
-  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection failed"));
   shutdown.onClose("redis", () => redis.disconnect());
   const { ring, close } = openRing({
     redis,
@@ -92,10 +92,10 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     },
   );
   const collectedDataMs = config.COLLECTED_DATA_DAYS * 24 * 60 * 60_000;
-  const rules = { limits, collectedDataMs, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
+  const settings = { limits, collectedDataMs, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, "");
   const legal = { termsUrl: config.TERMS_URL, privacyUrl: config.PRIVACY_URL };
-  const app = buildServer({ ...domain, waiters, ...rules, publicUrl, legal, appSchemes: config.APP_SCHEMES });
+  const app = buildServer({ ...domain, waiters, ...settings, publicUrl, legal, appSchemes: config.APP_SCHEMES });
   const drain = async () => {
     waiters.drain();
     await pause(LAST_REQUESTS_MS);
@@ -104,7 +104,9 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   shutdown.onClose("server", drain, { boundMs: LAST_REQUESTS_MS + CLOSE_MS });
   log.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, "listening");
   state.listening = true;
-  shrinkOldLogos(domain).catch((err: unknown) => log.warn({ err }, "old logos are looked at again at the next start"));
+  shrinkOldLogos(domain).catch((err: unknown) =>
+    log.warn({ err }, "old logos were not converted; the next start retries"),
+  );
 }
 
 function openDatabase({ config, log, metrics, shutdown }: Opened) {
@@ -118,7 +120,10 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
   return db;
 }
 
-/** Neither Redis nor RPC is asked: a blip there would take every replica out at once. */
+/**
+ * Returns the readiness probe. It checks neither Redis nor RPC: a short outage there would take every replica out of
+ * service.
+ */
 function createReadiness(db: Pool, clock: Clock, isListening: () => boolean): () => Promise<Readiness> {
   let migrated = false;
   return async () => {
@@ -132,28 +137,30 @@ function createReadiness(db: Pool, clock: Clock, isListening: () => boolean): ()
   };
 }
 
-/** A mismatch must end the process. An RPC that is away must not: all but the options can be served without one. */
+/**
+ * Compares the networks file with the chain. A mismatch ends the process; an endpoint that is down does not, since only
+ * options need one.
+ */
 function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: string): void {
   pRetry(() => checkChain(chains, chain), {
     retries: Number.POSITIVE_INFINITY,
     maxTimeout: 5_000,
     signal: shutdown.signal,
     shouldRetry: ({ error }) => error instanceof ChainFault && error.transient,
-    onFailedAttempt: ({ error }) =>
-      log.warn({ err: error, chain }, "the networks file is not yet compared with its chains"),
+    onFailedAttempt: ({ error }) => log.warn({ err: error, chain }, "networks file not compared with its chain yet"),
   }).catch((err: unknown) => {
     if (shutdown.signal.aborted) return;
-    log.fatal({ err, chain }, "the networks file does not fit the chains");
+    log.fatal({ err, chain }, "networks file does not match its chain");
     process.exit(1);
   });
 }
 
-/** Not waited for: without Redis we serve all the same, and the waiters read once a second. */
+/** Subscribes in the background: without Redis the API still serves, and the waiters read once a second. */
 function subscribe({ config, log, shutdown }: Opened, wake: (paymentId: string) => void): void {
-  const redis = openPatientRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription"));
+  const redis = openPatientRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription failed"));
   shutdown.onClose("redis subscription", () => redis.disconnect());
   listen(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
-    if (!shutdown.signal.aborted) log.warn({ err }, "not subscribed to changes of payments");
+    if (!shutdown.signal.aborted) log.warn({ err }, "cannot subscribe to payment changes");
   });
 }
 
@@ -161,7 +168,7 @@ try {
   const config = readApiConfig(process.env);
   await serve(config, readNetworks(config.NETWORKS_FILE));
 } catch (error) {
-  // A configuration error is written for a person, before there is a log; anything else is told with its frames.
+  // A configuration error is written for a person, before the log exists; other errors are printed with their stack.
   console.error(error instanceof ConfigError ? error.message : error);
   process.exit(1);
 }

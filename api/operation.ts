@@ -7,49 +7,56 @@ import type { ApiDeps } from "./deps.ts";
 import { parseInput } from "./parse.ts";
 import type { Hold } from "./polls.ts";
 
-/** What an operation is given: parsed, and from somebody who may. */
-export type Call<A extends Access, P, Q, B, R = undefined> = {
+/** Which merchant a call has: only merchant operations take `Merchant-Id`. */
+type MerchantOf = { gateway: undefined; merchant: Merchant; account: undefined };
+
+/** The arguments of an operation: parsed input from an authenticated and authorised caller. */
+export type Call<A extends Access, P, Q, B> = {
   caller: Caller;
-  /** Whose payments a merchant's call is about; undefined where no `Merchant-Id` is wanted. */
-  merchant: A extends "merchant" ? Merchant : undefined;
+  merchant: MerchantOf[A];
   requester: Requester;
   params: P;
   query: Q;
   body: B;
-  /** What `prepare` gave. */
-  prepared: R;
   hold: Hold;
 };
 
-export type Raw = Authenticated & { params: unknown; query: unknown; body: unknown; hold: Hold };
+/** A call whose input is not parsed yet. */
+type RawCall = Authenticated & { params: unknown; query: unknown; body: unknown; hold: Hold };
 
-/** One line of the contract as data, for routing and for its description. */
-export type Operation = {
-  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** As fastify writes it: `/v1/payments/:id/status`. */
-  path: `/v1/${string}`;
-  /** Its name in the description (`operationId`); one per operation. */
-  name: string;
-  /** What it does, for people: one sentence. */
-  summary: string;
-  access: Access;
-  /** HTTP status when it went well. */
-  success: 200 | 201;
-  /** Whether `Idempotency-Key` is read, and whether it must be there. */
-  idempotency?: "required" | "optional" | undefined;
-  /** Which calls of an operation whose key is optional need one all the same: those that a repeat would do twice. */
-  needsKey?(call: ParsedCall): boolean;
-  schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; answer: z.ZodType };
-  /** Codes it may refuse with beyond those of authentication and unfit input. */
-  refusals: readonly ErrorCode[];
-  /** Parses all input before anything sees any. */
-  read(raw: Raw): Result<ParsedCall>;
-  /** What has to be asked of others first, outside of any transaction. */
-  prepare?(deps: ApiDeps, call: ParsedCall): Promise<Result<unknown>>;
-  handle(deps: ApiDeps, call: ParsedCall): Promise<Result<object>>;
+/** A parsed call of one operation. */
+export type ParsedCall = {
+  caller: Caller;
+  merchant: Merchant | undefined;
+  /** True for a call that requires a key although the operation's key is optional: its repetition would act twice. */
+  needsKey: boolean;
+  /** Sends the requests to other servers, outside of any transaction, and returns the function that does the work. */
+  prepare(deps: ApiDeps): Promise<Result<Work>>;
 };
 
-export type ParsedCall = Call<Access, unknown, unknown, unknown, unknown>;
+/** With an `Idempotency-Key`, `deps.db` is the transaction that stores the response too. */
+type Work = (deps: ApiDeps) => Promise<Result<object>>;
+
+/** One operation of the contract as data, for routing and for its description. */
+export type Operation = {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** In fastify's notation: `/v1/payments/:id/status`. */
+  path: `/v1/${string}`;
+  /** The unique `operationId` in the OpenAPI document. */
+  name: string;
+  /** One sentence for people: what the operation does. */
+  summary: string;
+  access: Access;
+  /** HTTP status of success. */
+  success: 200 | 201;
+  /** Whether the operation reads `Idempotency-Key`, and whether it requires it. */
+  idempotency?: "required" | "optional" | undefined;
+  schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; response: z.ZodType };
+  /** Error codes besides those of authentication and invalid input. */
+  refusals: readonly ErrorCode[];
+  /** Parses the whole input before any other step runs. */
+  read(raw: RawCall): Result<ParsedCall>;
+};
 
 type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, R> = {
   method: Operation["method"];
@@ -59,21 +66,28 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   access: A;
   success: Operation["success"];
   idempotency?: Operation["idempotency"];
-  needsKey?(call: Pick<Call<A, z.output<P>, z.output<Q>, z.output<B>>, "body">): boolean;
-  /** A path that does not fit names nothing that is there: refused with this code, `payment_not_found` when unset. */
+  /** Returns true for a call that requires a key although the operation's key is optional. */
+  needsKey?(call: { body: z.output<B> }): boolean;
   params?: P;
+  /**
+   * Error code for a path that does not match `params`, which names nothing that exists; default `payment_not_found`.
+   */
   paramsCode?: ErrorCode;
   query?: Q;
   body?: B;
-  answer: z.ZodType;
+  response: z.ZodType;
   refusals?: readonly ErrorCode[];
+  /** Sends requests to other servers before the transaction of `handle` begins. */
   prepare?(deps: ApiDeps, call: Call<A, z.output<P>, z.output<Q>, z.output<B>>): Promise<Result<R>>;
-  /** With an `Idempotency-Key`, `deps.db` is the transaction that keeps the answer too. */
-  handle(deps: ApiDeps, call: Call<A, z.output<P>, z.output<Q>, z.output<B>, R>): Promise<Result<object>>;
+  /** Does the work; `prepared` is the result of `prepare`. */
+  handle(
+    deps: ApiDeps,
+    call: Call<A, z.output<P>, z.output<Q>, z.output<B>> & { prepared: R },
+  ): Promise<Result<object>>;
 };
 
-/** The code for input that does not fit: each family of clients knows its own. */
-export const unfit = {
+/** Error code of invalid input: gateway clients and merchant clients expect different ones. */
+export const invalidInputCode = {
   gateway: "invalid_params",
   merchant: "params_validation",
   account: "params_validation",
@@ -84,7 +98,20 @@ const notFound: Partial<Record<ErrorCode, string>> = {
   merchant_not_found: "no such merchant",
 };
 
-/** Makes an operation of its schemas and its handler. */
+/** Narrows the merchant of an authenticated call to what the operation's access guarantees. */
+const merchantOf: { [A in Access]: (merchant: Merchant | undefined) => MerchantOf[A] } = {
+  gateway: () => undefined,
+  merchant: (merchant) => {
+    if (!merchant) throw new Error("a merchant operation has no merchant");
+    return merchant;
+  },
+  account: () => undefined,
+};
+
+/** The value of what a spec leaves out. Its type is inferred as unknown or undefined then. */
+const omitted = <T>(): T => undefined as T;
+
+/** Returns an operation with the given schemas and handler. */
 export function defineOperation<
   A extends Access,
   P extends z.ZodType,
@@ -92,29 +119,35 @@ export function defineOperation<
   B extends z.ZodType,
   R = undefined,
 >(spec: Spec<A, P, Q, B, R>): Operation {
-  const { params, query, body, answer, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
-  const code = unfit[spec.access];
+  const { access, params, query, body, response, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
+  const { prepare, handle, needsKey, ...description } = rest;
+  const code = invalidInputCode[access];
+  const parse = <S extends z.ZodType>(schema: S | undefined, input: unknown, whole: string): Result<z.output<S>> =>
+    schema ? parseInput(schema, input, { whole, code }) : done(omitted<z.output<S>>());
   return {
-    ...(rest as Omit<typeof rest, "prepare" | "handle" | "needsKey">),
+    ...description,
+    access,
     refusals,
-    schemas: { ...(params && { params }), ...(query && { query }), ...(body && { body }), answer },
+    schemas: { ...(params && { params }), ...(query && { query }), ...(body && { body }), response },
     read(raw) {
-      const where = params && parseInput(params, raw.params, { whole: "path", code });
-      if (where?.ok === false) return refuse(paramsCode, notFound[paramsCode] ?? where.message);
-      const asked = query && parseInput(query, raw.query, { whole: "query", code });
-      if (asked?.ok === false) return asked;
-      const sent = body && parseInput(body, raw.body, { whole: "body", code });
-      if (sent?.ok === false) return sent;
+      const path = parse(params, raw.params, "path");
+      if (!path.ok) return refuse(paramsCode, notFound[paramsCode] ?? path.message);
+      const search = parse(query, raw.query, "query");
+      if (!search.ok) return search;
+      const sent = parse(body, raw.body, "body");
+      if (!sent.ok) return sent;
+      const merchant = merchantOf[access](raw.merchant);
+      const call = { ...raw, merchant, params: path.value, query: search.value, body: sent.value };
       return done({
-        ...raw,
-        params: where?.value,
-        query: asked?.value,
-        body: sent?.value,
-        prepared: undefined,
-      } as ParsedCall);
+        caller: raw.caller,
+        merchant,
+        needsKey: needsKey?.(call) ?? false,
+        async prepare(deps) {
+          const prepared = prepare ? await prepare(deps, call) : done(omitted<R>());
+          if (!prepared.ok) return prepared;
+          return done((workDeps: ApiDeps) => handle(workDeps, { ...call, prepared: prepared.value }));
+        },
+      });
     },
-    ...(rest.prepare && { prepare: rest.prepare as unknown as NonNullable<Operation["prepare"]> }),
-    ...(rest.needsKey && { needsKey: rest.needsKey as NonNullable<Operation["needsKey"]> }),
-    handle: rest.handle as unknown as Operation["handle"],
   };
 }

@@ -1,19 +1,18 @@
 import type { z } from "zod";
 import { done, type ErrorCode, type Result, refuse } from "../payments/errors.ts";
 
-/** What the library says where a schema has no words of its own. */
-function inPlainWords(message: string): string {
-  const said = message.replace(/^Invalid input: /, "");
-  return said.replace(/^expected (.+), received undefined$/, "is missing, expected $1");
+/** Shortens zod's default message, which is used where a schema has none of its own. */
+function shortenMessage(message: string): string {
+  const short = message.replace(/^Invalid input: /, "");
+  return short.replace(/^expected (.+), received undefined$/, "is missing, expected $1");
 }
 
-/** Faults told in one message at most. */
-const MOST_FAULTS = 5;
+/** Errors in one message at most. */
+const MAX_ERRORS = 5;
 
 /**
- * Parses what a caller sent. A refusal names each member that does not fit and what was expected there, never the
- * value.
- * @param whole what the input is called when it is wrong as a whole: `body`, `query`
+ * Parses a caller's input. The refusal names each invalid member and what was expected, never the value.
+ * @param whole name of the input as a whole, for an error that concerns no single member: `body`, `query`
  */
 export function parseInput<S extends z.ZodType>(
   schema: S,
@@ -22,8 +21,8 @@ export function parseInput<S extends z.ZodType>(
 ): Result<z.output<S>> {
   const parsed = schema.safeParse(input, { reportInput: false });
   if (parsed.success) return done(parsed.data);
-  const faults = parsed.error.issues
-    .slice(0, MOST_FAULTS)
-    .map((issue) => `${issue.path.join(".") || whole}: ${inPlainWords(issue.message)}`);
-  return refuse(code, faults.join("; "));
+  const errors = parsed.error.issues
+    .slice(0, MAX_ERRORS)
+    .map((issue) => `${issue.path.join(".") || whole}: ${shortenMessage(issue.message)}`);
+  return refuse(code, errors.join("; "));
 }

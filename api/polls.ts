@@ -5,19 +5,20 @@ import type { PaymentStatus } from "../payments/views.ts";
 import type { ApiDeps } from "./deps.ts";
 import type { Watch } from "./waiters.ts";
 
-/** Longest hold, milliseconds. Native wallets give up on a request after 30 s. */
-export const LONGEST_HOLD_MS = 25_000;
-/** How long a confirm without `maxPollMs` waits for its verdict, milliseconds. */
-const VERDICT_MS = 2_000;
+/** Longest hold of a request, milliseconds. Native wallets abort a request after 30 s. */
+export const MAX_HOLD_MS = 25_000;
+/** Time that a confirm without `maxPollMs` waits for its verification result, milliseconds. */
+const VERIFICATION_WAIT_MS = 2_000;
 
-/** What a held call needs of its connection. */
+/** The connection of a held request. */
 export type Hold = {
+  /** Registers a callback for the client's disconnection. */
   onGone: (leave: () => void) => void;
-  /** Is told how long the call was held, milliseconds, so that its duration can be told without it. */
+  /** Records how long the request was held, milliseconds, so that its duration can be reported without it. */
   held: (ms: number) => void;
 };
 
-/** Where a payment stands: at once, or with `maxPollMs` as soon as that is no longer what it is now. Refuses like findStatus. */
+/** Returns the status of a payment: at once, or with `maxPollMs` as soon as it changes. Refuses like findStatus. */
 export async function pollStatus(
   deps: ApiDeps,
   query: PaymentQuery,
@@ -30,8 +31,8 @@ export async function pollStatus(
   });
 }
 
-/** Waits until a payment is past a version of its state, or `ms` are over; looks first, so that nothing is missed. */
-export async function waitForNews(
+/** Waits until the version of a payment's state is higher than `after`, or `ms` have passed. */
+export async function waitForStatusChange(
   deps: ApiDeps,
   query: PaymentQuery,
   { after, ...hold }: Hold & { after: number; ms: number },
@@ -43,22 +44,22 @@ export async function waitForNews(
 }
 
 /**
- * Takes a confirm and waits for its verdict: `maxPollMs`, or two seconds. A refused one is `invalid_params` with the
- * reason; anything else is answered with the present status, also when there is no verdict yet.
- * With `maxPollMs` a confirm that has nothing to wait for (a repeat) is held like a status.
- * @param accept writes the attempt; called when the watch is open, so that a quick verdict is not missed
+ * Accepts a confirm and waits for its verification result, for `maxPollMs` or two seconds. Refuses a confirm that failed
+ * verification with `invalid_params` and the reason. Otherwise returns the present status, also when there is no result yet.
+ * With `maxPollMs`, a repeated confirm, which has no result to wait for, is held like a status request.
+ * @param accept writes the attempt; runs after the watch is open, so that a fast result is not missed
  */
-export async function pollVerdict(
+export async function pollVerification(
   deps: ApiDeps,
   query: PaymentQuery,
   accept: () => Promise<Result<{ attemptId: string | null }>>,
   { maxPollMs, ...hold }: Hold & { maxPollMs: number | undefined },
 ): Promise<Result<PaymentStatus>> {
-  return watchPayment(deps, query.paymentId, { ms: maxPollMs ?? VERDICT_MS, ...hold }, async (watch) => {
+  return watchPayment(deps, query.paymentId, { ms: maxPollMs ?? VERIFICATION_WAIT_MS, ...hold }, async (watch) => {
     const accepted = await accept();
     if (!accepted.ok) return accepted;
     const { attemptId } = accepted.value;
-    if (attemptId !== null) return awaitVerdict(deps, query, watch, attemptId);
+    if (attemptId !== null) return awaitVerification(deps, query, watch, attemptId);
     const present = await findStatus(deps, query);
     return present.ok && maxPollMs ? done(await awaitChange(watch, present.value)) : present;
   });
@@ -70,7 +71,7 @@ async function watchPayment<T>(
   { ms, onGone, held }: Hold & { ms: number },
   work: (watch: Watch) => Promise<T>,
 ): Promise<T> {
-  const watch = deps.waiters.open({ paymentId, ms: Math.min(ms, LONGEST_HOLD_MS), onGone });
+  const watch = deps.waiters.open({ paymentId, ms: Math.min(ms, MAX_HOLD_MS), onGone });
   try {
     return await work(watch);
   } finally {
@@ -78,7 +79,7 @@ async function watchPayment<T>(
   }
 }
 
-/** A read that began before the first one may come in after it: only a higher version is news. */
+/** Waits for a higher version of the state: a read that began before `first` may deliver an older one. */
 async function awaitChange(watch: Watch, first: PaymentStatus): Promise<PaymentStatus> {
   if (first.isFinal) return first;
   for (;;) {
@@ -88,8 +89,11 @@ async function awaitChange(watch: Watch, first: PaymentStatus): Promise<PaymentS
   }
 }
 
-/** An attempt is waited for only while its payment awaits the buyer, so any other state is the verdict. */
-async function awaitVerdict(
+/**
+ * Waits for an attempt's verification result. The payment is in `requires_action` until then, so any other state is the
+ * result too.
+ */
+async function awaitVerification(
   deps: ApiDeps,
   query: PaymentQuery,
   watch: Watch,
@@ -98,8 +102,8 @@ async function awaitVerdict(
   for (;;) {
     const next = await watch.next();
     if (next !== undefined && next.state !== "requires_action") return done(next);
-    const verdict = await findVerdict(deps, attemptId);
-    if (typeof verdict === "object") return refuse("invalid_params", verdict.refused);
-    if (next === undefined || verdict === "verified") return findStatus(deps, query);
+    const result = await findVerdict(deps, attemptId);
+    if (typeof result === "object") return refuse("invalid_params", result.refused);
+    if (next === undefined || result === "verified") return findStatus(deps, query);
   }
 }

@@ -5,24 +5,24 @@ import type { Ring } from "../queues/ring.ts";
 import type { ApiDeps } from "./deps.ts";
 import type { Operation, ParsedCall } from "./operation.ts";
 
-/** An answer that went well: a body still to be written, or a text that was written before. */
-export type Answered = { status: number; text: string; replayed: boolean };
+/** A successful response: newly written, or replayed from an earlier request. */
+type OperationResponse = { status: number; text: string; replayed: boolean };
 
 /**
- * Runs an operation, once per `Idempotency-Key` where it takes one. `asked` is what was sent, before it was parsed: what
- * makes two requests the same.
+ * Runs an operation, once per `Idempotency-Key` if it takes one. `input` is the input before parsing: two requests with the
+ * same key must have the same input.
  */
 export async function runOperation(
   deps: ApiDeps,
   operation: Operation,
   call: ParsedCall,
-  { key, asked }: { key: string | undefined; asked: { params: unknown; query: unknown; body: unknown } },
-): Promise<Result<Answered>> {
-  const mayRepeat = operation.idempotency === "optional" && !operation.needsKey?.(call);
+  { key, input }: { key: string | undefined; input: { params: unknown; query: unknown; body: unknown } },
+): Promise<Result<OperationResponse>> {
+  const mayRepeat = operation.idempotency === "optional" && !call.needsKey;
   if (!operation.idempotency || (key === undefined && mayRepeat)) {
-    const prepared = await operation.prepare?.(deps, call);
-    if (prepared?.ok === false) return prepared;
-    const result = await operation.handle(deps, { ...call, prepared: prepared?.value });
+    const work = await call.prepare(deps);
+    if (!work.ok) return work;
+    const result = await work.value(deps);
     return result.ok
       ? done({ status: operation.success, text: JSON.stringify(result.value), replayed: false })
       : result;
@@ -34,20 +34,21 @@ export async function runOperation(
     caller: call.caller,
     operation: operation.name,
     key,
-    digest: digestRequest([call.merchant?.merchantId ?? null, asked.params, asked.query, asked.body ?? null]),
+    digest: digestRequest([call.merchant?.merchantId ?? null, input.params, input.query, input.body ?? null]),
   };
-  const before = await findAnswer(deps, request);
-  if (before) return before;
-  const prepared = await operation.prepare?.(deps, call);
-  // What was refused here may have gone well for a twin meanwhile.
-  if (prepared?.ok === false) return (await findAnswer(deps, request)) ?? prepared;
-  // Bells are kept back: a job must not come before its row, and a Redis that hangs must not hold the transaction.
-  const rings: (() => Promise<void>)[] = [];
-  const ring: Ring = async (...bell) => void rings.push(() => deps.ring(...bell));
-  const answer = await runOnce(deps, request, async (db) => {
-    const result = await operation.handle({ ...deps, db: db as Pool, ring }, { ...call, prepared: prepared?.value });
+  const stored = await findAnswer(deps, request);
+  if (stored) return stored;
+  const work = await call.prepare(deps);
+  // A concurrent request with the same key may have succeeded meanwhile.
+  if (!work.ok) return (await findAnswer(deps, request)) ?? work;
+  // Jobs are enqueued after the commit: a job must not run before its row exists, and a hanging Redis must not hold the
+  // transaction open.
+  const enqueues: (() => Promise<void>)[] = [];
+  const ring: Ring = async (...job) => void enqueues.push(() => deps.ring(...job));
+  const response = await runOnce(deps, request, async (db) => {
+    const result = await work.value({ ...deps, db: db as Pool, ring });
     return result.ok ? done({ status: operation.success, body: result.value }) : result;
   });
-  if (answer.ok) for (const rung of rings) await rung();
-  return answer;
+  if (response.ok) for (const enqueue of enqueues) await enqueue();
+  return response;
 }

@@ -19,18 +19,19 @@ import { paymentOperations } from "./merchant/payments.ts";
 import { refundOperations } from "./merchant/refunds.ts";
 import { settlementOperations } from "./merchant/settlements.ts";
 import { statusOperations } from "./merchant/status.ts";
+import { withRequestLog } from "./observe.ts";
 import type { Operation } from "./operation.ts";
 import { runOperation } from "./repeats.ts";
 import { pickVersion } from "./versions.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set before the body is read, so that a stranger's body never is. */
+    /** Set before the body is read, so that the body of an unauthenticated request is never read. */
     authenticated: Authenticated | null;
   }
 }
 
-/** The whole contract. */
+/** Every operation of the contract. */
 export const operations: readonly Operation[] = [
   ...createOperations,
   ...statusOperations,
@@ -49,10 +50,10 @@ export const operations: readonly Operation[] = [
 
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
 
-/** Serves every operation, 405 for other methods on their paths, 404 for other paths. */
+/** Serves every operation; responds with 405 to other methods on their paths and with 404 to other paths. */
 export function serveOperations(app: FastifyInstance, deps: ApiDeps): void {
   app.decorateRequest("authenticated", null);
-  // Here and not in a handler for what was not found: that would be asked only after reading the body.
+  // In this hook, because a notFound handler runs only after the body has been read.
   app.addHook("onRequest", async (request, reply) => {
     if (request.is404) return sendRefusal(reply, { code: "invalid_params", message: "there is no such path" }, 404);
   });
@@ -61,29 +62,30 @@ export function serveOperations(app: FastifyInstance, deps: ApiDeps): void {
 }
 
 function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operation): void {
-  app.route({
+  const isGateway = operation.access === "gateway";
+  app.route<{ Params: { id?: string } }>({
     method: operation.method,
     url: operation.path,
     onRequest: async (request, reply) => {
-      // The address first: guessing keys is bounded by it.
-      const stranger = await deps.limits.address(addressGroup(request.ip), reply);
-      if (stranger) return sendRefusal(reply, stranger);
-      const who = await authenticate(deps, request.headers, operation.access);
-      if (!who.ok) return sendRefusal(reply, who);
-      request.authenticated = who.value;
-      const { keyId, version } = who.value.caller;
-      const busy = keyId === null ? undefined : await deps.limits.key(keyId, reply);
-      if (busy) return sendRefusal(reply, busy);
-      const often = await limitPayment(deps, operation, request, reply);
-      if (often) return sendRefusal(reply, often);
+      // The limit by address comes first: it bounds the guessing of keys.
+      const addressRefusal = await deps.limits.address(addressGroup(request.ip), reply);
+      if (addressRefusal) return sendRefusal(reply, addressRefusal);
+      const authenticated = await authenticate(deps, request.headers, operation.access);
+      if (!authenticated.ok) return sendRefusal(reply, authenticated);
+      request.authenticated = authenticated.value;
+      const { keyId, version } = authenticated.value.caller;
+      const keyRefusal = keyId === null ? undefined : await deps.limits.key(keyId, reply);
+      if (keyRefusal) return sendRefusal(reply, keyRefusal);
+      const paymentRefusal = isGateway ? await limitPayment(deps, request, reply) : undefined;
+      if (paymentRefusal) return sendRefusal(reply, paymentRefusal);
       const picked = pickVersion(readHeader(request.headers, "svc-version"), version);
       if (!picked.ok) return sendRefusal(reply, picked);
       reply.header("svc-version", picked.value);
     },
     handler: async (request, reply) => {
       const { authenticated, query, body } = request;
-      const params = operation.access === "gateway" ? resolveLink(deps, request.params) : request.params;
-      if (!authenticated) throw new Error("a request came past authentication");
+      const params = isGateway ? resolveLink(deps, request.params) : request.params;
+      if (!authenticated) throw new Error("the request has not been authenticated");
       const hold = {
         onGone: (leave: () => void) => void reply.raw.once("close", leave),
         held: (ms: number) => {
@@ -92,41 +94,42 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       };
       const call = operation.read({ ...authenticated, params, query, body, hold });
       if (!call.ok) return sendRefusal(reply, call);
-      const own = { ...deps, log: request.log as ApiDeps["log"] };
       const key = readHeader(request.headers, "idempotency-key");
-      const answer = await runOperation(own, operation, call.value, { key, asked: { params, query, body } });
-      if (!answer.ok) return sendRefusal(reply, answer);
-      const { status, text, replayed } = answer.value;
+      const response = await runOperation(withRequestLog(deps, request), operation, call.value, {
+        key,
+        input: { params, query, body },
+      });
+      if (!response.ok) return sendRefusal(reply, response);
+      const { status, text, replayed } = response.value;
       if (replayed) reply.header("idempotent-replayed", "true");
       return reply.code(status).type("application/json; charset=utf-8").send(text);
     },
   });
 }
 
-/** On the gateway a payment has a limit of its own, as it has on its page; nothing is counted for what is no payment. */
+/** Applies the payment's own limit to a gateway operation, as on its page. A malformed id has no counter. */
 async function limitPayment(
   deps: ApiDeps,
-  { access }: Operation,
-  request: FastifyRequest,
+  request: FastifyRequest<{ Params: { id?: string } }>,
   reply: FastifyReply,
 ): Promise<Refusal | undefined> {
-  if (access !== "gateway") return undefined;
-  const { id } = resolveLink(deps, request.params) as { id: unknown };
+  const { id } = resolveLink(deps, request.params);
   const known = paymentId.safeParse(id);
   return known.success ? deps.limits.payment(paymentGroup(known.data, request.ip), reply) : undefined;
 }
 
-/** On the gateway the id may be a payment link; what is none of ours stays as it is, and names no payment. */
-function resolveLink({ publicUrl }: ApiDeps, params: unknown): unknown {
-  const { id } = params as { id: string };
+/**
+ * Replaces a payment link in a gateway path by its payment id. Any other text stays as it is and matches no payment.
+ */
+function resolveLink({ publicUrl }: ApiDeps, { id = "" }: { id?: string }): { id: string } {
   return { id: readPaymentId(id, new URL(publicUrl).hostname) ?? id };
 }
 
 function refuseOtherMethods(app: FastifyInstance, path: string): void {
-  const known = operations.filter((operation) => operation.path === path).map((operation) => operation.method);
-  const allow = known.join(", ");
+  const served = operations.filter((operation) => operation.path === path).map((operation) => operation.method);
+  const allow = served.join(", ");
   app.route({
-    method: methods.filter((method) => !known.some((one) => one === method)),
+    method: methods.filter((method) => !served.some((other) => other === method)),
     url: path,
     onRequest: async (_request, reply) =>
       sendRefusal(

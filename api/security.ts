@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 
-/** Headers of every answer, wherever it is served. */
-export const everyAnswer = {
+/** Security headers of every response. */
+export const securityHeaders = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "cross-origin-resource-policy": "same-origin",
@@ -9,11 +9,11 @@ export const everyAnswer = {
   "x-content-type-options": "nosniff",
 };
 
-/** Sets them. A route that serves something else than JSON sets its own over them. */
-export function secureAnswers(app: FastifyInstance, publicUrl: string): void {
+/** Sets the security headers on every response. A route that does not serve JSON overrides them. */
+export function setSecurityHeaders(app: FastifyInstance, publicUrl: string): void {
   const headers = {
-    ...everyAnswer,
-    // Two years, as browsers' preload lists want it; only where TLS is what callers see.
+    ...securityHeaders,
+    // Two years, as browsers' preload lists require; only where callers reach the service by TLS.
     ...(publicUrl.startsWith("https:") ? { "strict-transport-security": "max-age=63072000" } : {}),
   };
   app.addHook("onRequest", async (_request, reply) => {

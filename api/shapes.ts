@@ -1,21 +1,24 @@
 import { z } from "zod";
 import { errorCodes } from "../payments/errors.ts";
 
-/** What answers look like (specification, part 2; wire-contract of deployed wallets). `meta.id` names it in the description. */
+/**
+ * Response schemas (specification, part 2; wire contract of deployed wallets). `meta.id` names a schema in the OpenAPI
+ * document.
+ */
 const named = <S extends z.ZodType>(id: string, description: string, schema: S): S => schema.meta({ id, description });
 
 export const errorResponse = named(
   "ErrorResponse",
-  "Every answer that is no success.",
+  "Every response that is not a success.",
   z.object({
     code: z.enum(errorCodes),
-    message: z.string().meta({ description: "For people; names the field where there is one." }),
+    message: z.string().meta({ description: "For people; names the field if the error concerns one." }),
   }),
 );
 
-export const amountDisplay = named(
+const amountDisplay = named(
   "AmountDisplay",
-  "How an amount is shown.",
+  "How to display an amount.",
   z.object({
     assetSymbol: z.string(),
     assetName: z.string(),
@@ -26,9 +29,9 @@ export const amountDisplay = named(
   }),
 );
 
-export const amountAnswer = named(
+export const amountResponse = named(
   "Amount",
-  "An amount in the minor units of its unit.",
+  "An amount, in minor units of its unit.",
   z.object({
     unit: z.string().meta({ description: "iso4217/ and a currency code, or caip19/ and an asset." }),
     value: z.string().regex(/^\d+$/),
@@ -44,24 +47,24 @@ const pollInMs = z
   .int()
   .min(0)
   .nullable()
-  .meta({ description: "Wait before the next question, milliseconds; null when the payment is final." });
+  .meta({ description: "Delay before the next poll, milliseconds; null when the payment is final." });
 export const unixTime = z.int().min(0).meta({ description: "Unix time in seconds." });
 export const instant = z.iso.datetime().meta({ description: "ISO 8601 with milliseconds, UTC." });
 
-export const paymentInformation = named(
+const paymentInformation = named(
   "PaymentInformation",
   "How a payment was paid.",
   z.object({
-    txId: z.string().meta({ description: "Transaction hash; in test mode test: and the payment's id." }),
-    optionAmount: amountAnswer,
+    txId: z.string().meta({ description: "Transaction hash; in test mode test: followed by the payment's id." }),
+    optionAmount: amountResponse,
   }),
 );
 
-export const failureCode = z.enum(["declined_user"]).nullable().meta({ description: "Only when failed." });
+const failureCode = z.enum(["declined_user"]).nullable().meta({ description: "Set only when the payment failed." });
 
-export const statusAnswer = named(
+export const statusResponse = named(
   "GetPaymentStatusResponse",
-  "Where a payment stands.",
+  "The status of a payment.",
   z.object({
     status: paymentState,
     isFinal: z.boolean(),
@@ -71,13 +74,13 @@ export const statusAnswer = named(
   }),
 );
 
-export const createdAnswer = named(
+export const createdResponse = named(
   "CreatePaymentResponse",
-  "A payment just made.",
+  "A created payment.",
   z.object({
     id: z.string(),
     paymentId: z.string().meta({ description: "The same as id." }),
-    gatewayUrl: z.url().meta({ description: "Where the buyer goes; a wallet opens it as a payment link." }),
+    gatewayUrl: z.url().meta({ description: "The checkout page for the buyer; a wallet opens it as a payment link." }),
     status: paymentState,
     expiresAt: unixTime,
     isFinal: z.boolean(),
@@ -87,11 +90,11 @@ export const createdAnswer = named(
 
 export const paymentInfo = named(
   "PaymentInfo",
-  "What a buyer is shown of a payment.",
+  "What a buyer sees of a payment.",
   z.object({
     paymentId: z.string(),
     status: paymentState,
-    amount: amountAnswer,
+    amount: amountResponse,
     expiresAt: unixTime,
     merchant: z.object({ name: z.string(), iconUrl: z.url().optional() }),
     buyer: z
@@ -104,9 +107,9 @@ export const paymentInfo = named(
   }),
 );
 
-export const action = named(
+const action = named(
   "Action",
-  "Something a wallet executes, or (build) has resolved by fetch first.",
+  "An action that a wallet executes, or (build) resolves by fetch first.",
   z.discriminatedUnion("type", [
     z.object({
       type: z.literal("walletRpc"),
@@ -116,11 +119,11 @@ export const action = named(
   ]),
 );
 
-export const collectData = named(
+const collectData = named(
   "CollectData",
-  "What has to be known of the buyer before this option can be confirmed.",
+  "The buyer's data that is required before this option can be confirmed.",
   z.object({
-    url: z.string().meta({ description: "Page for a web view, for this option's account." }),
+    url: z.string().meta({ description: "Page that collects the data, for a web view; for this option's account." }),
     schema: z.record(z.string(), z.any()).nullable().meta({ description: "JSON Schema 2020-12 of the data." }),
     fields: z
       .array(
@@ -131,42 +134,42 @@ export const collectData = named(
           required: z.boolean(),
         }),
       )
-      .meta({ description: "For old clients; the schema is the truth.", deprecated: true }),
+      .meta({ description: "For old clients; the schema is authoritative.", deprecated: true }),
   }),
 );
 
-export const optionAnswer = named(
+const optionResponse = named(
   "PaymentOption",
   "One way to pay.",
   z.object({
     id: z.string(),
     optionId: z.string().meta({ description: "The same as id." }),
     account: z.string().meta({ description: "CAIP-10 account that pays." }),
-    amount: amountAnswer,
-    etaS: z.int().meta({ description: "Usual time to success, seconds." }),
+    amount: amountResponse,
+    etaS: z.int().meta({ description: "Estimated time to success, seconds." }),
     expiresAt: unixTime.nullable(),
     actions: z.array(action),
     collectData: collectData.nullable(),
   }),
 );
 
-export const optionsAnswer = named(
+export const optionsResponse = named(
   "GetPaymentOptionsResponse",
   "How the accounts can pay.",
   z.object({
-    options: z.array(optionAnswer),
+    options: z.array(optionResponse),
     collectData: collectData.nullable().meta({ description: "Present when any option needs data." }),
     info: paymentInfo.nullish(),
   }),
 );
 
-export const actionsAnswer = named(
+export const actionsResponse = named(
   "FetchActionsResponse",
   "Actions to execute, in order.",
   z.object({ actions: z.array(action) }),
 );
 
-export const cancelledAnswer = named(
+export const cancelledResponse = named(
   "CancelPaymentResponse",
   "A cancelled payment.",
   z.object({

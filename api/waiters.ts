@@ -2,98 +2,98 @@ import type { Log } from "../ops/log.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { PaymentStatus } from "../payments/views.ts";
 
-/** One long poll that waits for news of a payment. */
+/** One long poll that waits for a change of a payment. */
 export type Watch = {
   /**
-   * The next status that was read of the payment, changed or not; undefined at once when the time is up, the client
-   * has left or the process drains.
+   * Returns the next status that is read of the payment, changed or not. Returns undefined when the time is up, the client
+   * has disconnected or the process drains.
    */
   next(): Promise<PaymentStatus | undefined>;
-  /** Gives back how long `next` has waited in all, milliseconds. Must be called. */
+  /** Ends the watch and returns the total time that `next` has waited, milliseconds. Must be called. */
   close(): number;
 };
 
 export type Waiters = {
   /**
-   * Begins to watch before the caller reads, so that nothing falls between the two.
-   * @param ms longest wait; `onGone` is told what to call when the client leaves
+   * Begins to watch a payment. Callers open the watch before they read the payment, so that no change is missed.
+   * @param ms longest wait; `onGone` registers a callback for the client's disconnection
    */
   open(args: { paymentId: string; ms: number; onGone: (leave: () => void) => void }): Watch;
-  /** Says that a payment has changed. Reads it soon, together with whatever else has changed by then. */
+  /** Marks a payment as changed. It is read soon, in one query with other changed payments. */
   wake(paymentId: string): void;
-  /** Answers all who wait, now and from now on. */
+  /** Ends all present watches, and every later one at once. */
   drain(): void;
   isDraining(): boolean;
-  /** Ends the clock that reads what no message announced. */
+  /** Stops the interval that reads payments without a message. */
   close(): void;
 };
 
-export type WaiterDeps = {
-  /** Where payments stand, in one query. */
+type WaiterDeps = {
+  /** Returns the statuses of payments in one query. */
   listStatuses: (paymentIds: readonly string[]) => Promise<PaymentStatus[]>;
   metrics: Pick<Metrics, "longPolls" | "longPollEnds">;
   log: Pick<Log, "warn">;
 };
 
-type Over = "timeout" | "gone" | "drained";
-type Entry = { news: PaymentStatus | undefined; over: Over | undefined; tell: (() => void) | undefined };
+type EndReason = "timeout" | "gone" | "drained";
+type Entry = { status: PaymentStatus | undefined; ended: EndReason | undefined; notify: (() => void) | undefined };
 
-/** How often everything that is waited for is read, whether announced or not, milliseconds. */
-const READ_EVERY_MS = 1_000;
-/** Payments read in one query, so that thousands that wait do not hold up the one that was announced. */
-const READ_AT_ONCE = 250;
+/** Interval at which every watched payment is read, also without a message, milliseconds. */
+const READ_INTERVAL_MS = 1_000;
+/** Payments per query, so that thousands of watched payments do not delay one that has changed. */
+const BATCH_SIZE = 250;
 
 /**
- * The waiters of one process. Messages make them quick; reading everything that is waited for once a second makes them
- * certain, so a Redis that is away costs a second and nothing else.
+ * Returns the waiters of one process. Redis messages make them fast. Every watched payment is also read once a second, so
+ * an outage of Redis delays a response by a second and loses nothing.
  */
 export function createWaiters(deps: WaiterDeps): Waiters {
   const watched = new Map<string, Set<Entry>>();
-  /** Announced, and to be read before anything else. */
+  /** Payments that a message announced; read first. */
   const changed = new Set<string>();
-  /** To be read because a second has passed. */
-  const unheard = new Set<string>();
+  /** Payments to read because the interval has passed. */
+  const unannounced = new Set<string>();
   let reading = false;
   let draining = false;
 
-  /** One read at a time: what is announced meanwhile goes into the next one. */
+  /** Reads one batch at a time; messages that arrive meanwhile go into the next batch. */
   async function readChanged(): Promise<void> {
     if (reading) return;
     reading = true;
-    // Messages that arrived together are read together.
+    // Messages of the same turn of the event loop share one query.
     await new Promise(setImmediate);
     for (let ids = takeNext(); ids.length > 0; ids = takeNext()) {
       await deps.listStatuses(ids).then(deliver, (err: unknown) => {
-        unheard.clear();
-        deps.log.warn({ err, payments: ids.length }, "waiting payments could not be read; next try within a second");
+        unannounced.clear();
+        deps.log.warn({ err, payments: ids.length }, "cannot read watched payments; retrying within a second");
       });
     }
     reading = false;
   }
   function takeNext(): string[] {
-    const from = changed.size > 0 ? changed : unheard;
-    const ids = from.values().take(READ_AT_ONCE).toArray();
+    const from = changed.size > 0 ? changed : unannounced;
+    const ids = from.values().take(BATCH_SIZE).toArray();
     for (const id of ids) {
       changed.delete(id);
-      unheard.delete(id);
+      unannounced.delete(id);
     }
     return ids;
   }
   function deliver(statuses: readonly PaymentStatus[]): void {
     for (const status of statuses)
       for (const entry of watched.get(status.paymentId) ?? []) {
-        entry.news = status;
-        entry.tell?.();
+        entry.status = status;
+        entry.notify?.();
       }
   }
-  const clock = setInterval(() => {
-    for (const id of watched.keys()) unheard.add(id);
-    if (unheard.size > 0) void readChanged();
-  }, READ_EVERY_MS).unref();
+  const interval = setInterval(() => {
+    for (const id of watched.keys()) unannounced.add(id);
+    if (unannounced.size > 0) void readChanged();
+  }, READ_INTERVAL_MS).unref();
 
   return {
     open({ paymentId, ms, onGone }) {
-      const entry: Entry = { news: undefined, over: draining ? "drained" : undefined, tell: undefined };
+      const entry: Entry = { status: undefined, ended: draining ? "drained" : undefined, notify: undefined };
       const entries = watched.get(paymentId) ?? new Set();
       watched.set(paymentId, entries.add(entry));
       return openWatch(deps, entry, { ms, onGone, leave: () => forget(watched, paymentId, entry) });
@@ -108,7 +108,7 @@ export function createWaiters(deps: WaiterDeps): Waiters {
       for (const entries of watched.values()) for (const entry of entries) end(entry, "drained");
     },
     isDraining: () => draining,
-    close: () => clearInterval(clock),
+    close: () => clearInterval(interval),
   };
 }
 
@@ -124,35 +124,35 @@ function openWatch(
 
   return {
     async next() {
-      if (entry.news === undefined && entry.over === undefined) {
+      if (entry.status === undefined && entry.ended === undefined) {
         if (!held) deps.metrics.longPolls.inc();
         held = true;
         const began = performance.now();
         await new Promise<void>((resolve) => {
-          entry.tell = resolve;
+          entry.notify = resolve;
         });
-        entry.tell = undefined;
+        entry.notify = undefined;
         heldMs += performance.now() - began;
       }
-      const { news } = entry;
-      entry.news = undefined;
-      return news;
+      const { status } = entry;
+      entry.status = undefined;
+      return status;
     },
     close() {
       clearTimeout(timer);
       leave();
       if (held) {
         deps.metrics.longPolls.dec();
-        deps.metrics.longPollEnds.inc({ reason: entry.over ?? "changed" });
+        deps.metrics.longPollEnds.inc({ reason: entry.ended ?? "changed" });
       }
       return heldMs;
     },
   };
 }
 
-function end(entry: Entry, reason: Over): void {
-  entry.over ??= reason;
-  entry.tell?.();
+function end(entry: Entry, reason: EndReason): void {
+  entry.ended ??= reason;
+  entry.notify?.();
 }
 
 function forget(watched: Map<string, Set<Entry>>, paymentId: string, entry: Entry): void {

@@ -4,7 +4,6 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Worker } from "bullmq";
 import { Registry } from "prom-client";
 import { lookAtPages } from "../api/checkout/probe.ts";
-import release from "../api/checkout/release.json" with { type: "json" };
 import { signatureEngine } from "../chains/evm/signature.ts";
 import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open.ts";
 import { isTransientChainError } from "../chains/faults.ts";
@@ -210,7 +209,7 @@ function openPagesCheck(
   }
   // The operator says where, also in a network of his own.
   const ask = createOutward({ allowPrivate: true });
-  const look = async () => lookAtPages({ ask, release }, { publicUrl, paymentId: await findAnyPayment(deps) });
+  const look = async () => lookAtPages({ ask }, { publicUrl, paymentId: await findAnyPayment(deps) });
   return createPagesCheck({ ...deps, look });
 }
 

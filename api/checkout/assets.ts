@@ -3,13 +3,13 @@ import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { buildSync } from "esbuild";
 
-/** A script as it is served: its name changes with its content, so a copy may be kept for ever. */
+/** A script as it is served. Its file name holds a hash of its content, so caches may keep it for ever. */
 export type Asset = { file: string; integrity: string; plain: Buffer; br: Buffer; gzip: Buffer };
 
-/** What browsers have that are not older than a phone of 2020. */
+/** Browsers of phones from 2020 support this version. */
 const TARGET = "es2020";
 
-/** The pages' scripts, made once when the process starts; some ten milliseconds. */
+/** The scripts of the pages, bundled once when the process starts, which takes about 10 ms. */
 export const assets = { checkout: build("checkout"), collect: build("collect") };
 
 function build(name: string): Asset {

@@ -6,31 +6,31 @@ import { type Html, html } from "./html.ts";
 import { fill, type Language } from "./languages.ts";
 import { layout } from "./layout.ts";
 import { endMark, waitMark } from "./marks.ts";
-import { toNews } from "./news.ts";
+import { toStatusPayload } from "./news.ts";
 import { qrCode } from "./qr.ts";
-import { type Wishes, writeWishes } from "./query.ts";
+import { type PagePreferences, writePreferences } from "./query.ts";
 import { type CheckoutData, type NetworkAddition, scriptTexts } from "./script-data.ts";
 import type { Texts } from "./texts/en.ts";
 import { isolate, phrase, writeMoney, writeTime } from "./words.ts";
 
-/** How long a network may take before the buyer is told that he need not wait, milliseconds. */
-const PATIENCE_MS = 30_000;
+/** Time in `processing` after which the page says that the buyer may close it, milliseconds. */
+const LONG_PROCESSING_MS = 30_000;
 
-export type CheckoutPage = Wishes & {
+type CheckoutPage = PagePreferences & {
   view: CheckoutView;
   ways: readonly Way[];
   publicUrl: string;
-  /** The buyer without script has asked for a page that loads itself again. */
+  /** True when a buyer without JavaScript has chosen a page that reloads itself. */
   refresh: boolean;
   legal: ApiDeps["legal"];
 };
 
-type Words = { t: Texts; shop: string; amount: string; ways: string };
-type Page = CheckoutPage & { words: Words; say: (text: string) => Html; link: string; base: string };
+type PageValues = { t: Texts; shop: string; amount: string; ways: string };
+type Page = CheckoutPage & { words: PageValues; fillHtml: (text: string) => Html; link: string; base: string };
 
-/** The checkout page of a payment in its present state; its script turns it into the others. */
-export function checkoutPage(asked: CheckoutPage): Html {
-  const { view, language, publicUrl, ways } = asked;
+/** Returns the checkout page of a payment in its present state. The page's script switches it to later states. */
+export function checkoutPage(args: CheckoutPage): Html {
+  const { view, language, publicUrl, ways } = args;
   const values = {
     shop: view.merchant.name,
     amount: writeMoney(view.amount, language),
@@ -40,21 +40,21 @@ export function checkoutPage(asked: CheckoutPage): Html {
   const base = new URL(publicUrl).pathname.replace(/\/$/, "");
   const link = toPaymentLink(publicUrl, view.paymentId);
   const page: Page = {
-    ...asked,
+    ...args,
     words,
-    say: (text) => phrase(text, { ...values, ways: html`${values.ways}` }),
+    fillHtml: (text) => phrase(text, { ...values, ways: html`${values.ways}` }),
     link,
     base,
   };
   return layout({
     language,
     base,
-    theme: asked.theme,
-    title: `${titles(words)[sectionOf(asked)]} – ${words.shop}`,
-    inLanguage: (tag) => addressOf(page, { lang: tag }),
-    legal: asked.legal,
-    head: refreshing(page) ? html`<noscript><meta http-equiv="refresh" content="10"></noscript>` : undefined,
-    script: { name: "checkout", data: toScript(page) },
+    theme: args.theme,
+    title: `${titles(words)[sectionOf(args)]} – ${words.shop}`,
+    inLanguage: (tag) => pathOf(page, { lang: tag }),
+    legal: args.legal,
+    head: isRefreshing(page) ? html`<noscript><meta http-equiv="refresh" content="10"></noscript>` : undefined,
+    script: { name: "checkout", data: toScriptData(page) },
     body: html`
       ${view.mode === "test" && html`<header><p class="banner">${words.t.testBanner}</p></header>`}
       <main class="card">
@@ -66,15 +66,15 @@ export function checkoutPage(asked: CheckoutPage): Html {
       ${endSection(page, "failed", words.t.failedTitle, words.t.failedText)}
       ${endSection(page, "expired", words.t.expiredTitle, words.t.expiredText)}
       ${endSection(page, "cancelled", words.t.cancelledTitle, words.t.cancelledText)}
-      ${wayBack(page)}
+      ${returnLinks(page)}
       ${facts(page)}
-      <p id="said" class="unseen" role="status" aria-live="polite" aria-atomic="true"></p>
+      <p id="announcement" class="unseen" role="status" aria-live="polite" aria-atomic="true"></p>
       </main>
       ${view.mode === "test" && testConsole(words.t, view.state)}`,
   });
 }
 
-/** `USDC on Base or USDT on Ethereum`, in the buyer's language. */
+/** Returns `USDC on Base or USDT on Ethereum` in the buyer's language. */
 function listWords(ways: readonly Way[], { tag, texts }: Language): string {
   const items = ways.map(({ symbol, network }) =>
     fill(texts.optionOn, { amount: isolate(symbol), network: isolate(network) }),
@@ -82,11 +82,11 @@ function listWords(ways: readonly Way[], { tag, texts }: Language): string {
   return new Intl.ListFormat(tag, { type: "disjunction" }).format([...new Set(items)]);
 }
 
-/** The part of the page that is shown: that of the state, but for a payment that waits and that nothing can pay. */
+/** Returns the visible section: the state's, or `unpayable` for an open payment that no asset can pay. */
 const sectionOf = ({ view, ways }: Pick<CheckoutPage, "view" | "ways">) =>
   view.state === "requires_action" && ways.length === 0 ? "unpayable" : view.state;
 
-const titles = ({ t, amount }: Words) => ({
+const titles = ({ t, amount }: PageValues) => ({
   unpayable: t.unpayableTitle,
   requires_action: fill(t.payTitle, { amount }),
   processing: t.processingTitle,
@@ -96,12 +96,12 @@ const titles = ({ t, amount }: Words) => ({
   cancelled: t.cancelledTitle,
 });
 
-function addressOf(page: Page, more: Record<string, string>): string {
-  const query = new URLSearchParams({ pid: page.view.paymentId, ...writeWishes(page), ...more });
+function pathOf(page: Page, more: Record<string, string>): string {
+  const query = new URLSearchParams({ pid: page.view.paymentId, ...writePreferences(page), ...more });
   return `${page.base}/?${query}`;
 }
 
-const refreshing = ({ refresh, view }: Page): boolean => refresh && !view.isFinal;
+const isRefreshing = ({ refresh, view }: Page): boolean => refresh && !view.isFinal;
 const hiddenUnless = (shown: boolean): Html => (shown ? html`` : html` hidden`);
 
 function shopLine(page: Page): Html {
@@ -109,16 +109,16 @@ function shopLine(page: Page): Html {
   const { logoId } = view.merchant;
   const logo =
     logoId && html`<img src="${new URL(toLogoUrl(publicUrl, logoId)).pathname}" alt="" width="48" height="48">`;
-  const isAsking = sectionOf(page) === "requires_action";
-  return html`<div class="shop">${logo}<p><bdi>${words.shop}</bdi></p><p id="sum"${hiddenUnless(!isAsking)}><bdi>${words.amount}</bdi></p></div>`;
+  const isPaySection = sectionOf(page) === "requires_action";
+  return html`<div class="shop">${logo}<p><bdi>${words.shop}</bdi></p><p id="sum"${hiddenUnless(!isPaySection)}><bdi>${words.amount}</bdi></p></div>`;
 }
 
 function paySection(page: Page): Html {
-  const { view, words, say, link } = page;
+  const { view, words, fillHtml, link } = page;
   const { t } = words;
   return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(sectionOf(page) === "requires_action")}>
-    <h1 id="pay-title" tabindex="-1">${say(t.payTo)}</h1>
-    <p class="offer">${say(t.payableWith)}</p>
+    <h1 id="pay-title" tabindex="-1">${fillHtml(t.payTo)}</h1>
+    <p class="offer">${fillHtml(t.payableWith)}</p>
     <p class="offer">${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${writeTime(view.leftMs)}</span>` })}</p>
     ${withoutScript(page)}
     <div class="ways">
@@ -126,20 +126,23 @@ function paySection(page: Page): Html {
     <div id="in-page" class="script"><h2>${t.walletHere}</h2>
     <div id="pay"><p id="searching" class="soft step">${t.searching}</p><ul id="wallets" class="stack wallets" hidden></ul>
     <p id="step" class="step" hidden></p><p id="problem" class="bad strong" role="alert" hidden></p><div id="choices" class="stack" hidden></div></div></div></div>
-    <div class="code offer"><h2>${forEach(t.walletApp, t.otherDevice)}</h2><p>${forEach(t.scan, t.scanOther)}</p>
+    <div class="code offer"><h2>${byDevice(t.walletApp, t.otherDevice)}</h2><p>${byDevice(t.scan, t.scanOther)}</p>
     ${qrCode(link, t.qrName)}</div>
     <div class="copying offer"><label for="link">${t.linkLabel}</label><p id="link-hint" class="hint">${t.linkHint}</p>
     <div class="link"><textarea id="link" dir="ltr" rows="2" readonly spellcheck="false" aria-describedby="link-hint">${link}</textarea><button type="button" id="copy" class="script">${t.copy}</button></div></div>
-    <details class="offer"><summary>${t.newHere}</summary><p>${say(t.newHereText)}</p></details>
+    <details class="offer"><summary>${t.newHere}</summary><p>${fillHtml(t.newHereText)}</p></details>
     </div>
   </section>`;
 }
 
-/** A phone cannot scan itself: what it is told differs from what a computer is told. */
-const forEach = (computer: string, phone: string): Html =>
+/** Returns both texts; the style sheet shows one. A phone cannot scan its own screen, so its text differs. */
+const byDevice = (computer: string, phone: string): Html =>
   html`<span class="computer">${computer}</span><span class="phone">${phone}</span>`;
 
-/** Phones' browsers know no wallets, but wallets have browsers: plain links, there before anybody taps. */
+/**
+ * Returns links that open the page in a wallet's own browser, because a phone's browser has no wallets. Plain links
+ * need no script.
+ */
 function openInWallets({ words, link, ways }: Page): Html {
   const { t } = words;
   const { host, origin } = new URL(link);
@@ -160,41 +163,44 @@ function openInWallets({ words, link, ways }: Page): Html {
 
 function withoutScript(page: Page): Html {
   const { t } = page.words;
-  const always = refreshing(page)
-    ? html`<a class="plain" href="${addressOf(page, {})}">${t.checkOnce}</a>`
-    : html`<a class="plain" href="${addressOf(page, { refresh: "1" })}">${t.checkAlways}</a>`;
-  return html`<noscript><p>${t.noScript} <a class="plain" href="${addressOf(page, {})}">${t.checkAgain}</a> ${always}</p></noscript>`;
+  const toggle = isRefreshing(page)
+    ? html`<a class="plain" href="${pathOf(page, {})}">${t.checkOnce}</a>`
+    : html`<a class="plain" href="${pathOf(page, { refresh: "1" })}">${t.checkAlways}</a>`;
+  return html`<noscript><p>${t.noScript} <a class="plain" href="${pathOf(page, {})}">${t.checkAgain}</a> ${toggle}</p></noscript>`;
 }
 
 function processingSection(page: Page): Html {
-  const { view, words, say } = page;
+  const { view, words, fillHtml } = page;
   const { t } = words;
-  const isLong = view.state === "processing" && view.sinceMs >= PATIENCE_MS;
+  const isLong = view.state === "processing" && view.sinceMs >= LONG_PROCESSING_MS;
   return html`<section id="processing" aria-labelledby="processing-title"${hiddenUnless(view.state === "processing")}>
     ${waitMark}<h1 id="processing-title" tabindex="-1">${t.processingTitle}</h1>
     <p>${t.processingText}</p>
-    <p id="may-close"${isLong ? "" : html` class="later"`}>${say(t.mayClose)}</p>
+    <p id="may-close"${isLong ? "" : html` class="later"`}>${fillHtml(t.mayClose)}</p>
     ${withoutScript(page)}
   </section>`;
 }
 
-/** A payment that still waits, and that nothing can pay any more: its merchant's destination is gone, or a price. */
+/** The section of an open payment that no asset can pay any more: the merchant's destination or a price is gone. */
 function unpayableSection(page: Page): Html {
   const { t } = page.words;
   const { money, when } = moneyLines(page);
   return html`<section id="unpayable" aria-labelledby="unpayable-title"${hiddenUnless(sectionOf(page) === "unpayable")}>
     ${endMark("failed")}<h1 id="unpayable-title" tabindex="-1">${t.unpayableTitle}</h1>${money}
-    <p${when}>${page.say(t.unpayableText)}</p>
-    <div class="stack"><a class="button wide" href="${addressOf(page, {})}">${t.checkAgain}</a></div>
+    <p${when}>${page.fillHtml(t.unpayableText)}</p>
+    <div class="stack"><a class="button wide" href="${pathOf(page, {})}">${t.checkAgain}</a></div>
   </section>`;
 }
 
-/** Whether money moved comes first: it is what a buyer is afraid of. `when` is for words of paying again. */
-function moneyLines({ view, words, say }: Page): { money: Html; when: Html } {
+/**
+ * Returns the lines that say first whether money moved, which is the buyer's main concern. `when` hides a text about
+ * paying again while that is unclear.
+ */
+function moneyLines({ view, words, fillHtml }: Page): { money: Html; when: Html } {
   const [none, unclear] = [view.money !== "unclear", view.money === "unclear"].map(hiddenUnless);
   return {
     money: html`<p class="strong" data-money="none"${none}>${words.t.moneyNone}</p>
-    <p class="strong" data-money="unclear"${unclear}>${say(words.t.moneyUnclear)}</p>`,
+    <p class="strong" data-money="unclear"${unclear}>${fillHtml(words.t.moneyUnclear)}</p>`,
     when: html` data-money="none"${none}`,
   };
 }
@@ -202,25 +208,25 @@ function moneyLines({ view, words, say }: Page): { money: Html; when: Html } {
 type End = "succeeded" | "failed" | "expired" | "cancelled";
 
 function endSection(page: Page, state: End, title: string, text: string): Html {
-  const { view, say } = page;
-  // Who may have paid is not sent to pay again.
+  const { view, fillHtml } = page;
+  // A buyer who may have paid is not asked to pay again.
   const { money, when } = state === "succeeded" ? {} : moneyLines(page);
   return html`<section id="${state}" aria-labelledby="${state}-title"${hiddenUnless(view.state === state)}>
     ${endMark(state)}<h1 id="${state}-title" tabindex="-1">${title}</h1>${money}
-    <p${when}>${say(text)}</p>
+    <p${when}>${fillHtml(text)}</p>
   </section>`;
 }
 
-/** How the buyer gets back to the shop: by himself, or after a countdown that can be switched off at any time. */
-function wayBack({ view, words, say, appUrl }: Page): Html {
+/** The ways back to the shop: a link, and a countdown that the buyer can switch off at any time. */
+function returnLinks({ view, words, fillHtml, appUrl }: Page): Html {
   const { t } = words;
   const back = view.returnUrl
-    ? html`<a id="back" class="button main wide" href="${view.returnUrl}" rel="noreferrer"><span>${say(t.backToShop)}</span></a>`
-    : html`<a id="back" class="button main wide" hidden><span>${say(t.backToShop)}</span></a>`;
-  // The script shows it in an app's web view alone: anybody can put an app into a link.
+    ? html`<a id="back" class="button main wide" href="${view.returnUrl}" rel="noreferrer"><span>${fillHtml(t.backToShop)}</span></a>`
+    : html`<a id="back" class="button main wide" hidden><span>${fillHtml(t.backToShop)}</span></a>`;
+  // Hidden until the script finds an app's web view: anyone can write an app's address into a link.
   const app = appUrl && html`<a id="app" class="button wide" href="${appUrl}" hidden>${t.backToApp}</a>`;
   return html`
-    ${view.returns && html`<label id="auto-label" class="check script"${hiddenUnless(!view.isFinal)}><input type="checkbox" id="auto" checked> <span>${say(t.goBackAuto)}</span></label>`}
+    ${view.returns && html`<label id="auto-label" class="check script"${hiddenUnless(!view.isFinal)}><input type="checkbox" id="auto" checked> <span>${fillHtml(t.goBackAuto)}</span></label>`}
     <div id="end" class="stack"${hiddenUnless(view.isFinal)}>
     <p id="leaving" hidden><span id="leaving-text"></span></p>
     <button type="button" id="stay" class="wide" hidden>${t.stay}</button>
@@ -233,33 +239,33 @@ function facts({ view, words }: Page): Html {
   const reference = view.referenceId && html`<dt>${t.reference}</dt><dd><bdi>${view.referenceId}</bdi></dd>`;
   const href = view.txUrl && html` href="${view.txUrl}" target="_blank" rel="noreferrer"`;
   const transaction = html`<dt data-tx${hiddenUnless(view.info !== null)}>${t.transaction}</dt><dd data-tx${hiddenUnless(view.info !== null)}><a id="tx" dir="ltr"${href}>${view.info?.txId}</a></dd>`;
-  // Who is told to give the payment's number does not have to look for it.
+  // The text asks the buyer to quote the payment number, so the details are open.
   const open = view.money === "unclear" && html` open`;
   return html`<details id="facts"${open}><summary>${t.details}</summary><dl>${reference}<dt>${t.paymentNumber}</dt><dd><bdi>${view.paymentId}</bdi></dd>${transaction}</dl></details>`;
 }
 
-/** What the script is told. */
-function toScript(page: Page): CheckoutData {
+/** Returns the data for the page's script. */
+function toScriptData(page: Page): CheckoutData {
   const { view, words, base, language, ways } = page;
   const { t, ...values } = words;
   const texts = Object.fromEntries(scriptTexts.map((name) => [name, t[name]]));
   return {
-    ...toNews(view),
+    ...toStatusPayload(view),
     base: `${base}/checkout/${view.paymentId}`,
     language: language.tag,
-    dataQuery: String(new URLSearchParams({ back: "1", ...writeWishes(page) })),
+    dataQuery: String(new URLSearchParams({ back: "1", ...writePreferences(page) })),
     sinceMs: view.sinceMs,
-    patienceMs: PATIENCE_MS,
+    patienceMs: LONG_PROCESSING_MS,
     values,
     titles: titles(words),
-    // Each network once, in the order of the operator's file.
+    // Each network once, in the order of the networks file.
     networks: [...new Map(ways.map(({ chain, network }) => [chain, network]))],
-    additions: Object.fromEntries(ways.flatMap(toAddition)),
+    additions: Object.fromEntries(ways.flatMap(toAdditions)),
     texts: texts as CheckoutData["texts"],
   };
 }
 
-function toAddition({ chain, network, forWallets }: Way): [string, NetworkAddition][] {
+function toAdditions({ chain, network, forWallets }: Way): [string, NetworkAddition][] {
   if (!forWallets) return [];
   const { rpc: rpcUrls, explorer, currency } = forWallets;
   const nativeCurrency = { ...currency, decimals: 18 as const };

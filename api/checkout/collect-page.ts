@@ -8,30 +8,33 @@ import type { Language } from "./languages.ts";
 import { layout } from "./layout.ts";
 import { legalLinks } from "./legal.ts";
 import { endMark } from "./marks.ts";
-import { type Wishes, writeWishes } from "./query.ts";
+import { type PagePreferences, writePreferences } from "./query.ts";
 import type { CollectData } from "./script-data.ts";
 import { phrase, writeDays, writeMoney } from "./words.ts";
 
-export type CollectPage = Wishes & {
-  /** `open`: asks; `given`: has been answered; `ended`: nothing is asked any more, or there is no such payment. */
+type CollectPage = PagePreferences & {
+  /**
+   * `open`: shows the form; `given`: the data is stored; `ended`: the payment takes no data, or there is no such
+   * payment.
+   */
   stage: "open" | "given" | "ended";
   view: CheckoutView | undefined;
   optionId: string;
-  /** The name of the requester whose option it is. */
+  /** The name of the option's requester. */
   by: string;
   publicUrl: string;
   prefill: Partial<Record<CollectedId, string>>;
-  /** The buyer came from the checkout page in the same window, and goes back there. */
+  /** True when the buyer came from the checkout page in the same window and returns to it. */
   back: boolean;
-  /** Origins that may frame it. */
+  /** Origins that may frame the page. */
   frames: readonly string[];
   legal: ApiDeps["legal"];
-  /** How long what is given is kept, days. */
+  /** How long the data is kept, days. */
   days: number;
   inLanguage: (tag: string) => string;
 };
 
-/** The schema asks for one of two places; the form asks for one, and which it is. */
+/** The schema requires one of two places; the form has controls for one and lets the buyer choose which it is. */
 const places = [
   { place: "residence", country: "porCountry", address: "porAddress" },
   { place: "birth", country: "pobCountry", address: "pobAddress" },
@@ -39,7 +42,7 @@ const places = [
 
 const { properties } = collectedSchema;
 
-/** The page that asks a buyer who he is, for a wallet's web view or for who pays on the checkout page. */
+/** Returns the page that collects the buyer's data, in a wallet's web view or on the way from the checkout page. */
 export function collectPage(page: CollectPage): Html {
   const { language, publicUrl, theme, view, stage, inLanguage } = page;
   const { texts: t } = language;
@@ -49,7 +52,7 @@ export function collectPage(page: CollectPage): Html {
     action: view ? `${base}/checkout/${view.paymentId}/collect/${page.by}` : "",
     optionId: page.optionId,
     frames: page.frames,
-    backUrl: page.back && view ? wayBack(page, view) : null,
+    backUrl: page.back && view ? checkoutUrl(page, view) : null,
     texts: {
       errorName: t.errorName,
       errorDob: t.errorDob,
@@ -75,17 +78,17 @@ export function collectPage(page: CollectPage): Html {
       <main class="card">
       ${stage === "open" && view && form(page, view)}
       <section id="done"${stage === "given" ? "" : html` hidden`}>${endMark("succeeded")}<h1 id="done-title" tabindex="-1">${t.dataDoneTitle}</h1>
-      <p>${t.dataDone}</p><button type="button" id="again" class="wide">${t.tellAgain}</button></section>
+      <p>${t.dataDone}</p><button type="button" id="notify-again" class="wide">${t.tellAgain}</button></section>
       <section id="ended"${stage === "ended" ? "" : html` hidden`}><h1 id="ended-title" tabindex="-1">${t.dataTitle}</h1><p>${t.dataEnded}</p></section>
       ${stage !== "open" && data.backUrl && html`<a class="button main wide" href="${data.backUrl}">${t.toPayment}</a>`}
-      <p id="said" class="unseen" role="status" aria-live="polite" aria-atomic="true"></p>
+      <p id="announcement" class="unseen" role="status" aria-live="polite" aria-atomic="true"></p>
       </main>`,
   });
 }
 
-/** The payment's page as the buyer has left it. */
-function wayBack(page: CollectPage, { paymentId }: CheckoutView): string {
-  return `${toPaymentLink(page.publicUrl, paymentId)}&${new URLSearchParams(writeWishes(page))}`;
+/** Returns the address of the payment's checkout page with the buyer's preferences. */
+function checkoutUrl(page: CollectPage, { paymentId }: CheckoutView): string {
+  return `${toPaymentLink(page.publicUrl, paymentId)}&${new URLSearchParams(writePreferences(page))}`;
 }
 
 function form(page: CollectPage, view: CheckoutView): Html {
@@ -100,29 +103,29 @@ function form(page: CollectPage, view: CheckoutView): Html {
     <h1>${t.dataTitle}</h1>
     <p>${phrase(t.dataIntro, values)}</p><p class="soft">${phrase(t.dataKept, values)}</p>
     <noscript><p class="error">${t.dataScript}</p></noscript>
-    <div id="summary" class="summary" role="alert" tabindex="-1" hidden><h2>${t.errorTitle}</h2><ul id="faults"></ul></div>
+    <div id="summary" class="summary" role="alert" tabindex="-1" hidden><h2>${t.errorTitle}</h2><ul id="errors"></ul></div>
     ${[...new Set(Object.values(controlsOf(page)))]}
-    <p id="trouble" class="error" role="alert" hidden></p>
+    <p id="save-error" class="error" role="alert" hidden></p>
     <button type="submit" id="send" class="main wide">${t.send}</button>
   </form>`;
 }
 
-/** What asks for each property, in the order of the form: one that nothing asks for fails the type check. */
+/** Returns the control of each property, in the order of the form. A property without one fails the type check. */
 function controlsOf({ language, prefill, legal }: CollectPage): Record<CollectedId, Html> {
   const { texts: t } = language;
   const chosen = prefill.pobCountry && !prefill.porCountry ? places[1] : places[0];
-  const whole = { country: prefill[chosen.country] ?? "", address: prefill[chosen.address] ?? "" };
-  // Both places are asked for in the same controls.
+  const known = { country: prefill[chosen.country] ?? "", address: prefill[chosen.address] ?? "" };
+  // Both places share the same controls.
   const country = html`<fieldset><legend>${t.place}</legend>${places.map(
     ({ place }) =>
       html`<label class="check"><input type="radio" name="place" value="${place}"${place === chosen.place ? html` checked` : ""}> <span>${t[place]}</span></label>`,
   )}</fieldset>
-    ${field({ id: "country", label: t.country, control: countries(language, whole.country) })}`;
+    ${field({ id: "country", label: t.country, control: countries(language, known.country) })}`;
   const address = field({
     id: "address",
     label: t.address,
     hint: t.addressHint,
-    control: html`<textarea id="address" rows="2" autocomplete="street-address" maxlength="${properties.porAddress.maxLength}" required aria-describedby="address-hint address-error">${whole.address}</textarea>`,
+    control: html`<textarea id="address" rows="2" autocomplete="street-address" maxlength="${properties.porAddress.maxLength}" required aria-describedby="address-hint address-error">${known.address}</textarea>`,
   });
   return {
     fullName: field({
@@ -150,7 +153,7 @@ function field({ id, label, hint, control }: { id: string; label: string; hint?:
   return html`<div id="${id}-field" class="field"><label for="${id}">${label}</label>${hint && html`<p id="${id}-hint" class="hint">${hint}</p>`}<p id="${id}-error" class="error" hidden></p>${control}</div>`;
 }
 
-/** Three numbers: a calendar is a poor way to get to 1952. */
+/** Returns one of the three number fields of the date of birth: a calendar is slow for distant years. */
 function datePart(part: "day" | "month" | "year", label: string, value: string, length: number): Html {
   const id = part === "day" ? "dob" : part;
   return html`<div><label for="${id}">${label}</label><input id="${id}" inputmode="numeric" autocomplete="bday-${part}" maxlength="${length}" required value="${value}"></div>`;

@@ -3,8 +3,8 @@ import { type Html, html } from "./html.ts";
 import type { Texts } from "./texts/en.ts";
 
 type State = PaymentStatus["state"];
-/** From where each button leads: the moves of a payment, as the server allows them too. */
-const moves: readonly { from: State; to: Exclude<State, "requires_action">; text: keyof Texts }[] = [
+/** The state changes of the buttons; the server allows the same ones. */
+const transitions: readonly { from: State; to: Exclude<State, "requires_action">; text: keyof Texts }[] = [
   { from: "requires_action", to: "processing", text: "toProcessing" },
   { from: "requires_action", to: "expired", text: "toExpired" },
   { from: "requires_action", to: "cancelled", text: "toCancelled" },
@@ -13,16 +13,16 @@ const moves: readonly { from: State; to: Exclude<State, "requires_action">; text
   { from: "processing", to: "expired", text: "toExpired" },
 ];
 
-/** Drives a payment of test mode by hand. In the page's flow, so that it covers nothing. */
+/** Returns the panel that drives a test payment by hand. It is part of the page's flow, so that it covers nothing. */
 export function testConsole(t: Texts, state: State): Html {
   const hiddenUnless = (shown: boolean) => (shown ? "" : html` hidden`);
-  const buttons = moves.map(
+  const buttons = transitions.map(
     ({ from, to, text }) =>
       html`<button type="button" data-from="${from}" data-to="${to}"${hiddenUnless(from === state)}>${t[text]}</button>`,
   );
-  // What a wallet does, and not one move: the payment is really signed for, handed in and judged.
+  // Acts as a wallet does: the payment is signed, confirmed and verified like a live one.
   const pay = html`<button type="button" class="main" data-from="requires_action"${hiddenUnless(state === "requires_action")}>${t.payTest}</button>`;
-  const isOver = !moves.some(({ from }) => from === state);
+  const isOver = !transitions.some(({ from }) => from === state);
   return html`<aside aria-label="${t.consoleTitle}"><details id="console" class="card script"><summary>${t.consoleTitle}</summary>
     <p id="console-text"${hiddenUnless(!isOver)}>${t.consoleText}</p>
     <p id="console-none"${hiddenUnless(isOver)}>${t.consoleNone}</p>

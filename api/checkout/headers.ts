@@ -1,17 +1,17 @@
 import type { FastifyReply } from "fastify";
 import { styleHash } from "./style.ts";
 
-/** In what a page differs from the others. */
-export type PageRules = {
-  /** Whether the page may be told from, and tell, the window that opened it: wallets' pop-ups need it. */
+/** The headers in which pages differ. */
+type PageRules = {
+  /** `both` keeps the reference between the page and the window that opened it, which wallets' pop-ups need. */
   opener?: "popups" | "both";
-  /** Origins that may frame it all the same; all windows around it have to be of these. */
+  /** Origins that may frame the page. Every ancestor frame must have one of them. */
   frames?: readonly string[];
 };
 
 /**
- * What a page may do: run our own script and nothing else, load its own pictures and wallets' (which are data), talk to
- * us, and be framed by nobody. Trusted Types: no script turns a text into markup.
+ * Returns the headers of a page. The policy allows the service's own scripts, images of the service and data URIs (wallets'
+ * icons), requests to the service, and no framing beyond `frames`. Trusted Types keep scripts from turning text into markup.
  */
 export function pageHeaders(
   publicUrl: string,
@@ -34,7 +34,7 @@ export function pageHeaders(
     "content-security-policy": policy.join("; "),
     "reporting-endpoints": `csp="${publicUrl}/csp-reports"`,
     "cross-origin-opener-policy": opener === "both" ? "unsafe-none" : "same-origin-allow-popups",
-    // It knows no list, and browsers that know no list would refuse those on it too.
+    // X-Frame-Options takes no list: sent beside one, it would block the listed origins in browsers that read only it.
     ...(frames.length > 0 ? {} : { "x-frame-options": "DENY" }),
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()",
     "x-robots-tag": "noindex, nofollow",
@@ -42,7 +42,7 @@ export function pageHeaders(
   };
 }
 
-/** Puts them on an answer, in place of those of another page. */
+/** Sets the page headers on a reply and removes those of another page. */
 export function setPageHeaders(reply: FastifyReply, ...page: Parameters<typeof pageHeaders>): void {
   reply.removeHeader("x-frame-options").headers(pageHeaders(...page));
 }

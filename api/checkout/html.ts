@@ -1,20 +1,23 @@
-/** Markup that is ready to be sent. Whatever else is put into a page is text. */
-export type Html = { readonly markup: string; readonly [ours]: true };
+/** Markup that is ready to be sent. Every other value is escaped as text. */
+export type Html = { readonly markup: string; readonly [trusted]: true };
 
-const ours = Symbol("markup of ours");
+const trusted = Symbol("trusted markup");
 
-/** Says of a text that it is markup: for what this room itself has made, never for what came from outside. */
-export const asHtml = (markup: string): Html => ({ markup, [ours]: true });
+/** Marks a text as markup. Only for text that this module has generated, never for input. */
+export const asHtml = (markup: string): Html => ({ markup, [trusted]: true });
 
 type Part = Html | string | number | false | undefined | null | readonly Part[];
 
-/** Markup with values put in: a text is escaped, in attributes too (quote them); false, null and undefined are nothing. */
+/**
+ * Returns markup with values inserted. Text is escaped, also for quoted attributes; false, null and undefined insert
+ * nothing.
+ */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const markup = literals.map((literal, index) => (index === 0 ? "" : write(parts[index - 1])) + literal).join("");
   return asHtml(markup.replace(/\n\s+/g, "\n"));
 }
 
-const isHtml = (part: Part): part is Html => typeof part === "object" && part !== null && ours in part;
+const isHtml = (part: Part): part is Html => typeof part === "object" && part !== null && trusted in part;
 
 function write(part: Part): string {
   if (isHtml(part)) return part.markup;
@@ -26,7 +29,10 @@ const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;
 
 const escapeText = (text: string): string => text.replace(/[&<>"']/g, (found) => entities[found] ?? "");
 
-/** Data for the page's script: never run, and with nothing in it that could end its element. */
+/**
+ * Returns an element that holds JSON for the page's script. Browsers do not run it, and no text in it can close the
+ * element.
+ */
 export function dataElement(id: string, data: object): Html {
   return asHtml(
     `<script type="application/json" id="${id}">${JSON.stringify(data).replaceAll("<", "\\u003c")}</script>`,

@@ -11,7 +11,7 @@ import { zh } from "./texts/zh.ts";
 
 export type Language = { tag: string; dir: "ltr" | "rtl"; texts: Texts };
 
-/** What the pages can be read in. The first is for everybody else. */
+/** The languages of the pages. The first is the fallback. */
 export const languages: readonly [Language, ...Language[]] = [
   { tag: "en", dir: "ltr", texts: en },
   { tag: "de", dir: "ltr", texts: de },
@@ -26,11 +26,11 @@ export const languages: readonly [Language, ...Language[]] = [
 ];
 
 /**
- * The language of a page: the one its reader asked for by name, else the first of `Accept-Language` that we have, else
- * English. Whatever browsers send, something comes out.
+ * Returns the language of a page: the requested one, else the first supported one of `Accept-Language`, else English.
+ * Malformed input counts as no preference.
  */
-export function pickLanguage(asked: string | undefined, accepted: string | undefined): Language {
-  const wanted = [asked ?? "", ...readAccepted(accepted ?? "")];
+export function pickLanguage(requested: string | undefined, accepted: string | undefined): Language {
+  const wanted = [requested ?? "", ...readAccepted(accepted ?? "")];
   for (const tag of wanted) {
     const found = findLanguage(tag);
     if (found) return found;
@@ -38,17 +38,20 @@ export function pickLanguage(asked: string | undefined, accepted: string | undef
   return languages[0];
 }
 
-/** `pt` and `pt-PT` get what we have of Portuguese; `zh-TW` what we have of Chinese. */
+/**
+ * Returns the language with this tag, else the one with the same primary subtag: `pt-PT` gets `pt-BR`, `zh-TW` gets
+ * `zh`.
+ */
 function findLanguage(tag: string): Language | undefined {
-  const asked = tag.toLowerCase();
-  const primary = asked.split("-", 1)[0];
+  const wanted = tag.toLowerCase();
+  const primary = wanted.split("-", 1)[0];
   return (
-    languages.find((language) => language.tag.toLowerCase() === asked) ??
+    languages.find((language) => language.tag.toLowerCase() === wanted) ??
     languages.find((language) => language.tag.toLowerCase().split("-", 1)[0] === primary)
   );
 }
 
-/** Tags of the header, the most wanted first. */
+/** Returns the tags of the header by descending quality. */
 function readAccepted(header: string): string[] {
   return header
     .slice(0, 1_000)
@@ -63,7 +66,7 @@ function readAccepted(header: string): string[] {
     .map(({ tag }) => tag);
 }
 
-/** A text with its places filled. */
+/** Returns a text with its placeholders filled. */
 export function fill(text: string, values: Record<string, string | number>): string {
-  return text.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place));
+  return text.replace(/\{(\w+)\}/g, (placeholder, name: string) => String(values[name] ?? placeholder));
 }

@@ -10,20 +10,20 @@ export type Theme = "light" | "dark" | undefined;
 type Layout = {
   language: Language;
   title: string;
-  /** The path before every path of ours; empty where the service has a host of its own. */
+  /** Path prefix of the service; empty when it has a host of its own. */
   base: string;
   theme?: Theme;
-  /** This page's address with another language. */
+  /** Returns this page's address in another language. */
   inLanguage: (tag: string) => string;
-  /** Linked to at the end of the page. */
+  /** Linked in the footer. */
   legal?: ApiDeps["legal"];
   head?: Html | undefined;
-  /** The page's script and what it is told. */
+  /** The page's script and its data. */
   script?: { name: keyof typeof assets; data: object } | undefined;
   body: Html;
 };
 
-/** A whole document. It asks for nothing but itself, its one script and the shop's logo. */
+/** Returns a whole document. It loads one script and the shop's logo, and nothing else. */
 export function layout({ language, title, base, theme, inLanguage, legal, head, script, body }: Layout): Html {
   return html`<!doctype html>
     <html lang="${language.tag}" dir="${language.dir}"${theme ? html` data-theme="${theme}"` : ""}>
@@ -54,11 +54,11 @@ function languageList(present: Language, inLanguage: (tag: string) => string): H
   return html`<nav aria-label="${present.texts.language}"><details><summary>${present.texts.language}: ${present.texts.languageName}</summary><ul>${items}</ul></details></nav>`;
 }
 
-/** A page that says one thing: a link that leads nowhere, too many requests, trouble of ours. */
+/** Returns a page with one message: unknown link, too many requests, server error. */
 export function plainPage(
-  at: Pick<Layout, "language" | "base" | "theme" | "inLanguage">,
+  page: Pick<Layout, "language" | "base" | "theme" | "inLanguage">,
   words: { title: string; text: string },
 ): Html {
   const body = html`<main class="card"><h1>${words.title}</h1><p>${words.text}</p></main>`;
-  return layout({ ...at, title: words.title, body });
+  return layout({ ...page, title: words.title, body });
 }

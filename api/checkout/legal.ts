@@ -3,8 +3,8 @@ import { type Html, html } from "./html.ts";
 import type { Language } from "./languages.ts";
 
 /**
- * Links to the operator's terms and privacy policy, those that there are. In a window of their own: nobody loses what he
- * has typed, and a wallet's web view hands them to the system's browser.
+ * Returns links to the operator's terms and privacy policy, as far as they are set; undefined when neither is. The links
+ * open a new window: the form keeps what the buyer has typed, and a wallet's web view opens them in the system's browser.
  */
 export function legalLinks({ texts }: Language, { termsUrl, privacyUrl }: ApiDeps["legal"]): Html | undefined {
   const links = [

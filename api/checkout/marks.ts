@@ -6,7 +6,7 @@ const mark = (kind: string, path: Html): Html =>
 const circle = html`<circle cx="12" cy="12" r="10"/>`;
 const cross = html`${circle}<path d="m8.5 8.5 7 7m0-7-7 7"/>`;
 
-/** Pictures beside a state's words; whoever cannot see them misses nothing. */
+/** Icons beside the text of a state. They are decorative and hidden from screen readers. */
 export const waitMark = mark("soft wait", html`<path d="M12 2a10 10 0 1 0 10 10"/>`);
 const ends = {
   succeeded: mark("good", html`${circle}<path d="m7.5 12.5 3 3 6-6.5"/>`),

@@ -1,26 +1,28 @@
-/** Longest value that is taken over, characters. */
-const LONGEST = 200;
+import type { CollectedId } from "../../payments/collected-schema.ts";
+
+/** Longest value that is read, characters. */
+const MAX_LENGTH = 200;
 
 /**
- * What a wallet knows of its owner already: base64 of JSON, ids to values. Senders differ: some leave `+` unescaped in the
- * URL, so that it arrives as a blank, some write base64url, with or without padding, some encode Latin-1. What cannot be
- * read is nothing; unknown ids are left out.
+ * Returns the data that a wallet already has of its owner: base64 of a JSON object, ids to values. Senders differ: some
+ * leave `+` unescaped in the URL, so that it arrives as a space; some use base64url, with or without padding; some encode
+ * Latin-1. Ignores unreadable input and unknown ids.
  */
-export function readPrefill<Id extends string>(
+export function readPrefill(
   text: string | undefined,
-  known: readonly Id[],
-): Partial<Record<Id, string>> {
+  known: readonly CollectedId[],
+): Partial<Record<CollectedId, string>> {
   if (text === undefined || text.length > 8_192) return {};
   const bytes = Buffer.from(text.replaceAll(" ", "+").replaceAll("-", "+").replaceAll("_", "/"), "base64");
   try {
     const values: unknown = JSON.parse(decode(bytes));
     if (typeof values !== "object" || values === null) return {};
-    return Object.fromEntries(
-      known.flatMap((id) => {
-        const value = (values as Record<string, unknown>)[id];
-        return typeof value === "string" && value.length <= LONGEST ? [[id, value]] : [];
-      }),
-    ) as Partial<Record<Id, string>>;
+    const prefill: Partial<Record<CollectedId, string>> = {};
+    for (const [id, value] of Object.entries(values)) {
+      const knownId = known.find((other) => other === id);
+      if (knownId && typeof value === "string" && value.length <= MAX_LENGTH) prefill[knownId] = value;
+    }
+    return prefill;
   } catch {
     return {};
   }

@@ -1,120 +1,121 @@
 import { createHash } from "node:crypto";
 import type { Outward, OutwardAnswer } from "../../ops/outward.ts";
-import type release from "./release.json";
+import release from "./release.json" with { type: "json" };
 
-/** What a release serves, as `release.json` has it. */
-export type Release = typeof release;
-export type PageName = keyof Release["scripts"];
-/** What one look at a page has given: what differs from the release, each in words; or why it could not be looked at. */
+type PageName = keyof typeof release.scripts;
+/** Result of the check of one page: the differences from the release as texts, or why the page could not be checked. */
 export type PageLook = { page: PageName; differences: string[] } | { page: PageName; notLooked: string };
 
-type Place = {
+type Deployment = {
   /** Where buyers reach the deployment. */
   publicUrl: string;
-  /** A payment that the deployment knows: only the checkout page of such a one names its script. */
+  /** A payment of the deployment: only the checkout page of a known payment names its script. */
   paymentId?: string | undefined;
 };
-type Deps = { ask: Outward; release: Release };
+type Deps = { ask: Outward };
 
-const WITHIN_MS = 10_000;
-/** More than any page or script of ours, bytes. */
-const MOST_BYTES = 1_000_000;
-/** Nobody has this one, so no account says who may frame its data page. */
-const NO_PAYMENT = `pay_${"0".repeat(32)}`;
-/** So much of what a deployment has said is repeated. */
-const SHOWN = 200;
+const TIMEOUT_MS = 10_000;
+/** More than any page or script of a release, bytes. */
+const MAX_BYTES = 1_000_000;
+/** No payment has this id, so no account's framing origins change the headers of its data page. */
+const UNKNOWN_PAYMENT = `pay_${"0".repeat(32)}`;
+/** Longest part of a deployment's text that is repeated in a result, characters. */
+const MAX_SHOWN = 200;
 
 /**
- * Fetches a deployment's checkout page, data page and their scripts as a browser would, and compares headers, script,
- * integrity and bytes with the release. Headers that a proxy adds are fine; missing or other values are not. A
- * deployment that is away, in trouble or refuses (any status but 2xx, 3xx and the 404 of what is not there) is not
- * looked at, which is no difference. Never throws.
+ * Fetches a deployment's checkout page, data page and their scripts as a browser would, and compares headers, script
+ * elements, integrity and bytes with this release. Headers that a proxy adds are ignored; missing headers and other values
+ * are differences. A page counts as not checked, and not as different, when the deployment is down or responds with an
+ * error (any status but 2xx, 3xx and 404). Never throws.
  */
-export async function lookAtPages(deps: Deps, { publicUrl, paymentId }: Place): Promise<PageLook[]> {
+export async function lookAtPages(deps: Deps, { publicUrl, paymentId }: Deployment): Promise<PageLook[]> {
   const base = publicUrl.replace(/\/+$/, "");
   const checkout = paymentId
     ? { path: `/?pid=${paymentId}`, status: 200 }
-    : { path: `/?pid=${NO_PAYMENT}`, status: 404 };
-  const collect = { path: `/collect/${NO_PAYMENT}/opt_none/nobody`, status: 404 };
-  // One after the other: a name that is not found in time keeps a thread that others wait for.
+    : { path: `/?pid=${UNKNOWN_PAYMENT}`, status: 404 };
+  const collect = { path: `/collect/${UNKNOWN_PAYMENT}/opt_none/nobody`, status: 404 };
+  // In sequence: a slow DNS lookup occupies a thread that other lookups need.
   return [
-    await lookAt(deps, base, { page: "checkout", ...checkout, bare: !paymentId }),
-    await lookAt(deps, base, { page: "collect", ...collect, bare: false }),
+    await checkPage(deps, base, { page: "checkout", ...checkout, hasScript: Boolean(paymentId) }),
+    await checkPage(deps, base, { page: "collect", ...collect, hasScript: true }),
   ];
 }
 
-/** `bare`: the page is one without a script. */
-type Wanted = { page: PageName; path: string; status: number; bare: boolean };
+/** `hasScript`: whether the page must name its script. */
+type Expected = { page: PageName; path: string; status: number; hasScript: boolean };
 
-async function lookAt(deps: Deps, base: string, { page, path, status, bare }: Wanted): Promise<PageLook> {
-  const script = deps.release.scripts[page];
+async function checkPage(deps: Deps, base: string, { page, path, status, hasScript }: Expected): Promise<PageLook> {
+  const script = release.scripts[page];
   const html = await fetchFrom(deps, base + path);
-  if (!html.ok && !html.isMisfit) return { page, notLooked: `the page ${html.reason}` };
+  if (!html.ok && !html.isDifference) return { page, notLooked: `the page ${html.reason}` };
   if (html.ok && html.status !== status)
     return { page, notLooked: `the page answers ${html.status}, expected ${status}` };
   const src = new URL(base).pathname.replace(/\/$/, "") + script.path;
-  const ofPage = html.ok
+  const pageDifferences = html.ok
     ? [
-        ...compareHeaders(deps.release.headers[page], base, html.headers),
-        ...compareScript({ ...script, path: src }, html.body, bare),
+        ...compareHeaders(release.headers[page], base, html.headers),
+        ...compareScripts({ ...script, path: src }, html.body, hasScript),
       ]
     : [`the page ${html.reason}`];
   const code = await fetchFrom(deps, base + script.path);
-  const isAway = !code.ok && !code.isMisfit;
-  // What is known to differ is told, whatever becomes of the rest.
-  if (isAway && ofPage.length === 0) return { page, notLooked: `its script ${code.reason}` };
-  const ofScript = code.ok ? compareBytes(script, code) : [`the script ${script.path} ${code.reason}`];
-  return { page, differences: [...ofPage, ...ofScript] };
+  const isUnchecked = !code.ok && !code.isDifference;
+  // A known difference is reported even when the script could not be checked.
+  if (isUnchecked && pageDifferences.length === 0) return { page, notLooked: `its script ${code.reason}` };
+  const scriptDifferences = code.ok ? compareBytes(script, code) : [`the script ${script.path} ${code.reason}`];
+  return { page, differences: [...pageDifferences, ...scriptDifferences] };
 }
 
-type Fetched = Extract<OutwardAnswer, { ok: true }> | { ok: false; isMisfit: boolean; reason: string };
+type Fetched = Extract<OutwardAnswer, { ok: true }> | { ok: false; isDifference: boolean; reason: string };
 
-/** A deployment that leads elsewhere or sends what cannot be ours has changed; one that gives no answer is away. */
+/**
+ * A redirect or an unusable response is a difference; no response or an error status means that nothing was checked.
+ */
 async function fetchFrom({ ask }: Deps, url: string): Promise<Fetched> {
-  const how = { timeoutMs: WITHIN_MS, maxBytes: MOST_BYTES, redirects: 0 };
-  const answer = await ask({ method: "GET", url, ...how });
-  if (!answer.ok) return { ok: false, isMisfit: answer.fault === "unfit", reason: answer.reason };
-  const { status, headers } = answer;
+  const response = await ask({ method: "GET", url, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, redirects: 0 });
+  if (!response.ok) return { ok: false, isDifference: response.fault === "unfit", reason: response.reason };
+  const { status, headers } = response;
   if (status >= 300 && status < 400)
-    return { ok: false, isMisfit: true, reason: `leads to ${shorten(headers.location ?? "nowhere")}` };
-  if (status < 300 || status === 404) return answer;
-  return { ok: false, isMisfit: false, reason: `answers ${status}` };
+    return { ok: false, isDifference: true, reason: `redirects to ${shorten(headers.location ?? "nowhere")}` };
+  if (status < 300 || status === 404) return response;
+  return { ok: false, isDifference: false, reason: `answers ${status}` };
 }
 
 function compareHeaders(
-  wanted: Record<string, string>,
+  expected: Record<string, string>,
   publicUrl: string,
   served: Extract<Fetched, { ok: true }>["headers"],
 ): string[] {
-  return Object.entries(wanted).flatMap(([name, template]) => {
+  return Object.entries(expected).flatMap(([name, template]) => {
     const value = template.replaceAll("https://{checkout_host}", publicUrl);
-    const has = served[name]?.toString();
-    if (has === undefined) return [`the header ${name} is missing`];
-    // A proxy that packs answers adds to the list.
-    const isSame = name === "vary" ? listOf(value).isSubsetOf(listOf(has)) : has === value;
-    return isSame ? [] : [`the header ${name} is "${shorten(has)}", expected "${shorten(value)}"`];
+    const actual = served[name]?.toString();
+    if (actual === undefined) return [`the header ${name} is missing`];
+    // A proxy that compresses responses adds to the list.
+    const isSame = name === "vary" ? listOf(value).isSubsetOf(listOf(actual)) : actual === value;
+    return isSame ? [] : [`the header ${name} is "${shorten(actual)}", expected "${shorten(value)}"`];
   });
 }
 
 const listOf = (value: string) => new Set(value.toLowerCase().split(/\s*,\s*/));
 
-/** The page may run one script, by its name and its hash; what it tells the script is data. */
-function compareScript(
+/** Compares the page's script elements with its one script, by path and integrity. Elements of type JSON are data. */
+function compareScripts(
   { path, integrity }: { path: string; integrity: string },
   body: Buffer,
-  bare: boolean,
+  hasScript: boolean,
 ): string[] {
   const tags = [...body.toString("utf8").matchAll(/<script\b([^>]*)/gi)].map(([, attributes = ""]) => attributes);
   const scripts = tags.filter((tag) => readAttribute(tag, "type") !== "application/json");
-  const ours = scripts.filter((tag) => readAttribute(tag, "src") === path);
-  const others = scripts.filter((tag) => !ours.includes(tag)).map((tag) => readAttribute(tag, "src"));
+  const released = scripts.filter((tag) => readAttribute(tag, "src") === path);
+  const others = scripts.filter((tag) => !released.includes(tag)).map((tag) => readAttribute(tag, "src"));
   return [
-    ...others.map((src) => `a script of no release: ${src === undefined ? "written into the page" : shorten(src)}`),
-    ...(ours.length === 0 && !bare ? [`the script ${path} is missing`] : []),
-    ...ours.flatMap((tag) => {
-      const has = readAttribute(tag, "integrity");
-      if (has === integrity) return [];
-      return [`the integrity of ${path} is ${has === undefined ? "missing" : shorten(has)}, expected ${integrity}`];
+    ...others.map((src) => `a script that is not released: ${src === undefined ? "inline" : shorten(src)}`),
+    ...(released.length === 0 && hasScript ? [`the script ${path} is missing`] : []),
+    ...released.flatMap((tag) => {
+      const actual = readAttribute(tag, "integrity");
+      if (actual === integrity) return [];
+      return [
+        `the integrity of ${path} is ${actual === undefined ? "missing" : shorten(actual)}, expected ${integrity}`,
+      ];
     }),
   ];
 }
@@ -127,9 +128,9 @@ function compareBytes(
   { path, integrity }: { path: string; integrity: string },
   { status, body }: { status: number; body: Buffer },
 ): string[] {
-  if (status === 404) return [`the script ${path} is not there`];
+  if (status === 404) return [`the script ${path} does not exist`];
   const hash = `sha256-${createHash("sha256").update(body).digest("base64")}`;
-  return hash === integrity ? [] : [`the script ${path} has the bytes of ${hash}, expected ${integrity}`];
+  return hash === integrity ? [] : [`the script ${path} has the hash ${hash}, expected ${integrity}`];
 }
 
-const shorten = (text: string): string => (text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
+const shorten = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);

@@ -1,18 +1,20 @@
 import { writeFileSync } from "node:fs";
-import { everyAnswer } from "../security.ts";
+import { securityHeaders } from "../security.ts";
 import { assets } from "./assets.ts";
 import { pageHeaders } from "./headers.ts";
+import { releaseFile } from "./release-file.ts";
 
 /**
- * What this release serves: the headers of its pages, and what its scripts are. probe.ts compares a deployment with it, by
- * a page that nobody may frame: those of accounts that list origins differ in `frame-ancestors` and `x-frame-options`.
+ * Returns what this release serves: the headers of its pages, and the paths and hashes of its scripts. The check of the
+ * released pages compares a deployment with it. The headers are those of a page that no origin may frame: pages of accounts
+ * that list origins differ in `frame-ancestors` and `x-frame-options`.
  */
 export function describeRelease() {
   const publicUrl = "https://{checkout_host}";
   return {
     headers: {
-      checkout: { ...everyAnswer, ...pageHeaders(publicUrl) },
-      collect: { ...everyAnswer, ...pageHeaders(publicUrl, { opener: "both" }) },
+      checkout: { ...securityHeaders, ...pageHeaders(publicUrl) },
+      collect: { ...securityHeaders, ...pageHeaders(publicUrl, { opener: "both" }) },
     },
     scripts: Object.fromEntries(
       Object.entries(assets).map(([name, { file, integrity }]) => [name, { path: `/assets/${file}`, integrity }]),
@@ -20,6 +22,5 @@ export function describeRelease() {
   };
 }
 
-// `npm run pages:release` writes it down when a page has changed.
-if (import.meta.main)
-  writeFileSync(new URL("release.json", import.meta.url), `${JSON.stringify(describeRelease(), null, 2)}\n`);
+// `npm run pages:release` writes the file; run it after a change of a page.
+if (import.meta.main) writeFileSync(releaseFile, `${JSON.stringify(describeRelease(), null, 2)}\n`);

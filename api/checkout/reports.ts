@@ -4,7 +4,7 @@ import type { ApiDeps } from "../deps.ts";
 import { sendRefusal } from "../errors.ts";
 import { addressGroup } from "../limits.ts";
 
-/** Of a report what says where to look; browsers send more, and anybody can send anything. */
+/** The members of a report that are logged. Browsers send more, and anyone can send anything. */
 const reports = z.array(
   z.object({
     type: z.string().max(64),
@@ -16,32 +16,32 @@ const reports = z.array(
   }),
 );
 
-/** Reports told at most, of one request. */
-const MOST = 5;
+/** Reports of one request that are logged at most. */
+const MAX_LOGGED = 5;
 
 /**
- * POST /csp-reports: what a browser kept a page of ours from doing. It becomes a log line: somebody's extension, or
- * somebody in the middle of something.
+ * POST /csp-reports: logs what a browser blocked on a page. The cause is usually a browser extension; it can also be an
+ * attempt to inject a script.
  */
 export function serveReports(app: FastifyInstance, deps: Pick<ApiDeps, "limits">): void {
-  app.register(async (room) => {
-    room.addContentTypeParser("application/reports+json", { parseAs: "string" }, (_request, text, done) => {
+  app.register(async (scope) => {
+    scope.addContentTypeParser("application/reports+json", { parseAs: "string" }, (_request, text, done) => {
       try {
         done(null, JSON.parse(String(text)));
       } catch {
         done(null, undefined);
       }
     });
-    room.post("/csp-reports", async (request, reply) => {
-      const busy = await deps.limits.address(addressGroup(request.ip), reply);
-      if (busy) return sendRefusal(reply, busy);
-      const told = reports.safeParse(request.body);
-      if (!told.success) return sendRefusal(reply, { code: "invalid_params", message: "expected reports" });
-      for (const { type, body } of told.data.slice(0, MOST)) {
+    scope.post("/csp-reports", async (request, reply) => {
+      const refusal = await deps.limits.address(addressGroup(request.ip), reply);
+      if (refusal) return sendRefusal(reply, refusal);
+      const parsed = reports.safeParse(request.body);
+      if (!parsed.success) return sendRefusal(reply, { code: "invalid_params", message: "expected reports" });
+      for (const { type, body } of parsed.data.slice(0, MAX_LOGGED)) {
         const { effectiveDirective: directive, blockedURL = "" } = body;
         request.log.warn(
           { type, directive, blocked: URL.parse(blockedURL)?.host ?? "inline" },
-          "a page was kept from something",
+          "browser blocked a resource of a page",
         );
       }
       return reply.code(204).send();

@@ -1,9 +1,9 @@
-/** What pages tell their scripts. Types only: the scripts' own type check reads this file too. */
+/** The data that pages hold for their scripts. The scripts' own type check reads this file too. */
 
 export type Status = "requires_action" | "processing" | "succeeded" | "failed" | "expired" | "cancelled";
 
-/** Where a payment stands: told at first and with every change. Of this payment, and nothing else. */
-export type News = {
+/** The status of one payment: part of the page, and returned by its routes. */
+export type StatusPayload = {
   status: Status;
   isFinal: boolean;
   /** Grows with every change. */
@@ -11,10 +11,10 @@ export type News = {
   money: "none" | "underway" | "moved" | "unclear";
   /** Until the deadline, milliseconds. */
   leftMs: number;
-  /** Where the page leaves to; null while the payment goes on, and for who is sent nowhere. */
+  /** The shop's address that the page returns to; null before the end, and when the merchant has set none. */
   returnUrl: string | null;
   txId: string | null;
-  /** Where the transaction can be looked at, if anywhere. */
+  /** The transaction's page in a block explorer, if there is one. */
   txUrl: string | null;
 };
 
@@ -69,7 +69,7 @@ export const scriptTexts = [
 
 export type ScriptText = (typeof scriptTexts)[number];
 
-/** A network as EIP-3085 has it, without its id. */
+/** A network as in EIP-3085, without its `chainId`. */
 export type NetworkAddition = {
   chainName: string;
   rpcUrls: string[];
@@ -77,21 +77,23 @@ export type NetworkAddition = {
   nativeCurrency: { name: string; symbol: string; decimals: 18 };
 };
 
-export type CheckoutData = News & {
+export type CheckoutData = StatusPayload & {
   /** Path of the payment's own routes. */
   base: string;
   language: string;
-  /** What the address of the data page needs, so that it looks like this one and leads back to it. */
+  /** Query of the data page's address: the same preferences, and the way back to this page. */
   dataQuery: string;
-  /** Since the present state began, and how long it may take before the buyer is told that he need not wait. */
+  /**
+   * Time since the present state began, and the time in `processing` after which the page may be closed, milliseconds.
+   */
   sinceMs: number;
   patienceMs: number;
-  /** What stands in the texts' places. */
+  /** Values of the texts' placeholders. */
   values: Record<string, string>;
   titles: Record<Status | "unpayable", string>;
   /** CAIP-2 and name of each network that can pay. */
   networks: [string, string][];
-  /** By CAIP-2: how a wallet that does not know a network adds it, where the operator has said so. */
+  /** By CAIP-2: how a wallet adds a network that it does not know, where the operator has configured it. */
   additions: Record<string, NetworkAddition>;
   texts: Record<ScriptText, string>;
 };
@@ -113,9 +115,9 @@ export type CollectData = {
   /** Path that the form is sent to. */
   action: string;
   optionId: string;
-  /** The payment's page, for who came from there. */
+  /** The payment's page, for a buyer who came from there. */
   backUrl: string | null;
-  /** Origins that may frame the page, and are told then. */
+  /** Origins that may frame the page; a framing one of them is notified. */
   frames: readonly string[];
   texts: Record<CollectText, string>;
 };

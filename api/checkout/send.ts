@@ -6,33 +6,35 @@ import type { Html } from "./html.ts";
 
 const toBrotli = promisify(brotliCompress);
 const toGzip = promisify(gzip);
-/** Of 11; beyond this a page costs the processor more than the wire. */
+/** Of 11. A higher level costs more processor time than it saves on the network. */
 const BROTLI_QUALITY = 5;
 
-/** The packing that a browser takes; the better one first. */
-function pickPacking({ headers }: FastifyRequest): "br" | "gzip" | undefined {
+/** Returns the best encoding that the browser accepts. */
+function pickEncoding({ headers }: FastifyRequest): "br" | "gzip" | undefined {
   const accepted = String(headers["accept-encoding"] ?? "");
-  return (["br", "gzip"] as const).find((packing) => new RegExp(`\\b${packing}\\b(?!;q=0(\\.0+)?\\b)`).test(accepted));
+  return (["br", "gzip"] as const).find((encoding) =>
+    new RegExp(`\\b${encoding}\\b(?!;q=0(\\.0+)?\\b)`).test(accepted),
+  );
 }
 
-/** Sends a page, packed. The headers of its kind stand on the reply already. */
+/** Sends a compressed page. The caller has set the page's headers. */
 export async function sendPage(request: FastifyRequest, reply: FastifyReply, page: Html): Promise<FastifyReply> {
   const plain = Buffer.from(page.markup);
-  const packing = pickPacking(request);
+  const encoding = pickEncoding(request);
   reply.type("text/html; charset=utf-8");
-  if (packing === undefined) return reply.send(plain);
-  reply.header("content-encoding", packing);
+  if (encoding === undefined) return reply.send(plain);
+  reply.header("content-encoding", encoding);
   const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
-  return reply.send(packing === "br" ? await toBrotli(plain, { params }) : await toGzip(plain));
+  return reply.send(encoding === "br" ? await toBrotli(plain, { params }) : await toGzip(plain));
 }
 
-/** Sends a script that never changes under its name. */
+/** Sends a script. Its content never changes under its name, so caches keep it. */
 export function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset): FastifyReply {
-  const packing = pickPacking(request);
+  const encoding = pickEncoding(request);
   reply.type("text/javascript; charset=utf-8").headers({
     "cache-control": "public, max-age=31536000, immutable",
     vary: "accept-encoding",
-    ...(packing ? { "content-encoding": packing } : {}),
+    ...(encoding ? { "content-encoding": encoding } : {}),
   });
-  return reply.send(asset[packing ?? "plain"]);
+  return reply.send(asset[encoding ?? "plain"]);
 }

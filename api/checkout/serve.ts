@@ -12,83 +12,87 @@ import { checkoutPage } from "./checkout-page.ts";
 import { collectPage } from "./collect-page.ts";
 import { setPageHeaders } from "./headers.ts";
 import type { Html } from "./html.ts";
-import { findByLink, openByLink, readRequester, serveKeyless } from "./keyless.ts";
+import { findPaymentByLink, openPaymentByLink, readRequester, serveCheckoutApi } from "./keyless.ts";
 import { type Language, pickLanguage } from "./languages.ts";
 import { plainPage } from "./layout.ts";
 import { readPrefill } from "./prefill.ts";
-import { one, type Query, readAppUrl, readTheme, withLanguage } from "./query.ts";
+import { firstOf, type Query, readAppUrl, readTheme, withLanguage } from "./query.ts";
 import { serveReports } from "./reports.ts";
 import { sendAsset, sendPage } from "./send.ts";
 import { openSession } from "./session.ts";
 
-type Asked = { request: FastifyRequest; reply: FastifyReply; query: Query; language: Language };
+type PageRequest = { request: FastifyRequest; reply: FastifyReply; query: Query; language: Language };
 
 type CollectParams = { id: string; optionId: string; by: string };
 
 const DAY_MS = 24 * 60 * 60_000;
 const collectedIds = Object.keys(collectedSchema.properties) as CollectedId[];
-const ID = "^pay_[0-9a-f]{32}$";
+const PAYMENT_ID = "^pay_[0-9a-f]{32}$";
 
-/** The buyer's pages, their scripts and the keyless routes that these talk to. */
+/** Serves the buyer's pages, their scripts and the routes that the scripts request. */
 export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
-  const open = (request: FastifyRequest, reply: FastifyReply): Asked => {
+  const open = (request: FastifyRequest, reply: FastifyReply): PageRequest => {
     const query = request.query as Query;
-    const language = pickLanguage(one(query.lang), request.headers["accept-language"]);
+    const language = pickLanguage(firstOf(query.lang), request.headers["accept-language"]);
     setPageHeaders(reply, deps.publicUrl);
     reply.header("content-language", language.tag);
     return { request, reply, query, language };
   };
   // A payment link carries the id in its query, or as its path (specification, 4.3 rule 6).
-  const orSaySo = {
-    // Apps that are handed a link look first.
+  const pageOptions = {
+    // Apps that receive a link often send HEAD first.
     exposeHeadRoute: true,
     async errorHandler(err: Error, request: FastifyRequest, reply: FastifyReply) {
       request.log.error({ err, route: request.routeOptions.url }, "request failed");
-      return sendPlain(deps, open(request, reply), "internal_error");
+      return sendMessage(deps, open(request, reply), "internal_error");
     },
   };
-  app.get("/", orSaySo, async (request, reply) => {
-    const asked = open(request, reply);
-    return sendCheckout(deps, asked, one(asked.query.pid) ?? "");
+  app.get("/", pageOptions, async (request, reply) => {
+    const page = open(request, reply);
+    return sendCheckout(deps, page, firstOf(page.query.pid) ?? "");
   });
-  app.get(`/:id(${ID})`, orSaySo, async (request, reply) => {
-    return sendCheckout(deps, open(request, reply), (request.params as { id: string }).id);
+  app.get<{ Params: { id: string } }>(`/:id(${PAYMENT_ID})`, pageOptions, async (request, reply) => {
+    return sendCheckout(deps, open(request, reply), request.params.id);
   });
-  app.get("/collect/:id/:optionId/:by", orSaySo, async (request, reply) => {
-    return sendCollect(deps, open(request, reply), request.params as CollectParams);
+  app.get<{ Params: CollectParams }>("/collect/:id/:optionId/:by", pageOptions, async (request, reply) => {
+    return sendCollect(deps, open(request, reply), request.params);
   });
   for (const asset of Object.values(assets))
     app.get(`/assets/${asset.file}`, async (request, reply) => sendAsset(request, reply, asset));
-  serveKeyless(app, deps);
+  serveCheckoutApi(app, deps);
   serveReports(app, deps);
 }
 
-async function sendCheckout(deps: ApiDeps, asked: Asked, id: string): Promise<FastifyReply> {
-  const { request, reply, query, language } = asked;
-  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
+async function sendCheckout(deps: ApiDeps, page: PageRequest, id: string): Promise<FastifyReply> {
+  const { request, reply, query, language } = page;
+  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   openSession(request, reply, deps.publicUrl);
-  const opened = await openByLink(deps, id);
-  if (!opened.ok) return sendPlain(deps, asked, "payment_not_found");
-  const page = checkoutPage({
+  const opened = await openPaymentByLink(deps, id);
+  if (!opened.ok) return sendMessage(deps, page, "payment_not_found");
+  const markup = checkoutPage({
     ...opened.value,
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
-    refresh: one(query.refresh) === "1",
+    refresh: firstOf(query.refresh) === "1",
     appUrl: readAppUrl(query, deps.appSchemes),
     legal: deps.legal,
   });
-  return sendPage(request, reply, page);
+  return sendPage(request, reply, markup);
 }
 
-async function sendCollect(deps: ApiDeps, asked: Asked, { id, optionId, by }: CollectParams): Promise<FastifyReply> {
-  const { request, reply, query, language } = asked;
-  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendPlain(deps, asked, "rate_limited");
+async function sendCollect(
+  deps: ApiDeps,
+  page: PageRequest,
+  { id, optionId, by }: CollectParams,
+): Promise<FastifyReply> {
+  const { request, reply, query, language } = page;
+  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   const { view, stage } = await findStage(deps, { id, optionId, by });
   const frames = view ? await listFramesOf(deps, view) : [];
-  // A wallet's pop-up has to be told by us, so this page keeps its opener.
+  // The page notifies the wallet that opened it in a pop-up, so it keeps its opener.
   setPageHeaders(reply, deps.publicUrl, { opener: "both", frames });
-  const page = collectPage({
+  const markup = collectPage({
     stage,
     view,
     optionId,
@@ -96,34 +100,34 @@ async function sendCollect(deps: ApiDeps, asked: Asked, { id, optionId, by }: Co
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
-    prefill: readPrefill(one(query.prefill), collectedIds),
+    prefill: readPrefill(firstOf(query.prefill), collectedIds),
     appUrl: readAppUrl(query, deps.appSchemes),
-    back: one(query.back) === "1",
+    back: firstOf(query.back) === "1",
     frames,
     legal: deps.legal,
     days: Math.ceil(deps.collectedDataMs / DAY_MS),
     inLanguage: (tag) => withLanguage(query, tag),
   });
-  return sendPage(request, reply.code(view ? 200 : 404), page);
+  return sendPage(request, reply.code(view ? 200 : 404), markup);
 }
 
-/** What the page of an option has to say; without `view` when there is no such option. */
+/** Returns the stage of an option's data page; `view` is undefined when there is no such option. */
 async function findStage(
   deps: ApiDeps,
   { id, optionId, by }: CollectParams,
 ): Promise<{ view: CheckoutView | undefined; stage: "open" | "given" | "ended" }> {
-  const found = await findByLink(deps, id);
+  const found = await findPaymentByLink(deps, id);
   const isId = text(128).safeParse(optionId).success;
   const requester = readRequester(by);
   if (!found.ok || !isId || !requester) return { view: undefined, stage: "ended" };
-  const asked = await findAsked(deps, { paymentId: id, mode: found.value.mode, optionId, requester });
-  if (asked.ok) return { view: found.value, stage: asked.value.given ? "given" : "open" };
-  return { view: asked.code === "payment_not_found" ? undefined : found.value, stage: "ended" };
+  const requested = await findAsked(deps, { paymentId: id, mode: found.value.mode, optionId, requester });
+  if (requested.ok) return { view: found.value, stage: requested.value.given ? "given" : "open" };
+  return { view: requested.code === "payment_not_found" ? undefined : found.value, stage: "ended" };
 }
 
-async function sendPlain(
+async function sendMessage(
   deps: ApiDeps,
-  { request, reply, query, language }: Asked,
+  { request, reply, query, language }: PageRequest,
   code: "payment_not_found" | "rate_limited" | "internal_error",
 ): Promise<FastifyReply> {
   const { texts } = language;

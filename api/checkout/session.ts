@@ -3,20 +3,20 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { nameRequester, type Requester } from "../../payments/requester.ts";
 
 /**
- * What a browser has for itself, so that its requests are one requester's: a random cookie that no script reads and no
- * other site's request carries. It is not stored; only a hash of it is.
+ * The cookie that identifies a browser as one requester: a random value that scripts cannot read and that requests from
+ * other sites do not carry. The service stores only a hash of it.
  */
 const COOKIE = "pay_session";
 const BYTES = 16;
-const form = /^[A-Za-z0-9_-]{22}$/;
-/** Longer than any payment is open, seconds. */
+const pattern = /^[A-Za-z0-9_-]{22}$/;
+/** Longer than a payment can be open, seconds. */
 const MAX_AGE_S = 86_400;
 
-/** Returns the checkout session of a request, which gets one with the answer when it has none. */
+/** Returns the requester of a browser's session; sets the session cookie on the reply when the request has none. */
 export function openSession(request: FastifyRequest, reply: FastifyReply, publicUrl: string): Requester {
-  const known = readCookie(request.headers.cookie);
-  const session = known ?? randomBytes(BYTES).toString("base64url");
-  if (known === undefined) {
+  const present = readCookie(request.headers.cookie);
+  const session = present ?? randomBytes(BYTES).toString("base64url");
+  if (present === undefined) {
     const { pathname, protocol } = new URL(publicUrl);
     const path = pathname.replace(/\/$/, "") || "/";
     const secure = protocol === "https:" ? "; Secure" : "";
@@ -31,7 +31,7 @@ export function openSession(request: FastifyRequest, reply: FastifyReply, public
 function readCookie(header: string | undefined): string | undefined {
   for (const part of (header ?? "").split(";")) {
     const [name, value] = part.trim().split("=");
-    if (name === COOKIE && value !== undefined && form.test(value)) return value;
+    if (name === COOKIE && value !== undefined && pattern.test(value)) return value;
   }
   return undefined;
 }

@@ -8,8 +8,8 @@ const css = transformSync(readFileSync(new URL("style.css", import.meta.url), "u
   minify: true,
 }).code.trim();
 
-/** The one style sheet, in the page itself: nothing waits for a second request. */
+/** The style sheet, inlined in every page, so that no page waits for a second request. */
 export const styleElement = asHtml(`<style>${css}</style>`);
 
-/** What the policy allows it by. */
+/** The hash by which the content security policy allows the style sheet. */
 export const styleHash = `sha256-${createHash("sha256").update(css).digest("base64")}`;

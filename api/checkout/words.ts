@@ -2,12 +2,12 @@ import type { Money } from "../../payments/views.ts";
 import { type Html, html } from "./html.ts";
 import type { Language } from "./languages.ts";
 
-/** Keeps a name's own direction of writing, whatever stands around it, where there can be no element. */
+/** Isolates a name's text direction from the text around it, where no element can be used. */
 export const isolate = (text: string): string => `\u2068${text}\u2069`;
 
 /**
- * A text with its places filled. Each value from outside keeps its own direction of writing; what is markup already, words
- * of ours, goes with the text.
+ * Returns a text with its placeholders filled. A string value is isolated in its own text direction; an Html value follows
+ * the direction of the text.
  */
 export function phrase(text: string, values: Record<string, string | Html>): Html {
   const parts = text.split(/\{(\w+)\}/);
@@ -18,7 +18,7 @@ export function phrase(text: string, values: Record<string, string | Html>): Htm
   })}`;
 }
 
-/** An amount as people of a language write it. */
+/** Returns an amount in the notation of a language, without rounding. */
 export function writeMoney({ unit, value, display }: Money, { tag }: Language): string {
   const digits = value.toString().padStart(display.decimals + 1, "0");
   const cut = digits.length - display.decimals;
@@ -30,11 +30,11 @@ export function writeMoney({ unit, value, display }: Money, { tag }: Language): 
   return `${new Intl.NumberFormat(tag, format).format(decimal)} ${display.assetSymbol}`;
 }
 
-/** `30 days`, in the form that the number wants. */
+/** Returns `30 days` in a language, with the right plural. */
 export const writeDays = (days: number, { tag }: Language): string =>
   new Intl.NumberFormat(tag, { style: "unit", unit: "day", unitDisplay: "long" }).format(days);
 
-/** `4:07`: whole seconds, rounded down, so that nobody is promised one that is not there. */
+/** Returns `4:07`: whole seconds, rounded down, so that the page never shows more time than is left. */
 export function writeTime(ms: number): string {
   const seconds = Math.floor(ms / 1_000);
   const [minutes, hours] = [Math.floor(seconds / 60) % 60, Math.floor(seconds / 3_600)];

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { acceptConfirm } from "../../payments/confirm.ts";
 import { done } from "../../payments/errors.ts";
-import { toStatusAnswer } from "../answers.ts";
+import { toStatusResponse } from "../answers.ts";
 import { ignored, optional, paymentId, pollQuery, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
-import { pollVerdict } from "../polls.ts";
-import { statusAnswer } from "../shapes.ts";
+import { pollVerification } from "../polls.ts";
+import { statusResponse } from "../shapes.ts";
 
 const result = z.object({
   type: z.literal("walletRpc", "expected walletRpc"),
@@ -18,30 +18,36 @@ const collectedData = z.object({
     .max(32, "expected at most 32 fields"),
 });
 
-/** POST /v1/gateway/payment/{id}/confirm: what the wallet has signed. A repeat is answered with the present status. */
+export const confirmBody = z.object({
+  optionId: text(128).min(1, "expected an option's id"),
+  results: z.array(result).max(16, "expected at most 16 results"),
+  collectedData: optional(collectedData),
+  excludeFromRelayer: ignored,
+});
+
+/**
+ * POST /v1/gateway/payment/{id}/confirm: submits what the wallet has signed. A repeated confirm returns the present
+ * status.
+ */
 export const gatewayConfirm = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/confirm",
   name: "gatewayConfirmPayment",
-  summary: "Confirms a payment with what the wallet has signed. A repeat is answered with the present status.",
+  summary:
+    "Confirms a payment with the results of the wallet's actions. A repeated confirm returns the present status.",
   access: "gateway",
   success: 200,
-  answer: statusAnswer,
+  response: statusResponse,
   refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
   params: z.object({ id: paymentId }),
   query: pollQuery,
-  body: z.object({
-    optionId: text(128).min(1, "expected an option's id"),
-    results: z.array(result).max(16, "expected at most 16 results"),
-    collectedData: optional(collectedData),
-    excludeFromRelayer: ignored,
-  }),
+  body: confirmBody,
   async handle(deps, { caller, requester, params, query, body, hold }) {
-    const asked = { paymentId: params.id, mode: caller.mode };
+    const paymentQuery = { paymentId: params.id, mode: caller.mode };
     const { optionId, results } = body;
     const collected = body.collectedData && { fields: body.collectedData.fields, keepMs: deps.collectedDataMs };
-    const accept = () => acceptConfirm(deps, { ...asked, requester, optionId, results, collected });
-    const status = await pollVerdict(deps, asked, accept, { maxPollMs: query.maxPollMs, ...hold });
-    return status.ok ? done(toStatusAnswer(status.value)) : status;
+    const accept = () => acceptConfirm(deps, { ...paymentQuery, requester, optionId, results, collected });
+    const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: query.maxPollMs, ...hold });
+    return status.ok ? done(toStatusResponse(status.value)) : status;
   },
 });

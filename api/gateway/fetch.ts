@@ -1,25 +1,27 @@
 import { z } from "zod";
 import { done } from "../../payments/errors.ts";
 import { listActions } from "../../payments/options.ts";
-import { toActionAnswer } from "../answers.ts";
+import { toActionResponse } from "../answers.ts";
 import { paymentId, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
-import { actionsAnswer } from "../shapes.ts";
+import { actionsResponse } from "../shapes.ts";
 
-/** POST /v1/gateway/payment/{id}/fetch: resolves a build action; empty `data` asks for all actions of the option. */
+export const fetchBody = z.object({ optionId: text(128).min(1, "expected an option's id"), data: text(32_768) });
+
+/** POST /v1/gateway/payment/{id}/fetch: resolves a build action; empty `data` requests all actions of the option. */
 export const gatewayFetch = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/fetch",
   name: "gatewayFetchActions",
-  summary: "Resolves a build action into wallet actions; empty data asks for all actions of the option.",
+  summary: "Resolves a build action into wallet actions; empty data requests all actions of the option.",
   access: "gateway",
   success: 200,
-  answer: actionsAnswer,
+  response: actionsResponse,
   refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
   params: z.object({ id: paymentId }),
-  body: z.object({ optionId: text(128).min(1, "expected an option's id"), data: text(32_768) }),
+  body: fetchBody,
   async handle(deps, { caller, params, body }) {
     const listed = await listActions(deps, { paymentId: params.id, mode: caller.mode, ...body });
-    return listed.ok ? done({ actions: listed.value.actions.map(toActionAnswer) }) : listed;
+    return listed.ok ? done({ actions: listed.value.actions.map(toActionResponse) }) : listed;
   },
 });

@@ -6,15 +6,15 @@ import { paymentId } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { paymentInfo } from "../shapes.ts";
 
-/** GET /v1/gateway/payment/{id}: what a checkout page shows. */
+/** GET /v1/gateway/payment/{id}: returns what a checkout page shows. */
 export const gatewayPayment = defineOperation({
   method: "GET",
   path: "/v1/gateway/payment/:id",
   name: "gatewayGetPayment",
-  summary: "Gives what a checkout page shows of a payment.",
+  summary: "Returns what a checkout page shows of a payment.",
   access: "gateway",
   success: 200,
-  answer: paymentInfo,
+  response: paymentInfo,
   refusals: ["payment_not_found"],
   params: z.object({ id: paymentId }),
   async handle(deps, { caller, params }) {

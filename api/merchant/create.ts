@@ -2,12 +2,12 @@ import { z } from "zod";
 import { isStorable } from "../../ops/clean-text.ts";
 import { checkPayment, writePayment } from "../../payments/create.ts";
 import { done } from "../../payments/errors.ts";
-import { toCreatedAnswer } from "../answers.ts";
+import { toCreatedResponse } from "../answers.ts";
 import { amount, optional, referenceId, unixSeconds } from "../fields.ts";
 import { defineOperation, type Operation } from "../operation.ts";
-import { createdAnswer } from "../shapes.ts";
+import { createdResponse } from "../shapes.ts";
 
-// A URL parser encodes what Postgres refuses, and the text stays as it was sent.
+// A URL parser encodes characters that Postgres refuses, but the stored text is the one that was sent.
 const httpsUrl = z
   .url({ protocol: /^https$/ })
   .max(2_048)
@@ -18,32 +18,32 @@ const body = z.object({
   referenceId: optional(referenceId),
   amount,
   expiresAt: optional(unixSeconds),
-  /** Never fails a creation: with a missing or unusable URL the redirect is off (specification, 4.2). */
+  /** Never fails a creation: a missing or invalid URL turns the redirect off (specification, 4.2). */
   checkout: optional(checkout).catch(undefined),
 });
 
-/** Both families of names make the same payment and answer the same. */
+/** Both paths create the same payment and return the same response. */
 const define = (path: Operation["path"], name: string) =>
   defineOperation({
     method: "POST",
     path,
     name,
-    summary: "Asks a buyer for money.",
+    summary: "Creates a payment.",
     access: "merchant",
     success: 201,
     idempotency: "optional",
-    answer: createdAnswer,
+    response: createdResponse,
     refusals: ["merchant_not_found", "forbidden"],
     body,
     prepare: (deps, { caller, merchant, body }) =>
       checkPayment(deps, { caller, merchantId: merchant.merchantId, ...body }),
     async handle(deps, { caller, merchant, body, prepared }) {
       const made = await writePayment(deps, { caller, merchantId: merchant.merchantId, ...body }, prepared);
-      return done(toCreatedAnswer(made, deps.publicUrl));
+      return done(toCreatedResponse(made, deps.publicUrl));
     },
   });
 
-/** POST /v1/payments and POST /v1/merchant/payment: a merchant asks for money. */
+/** POST /v1/payments and POST /v1/merchant/payment: create a payment. */
 export const createOperations = [
   define("/v1/payments", "createPayment"),
   define("/v1/merchant/payment", "createMerchantPayment"),

@@ -2,16 +2,16 @@ import { z } from "zod";
 import type { Caller } from "../../payments/accounts.ts";
 import { done } from "../../payments/errors.ts";
 import { listMerchantPaymentViews, listPaymentViews } from "../../payments/list.ts";
-import { toListedAnswer } from "../answers.ts";
+import { toListedPaymentResponse } from "../answers.ts";
 import type { ApiDeps } from "../deps.ts";
 import { instant, listQuery, merchantId, repeated, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
 import { paymentState } from "../shapes.ts";
-import { paymentListAnswer } from "./shapes.ts";
+import { paymentListResponse } from "./shapes.ts";
 
 const chain = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "expected CAIP-2 chains such as eip155:8453");
 
-const query = listQuery({ longest: 200, usual: 50 }).extend({
+const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
   startTs: instant.optional(),
   endTs: instant.optional(),
   status: repeated(paymentState, "expected payment states").optional(),
@@ -28,7 +28,7 @@ const query = listQuery({ longest: 200, usual: 50 }).extend({
     .optional(),
 });
 
-function toArgs(caller: Caller, asked: z.output<typeof query>) {
+function toArgs(caller: Caller, input: z.output<typeof query>) {
   const {
     startTs: from,
     endTs: before,
@@ -37,17 +37,17 @@ function toArgs(caller: Caller, asked: z.output<typeof query>) {
     network: chains,
     referenceId: reference,
     ...rest
-  } = asked;
+  } = input;
   return { ...caller, from, before, states, symbols, chains, reference, ...rest };
 }
 
-function answer(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {
+function toListResponse(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {
   if (!listed.ok) return listed;
   const { items, nextCursor, stats } = listed.value;
-  // A number is what the wire has here; the exact amounts are those of the payments.
+  // The API has a number here; the exact amounts are in the payments.
   const totalRevenue = stats.totalRevenue.map(({ amount, currency }) => ({ amount: Number(amount), currency }));
   return done({
-    data: items.map((item) => toListedAnswer(item, deps.publicUrl)),
+    data: items.map((item) => toListedPaymentResponse(item, deps.publicUrl)),
     nextCursor,
     stats: { ...stats, totalRevenue },
   });
@@ -61,10 +61,10 @@ const ofMerchant = defineOperation({
   access: "merchant",
   success: 200,
   query,
-  answer: paymentListAnswer,
+  response: paymentListResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, merchant: { merchantId }, query }) {
-    return answer(deps, await listMerchantPaymentViews(deps, { ...toArgs(caller, query), merchantId }));
+    return toListResponse(deps, await listMerchantPaymentViews(deps, { ...toArgs(caller, query), merchantId }));
   },
 });
 
@@ -76,11 +76,11 @@ const ofAccount = defineOperation({
   access: "account",
   success: 200,
   query: query.extend({ merchantId: repeated(merchantId, "expected merchant ids").optional() }),
-  answer: paymentListAnswer,
+  response: paymentListResponse,
   async handle(deps, { caller, query: { merchantId: merchantIds, ...rest } }) {
-    return answer(deps, await listPaymentViews(deps, { ...toArgs(caller, rest), merchantIds }));
+    return toListResponse(deps, await listPaymentViews(deps, { ...toArgs(caller, rest), merchantIds }));
   },
 });
 
-/** GET /v1/merchants/payments and GET /v1/payments: the newest first, unless told otherwise. */
+/** GET /v1/merchants/payments and GET /v1/payments: list payments, by default the newest first. */
 export const listOperations = [ofMerchant, ofAccount];

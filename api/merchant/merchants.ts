@@ -13,7 +13,7 @@ import {
 import { toLogoUrl } from "../answers.ts";
 import { listQuery, merchantId, optional, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
-import { deletedAnswer, merchantAnswer, merchantListAnswer, merchantWithSettlements } from "./shapes.ts";
+import { deletedResponse, merchantListResponse, merchantResponse, merchantWithSettlementsResponse } from "./shapes.ts";
 
 const merchantName = text(256).min(1, "expected 1 to 256 characters").trim().min(1, "expected more than blanks");
 const merchantEmail = z.email("expected an e-mail address").max(254, "expected at most 254 characters");
@@ -26,17 +26,17 @@ const toMerchant = ({ logoId, createdAt, ...rest }: MerchantView, publicUrl: str
   iconUrl: logoId && toLogoUrl(publicUrl, logoId),
 });
 
-/** POST /v1/merchants: made once per Idempotency-Key. The logo is fetched now, and our copy of it is shown. */
+/** POST /v1/merchants: creates a merchant once per Idempotency-Key. Fetches the logo now and serves the copy. */
 const create = defineOperation({
   method: "POST",
   path: "/v1/merchants",
   name: "createMerchant",
-  summary: "Makes a merchant. A repeat with the same Idempotency-Key gives the same answer.",
+  summary: "Creates a merchant. A repeat with the same Idempotency-Key returns the same response.",
   access: "account",
   success: 201,
   idempotency: "required",
   body: z.object({ merchantName, merchantEmail, iconUrl: optional(iconUrl) }),
-  answer: merchantAnswer,
+  response: merchantResponse,
   prepare: async (deps, { body }) => (body.iconUrl === undefined ? done(null) : fetchLogo(deps, body.iconUrl)),
   async handle(deps, { caller, body, prepared }) {
     const logoId = prepared && (await saveLogo(deps, prepared));
@@ -47,7 +47,7 @@ const create = defineOperation({
   },
 });
 
-/** GET /v1/merchants: the newest first. Sent as `data` (specification) and as `merchants` (deployed clients). */
+/** GET /v1/merchants: the newest first. The list is in `data` (specification) and in `merchants` (deployed clients). */
 const list = defineOperation({
   method: "GET",
   path: "/v1/merchants",
@@ -55,11 +55,11 @@ const list = defineOperation({
   summary: "Lists the account's merchants, the newest first.",
   access: "account",
   success: 200,
-  query: listQuery({ longest: 100, usual: 20 }).extend({
+  query: listQuery({ maxLimit: 100, defaultLimit: 20 }).extend({
     status: z.enum(["active", "inactive", "suspended"], "expected active, inactive or suspended").optional(),
     search: text(256).min(1, "expected 1 to 256 characters").optional(),
   }),
-  answer: merchantListAnswer,
+  response: merchantListResponse,
   async handle(deps, { caller, query }) {
     const listed = await listMerchants(deps, { ...caller, ...query });
     if (!listed.ok) return listed;
@@ -73,12 +73,12 @@ const get = defineOperation({
   method: "GET",
   path: "/v1/merchants/:merchantId",
   name: "getMerchant",
-  summary: "Gives a merchant with where it is paid.",
+  summary: "Returns a merchant with its settlement destinations.",
   access: "account",
   success: 200,
   params,
   paramsCode: "merchant_not_found",
-  answer: merchantWithSettlements,
+  response: merchantWithSettlementsResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params }) {
     const found = await findMerchant(deps, { ...caller, ...params });
@@ -91,12 +91,12 @@ const get = defineOperation({
   },
 });
 
-/** PATCH /v1/merchants/{merchantId}: a new logo is seen only after a call like this one (specification, 4.2). */
+/** PATCH /v1/merchants/{merchantId}: a changed logo appears only after such a call fetches it (specification, 4.2). */
 const change = defineOperation({
   method: "PATCH",
   path: "/v1/merchants/:merchantId",
   name: "updateMerchant",
-  summary: "Changes a merchant; iconUrl null takes its logo away.",
+  summary: "Updates a merchant; iconUrl null removes its logo.",
   access: "account",
   success: 200,
   params,
@@ -110,11 +110,11 @@ const change = defineOperation({
     .refine((given) => Object.values(given).some((value) => value !== undefined), {
       error: "expected at least one of merchantName, merchantEmail and iconUrl",
     }),
-  answer: merchantAnswer,
+  response: merchantResponse,
   refusals: ["merchant_not_found"],
   async prepare(deps, { caller, params, body }) {
     if (typeof body.iconUrl !== "string") return done(null);
-    // Nothing is fetched for somebody else's merchant.
+    // Fetch nothing for a merchant of another account.
     const found = await findMerchant(deps, { ...caller, ...params });
     return found.ok ? fetchLogo(deps, body.iconUrl) : found;
   },
@@ -130,12 +130,12 @@ const remove = defineOperation({
   method: "DELETE",
   path: "/v1/merchants/:merchantId",
   name: "deleteMerchant",
-  summary: "Takes a merchant away: it makes no new payments, those under way go on. Repeatable.",
+  summary: "Deletes a merchant: it creates no new payments; payments under way continue. Repeatable.",
   access: "account",
   success: 200,
   params,
   paramsCode: "merchant_not_found",
-  answer: deletedAnswer,
+  response: deletedResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params }) {
     const deleted = await deleteMerchant(deps, { ...caller, ...params });
@@ -143,5 +143,5 @@ const remove = defineOperation({
   },
 });
 
-/** Merchants of an account: made, listed, given, changed, taken away. */
+/** Operations on the merchants of an account. */
 export const merchantOperations = [create, list, get, change, remove];

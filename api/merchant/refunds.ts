@@ -4,18 +4,20 @@ import { listPaymentRefunds, withdrawRefund } from "../../payments/withdraw-refu
 import { toAmount } from "../answers.ts";
 import { noBody, paymentId } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
-import { refundListAnswer, withdrawnAnswer } from "./shapes.ts";
+import { refundListResponse, withdrawnRefundResponse } from "./shapes.ts";
 
-/** GET /v1/payments/{id}/refunds: an addition of ours; how a merchant finds the id of a refund that waits. */
+/**
+ * GET /v1/payments/{id}/refunds: an addition to the specification. A merchant finds the id of a waiting refund with it.
+ */
 const list = defineOperation({
   method: "GET",
   path: "/v1/payments/:id/refunds",
   name: "listPaymentRefunds",
-  summary: "Lists a payment's refunds, the first one first, and where each stands.",
+  summary: "Lists a payment's refunds with their status, the oldest first.",
   access: "merchant",
   success: 200,
   params: z.object({ id: paymentId }),
-  answer: refundListAnswer,
+  response: refundListResponse,
   refusals: ["payment_not_found"],
   async handle(deps, { caller, merchant, params }) {
     const listed = await listPaymentRefunds(deps, { paymentId: params.id, mode: caller.mode, merchant });
@@ -31,18 +33,18 @@ const list = defineOperation({
   },
 });
 
-/** POST /v1/refunds/{refundId}/withdraw: an addition of ours. */
+/** POST /v1/refunds/{refundId}/withdraw: an addition to the specification. */
 const withdraw = defineOperation({
   method: "POST",
   path: "/v1/refunds/:refundId/withdraw",
   name: "withdrawRefund",
   summary:
-    "Takes back a refund that waits or is held: nothing is sent, and its amount can be refunded again. Repeatable.",
+    "Withdraws a refund that waits or is held: no money is sent, and its amount can be refunded again. Repeatable.",
   access: "merchant",
   success: 200,
   params: z.object({ refundId: z.string().regex(/^rfnd_[0-9a-f]{32}$/) }),
   body: noBody,
-  answer: withdrawnAnswer,
+  response: withdrawnRefundResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, { caller, merchant, params }) {
     const withdrawn = await withdrawRefund(deps, { ...params, owner: { mode: caller.mode, merchant } });
@@ -50,5 +52,5 @@ const withdraw = defineOperation({
   },
 });
 
-/** What a merchant may do with the refunds of a payment beside making them. */
+/** Operations on the refunds of a payment. */
 export const refundOperations = [list, withdraw];

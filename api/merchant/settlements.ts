@@ -8,7 +8,7 @@ import {
 import { done } from "../../payments/errors.ts";
 import { merchantId, text } from "../fields.ts";
 import { defineOperation } from "../operation.ts";
-import { cryptoSettlement, deletedAnswer, settlementsAnswer } from "./shapes.ts";
+import { cryptoSettlement, deletedResponse, settlementsResponse } from "./shapes.ts";
 
 const caip = text(256).min(1, "expected a CAIP identifier");
 const ofMerchant = z.object({ merchantId });
@@ -18,12 +18,12 @@ const list = defineOperation({
   method: "GET",
   path: "/v1/merchants/:merchantId/settlements",
   name: "listSettlements",
-  summary: "Lists where a merchant is paid.",
+  summary: "Lists a merchant's settlement destinations.",
   access: "account",
   success: 200,
   params: ofMerchant,
   paramsCode: "merchant_not_found",
-  answer: settlementsAnswer,
+  response: settlementsResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params }) {
     const listed = await listDestinations(deps, { ...caller, ...params });
@@ -31,12 +31,12 @@ const list = defineOperation({
   },
 });
 
-/** POST …/settlements/crypto: all of them or none. */
+/** POST …/settlements/crypto: adds all given destinations or none. */
 const add = defineOperation({
   method: "POST",
   path: "/v1/merchants/:merchantId/settlements/crypto",
   name: "createCryptoSettlements",
-  summary: "Registers which assets a merchant is paid in, and the account each is paid out to.",
+  summary: "Adds settlement destinations: the assets that a merchant is paid in, and the account for each.",
   access: "account",
   success: 201,
   idempotency: "required",
@@ -48,7 +48,7 @@ const add = defineOperation({
       .min(1, "expected 1 to 50 settlements")
       .max(50, "expected 1 to 50 settlements"),
   }),
-  answer: z.object({ settlements: z.array(cryptoSettlement) }),
+  response: z.object({ settlements: z.array(cryptoSettlement) }),
   refusals: ["merchant_not_found", "settlement_asset_conflict"],
   async handle(deps, { caller, params, body }) {
     const added = await addDestinations(deps, { ...caller, ...params, ...body });
@@ -56,18 +56,18 @@ const add = defineOperation({
   },
 });
 
-/** PUT …/settlements/crypto/{id}: counts for settlements made afterwards. */
+/** PUT …/settlements/crypto/{id}: applies to later settlements. */
 const change = defineOperation({
   method: "PUT",
   path: "/v1/merchants/:merchantId/settlements/crypto/:id",
   name: "updateCryptoSettlement",
-  summary: "Changes the account an asset is paid out to, for settlements made afterwards.",
+  summary: "Changes the account that an asset is paid out to, for later settlements.",
   access: "account",
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
   body: z.object({ destination: caip }),
-  answer: cryptoSettlement,
+  response: cryptoSettlement,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params, body }) {
     return changeDestination(deps, { ...caller, ...params, ...body });
@@ -78,12 +78,12 @@ const remove = defineOperation({
   method: "DELETE",
   path: "/v1/merchants/:merchantId/settlements/crypto/:id",
   name: "deleteCryptoSettlement",
-  summary: "Takes a destination away; what is owed in its asset waits for a new one.",
+  summary: "Deletes a destination; the balance in its asset waits for a new one.",
   access: "account",
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
-  answer: deletedAnswer,
+  response: deletedResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params }) {
     const deleted = await deleteDestination(deps, { ...caller, ...params });
@@ -91,5 +91,8 @@ const remove = defineOperation({
   },
 });
 
-/** Where a merchant is paid. Somebody else's merchant, and an entry it does not have, are `merchant_not_found`. */
+/**
+ * Operations on a merchant's settlement destinations. A merchant of another account and an unknown entry are
+ * `merchant_not_found`.
+ */
 export const settlementOperations = [list, add, change, remove];

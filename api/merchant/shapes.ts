@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { amountAnswer, instant, paymentState, statusAnswer, unixTime } from "../shapes.ts";
+import { amountResponse, instant, paymentState, statusResponse, unixTime } from "../shapes.ts";
 
-/** What the answers about merchants and where they are paid look like (specification, 2.7 and 2.8). */
+/** Response schemas of the merchant operations (specification, 2.7 and 2.8). */
 const merchant = z
   .object({
     id: z.string(),
@@ -9,7 +9,7 @@ const merchant = z
     email: z.string(),
     status: z.enum(["active", "inactive", "suspended"]),
     createdAt: instant,
-    iconUrl: z.url().nullable().meta({ description: "Our copy of the logo, as buyers see it." }),
+    iconUrl: z.url().nullable().meta({ description: "The service's copy of the logo, as buyers see it." }),
   })
   .meta({ id: "Merchant" });
 
@@ -21,38 +21,37 @@ export const cryptoSettlement = z
   })
   .meta({ id: "CryptoSettlement" });
 
-/** There is no settlement in fiat; the member is there for clients that read it. */
-export const settlementsAnswer = z
+/** There are no fiat settlements; clients read the member. */
+export const settlementsResponse = z
   .object({ crypto: z.array(cryptoSettlement), fiat: z.array(z.object({})).max(0) })
   .meta({ id: "Settlements" });
 
-export const merchantAnswer = z.object({ merchant });
-export const merchantWithSettlements = z.object({ merchant: merchant.extend({ settlements: settlementsAnswer }) });
+export const merchantResponse = z.object({ merchant });
+export const merchantWithSettlementsResponse = z.object({
+  merchant: merchant.extend({ settlements: settlementsResponse }),
+});
 
-export const nextCursor = z
-  .string()
-  .nullable()
-  .meta({ description: "Give it as cursor for the next page; null on the last one." });
+const nextCursor = z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." });
 
-export const merchantListAnswer = z.object({
+export const merchantListResponse = z.object({
   data: z.array(merchant),
   merchants: z.array(merchant).meta({ description: "The same as data." }),
   totalCount: z.int().min(0),
   nextCursor,
 });
 
-export const deletedAnswer = z.object({ id: z.string(), deleted: z.literal(true) });
+export const deletedResponse = z.object({ id: z.string(), deleted: z.literal(true) });
 
-export const refundListAnswer = z.object({
+export const refundListResponse = z.object({
   data: z.array(
     z
       .object({
         refundId: z.string(),
         paymentId: z.string(),
-        amount: amountAnswer,
+        amount: amountResponse,
         status: z.enum(["waiting", "held", "processing", "paid", "marked", "withdrawn"]).meta({
           description:
-            "waiting: for the merchant's balance. held: its receiver is not served. marked: no money of ours is moved.",
+            "waiting: for the merchant's balance. held: screening rejects its receiver. marked: recorded without a transfer.",
         }),
         createdAt: instant,
         paidAt: instant.nullable(),
@@ -61,28 +60,28 @@ export const refundListAnswer = z.object({
   ),
 });
 
-export const withdrawnAnswer = z.object({
+export const withdrawnRefundResponse = z.object({
   refundId: z.string(),
   paymentId: z.string(),
   status: z.literal("withdrawn"),
 });
 
-export const paymentDetail = statusAnswer
+export const paymentResponse = statusResponse
   .extend({
     id: z.string(),
     paymentId: z.string().meta({ description: "The same as id." }),
     merchantId: z.string(),
     referenceId: z.string().nullable(),
-    amount: amountAnswer,
+    amount: amountResponse,
     createdAt: instant,
     expiresAt: unixTime,
     checkout: z.object({ successUrl: z.string(), errorUrl: z.string() }).nullable(),
     settlement: z
-      .object({ successful: z.object({ txId: z.string(), amount: amountAnswer }) })
+      .object({ successful: z.object({ txId: z.string(), amount: amountResponse }) })
       .nullable()
       .meta({ description: "The payout, once it has arrived." }),
   })
-  .meta({ id: "Payment", description: "A payment, for its merchant." });
+  .meta({ id: "Payment", description: "A payment, as its merchant reads it." });
 
 const listedPayment = z
   .object({
@@ -92,16 +91,16 @@ const listedPayment = z
     referenceId: z.string().nullable(),
     status: paymentState,
     isTerminal: z.boolean(),
-    fiatAmount: amountAnswer.meta({ description: "What was asked for, in its unit." }),
-    tokenAmount: amountAnswer.nullable(),
+    fiatAmount: amountResponse.meta({ description: "The requested amount, in its unit." }),
+    tokenAmount: amountResponse.nullable(),
     buyer: z.object({ accountCaip10: z.string() }).nullable(),
     transaction: z.object({ networkId: z.string(), hash: z.string().nullable() }).nullable(),
     fees: z
-      .object({ total: amountAnswer, fixed: amountAnswer, percentage: z.number() })
+      .object({ total: amountResponse, fixed: amountResponse, percentage: z.number() })
       .nullable()
-      .meta({ description: "What the operator takes of tokenAmount; percentage in percent." }),
+      .meta({ description: "The operator's fees on tokenAmount; percentage in percent." }),
     settlement: z
-      .object({ settled: z.boolean(), amount: amountAnswer.nullable(), txHash: z.string().nullable() })
+      .object({ settled: z.boolean(), amount: amountResponse.nullable(), txHash: z.string().nullable() })
       .nullable(),
     createdAt: instant,
     lastUpdatedAt: instant,
@@ -109,17 +108,17 @@ const listedPayment = z
   })
   .meta({ id: "ListedPayment" });
 
-export const paymentListAnswer = z.object({
+export const paymentListResponse = z.object({
   data: z.array(listedPayment),
   nextCursor,
   stats: z
     .object({
       totalRevenue: z.array(z.object({ amount: z.number(), currency: z.string() })).meta({
         description:
-          "What was asked by the payments that succeeded, in whole units. A JSON number, as clients read it: exact to 15 digits.",
+          "Sum of the requested amounts of succeeded payments, in whole units. A JSON number, as clients read it: exact to 15 digits.",
       }),
       totalTransactions: z.int().min(0),
       totalCustomers: z.int().min(0),
     })
-    .meta({ description: "Over everything that fits the filters, not over the page." }),
+    .meta({ description: "Over every payment that matches the filters, not only this page." }),
 });

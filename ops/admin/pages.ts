@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { lookAtPages, type PageLook } from "../../api/checkout/probe.ts";
-import release from "../../api/checkout/release.json" with { type: "json" };
 import { findAnyPayment } from "../../payments/checkout.ts";
 import { createOutward } from "../outward.ts";
 import { type Runs, UsageError } from "./tool.ts";
@@ -23,7 +22,7 @@ export function addPageCommands(program: Command, runs: Runs): void {
       const publicUrl = url ?? tool.publicUrl;
       if (publicUrl === undefined) throw new UsageError("--url is missing, and PUBLIC_URL is not set");
       // A private network is fine: the operator says where.
-      const deps = { ask: createOutward({ allowPrivate: true }), release };
+      const deps = { ask: createOutward({ allowPrivate: true }) };
       const looks = await lookAtPages(deps, { publicUrl, paymentId: payment ?? (await findAnyPayment(tool)) });
       const isAsReleased = looks.every((look) => "differences" in look && look.differences.length === 0);
       return {

@@ -13,7 +13,7 @@ test("a whole payment is told to a screen reader in order, each thing once, at m
     const heard: string[] = [];
     Object.assign(window, { heard });
     addEventListener("DOMContentLoaded", () => {
-      const said = document.getElementById("said") as HTMLElement;
+      const said = document.getElementById("announcement") as HTMLElement;
       new MutationObserver(() => said.textContent && heard.push(said.textContent)).observe(said, { childList: true });
     });
   });

@@ -238,7 +238,7 @@ test("a report, as browsers write them, to the address that a page names becomes
     documentURL: linkOf(id),
   };
   expect((await report(JSON.stringify([{ type: "csp-violation", body: violation }]))).status).toBe(204);
-  const line = api.lines.find((one) => one.includes("kept from something"));
+  const line = api.lines.find((one) => one.includes("browser blocked a resource"));
   expect(line).toContain("evil.example.test");
   for (const hidden of ["secret", id]) expect(line).not.toContain(hidden);
   for (const body of ["", "{", '[{"type":7}]']) expect((await report(body)).status).toBe(400);

@@ -42,7 +42,7 @@ export async function makeDataLooks({ askWho }: Tills): Promise<Look[]> {
       before: failing(503, "internal_error"),
       reach: async (page) => {
         await handIn(page);
-        await shown(page, "#trouble");
+        await shown(page, "#save-error");
       },
     },
     {

@@ -42,6 +42,6 @@ test("a request's id is on its own lines and on those of the jobs it caused, and
     // A line is written when the answer has left, and read when its process's output arrives.
     const answered = () => api?.records().filter((line) => line.requestId === `confirm-${index}`) ?? [];
     await waitFor(() => answered().length > 0, { within: 10_000 });
-    expect(answered()).toMatchObject([{ msg: "answered" }]);
+    expect(answered()).toMatchObject([{ msg: "request completed" }]);
   }
 });

@@ -1,30 +1,23 @@
-type Channel = { postMessage: (message: string) => void };
-type AppWindow = Window & {
-  ReactNativeWebView?: Channel;
-  AndroidWallet?: object;
-  webkit?: { messageHandlers?: { ReactNativeWebView?: Channel; payDataCollectionComplete?: object } };
-};
-
-/** Shows the way back to the app, where an app's bridge says that this is its web view. */
-export function offerApp(): void {
+/** Shows the link back to the app when an app's bridge shows that this page runs in its web view. */
+export function showAppLink(): void {
   const link = document.getElementById("app");
-  const { ReactNativeWebView, AndroidWallet, webkit } = window as AppWindow;
+  const { ReactNativeWebView, AndroidWallet, webkit } = window;
   const handlers = webkit?.messageHandlers;
   const bridge =
     ReactNativeWebView ?? AndroidWallet ?? handlers?.ReactNativeWebView ?? handlers?.payDataCollectionComplete;
   if (link) link.hidden = !bridge;
 }
 
-let told = false;
+let notified = false;
 
 /**
- * Tells the app whose web view this is how the payment ended, once, in the words that wallets know. Apps on iOS have the
- * channel under its own name only.
+ * Notifies the app whose web view this is, once, how the payment ended, in the message format that wallets know. Apps on
+ * iOS provide the channel only below `webkit.messageHandlers`.
  */
-export function tellApp(success: boolean, text: string): void {
-  if (told) return;
-  told = true;
-  const { ReactNativeWebView, webkit } = window as AppWindow;
+export function notifyApp(success: boolean, text: string): void {
+  if (notified) return;
+  notified = true;
+  const { ReactNativeWebView, webkit } = window;
   const channel = ReactNativeWebView ?? webkit?.messageHandlers?.ReactNativeWebView;
   const message = success
     ? { type: "PAY_SUCCESS", success: true, message: text }
@@ -32,6 +25,6 @@ export function tellApp(success: boolean, text: string): void {
   try {
     channel?.postMessage(JSON.stringify(message));
   } catch {
-    // An app that cannot be told still has its own way to ask.
+    // An app that does not get the message can still poll the status itself.
   }
 }

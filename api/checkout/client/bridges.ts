@@ -1,53 +1,63 @@
-/** The two messages that wallets know; nothing else may be posted where they listen, and neither says who the buyer is. */
+/**
+ * The two messages that wallets know. Nothing else may be posted to their listeners; neither message identifies the
+ * buyer.
+ */
 export type Message = { type: "IC_COMPLETE"; success: true } | { type: "IC_ERROR"; error: string };
 
-type Posts = { postMessage: (message: unknown) => void };
-type Bridged = Window & {
-  ReactNativeWebView?: Posts;
-  AndroidWallet?: { onDataCollectionComplete: (message: string) => void };
-  webkit?: { messageHandlers?: { payDataCollectionComplete?: Posts; ReactNativeWebView?: Posts } };
-};
+type Bridge = { postMessage: (message: unknown) => void };
 
-/** Between the two forms that wallets on iOS expect, milliseconds: whoever knows the first has closed the page by then. */
+declare global {
+  /** The bridges that apps inject into their web views. */
+  interface Window {
+    ReactNativeWebView?: Bridge;
+    AndroidWallet?: { onDataCollectionComplete: (message: string) => void };
+    webkit?: { messageHandlers?: { payDataCollectionComplete?: Bridge; ReactNativeWebView?: Bridge } };
+  }
+}
+
+/**
+ * Delay between the two message forms that wallets on iOS expect, milliseconds. A wallet that knows the first has
+ * closed the page by then.
+ */
 const SECOND_FORM_MS = 1_500;
 
 /**
- * Tells the wallet over every bridge there is, each by itself: one that throws keeps nothing from the others. Bridges are
- * called on their objects, because those that apps inject know no other way.
+ * Sends the message to the wallet over every bridge that exists. Each call is independent: a bridge that throws does not
+ * stop the others. Bridges are called as methods of their objects, because injected bridges work in no other way.
  * @param frames origins that may frame the page
  */
-export function tellWallet(message: Message, frames: readonly string[]): void {
-  const bridged = window as Bridged;
+export function notifyWallet(message: Message, frames: readonly string[]): void {
   const text = JSON.stringify(message);
-  const handlers = bridged.webkit?.messageHandlers;
-  const native = bridged.ReactNativeWebView;
+  const handlers = window.webkit?.messageHandlers;
+  const native = window.ReactNativeWebView;
+  const opener: Window | null = window.opener;
   const calls = [
     () => (native ? native.postMessage(text) : handlers?.ReactNativeWebView?.postMessage(text)),
-    () => bridged.AndroidWallet?.onDataCollectionComplete(text),
+    () => window.AndroidWallet?.onDataCollectionComplete(text),
     () => handlers?.payDataCollectionComplete?.postMessage(message),
-    // To whoever opened this window; the message is the same for everybody.
-    () => (window.opener as Window | null)?.postMessage(text, "*"),
-    ...findFramers(frames).map((origin) => () => window.parent.postMessage(text, origin)),
+    // The opener may be of any origin; the message holds nothing confidential.
+    () => opener?.postMessage(text, "*"),
+    ...listTargets(frames).map((origin) => () => window.parent.postMessage(text, origin)),
   ];
   for (const call of calls) attempt(call);
-  if (handlers?.payDataCollectionComplete) tellAsText(handlers.payDataCollectionComplete, text);
+  if (handlers?.payDataCollectionComplete) notifyAsText(handlers.payDataCollectionComplete, text);
 }
 
-/** The listed origins that are told: none in a window that nobody frames. */
-function findFramers(listed: readonly string[]): readonly string[] {
-  const { ancestorOrigins } = location as Location & { ancestorOrigins?: DOMStringList };
+/** Returns the listed origins that get the message; none when the page is not framed. */
+function listTargets(listed: readonly string[]): readonly string[] {
+  const { ancestorOrigins }: { ancestorOrigins?: { readonly [index: number]: string } } = location;
   return window.parent === window ? [] : pickFramers(listed, ancestorOrigins?.[0]);
 }
 
 /**
- * Of the listed origins the one that frames the page. Where the browser does not say who that is, all of them: it hands a
- * message to the one whose it is, and to no other.
+ * Returns the listed origin that frames the page, or all of them when the browser does not name the framing origin: the
+ * browser delivers a message only to a frame of the origin that it is addressed to.
  */
 export const pickFramers = (listed: readonly string[], framer: string | undefined): readonly string[] =>
   framer === undefined ? listed : listed.filter((origin) => origin === framer);
 
-/** Some guides for iOS read an object, others a text. */
-function tellAsText(handler: Posts, text: string): void {
+/** Some guides for iOS read an object, others a JSON text: sends the text too, unless the page closes first. */
+function notifyAsText(handler: Bridge, text: string): void {
   const timer = setTimeout(() => {
     if (document.visibilityState === "visible") attempt(() => handler.postMessage(text));
   }, SECOND_FORM_MS);
@@ -58,6 +68,6 @@ function attempt(call: () => unknown): void {
   try {
     call();
   } catch {
-    // The next one may work.
+    // Another bridge may work.
   }
 }

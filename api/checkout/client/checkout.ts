@@ -1,12 +1,12 @@
-import { startConsole } from "./console.ts";
-import { offerCopy } from "./copy.ts";
+import { startTestConsole } from "./console.ts";
+import { enableCopyButton } from "./copy.ts";
 import { startPaying } from "./pay.ts";
-import { follow } from "./poll.ts";
+import { followStatus } from "./poll.ts";
 import { apply, begin, version } from "./state.ts";
 
-// The order matters: whoever listens has to be there before anything is told.
-offerCopy();
-startConsole();
-const { askNow } = follow(version, apply);
-begin(askNow);
+// The order matters: listeners are registered before the first status is applied.
+enableCopyButton();
+startTestConsole();
+const { pollNow } = followStatus(version, apply);
+begin(pollNow);
 startPaying();

@@ -1,8 +1,8 @@
 import { announce, byId } from "./page.ts";
 import { isUnderway } from "./panel.ts";
-import { words } from "./told.ts";
+import { localize } from "./told.ts";
 
-/** Told to screen readers, and only these: a clock that talks every second drowns everything else. */
+/** Announced to screen readers at these times only: a countdown that speaks every second drowns out everything else. */
 const warnings = [
   { ms: 120_000, text: "left120" },
   { ms: 60_000, text: "left60" },
@@ -10,27 +10,27 @@ const warnings = [
 ] as const;
 
 /**
- * Shows how long is left. Counted from the server's duration by the browser's stopwatch: what the buyer's clock says
- * does not matter. At zero nothing is decided here; the server is asked.
+ * Shows the time left. Counts down the server's duration on the browser's monotonic clock, so the buyer's wall clock does
+ * not matter. At zero the page decides nothing: `onZero` asks the server.
  */
-export function startClock(over: () => void) {
+export function startCountdown(onZero: () => void) {
   let end = 0;
   let timer: ReturnType<typeof setInterval> | undefined;
-  let told = Number.POSITIVE_INFINITY;
+  let lastWarningMs = Number.POSITIVE_INFINITY;
 
   function tick(): void {
     const left = Math.max(0, end - performance.now());
     byId("time").textContent = write(left);
-    const due = warnings.filter(({ ms }) => left <= ms && ms < told).pop();
-    // Nobody is warned of what was so from the beginning, nor told to hurry while a payment is under way.
-    if (due && told !== Number.POSITIVE_INFINITY && !isUnderway()) announce(words(due.text));
-    told = Math.min(told, due?.ms ?? 240_000_000);
+    const due = warnings.filter(({ ms }) => left <= ms && ms < lastWarningMs).pop();
+    // No warning for a threshold that had passed when the page was opened, nor while a payment is under way.
+    if (due && lastWarningMs !== Number.POSITIVE_INFINITY && !isUnderway()) announce(localize(due.text));
+    lastWarningMs = Math.min(lastWarningMs, due?.ms ?? 240_000_000);
     if (left > 0) return;
     clearInterval(timer);
-    over();
+    onZero();
   }
   return {
-    /** @param at when the answer came that says how much is left, on the browser's stopwatch */
+    /** @param at when the response with `leftMs` arrived, by `performance.now()` */
     set(leftMs: number, at: number): void {
       end = at + leftMs;
       clearInterval(timer);

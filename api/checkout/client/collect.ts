@@ -1,15 +1,15 @@
 import type { CollectData, CollectText } from "../script-data.ts";
-import { tellWallet } from "./bridges.ts";
-import { announce, byId, Refused, readData, request, show } from "./page.ts";
+import { notifyWallet } from "./bridges.ts";
+import { ApiError, announce, byId, readData, request, show } from "./page.ts";
 
 const { stage, action, optionId, backUrl, frames, texts } = readData<CollectData>();
 const controls = ["fullName", "dob", "month", "year", "country", "address"] as const;
 type Control = (typeof controls)[number];
-/** Where a fault is shown: the date of birth is one field of three controls. */
+/** Where an error is shown: the date of birth is one field with three controls. */
 type Place = "fullName" | "dob" | "country" | "address" | "tos";
 
 const control = (id: Control | "tos") => byId<HTMLInputElement>(id);
-/** An address has lines while it is typed, and is one text when it is sent. */
+/** Returns the trimmed value; the lines of an address are joined by commas. */
 const typed = (id: Control): string =>
   control(id)
     .value.trim()
@@ -17,13 +17,13 @@ const typed = (id: Control): string =>
 const placeChoices = [...document.querySelectorAll<HTMLInputElement>('input[name="place"]')];
 const chosenPlace = () => placeChoices.find(({ checked }) => checked)?.value;
 
-/** Digits as keyboards of other scripts write them: full width, Arabic, Persian. */
+/** Returns the value with full-width, Arabic and Persian digits converted to ASCII digits. */
 const typedDigits = (id: Control): string =>
   typed(id)
     .normalize("NFKC")
     .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (digit) => String(digit.charCodeAt(0) & 15));
 
-/** `1990-02-28`, or undefined when there is no such day, or it is yet to come. */
+/** Returns the date of birth as `1990-02-28`, or undefined when the calendar has no such day. */
 function readDate(): string | undefined {
   const [day, month, year] = [typedDigits("dob"), typedDigits("month"), typedDigits("year")];
   if (!/^\d{1,2}$/.test(day) || !/^\d{1,2}$/.test(month) || !/^\d{4}$/.test(year)) return undefined;
@@ -32,18 +32,18 @@ function readDate(): string | undefined {
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text) ? text : undefined;
 }
 
-function findFaults(): Map<Place, CollectText> {
-  const faults = new Map<Place, CollectText>();
-  if (typed("fullName") === "") faults.set("fullName", "errorName");
-  if (readDate() === undefined) faults.set("dob", "errorDob");
-  if (typed("country") === "") faults.set("country", "errorCountry");
-  if (typed("address") === "") faults.set("address", "errorAddress");
-  if (!control("tos").checked) faults.set("tos", "errorTos");
-  return faults;
+function validateForm(): Map<Place, CollectText> {
+  const errors = new Map<Place, CollectText>();
+  if (typed("fullName") === "") errors.set("fullName", "errorName");
+  if (readDate() === undefined) errors.set("dob", "errorDob");
+  if (typed("country") === "") errors.set("country", "errorCountry");
+  if (typed("address") === "") errors.set("address", "errorAddress");
+  if (!control("tos").checked) errors.set("tos", "errorTos");
+  return errors;
 }
 
-/** Which place the server means; it names the field and never the value. */
-function placeOf(message: string): [Place, CollectText] | undefined {
+/** Returns the place that the server's error message names; the message names the field and never its value. */
+function findPlace(message: string): [Place, CollectText] | undefined {
   const id = /fields\.(\w+):/.exec(message)?.[1] ?? "";
   if (id === "fullName") return ["fullName", "errorName"];
   if (id === "dob") return ["dob", "errorDob"];
@@ -52,21 +52,21 @@ function placeOf(message: string): [Place, CollectText] | undefined {
   return id.endsWith("Address") ? ["address", "errorAddress"] : undefined;
 }
 
-/** Each fault at its field, and all of them together above, where the focus goes. */
-function showFaults(faults: ReadonlyMap<Place, CollectText>): void {
+/** Shows each error at its field and all of them in a summary above, which takes the focus. */
+function showErrors(errors: ReadonlyMap<Place, CollectText>): void {
   for (const place of ["fullName", "dob", "country", "address", "tos"] as const) {
-    const fault = faults.get(place);
-    show(byId(`${place}-error`), fault && texts[fault]);
-    byId(`${place}-field`).classList.toggle("wrong", fault !== undefined);
-    control(place).setAttribute("aria-invalid", String(fault !== undefined));
+    const error = errors.get(place);
+    show(byId(`${place}-error`), error && texts[error]);
+    byId(`${place}-field`).classList.toggle("wrong", error !== undefined);
+    control(place).setAttribute("aria-invalid", String(error !== undefined));
   }
   const summary = byId("summary");
-  summary.hidden = faults.size === 0;
-  byId("faults").replaceChildren(
-    ...[...faults].map(([place, fault]) => {
+  summary.hidden = errors.size === 0;
+  byId("errors").replaceChildren(
+    ...[...errors].map(([place, error]) => {
       const [item, link] = [document.createElement("li"), document.createElement("a")];
       link.href = `#${place}`;
-      link.textContent = texts[fault];
+      link.textContent = texts[error];
       link.addEventListener("click", (event) => {
         event.preventDefault();
         control(place).focus();
@@ -75,7 +75,7 @@ function showFaults(faults: ReadonlyMap<Place, CollectText>): void {
       return item;
     }),
   );
-  if (faults.size > 0) summary.focus();
+  if (errors.size > 0) summary.focus();
 }
 
 function readFields(): { id: string; value: string }[] {
@@ -93,11 +93,11 @@ let busy = false;
 
 async function send(): Promise<void> {
   if (busy) return;
-  const [trouble, button] = [byId("trouble"), byId("send")];
-  show(trouble, undefined);
-  const faults = findFaults();
-  showFaults(faults);
-  if (faults.size > 0) return;
+  const [saveError, button] = [byId("save-error"), byId("send")];
+  show(saveError, undefined);
+  const errors = validateForm();
+  showErrors(errors);
+  if (errors.size > 0) return;
   busy = true;
   button.setAttribute("aria-disabled", "true");
   button.textContent = texts.sendingData;
@@ -105,18 +105,18 @@ async function send(): Promise<void> {
     await request(action, { json: { optionId, fields: readFields() } });
     finish();
   } catch (error) {
-    const place = error instanceof Refused ? placeOf(error.message) : undefined;
-    const isOver = error instanceof Refused && ["invalid_state", "payment_not_found"].includes(error.code);
+    const place = error instanceof ApiError ? findPlace(error.message) : undefined;
+    const isOver = error instanceof ApiError && ["invalid_state", "payment_not_found"].includes(error.code);
     if (isOver) end();
-    else if (place) showFaults(new Map([place]));
-    else show(trouble, texts.errorSave);
+    else if (place) showErrors(new Map([place]));
+    else show(saveError, texts.errorSave);
   }
   busy = false;
   button.removeAttribute("aria-disabled");
   button.textContent = texts.send;
 }
 
-/** The server has it: only now the wallet is told. */
+/** Runs once the server has stored the data; the wallet is notified only now. */
 function finish(): void {
   history.replaceState(null, "");
   if (backUrl !== null) {
@@ -125,17 +125,18 @@ function finish(): void {
   }
   swap("done");
   announce(texts.dataDone);
-  tellDone();
+  notifyDone();
 }
 
 function end(): void {
   swap("ended");
   announce(texts.dataEnded);
-  tellOver();
+  notifyEnded();
 }
 
-const tellDone = (): void => tellWallet({ type: "IC_COMPLETE", success: true }, frames);
-const tellOver = (): void => tellWallet({ type: "IC_ERROR", error: "this payment takes no details any more" }, frames);
+const notifyDone = (): void => notifyWallet({ type: "IC_COMPLETE", success: true }, frames);
+const notifyEnded = (): void =>
+  notifyWallet({ type: "IC_ERROR", error: "this payment takes no details any more" }, frames);
 
 function swap(section: "done" | "ended"): void {
   byId("form").hidden = true;
@@ -144,11 +145,11 @@ function swap(section: "done" | "ended"): void {
 }
 
 /**
- * What was typed, and of which place, is kept with this page's place in the history, in this window alone, until it is
- * sent. The consent is not: it is to be given to the words that stand there when the form is sent.
+ * Keeps the typed values and the chosen place in this history entry of this window until the form is sent. The consent
+ * is not kept: the buyer gives it to the text that is shown when the form is sent.
  */
 function keepTyped(): void {
-  const kept = history.state as Partial<Record<Control | "place", string>> | null;
+  const kept: Partial<Record<Control | "place", string>> | null = history.state;
   for (const id of controls) if (typeof kept?.[id] === "string") control(id).value = kept[id];
   for (const choice of placeChoices) if (kept?.place) choice.checked = choice.value === kept.place;
   byId("form").addEventListener("input", () => {
@@ -157,8 +158,8 @@ function keepTyped(): void {
   });
 }
 
-/** Another language is another address for the same place in the history, which keeps what was typed. */
-function keepOverLanguages(): void {
+/** Switches the language within the same history entry, so that the typed values are kept. */
+function keepAcrossLanguages(): void {
   for (const link of document.querySelectorAll<HTMLAnchorElement>("a[hreflang]"))
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -168,14 +169,14 @@ function keepOverLanguages(): void {
     });
 }
 
-byId("again").addEventListener("click", tellDone);
+byId("notify-again").addEventListener("click", notifyDone);
 if (stage === "open") {
   keepTyped();
-  keepOverLanguages();
+  keepAcrossLanguages();
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
     void send();
   });
 }
-if (stage === "given") tellDone();
-if (stage === "ended") tellOver();
+if (stage === "given") notifyDone();
+if (stage === "ended") notifyEnded();

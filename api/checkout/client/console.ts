@@ -1,42 +1,42 @@
-import type { News } from "../script-data.ts";
-import { byId, Refused } from "./page.ts";
+import type { StatusPayload } from "../script-data.ts";
+import { ApiError, byId } from "./page.ts";
 import { apply, onChange, status } from "./state.ts";
-import { ask, data } from "./told.ts";
+import { callApi, data } from "./told.ts";
 
-/** What became of it; or where the buyer says who he is, and comes back from. */
-type Answer = News | { collectUrl: string };
+/** The new status, or the address of the page where the buyer gives the data that the option requires. */
+type TestWalletResponse = StatusPayload | { collectUrl: string };
 
-/** The buttons of a test payment: one pays as a wallet would, each other one asks the server for one move. */
-export function startConsole(): void {
+/** Connects the buttons of a test payment: one pays as a wallet does, each other button requests one state change. */
+export function startTestConsole(): void {
   const panel = document.getElementById("console");
   if (!panel) return;
   const buttons = [...panel.querySelectorAll("button")];
-  const give = byId<HTMLAnchorElement>("console-data");
-  const sayings = ["console-failed", "console-cannot", "console-asks"] as const;
-  const say = (what: (typeof sayings)[number] | undefined): void => {
-    for (const id of sayings) byId(id).hidden = id !== what;
-    give.hidden = what !== "console-asks";
+  const dataLink = byId<HTMLAnchorElement>("console-data");
+  const messages = ["console-failed", "console-cannot", "console-asks"] as const;
+  const showMessage = (shown: (typeof messages)[number] | undefined): void => {
+    for (const id of messages) byId(id).hidden = id !== shown;
+    dataLink.hidden = shown !== "console-asks";
   };
-  for (const one of buttons)
-    one.addEventListener("click", async () => {
-      say(undefined);
-      const { to } = one.dataset;
+  for (const button of buttons)
+    button.addEventListener("click", async () => {
+      showMessage(undefined);
+      const { to } = button.dataset;
       try {
-        const answer = await (to
-          ? ask<News>("/simulate", { json: { status: to } })
-          : ask<Answer>("/test-wallet", { json: {} }));
-        if ("status" in answer) return apply(answer);
-        give.href = `${answer.collectUrl}?${data.dataQuery}`;
-        say("console-asks");
+        const response = await (to
+          ? callApi<StatusPayload>("/simulate", { json: { status: to } })
+          : callApi<TestWalletResponse>("/test-wallet", { json: {} }));
+        if ("status" in response) return apply(response);
+        dataLink.href = `${response.collectUrl}?${data.dataQuery}`;
+        showMessage("console-asks");
       } catch (error) {
-        const cannot = !to && error instanceof Refused && error.code === "invalid_params";
-        say(cannot ? "console-cannot" : "console-failed");
+        const cannot = !to && error instanceof ApiError && error.code === "invalid_params";
+        showMessage(cannot ? "console-cannot" : "console-failed");
       }
     });
   onChange(({ isFinal }) => {
-    for (const one of buttons) one.hidden = one.dataset.from !== status();
+    for (const button of buttons) button.hidden = button.dataset.from !== status();
     byId("console-text").hidden = isFinal;
     byId("console-none").hidden = !isFinal;
-    say(undefined);
+    showMessage(undefined);
   });
 }

@@ -1,15 +1,18 @@
 import { announce, byId } from "./page.ts";
-import { words } from "./told.ts";
+import { localize } from "./told.ts";
 
-/** Copies the payment link; where the browser does not allow it, the link is selected for the buyer to copy. */
-export function offerCopy(): void {
+/**
+ * Makes the button copy the payment link; where the browser does not allow that, selects the link for the buyer to
+ * copy.
+ */
+export function enableCopyButton(): void {
   const [link, copy] = [byId<HTMLTextAreaElement>("link"), byId<HTMLButtonElement>("copy")];
   const text = copy.textContent ?? "";
-  const say = (told: string): void => {
-    copy.textContent = told;
-    announce(told);
+  const showResult = (result: string): void => {
+    copy.textContent = result;
+    announce(result);
     setTimeout(() => {
-      // As wide as it is now: what is beside it stays where it is.
+      // Keeps the width of the longer text, so that the layout does not shift.
       copy.style.minWidth = `${copy.offsetWidth}px`;
       copy.textContent = text;
     }, 3_000);
@@ -17,12 +20,12 @@ export function offerCopy(): void {
   copy.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(link.value);
-      say(words("copied"));
+      showResult(localize("copied"));
     } catch {
       link.focus();
       link.select();
-      // The old way works where the new one is not allowed, such as in web views.
-      say(words(document.execCommand("copy") ? "copied" : "copyFailed"));
+      // execCommand works where the Clipboard API is not allowed, such as in web views.
+      showResult(localize(document.execCommand("copy") ? "copied" : "copyFailed"));
     }
   });
 }

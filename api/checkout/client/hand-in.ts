@@ -1,34 +1,35 @@
-import type { News } from "../script-data.ts";
-import { Refused } from "./page.ts";
+import type { StatusPayload } from "../script-data.ts";
+import { ApiError } from "./page.ts";
 import type { Result } from "./sent.ts";
-import { ask } from "./told.ts";
+import { callApi } from "./told.ts";
 
-/** The transaction that was handed in is in a block and has moved nothing. */
+/** The submitted transaction is in a block and moved no money. */
 export class Reverted extends Error {}
 
 /**
- * The same confirm again is the same confirm: a lost answer costs a second, and never a second payment. It is held until
- * the confirm is verified; asked again when that takes longer, for as long as the payment waits for this attempt.
+ * Submits a confirm and returns the payment's new status. A confirm is idempotent: a lost response is retried after a
+ * second and never pays twice. The server holds the request until the confirm is verified; the request is repeated while
+ * the payment waits for this attempt. Throws Reverted, an ApiError that is not transient, or the 30th transient error.
  */
-export async function handIn(
+export async function submitConfirm(
   confirm: { optionId: string; results: Result[] },
   { isMine, onOpen }: { isMine: () => boolean; onOpen?: () => void },
-): Promise<News> {
+): Promise<StatusPayload> {
   for (let failures = 0, open = false; ; ) {
     try {
-      const news = await ask<News & { reverted?: true }>("/confirm", { json: confirm });
-      if (news.reverted) throw new Reverted();
-      if (news.status !== "requires_action" || !isMine()) return news;
+      const payment = await callApi<StatusPayload & { reverted?: true }>("/confirm", { json: confirm });
+      if (payment.reverted) throw new Reverted();
+      if (payment.status !== "requires_action" || !isMine()) return payment;
       if (!open) onOpen?.();
       open = true;
     } catch (error) {
       failures += 1;
-      if (error instanceof Reverted || !isPassing(error) || failures === 30) throw error;
+      if (error instanceof Reverted || !isTransientError(error) || failures === 30) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
 
-/** Nobody has said no: a network or a server that is away, or busy. */
-export const isPassing = (error: unknown): boolean =>
-  !(error instanceof Refused) || error.status === 429 || error.status >= 500;
+/** Returns true for a network error, a rate limit and a server error: the request may succeed when it is repeated. */
+export const isTransientError = (error: unknown): boolean =>
+  !(error instanceof ApiError) || error.status === 429 || error.status >= 500;

@@ -1,30 +1,29 @@
-import { byId, show } from "./page.ts";
-import { words } from "./told.ts";
+import { byId, findNavigation, show } from "./page.ts";
+import { localize } from "./told.ts";
 
-/** As the specification has it, milliseconds. */
+/** From the specification, milliseconds. */
 const COUNTDOWN_MS = 3_000;
 
-/** What the buyer has chosen for the end; nothing to choose is no. */
-export const willLeave = (): boolean => (document.getElementById("auto") as HTMLInputElement | null)?.checked ?? false;
+/** Returns whether the buyer lets the page return to the shop by itself; false when the page has no such checkbox. */
+export const returnsAutomatically = (): boolean => document.querySelector<HTMLInputElement>("#auto")?.checked ?? false;
 
-/** Counts down and leaves for the shop, unless the buyer has switched that off before or stops it now. */
-export function leaveFor(url: string): void {
+/** Counts down and returns to the shop, unless the buyer has switched that off or stops the countdown. */
+export function returnToShop(url: string): void {
   const back = byId<HTMLAnchorElement>("back");
   back.href = url;
   back.hidden = false;
   byId("can-close").hidden = true;
-  // Who came back on purpose is not sent away again.
-  const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
-  if (!willLeave() || navigation?.type === "back_forward") return;
+  // A buyer who came back with the Back button is not redirected again.
+  if (!returnsAutomatically() || findNavigation()?.type === "back_forward") return;
 
   const [leaving, stay] = [byId("leaving"), byId<HTMLButtonElement>("stay")];
   const end = performance.now() + COUNTDOWN_MS;
   const tick = (): void => {
     const left = end - performance.now();
-    show(byId("leaving-text"), words("leaving", { seconds: Math.max(1, Math.ceil(left / 1_000)) }));
+    show(byId("leaving-text"), localize("leaving", { seconds: Math.max(1, Math.ceil(left / 1_000)) }));
     if (left > 0) return;
     stop();
-    // The page gives its place in the history up: Back from the shop leads to before it.
+    // The shop replaces this history entry: Back from the shop leads to the page before the checkout.
     location.replace(url);
   };
   const timer = setInterval(tick, 100);
@@ -33,27 +32,27 @@ export function leaveFor(url: string): void {
     removeEventListener("keydown", onKey);
     removeEventListener("pagehide", stop);
     back.removeEventListener("click", go);
-    // It leaves its place empty: what stands below does not come under the finger that wants it.
+    // The button keeps its space, so that nothing below moves under the buyer's finger.
     stay.classList.add("later");
   };
-  const remain = (): void => {
+  const stayHere = (): void => {
     const hadFocus = document.activeElement === stay;
     stop();
-    show(byId("leaving-text"), words("staying"));
+    show(byId("leaving-text"), localize("staying"));
     if (hadFocus) back.focus();
   };
-  // A shop that takes its time is not asked a second time.
+  // The buyer clicked the link: the countdown must not navigate a second time while the shop loads.
   const go = (): void => {
     stop();
     leaving.hidden = true;
   };
   const onKey = ({ key }: KeyboardEvent): void => {
-    if (key === "Escape") remain();
+    if (key === "Escape") stayHere();
   };
   addEventListener("keydown", onKey);
   addEventListener("pagehide", stop);
   back.addEventListener("click", go);
-  stay.addEventListener("click", remain);
+  stay.addEventListener("click", stayHere);
   leaving.hidden = false;
   stay.hidden = false;
   tick();

@@ -1,45 +1,49 @@
-/** An element of the page that the server has written; which ones there are is the same in every state. */
+/** Returns an element of the server-rendered page. The same elements exist in every state. */
 export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
   return document.getElementById(id) as E;
 }
 
-/** What the server has told. */
-export const readData = <T>(): T => JSON.parse(byId("data").textContent ?? "{}") as T;
+/** Returns the data that the server wrote into the page. */
+export const readData = <T>(): T => JSON.parse(byId("data").textContent ?? "{}");
 
-/** Shows a text in an element, or hides the element. */
+/** Returns how the browser came to this page, if it tells. */
+export const findNavigation = (): PerformanceNavigationTiming | undefined =>
+  performance.getEntriesByType("navigation").find((entry) => entry instanceof PerformanceNavigationTiming);
+
+/** Shows a text in an element, or hides the element when there is no text. */
 export function show(element: HTMLElement, text: string | undefined): void {
   element.hidden = text === undefined;
   element.textContent = text ?? "";
 }
 
-let last = "";
-/** Tells a screen reader, once: the same again says nothing new. */
+let lastAnnouncement = "";
+/** Announces a text to screen readers, unless it is the same as the last announcement. */
 export function announce(text: string): void {
-  if (text === last) return;
-  last = text;
-  byId("said").textContent = text;
+  if (text === lastAnnouncement) return;
+  lastAnnouncement = text;
+  byId("announcement").textContent = text;
 }
 
-/** A button with a text, perhaps behind a picture. */
-export function button(text: string, act: () => void, { kind = "", icon }: { kind?: string; icon?: string } = {}) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.className = kind;
+/** Returns a button with a text and an optional icon before it. */
+export function button(text: string, onClick: () => void, { kind = "", icon }: { kind?: string; icon?: string } = {}) {
+  const element = document.createElement("button");
+  element.type = "button";
+  element.className = kind;
   if (icon) {
     const picture = document.createElement("img");
     picture.src = icon;
     picture.alt = "";
-    made.append(picture);
+    element.append(picture);
   }
   const label = document.createElement("bdi");
   label.textContent = text;
-  made.append(label);
-  made.addEventListener("click", act);
-  return made;
+  element.append(label);
+  element.addEventListener("click", onClick);
+  return element;
 }
 
-/** The server has answered, and it was no success. */
-export class Refused extends Error {
+/** The server responded with an error. */
+export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
 
@@ -50,15 +54,18 @@ export class Refused extends Error {
   }
 }
 
-/** Asks a route of ours. Throws Refused, or whatever a network throws that is away. */
+/**
+ * Requests a path of this service. Throws ApiError for an error response, and what `fetch` throws when the network
+ * fails.
+ */
 export async function request<T>(
   path: string,
   { json, signal }: { json?: object | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<T> {
   const post = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(json) };
   const response = await fetch(path, { ...(json ? post : {}), ...(signal ? { signal } : {}), cache: "no-store" });
-  // An answer that is cut off is no answer, and not an empty one.
-  if (response.ok) return (await response.json()) as T;
-  const body = (await response.json().catch(() => ({}))) as { code?: string; message?: string };
-  throw new Refused(response.status, String(body.code), String(body.message));
+  // A truncated response throws here; it must not pass for an empty one.
+  if (response.ok) return response.json();
+  const body: { code?: string; message?: string } = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, String(body.code), String(body.message));
 }

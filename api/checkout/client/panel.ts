@@ -1,42 +1,47 @@
 import { announce, button, byId, show } from "./page.ts";
-import { words } from "./told.ts";
+import { localize } from "./told.ts";
 import type { Wallet } from "./wallets.ts";
 
-/** No wallet has shown up by then, milliseconds; those that come later are offered all the same. */
+/**
+ * Time after which the page says that it found no wallet, milliseconds. Wallets that announce themselves later are
+ * still listed.
+ */
 const SEARCH_MS = 1_200;
 
-const [list, searching, step, choices, problem] = ["wallets", "searching", "step", "choices", "problem"].map((id) =>
-  byId(id),
-) as [HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement];
+const list = byId("wallets");
+const searching = byId("searching");
+const step = byId("step");
+const choices = byId("choices");
+const problem = byId("problem");
 
-/** Says after a while that there is no wallet. */
-export function beginSearch(): void {
+/** Starts the timer that says that no wallet was found. */
+export function startSearchTimeout(): void {
   setTimeout(() => {
-    if (!searching.hidden) searching.textContent = words("noWalletHere");
+    if (!searching.hidden) searching.textContent = localize("noWalletHere");
   }, SEARCH_MS);
 }
 
-/** The wallets as buttons; while one of them is being used they wait. */
-export function offer(
+/** Shows one button per wallet; the buttons are hidden while a wallet is in use. */
+export function showWallets(
   wallets: Iterable<Wallet>,
-  labelOf: (wallet: Wallet) => string,
+  labelFor: (wallet: Wallet) => string,
   use: (wallet: Wallet) => void,
 ): void {
   const items = [...wallets].map((wallet) => {
     const item = document.createElement("li");
     const icon = wallet.icon === undefined ? {} : { icon: wallet.icon };
-    item.append(button(labelOf(wallet), () => use(wallet), icon));
+    item.append(button(labelFor(wallet), () => use(wallet), icon));
     return item;
   });
   list.replaceChildren(...items);
   list.hidden = items.length === 0 || !choices.hidden || !step.hidden;
   searching.hidden = items.length > 0;
-  // On a phone they take the place of the links that open other wallets.
+  // On a phone the buttons replace the links that open the page in a wallet's browser.
   byId("here").classList.toggle("found", items.length > 0);
 }
 
-/** What is going on; the buttons are the buyer's ways out of it. */
-export function doing(text: string, ...buttons: HTMLElement[]): void {
+/** Shows the current step; the buttons let the buyer leave it. */
+export function showProgress(text: string, ...buttons: HTMLElement[]): void {
   byId("pay").classList.add("used");
   show(problem, undefined);
   show(step, text);
@@ -45,39 +50,39 @@ export function doing(text: string, ...buttons: HTMLElement[]): void {
   list.hidden = true;
 }
 
-/** What the buyer has to do now, in his wallet: told to screen readers too. */
-export function asking(text: string, ...buttons: HTMLElement[]): void {
-  doing(text, ...buttons);
+/** Shows what the buyer has to do in their wallet, and announces it to screen readers. */
+export function promptBuyer(text: string, ...buttons: HTMLElement[]): void {
+  showProgress(text, ...buttons);
   announce(text);
 }
 
-/** The money may be on its way: the buyer sees neither that nothing was charged yet, nor any way to pay. */
-export function follow(text: string, ...buttons: HTMLElement[]): void {
-  asking(text, ...buttons);
-  hideOffers();
+/** Shows a payment under way: hides every way to pay and the text that nothing has been charged. */
+export function showUnderway(text: string, ...buttons: HTMLElement[]): void {
+  promptBuyer(text, ...buttons);
+  hideWaysToPay();
 }
 
-/** The same, where nobody knows whether it is. */
-export function warn(text: string, ...buttons: HTMLElement[]): void {
-  doing("", ...buttons);
+/** Shows that the payment may be under way while its transaction is unknown; hides every way to pay. */
+export function showUncertain(text: string, ...buttons: HTMLElement[]): void {
+  showProgress("", ...buttons);
   show(step, undefined);
   show(problem, text);
-  hideOffers();
+  hideWaysToPay();
 }
 
-const offers = byId("requires_action").classList;
-const hideOffers = (): void => offers.add("underway");
-export const isUnderway = (): boolean => offers.contains("underway");
+const sectionClasses = byId("requires_action").classList;
+const hideWaysToPay = (): void => sectionClasses.add("underway");
+export const isUnderway = (): boolean => sectionClasses.contains("underway");
 
-/** Something to choose from; the first takes the focus. */
-export function choose(text: string, ...buttons: HTMLElement[]): void {
-  doing(text, ...buttons);
+/** Shows choices; the first one takes the focus. */
+export function showChoices(text: string, ...buttons: HTMLElement[]): void {
+  showProgress(text, ...buttons);
   buttons[0]?.focus();
 }
 
-/** Back to the ways to pay, with what went wrong, if anything; no button stays dead. */
-export function giveBack(text: string | undefined): void {
-  offers.remove("underway");
+/** Returns to the list of wallets, and shows an error if there was one. */
+export function reset(text: string | undefined): void {
+  sectionClasses.remove("underway");
   show(step, undefined);
   choices.hidden = true;
   show(problem, text);

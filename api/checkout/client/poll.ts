@@ -1,21 +1,26 @@
-import type { News } from "../script-data.ts";
-import { ask } from "./told.ts";
+import type { StatusPayload } from "../script-data.ts";
+import { callApi } from "./told.ts";
 
-/** Longer than the server holds an answer: whatever has not come by then never will, milliseconds. */
-const GIVE_UP_MS = 32_000;
-/** Wait after a failure, at least and at most: soon enough to be right within two seconds, milliseconds. */
-const AGAIN_MS = [700, 1_200] as const;
-/** An answer without news that comes so soon was not held, milliseconds. */
-const SOON_MS = 1_000;
-/** Browsers tell of one return in several events; they are one question, milliseconds. */
-const TOGETHER_MS = 250;
+/** Request timeout, milliseconds: longer than the server holds a long poll. */
+const REQUEST_TIMEOUT_MS = 32_000;
+/** Shortest and longest delay before a retry, milliseconds: the page is up to date within two seconds. */
+const RETRY_MS = [700, 1_200] as const;
+/** The server did not hold a request that returned an unchanged status sooner than this, milliseconds. */
+const NOT_HELD_MS = 1_000;
+/**
+ * Browsers fire several events when a page becomes visible; events this close together cause one request, milliseconds.
+ */
+const DEBOUNCE_MS = 250;
 
 /**
- * Asks where the payment stands until it is final: the server answers when that changes. A page that comes back (from
- * the background, from being frozen, from being offline) does not wait for a question that may be dead; it asks anew.
- * @param version of what is shown
+ * Long-polls the payment's status until it is final. When the page comes back from the background, from being frozen or
+ * from being offline, its open request may be dead: the page drops it and polls anew.
+ * @param version returns the version of the status that the page shows
  */
-export function follow(version: () => number, tell: (news: News) => void): { askNow: () => void } {
+export function followStatus(
+  version: () => number,
+  onStatus: (payment: StatusPayload) => void,
+): { pollNow: () => void } {
   let controller = new AbortController();
   let began = 0;
   let wake: (() => void) | undefined;
@@ -26,16 +31,16 @@ export function follow(version: () => number, tell: (news: News) => void): { ask
       controller = new AbortController();
       began = performance.now();
       const { signal } = controller;
-      const timer = setTimeout(() => controller.abort(), GIVE_UP_MS);
+      const timer = setTimeout(() => controller.abort(), REQUEST_TIMEOUT_MS);
       try {
-        const asked = version();
-        const news = await ask<News>(`/status?version=${asked}`, { signal });
-        isFinal = news.isFinal;
-        tell(news);
-        // A server that is about to stop answers at once and has no news: the next one is not to be stormed.
-        if (news.version === asked && performance.now() - began < SOON_MS) await pause();
+        const shownVersion = version();
+        const payment = await callApi<StatusPayload>(`/status?version=${shownVersion}`, { signal });
+        isFinal = payment.isFinal;
+        onStatus(payment);
+        // A server that is shutting down responds at once: the delay spares the next one a storm of requests.
+        if (payment.version === shownVersion && performance.now() - began < NOT_HELD_MS) await pause();
       } catch {
-        // Away, busy or being restarted: what is shown stays, and was true when it was shown.
+        // The server is down, busy or restarting: the page keeps the last status.
         if (!signal.aborted) await pause();
       }
       clearTimeout(timer);
@@ -48,17 +53,17 @@ export function follow(version: () => number, tell: (news: News) => void): { ask
         wake = undefined;
         resolve();
       };
-      const [least, most] = AGAIN_MS;
+      const [least, most] = RETRY_MS;
       const timer = setTimeout(end, least + Math.random() * (most - least));
       wake = end;
     });
-  const askNow = (): void => {
+  const pollNow = (): void => {
     if (wake) wake();
-    else if (performance.now() - began >= TOGETHER_MS) controller.abort();
+    else if (performance.now() - began >= DEBOUNCE_MS) controller.abort();
   };
-  for (const event of ["pageshow", "focus", "online"]) addEventListener(event, askNow);
-  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && askNow());
-  document.addEventListener("resume", askNow);
+  for (const event of ["pageshow", "focus", "online"]) addEventListener(event, pollNow);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && pollNow());
+  document.addEventListener("resume", pollNow);
   void loop();
-  return { askNow };
+  return { pollNow };
 }

@@ -1,50 +1,50 @@
 import { data } from "./told.ts";
 
-/** What a wallet hands back for one action. */
+/** The result of one executed action, as the API takes it. */
 export type Result = { type: "walletRpc"; data: [string] };
-/** A transaction that may be under way: the option it pays, and its hash, once the wallet has told it. */
+/** A transaction that may be under way: the option that it pays and, once the wallet has returned it, the hash. */
 export type Sent = { optionId: string; results?: Result[] };
-type Kept = Record<string, Sent & { until: number }>;
+type Stored = Record<string, Sent & { until: number }>;
 
 const KEY = "sent";
-/** So long after its deadline a payment has ended, milliseconds, also where a transaction was waited for. */
-const LATEST_MS = 60_000;
+/** Time after its deadline by which a payment has ended even if the service waited for a transaction, milliseconds. */
+const GRACE_MS = 60_000;
 
 /**
- * What this browser has sent, by payment. It outlives the page, so that neither a reload nor another tab offers to pay
- * again. Kept until the payment has ended by time: then its state says what became of the money.
+ * Returns what this browser has sent, by payment. The storage outlives the page, so that neither a reload nor another tab
+ * lets the buyer pay again. An entry expires once the payment has ended: its state then shows what became of the money.
  */
-function read(): Kept {
+function read(): Stored {
   try {
-    const kept = Object.entries(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Kept);
-    return Object.fromEntries(kept.filter(([, { until }]) => until > Date.now()));
+    const stored: Stored = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    return Object.fromEntries(Object.entries(stored).filter(([, { until }]) => until > Date.now()));
   } catch {
-    // A browser that keeps nothing, or something else under this name.
+    // Storage is not available, or holds something else under this key.
     return {};
   }
 }
 
-function write(kept: Kept): void {
+function write(stored: Stored): void {
   try {
-    localStorage.setItem(KEY, JSON.stringify(kept));
+    localStorage.setItem(KEY, JSON.stringify(stored));
   } catch {
-    // The page itself still knows.
+    // Storage is not available: this page still has the transaction in memory.
   }
 }
 
-/** Keeps what may have been sent for this payment. */
+/** Stores what may have been sent for this payment. */
 export const keepSent = (sent: Sent): void =>
-  write({ ...read(), [data.base]: { ...sent, until: Date.now() + data.leftMs + LATEST_MS } });
+  write({ ...read(), [data.base]: { ...sent, until: Date.now() + data.leftMs + GRACE_MS } });
 
 /** Returns what may have been sent for this payment. */
 export const findSent = (): Sent | undefined => read()[data.base];
 
-/** Nothing is under way any more, or the payment's own state says so. */
+/** Removes what was sent for this payment: nothing is under way, or the payment's own state shows it. */
 export function forgetSent(): void {
   const { [data.base]: _, ...others } = read();
   write(others);
 }
 
-/** Calls back when another tab has kept or forgotten something. */
+/** Calls `changed` when another tab stores or removes an entry. */
 export const onOtherTab = (changed: () => void): void =>
   addEventListener("storage", ({ key }) => key === KEY && changed());

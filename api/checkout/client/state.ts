@@ -1,9 +1,9 @@
-import type { News, ScriptText, Status } from "../script-data.ts";
-import { offerApp, tellApp } from "./app.ts";
-import { startClock } from "./clock.ts";
-import { leaveFor, willLeave } from "./leave.ts";
-import { announce, byId } from "./page.ts";
-import { data, words } from "./told.ts";
+import type { ScriptText, Status, StatusPayload } from "../script-data.ts";
+import { notifyApp, showAppLink } from "./app.ts";
+import { startCountdown } from "./clock.ts";
+import { returnsAutomatically, returnToShop } from "./leave.ts";
+import { announce, byId, findNavigation } from "./page.ts";
+import { data, localize } from "./told.ts";
 
 const sections = [
   "requires_action",
@@ -15,7 +15,7 @@ const sections = [
   "cancelled",
 ] as const satisfies (Status | "unpayable")[];
 type Section = (typeof sections)[number];
-const said: Record<Exclude<Status, "requires_action">, ScriptText[]> = {
+const announcements: Record<Exclude<Status, "requires_action">, ScriptText[]> = {
   processing: ["processingTitle", "processingText"],
   succeeded: ["succeededTitle"],
   failed: ["failedTitle"],
@@ -23,77 +23,81 @@ const said: Record<Exclude<Status, "requires_action">, ScriptText[]> = {
   cancelled: ["cancelledTitle"],
 };
 
-let shown: News = data;
-const listeners: ((news: News) => void)[] = [];
+let shown: StatusPayload = data;
+const listeners: ((payment: StatusPayload) => void)[] = [];
 
 export const version = (): number => shown.version;
 export const status = (): Status => shown.status;
 
-/** Is called with every change of state. */
-export const onChange = (listener: (news: News) => void): void => void listeners.push(listener);
+/** Registers a listener that is called when the state changes. */
+export const onChange = (listener: (payment: StatusPayload) => void): void => void listeners.push(listener);
 
-/** Shows what is true at the first sight; the server has written it, so nothing moves. */
-export function begin(over: () => void): void {
-  clock = startClock(over);
-  offerApp();
-  const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
-  if (data.status === "requires_action") clock.set(data.leftMs, navigation?.responseStart ?? 0);
-  if (data.status === "processing") calmDown(data.patienceMs - data.sinceMs);
+/** Starts the page in the state that the server has rendered, so nothing moves. `onZero` runs when the time is over. */
+export function begin(onZero: () => void): void {
+  clock = startCountdown(onZero);
+  showAppLink();
+  if (data.status === "requires_action") clock.set(data.leftMs, findNavigation()?.responseStart ?? 0);
+  if (data.status === "processing") scheduleMayClose(data.patienceMs - data.sinceMs);
   if (data.isFinal) finish(data);
 }
-let clock: ReturnType<typeof startClock>;
+let clock: ReturnType<typeof startCountdown>;
 
-/** Shows news, if they are any: an answer may be older than what is shown. */
-export function apply(news: News): void {
-  if (news.version < shown.version) return;
-  if (news.status === "requires_action") clock.set(news.leftMs, performance.now());
-  if (news.version === shown.version) return;
+/** Shows a status, unless it is older than the one on the page: responses may arrive out of order. */
+export function apply(next: StatusPayload): void {
+  if (next.version < shown.version) return;
+  if (next.status === "requires_action") clock.set(next.leftMs, performance.now());
+  if (next.version === shown.version) return;
   const before = shown.status;
-  shown = news;
-  if (news.status === before) return;
+  shown = next;
+  if (next.status === before) return;
 
-  if (news.status !== "requires_action") clock.stop();
-  write(news);
-  tellNews(news);
-  for (const listener of listeners) listener(news);
+  if (next.status !== "requires_action") clock.stop();
+  render(next);
+  announceStatus(next);
+  for (const listener of listeners) listener(next);
 }
 
-/** A state has the page to itself: what another one has held open closes. */
-function write(news: News): void {
-  showSection(news.status, news.money);
-  if (news.status === "processing") calmDown(data.patienceMs);
-  if (news.isFinal) finish(news);
+/** Shows the section of the status and hides all others. */
+function render(payment: StatusPayload): void {
+  showSection(payment.status, payment.money);
+  if (payment.status === "processing") scheduleMayClose(data.patienceMs);
+  if (payment.isFinal) finish(payment);
 }
 
-function showSection(shown: Section, money: News["money"]): void {
+function showSection(shown: Section, money: StatusPayload["money"]): void {
   for (const section of sections) byId(section).hidden = section !== shown;
-  // What is to be paid stands in the title of the first section.
+  // The title of the first section shows the amount already.
   byId("sum").hidden = shown === "requires_action";
   for (const line of document.querySelectorAll<HTMLElement>("[data-money]"))
     line.hidden = (line.dataset.money === "unclear") !== (money === "unclear");
-  // Who has to look for the payment's number finds it.
+  // The text asks the buyer to quote the payment number, which the details show.
   if (money === "unclear") byId<HTMLDetailsElement>("facts").open = true;
   document.title = `${data.titles[shown]} – ${data.values.shop}`;
 }
 
-/** A payment that waits and that nothing can pay any more; `money` is what may have become of the buyer's. */
-export function showUnpayable(money: News["money"]): void {
+/** Shows that no asset can pay this open payment any more; `money` is what may have become of the buyer's money. */
+export function showUnpayable(money: StatusPayload["money"]): void {
   showSection("unpayable", money);
-  announce([data.titles.unpayable, words(money === "unclear" ? "moneyUnclear" : "moneyNone")].join(" "));
+  announce([data.titles.unpayable, localize(money === "unclear" ? "moneyUnclear" : "moneyNone")].join(" "));
   focusOn("unpayable");
 }
 
-/** The ways to pay, also of a payment that cannot be paid any more: what was sent for it before is followed there. */
-export const showWays = (): void => showSection("requires_action", shown.money);
+/**
+ * Shows the payment section, also for a payment that cannot be paid any more: it shows a transaction that was sent
+ * before.
+ */
+export const showPaymentSection = (): void => showSection("requires_action", shown.money);
 
-/** The result takes the focus, so that keyboards and screen readers are where the news is. */
-function tellNews({ status, money, returnUrl }: News): void {
+/** Announces the new state and moves the focus to its title, for buyers with a keyboard or a screen reader. */
+function announceStatus({ status, money, returnUrl }: StatusPayload): void {
   if (status === "requires_action") return;
   const isLost = status === "failed" || status === "expired" || status === "cancelled";
-  const lines = isLost ? [...said[status], money === "unclear" ? "moneyUnclear" : "moneyNone"] : said[status];
-  // Who cannot see the countdown has to know of it too, while Escape still helps.
-  const leaving = returnUrl !== null && willLeave() ? [words("leaving", { seconds: 3 })] : [];
-  announce([...lines.map((line) => words(line as ScriptText)), ...leaving].join(" "));
+  const lines: ScriptText[] = isLost
+    ? [...announcements[status], money === "unclear" ? "moneyUnclear" : "moneyNone"]
+    : announcements[status];
+  // Screen readers announce the countdown too, while Escape can still stop it.
+  const leaving = returnUrl !== null && returnsAutomatically() ? [localize("leaving", { seconds: 3 })] : [];
+  announce([...lines.map((line) => localize(line)), ...leaving].join(" "));
   focusOn(status);
 }
 
@@ -102,19 +106,19 @@ function focusOn(section: Exclude<Section, "requires_action">): void {
   scrollTo({ top: 0 });
 }
 
-function finish(news: News): void {
+function finish(payment: StatusPayload): void {
   const label = document.getElementById("auto-label");
   if (label) label.hidden = true;
   byId("end").hidden = false;
   const tx = byId<HTMLAnchorElement>("tx");
-  tx.textContent = news.txId;
-  if (news.txUrl) Object.assign(tx, { href: news.txUrl, target: "_blank", rel: "noreferrer" });
-  for (const line of document.querySelectorAll<HTMLElement>("[data-tx]")) line.hidden = news.txId === null;
-  tellApp(news.status === "succeeded", data.titles[news.status]);
-  if (news.returnUrl) leaveFor(news.returnUrl);
+  tx.textContent = payment.txId;
+  if (payment.txUrl) Object.assign(tx, { href: payment.txUrl, target: "_blank", rel: "noreferrer" });
+  for (const line of document.querySelectorAll<HTMLElement>("[data-tx]")) line.hidden = payment.txId === null;
+  notifyApp(payment.status === "succeeded", data.titles[payment.status]);
+  if (payment.returnUrl) returnToShop(payment.returnUrl);
 }
 
-/** A slow network is no reason to stay, nor to pay again. There is room for the words, so that nothing moves. */
-function calmDown(afterMs: number): void {
+/** Shows, once the network takes long, that the buyer may close the page. The text has its space, so nothing moves. */
+function scheduleMayClose(afterMs: number): void {
   setTimeout(() => byId("may-close").classList.remove("later"), Math.max(0, afterMs));
 }

@@ -1,34 +1,34 @@
-/** Something the wallet executes; `chain_id` is the one name on the wire that is not in camel case. */
+/** An action that a wallet executes. `chain_id` is the only member of the API that is not in camel case. */
 export type WalletRpc = { type: "walletRpc"; data: { chain_id: string; method: string; params: unknown[] } };
 export type Action = WalletRpc | { type: "build"; data: { data: string } };
 
-/** A wallet in this browser, of whichever family. */
+/** A wallet in this browser, of any chain family. */
 export type Wallet = {
   key: string;
   name: string;
-  /** A data URI; nothing is loaded from anybody's server. */
+  /** A data URI; the page loads nothing from another server. */
   icon: string | undefined;
-  /** Asks its owner for accounts; CAIP-10, on every network of ours that it can use. */
+  /** Asks the wallet's owner for accounts and returns them as CAIP-10, one for each supported network. */
   connect: () => Promise<string[]>;
   /**
-   * Turns to a network; `tell` is called when its owner is asked for that. Throws WrongNetwork when it has not, whatever
-   * it says.
+   * Switches to a network; calls `onPrompt` when the wallet has to ask its owner. Throws WrongNetwork when the wallet is
+   * still on another network, whatever the wallet reported.
    */
-  turnTo: (chain: string, tell: () => void) => Promise<void>;
-  /** Says whether an account (CAIP-10) is still one that it would act with. */
-  holds: (account: string) => Promise<boolean>;
-  /** Executes an action with an account (CAIP-10); gives its result as the service takes it. */
-  perform: (action: WalletRpc["data"], account: string) => Promise<string>;
-  /** Waits until something that was sent is in a block, because the next action needs it. */
-  settle: (result: string) => Promise<void>;
+  switchTo: (chain: string, onPrompt: () => void) => Promise<void>;
+  /** Returns whether the wallet still gives access to an account (CAIP-10). */
+  hasAccount: (account: string) => Promise<boolean>;
+  /** Executes an action with an account (CAIP-10) and returns the result in the form that the API takes. */
+  execute: (action: WalletRpc["data"], account: string) => Promise<string>;
+  /** Waits until a sent transaction is in a block, because the next action depends on it. */
+  awaitReceipt: (result: string) => Promise<void>;
 };
 
 export class WrongNetwork extends Error {}
 export class WrongAccount extends Error {}
 
-/** Pictures that a browser shows without running anything in them. */
+/** Returns an icon that is a data URI of an image, else undefined. Browsers run no script in such an image. */
 export const safeIcon = (icon: unknown): string | undefined =>
   typeof icon === "string" && /^data:image\/(png|webp|svg\+xml|gif|jpeg)[;,]/.test(icon) ? icon : undefined;
 
-/** The rule for names from outside: text, and not endless. */
+/** Returns a wallet's name as text of at most 60 characters. */
 export const safeName = (name: unknown): string => String(name).slice(0, 60);

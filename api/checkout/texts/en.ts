@@ -1,4 +1,4 @@
-/** Every word a buyer reads. `{…}` is filled in; a text that another language lacks fails the type check. */
+/** Every text that a buyer reads. `{…}` is a placeholder. A text that another language lacks fails the type check. */
 export const en = {
   languageName: "English",
   language: "Language",

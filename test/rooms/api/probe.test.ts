@@ -18,7 +18,7 @@ const admin = adminIn({ DATABASE_URL: api.databaseUrl });
 beforeEach(() => proxy.alter(undefined));
 
 const checkPages = (id: string | undefined = paymentId) =>
-  lookAtPages({ ask, release }, { publicUrl: `${proxy.url}/`, paymentId: id });
+  lookAtPages({ ask }, { publicUrl: `${proxy.url}/`, paymentId: id });
 const asReleased = [
   { page: "checkout", differences: [] },
   { page: "collect", differences: [] },
@@ -43,7 +43,7 @@ const rewrite = (answer: WebAnswer, from: string | RegExp, to: string): WebAnswe
 
 test("a healthy deployment matches its release, with a payment and before there is one", async () => {
   expect(await checkPages()).toEqual(asReleased);
-  expect(await lookAtPages({ ask, release }, { publicUrl: proxy.url })).toEqual(asReleased);
+  expect(await lookAtPages({ ask }, { publicUrl: proxy.url })).toEqual(asReleased);
 });
 
 test("the page of an unknown payment has the headers of a known one", async () => {
@@ -84,7 +84,7 @@ test("a script with one changed byte is reported with its hash", async () => {
   });
   expect(found).toEqual([
     expect.stringMatching(
-      `^the script ${checkout.path} has the bytes of sha256-.{44}, expected ${RegExp.escape(checkout.integrity)}$`,
+      `^the script ${checkout.path} has the hash sha256-.{44}, expected ${RegExp.escape(checkout.integrity)}$`,
     ),
   ]);
 });
@@ -106,20 +106,15 @@ test.each([
     "a second script",
     "</head>",
     '<script src="/assets/evil.js"></script></head>',
-    ["a script of no release: /assets/evil.js"],
+    ["a script that is not released: /assets/evil.js"],
   ],
-  [
-    "a script in the page",
-    "</head>",
-    "<script>steal()</script></head>",
-    ["a script of no release: written into the page"],
-  ],
+  ["a script in the page", "</head>", "<script>steal()</script></head>", ["a script that is not released: inline"]],
   ["no script", /<script type="module"[^>]*><\/script>/, "", [`the script ${checkout.path} is missing`]],
   [
     "the script of another release",
     checkout.path,
     "/assets/checkout.0.js",
-    ["a script of no release: /assets/checkout.0.js", `the script ${checkout.path} is missing`],
+    ["a script that is not released: /assets/checkout.0.js", `the script ${checkout.path} is missing`],
   ],
 ] as const)("a page with %s is reported", async (_what, from, to, found) => {
   expect(await checkChanged((path, answer) => (isPage(path) ? rewrite(answer, from, to) : undefined))).toEqual(found);
@@ -129,10 +124,10 @@ test("a redirecting page and a missing or oversized script are reported", async 
   const away = { location: "https://evil.example.test/" };
   expect(
     await checkChanged((path, answer) => (isPage(path) ? { ...answer, status: 302, headers: away } : undefined)),
-  ).toEqual(["the page leads to https://evil.example.test/"]);
+  ).toEqual(["the page redirects to https://evil.example.test/"]);
   expect(
     await checkChanged((path, answer) => (path === checkout.path ? { ...answer, status: 404 } : undefined)),
-  ).toEqual([`the script ${checkout.path} is not there`]);
+  ).toEqual([`the script ${checkout.path} does not exist`]);
   const body = Buffer.alloc(2_000_000);
   expect(await checkChanged((path, answer) => (path === checkout.path ? { ...answer, body } : undefined))).toEqual([
     `the script ${checkout.path} is larger than 1000000 bytes`,
@@ -159,7 +154,7 @@ test("the data page is compared with its own headers and script", async () => {
       page: "collect",
       differences: [
         'the header cross-origin-opener-policy is "same-origin", expected "unsafe-none"',
-        expect.stringContaining(`the script ${collect.path} has the bytes of`),
+        expect.stringContaining(`the script ${collect.path} has the hash`),
       ],
     },
   ]);
