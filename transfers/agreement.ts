@@ -10,24 +10,24 @@ import type { ConfirmedTransfer } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 import { readFinal } from "./witness.ts";
 
-/** Endpoints that have to say the same of a large movement. */
-const AGREED_BY = 2;
+/** Endpoints that must agree on a large movement. */
+const REQUIRED_ENDPOINTS = 2;
 
-/** What each endpoint has to show of a movement by itself. */
+/** What each endpoint must show of a movement on its own. */
 type Shown = Pick<StraySighting, "block_number" | "block_hash" | "tx_hash" | "log_index" | "token" | "amount"> & {
   receiver: string;
 };
 
-/** Those of some movements that may be booked now: small ones, and large ones on which two endpoints agree. */
+/** Selects the movements that can be booked now: small ones, and large ones on which two endpoints agree. */
 export type Agreement = {
   keepTransfers(transfers: readonly ConfirmedTransfer[]): Promise<ConfirmedTransfer[]>;
   keepMovements(movements: readonly StraySighting[]): Promise<StraySighting[]>;
 };
 
 /**
- * Opens the comparison of endpoints for one booking. What is large stands in the networks file, by asset (`agreeFrom`). A
- * large movement waits as long as it takes: until two endpoints show its log in the receipt, in the same block, which each
- * of them calls final.
+ * Opens the comparison of endpoints for one booking. The networks file says which amounts are large, by asset
+ * (`agreeFrom`). A large movement waits without a time limit until two endpoints show its log in the receipt, in the same
+ * block, and each of them reports that block as final.
  */
 export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain: EvmChain): Agreement {
   const finals = new Map<NamedRpc, Promise<number>>();
@@ -53,11 +53,11 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
         throw error;
       }),
     );
-    const agreed = (await Promise.all(answers)).filter(Boolean).length >= AGREED_BY;
+    const agreed = (await Promise.all(answers)).filter(Boolean).length >= REQUIRED_ENDPOINTS;
     if (!agreed) {
       deps.metrics.agreementWaits.inc({ chain: chain.chain });
       const { tx_hash: tx, amount } = movement;
-      deps.log.warn({ chain: chain.chain, tx, amount: String(amount) }, "a large movement waits for a second endpoint");
+      deps.log.warn({ chain: chain.chain, tx, amount: String(amount) }, "large movement waits for a second endpoint");
     }
     return agreed;
   };

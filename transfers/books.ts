@@ -8,11 +8,11 @@ import type { RentBook } from "./solana/rents.ts";
 import type { DustBook, StrayBook } from "./unmatched.ts";
 
 /**
- * How far a pass has come. `readUpTo`: the height up to which everything was read by then, on Solana in final slots.
+ * Progress of a watcher's pass. `readUpTo` is the height up to which everything was read; on Solana, a final slot.
  */
 export type Watched = { cursor: Cursor; readUpTo?: number } & Reached;
 
-/** Who books what the watcher finds, in the database transaction that moves the transfers. */
+/** Functions that book what the watcher finds, in the database transaction that moves the transfers. */
 export type Books = {
   confirmed: Book;
   ended: EndedBook;
@@ -25,5 +25,5 @@ export type Books = {
   rent: RentBook;
 };
 
-/** Who books what is found before something is sent, in the database transaction that moves the transfers. */
+/** Functions that book what is found before a transfer is sent, in the database transaction that moves the transfers. */
 export type SendBooks = { declined: DeclinedBook; adopted: AdoptedBook };

@@ -10,24 +10,24 @@ import { listInFlight } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
 import { type Landed, listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
 
-/** The newest blocks are always read one by one, whatever the finality, and so are gaps no longer than this. */
-const NEAR = 16;
+/** The newest blocks are always read one by one, regardless of finality, and so are gaps no longer than this. */
+const SINGLE_BLOCKS = 16;
 
 /**
- * Reads the next range of a long gap, as downtime leaves one: a few calls, however many blocks. Only of blocks that are
- * final, so that the range stands on the cursor when both its ends stand in the chain; whoever confirms what is in it
- * reads it once more first. Undefined when the gap is short, when the cursor's block is gone (a reorg), or when the
- * endpoint refuses ranges altogether: then the blocks are read one by one.
+ * Reads the next range of a long gap, for example after downtime, with a few calls for any number of blocks. The range is
+ * final, so it continues the cursor when the chain contains the blocks at both its ends. It is read once more before its
+ * transfers are confirmed. Returns undefined when the gap is short, when the cursor's block was removed by a reorg, or when
+ * the endpoint rejects ranges. The caller then reads the blocks one by one.
  */
 export async function readGap(
   deps: Pick<TransferDeps, "db">,
   chain: EvmChain,
   { from, head }: { from: Cursor; head: number },
 ): Promise<Reading | undefined> {
-  const longest = Math.min(from.number + LONGEST_PART, head - NEAR);
-  if (longest - from.number <= NEAR) return undefined;
+  const longest = Math.min(from.number + LONGEST_PART, head - SINGLE_BLOCKS);
+  if (longest - from.number <= SINGLE_BLOCKS) return undefined;
   const to = Math.min(longest, await readFinal(chain, head));
-  if (to - from.number <= NEAR) return undefined;
+  if (to - from.number <= SINGLE_BLOCKS) return undefined;
   const [first, last] = await Promise.all([readBlock(chain.rpc, from.number), readBlock(chain.rpc, to)]);
   if (first.hash !== from.hash) return undefined;
   const range = { from: from.number + 1, to };
@@ -51,13 +51,13 @@ async function readMovements(chain: EvmChain, range: Range): Promise<SeenTransfe
   return seen;
 }
 
-/** The highest block that an endpoint calls final now. */
+/** Returns the highest block that an endpoint reports as final. */
 async function readFinal(chain: EvmChain, head: number): Promise<number> {
   const { finality } = chain.network;
   return typeof finality === "object" ? head - finality.blocks + 1 : (await readBlock(chain.rpc, finality)).number;
 }
 
-/** No block of the range says what is in it, so what we have in flight is asked for. */
+/** Reads the receipts of the transactions in flight. A range read has no list of the transactions in its blocks. */
 async function readLandedBetween(deps: Pick<TransferDeps, "db">, chain: EvmChain, range: Range): Promise<Landed[]> {
   const rows = await listInFlight(deps.db, chain.chain);
   const found = await Promise.all(

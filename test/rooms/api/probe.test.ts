@@ -222,7 +222,7 @@ test("an operator is told in words, and by the exit code", async () => {
 test("a worker counts what differs and says when it looked; being away changes neither", async () => {
   let time = 1_000_000;
   const { metrics } = api;
-  const check = createPagesCheck({ look: () => look(), metrics, log: api.deps.log, now: () => new Date(time) });
+  const check = createPagesCheck({ check: () => look(), metrics, log: api.deps.log, now: () => new Date(time) });
   const told = async () => {
     const [differences, looked] = await Promise.all([metrics.pageDifferences.get(), metrics.pageLooked.get()]);
     const of = ({ values }: typeof looked) => values.map(({ labels: { page }, value }) => ({ page, value }));

@@ -31,7 +31,7 @@ test("a transfer whose own trouble cannot be written down is held with another o
   await refuseRows(
     till,
     "transfer",
-    "new.last_trouble is not null and new.last_trouble not like 'it cannot be handled%'",
+    "new.last_trouble is not null and new.last_trouble not like 'it cannot be processed%'",
   );
   await till.relay();
   await till.watch();
@@ -39,7 +39,7 @@ test("a transfer whose own trouble cannot be written down is held with another o
   expect(first?.state).toBe("processing");
   expect(others.map(({ state }) => state)).toEqual(["succeeded", "succeeded"]);
   const [held] = await till.transfers();
-  expect(held).toMatchObject({ state: "ready", last_trouble: "it cannot be handled: refused" });
+  expect(held).toMatchObject({ state: "ready", last_trouble: "it cannot be processed: refused" });
   expect(held?.hold_until).not.toBeNull();
 });
 

@@ -22,7 +22,7 @@ describe("a handler that says", () => {
     const { queues, ring } = await opened();
     const most = catalog["expire-payment"].attempts * 2;
     let looks = 0;
-    queues.serve("expire-payment", async () => (++looks < most ? { again: 1 } : done));
+    queues.serve("expire-payment", async () => (++looks < most ? { rerunInMs: 1 } : done));
     await ring();
     await waitFor(() => looks === most, within);
     await waitFor(() => isEmpty(queues), within);

@@ -18,7 +18,7 @@ test("ringing a Redis that was never there neither throws nor waits, and is coun
   await queues.ring("expire-payment", [bell(), bell()]);
   expect(Date.now() - begun).toBeLessThan(SOON_MS);
   expect(await failuresOf(queues)).toBe(2);
-  expect(queues.lines.join("")).toContain("jobs not rung; the sweep will");
+  expect(queues.lines.join("")).toContain("jobs not enqueued; the sweep retries");
 });
 
 test("ringing a Redis that has gone neither throws nor waits, and works again when it is back", async () => {
