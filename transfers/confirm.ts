@@ -29,26 +29,26 @@ import {
 } from "./witness.ts";
 
 /**
- * Books confirmed transfers in the transaction that confirms them, all or nothing. Gives what is to be done after the
- * commit (telling those who wait, counting).
+ * Books confirmed transfers in the database transaction that confirms them, all or none. Returns a function to call after
+ * the commit, which notifies waiting requests and counts.
  */
 export type Book = (db: Db, confirmed: readonly ConfirmedTransfer[]) => Promise<() => void>;
 
-/** Books what our transactions cost, in the transaction that calls them final. */
+/** Books the fees of our transactions, in the database transaction that marks them as final. */
 export type GasBook = (db: Db, spent: readonly SpentTransaction[]) => Promise<void>;
 
 /** Rows booked in one database transaction. */
 const CHUNK = 100;
 
-/** Parts of a range that are read again in one pass at most, so that a pass ends however far finality has come. */
-const MOST_PARTS = 20;
+/** Parts of a range that one pass reads again at most, so that a pass ends regardless of how far finality has advanced. */
+const MAX_PARTS = 20;
 
 /**
- * Confirms every included transfer that stands at the depth of the network's finality, and books it. What was read is read
- * again first: what is called confirmed is still there, and what the first reading missed is found. Where a chain has
- * several endpoints, another one than the first time reads it, and says how far the chain is final (see witness.ts); with
- * one, that reads again what it had read in an earlier turn (up to `readBefore`). Blocks are read in parts; each is booked
- * and noted as final before the next is read.
+ * Confirms and books every included transfer at the depth of the network's finality. Reads the blocks a second time first:
+ * this proves that a transfer is still on the chain, and finds what the first reading missed. On a chain with several
+ * endpoints, the second reading uses another endpoint than the first, which also reports the final height (see witness.ts).
+ * With a single endpoint, it reads again what it read in an earlier pass (up to `readBefore`). Blocks are read in parts. Each
+ * part is booked and marked as final before the next one is read.
  */
 export async function confirmFinal(
   deps: TransferDeps,
@@ -58,21 +58,21 @@ export async function confirmFinal(
   const { cursor, books } = args;
   const final = Math.min(await readFinalNumber(chain, cursor), cursor.number);
   const before = cursor.finalNumber;
-  const budget = { parts: MOST_PARTS };
+  const budget = { parts: MAX_PARTS };
   if (chain.endpoints.length > 1) await confirmWitnessed(deps, chain, { ...args, final, budget });
   else await confirmAgain(deps, chain, { cursor, to: Math.min(final, args.readBefore), books, budget, rpc: chain.rpc });
   const isHeld = chain.endpoints.length > 1 && cursor.finalNumber < final;
   if (budget.parts === 0 || isHeld) {
-    // What was claimed since, or could not be booked, may be below what is final already.
+    // Transfers that were claimed later, or could not be booked, can be below the final height.
     if (cursor.finalNumber === before) await bookUpTo(deps, chain, { cursor, final: before, books });
     return;
   }
-  // Also where finality stands still.
+  // Runs also when the final height has not changed.
   if (cursor.finalNumber === before || cursor.finalNumber < final)
     await bookUpTo(deps, chain, { cursor, final, books });
 }
 
-/** Reads what is not final yet up to a height with one endpoint, and books it, as far as the budget of this pass goes. */
+/** Reads the blocks up to a height that are not marked as final again from one endpoint, and books them within the budget. */
 async function confirmAgain(
   deps: TransferDeps,
   chain: EvmChain,
@@ -91,9 +91,9 @@ async function confirmAgain(
 }
 
 /**
- * The same with other endpoints than those of the first reading. One that does not answer, or does not come after in time,
- * is passed over: then what it should have said is not waited for, but for large amounts. One that shows something else
- * stops the chain, unless yet another one agrees.
+ * Reads the blocks from other endpoints than the first reading, and books them. Skips an endpoint that does not answer or
+ * stays behind for too long; only large amounts still wait for it. An endpoint that disagrees stops the chain, unless a third
+ * one agrees with the first reading.
  */
 async function confirmWitnessed(
   deps: TransferDeps,
@@ -121,18 +121,18 @@ async function confirmWitnessed(
     if (budget.parts === 0) return;
     if (cursor.finalNumber >= run.to) noteWitnessed(chain);
     else if (disagreement !== undefined) {
-      await unbelieve(deps, chain, { cursor, run });
+      await recheckFirstReading(deps, chain, { cursor, run });
       throw disagreement;
-    } else if (!hasAnswered || isPatienceOver(deps, chain)) await goOnAlone(deps, chain, { ...args, to: run.to });
+    } else if (!hasAnswered || isPatienceOver(deps, chain)) await confirmAlone(deps, chain, { ...args, to: run.to });
     else return;
   }
 }
 
 /**
- * Another endpoint has shown something else than was read. When the one that was believed does not show it either any more,
- * the blocks are read anew; while it does, nobody is believed.
+ * Checks the endpoint of the first reading after another endpoint has disagreed. When it no longer shows the first reading
+ * either, the cursor goes back and the blocks are read again. While it does, the disagreement remains and nothing is booked.
  */
-async function unbelieve(
+async function recheckFirstReading(
   deps: TransferDeps,
   chain: EvmChain,
   { cursor, run }: { cursor: Cursor; run: Run },
@@ -150,23 +150,26 @@ async function unbelieve(
   }
 }
 
-/** No other endpoint has answered in time: what one has read it reads again itself, as where there is only one. */
-async function goOnAlone(
+/** Confirms without a second endpoint, as on a chain with a single one, because no other endpoint answered in time. */
+async function confirmAlone(
   deps: TransferDeps,
   chain: EvmChain,
   args: { cursor: Cursor; readBefore: number; to: number; books: FinalBooks; budget: { parts: number } },
 ): Promise<void> {
   const { cursor, readBefore, to, books, budget } = args;
   deps.metrics.unwitnessedReads.inc({ chain: chain.chain });
-  deps.log.warn({ chain: chain.chain, upTo: to }, "no second endpoint answers: one is believed but for large amounts");
+  deps.log.warn(
+    { chain: chain.chain, upTo: to },
+    "no second endpoint answers; one is trusted except for large amounts",
+  );
   await confirmAgain(deps, chain, { cursor, to: Math.min(to, readBefore), books, budget, rpc: chain.rpc });
   if (cursor.finalNumber < to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: to, books });
 }
 
-/** Who books what has become final. */
+/** Functions that book what has become final. */
 type FinalBooks = { confirmed: Book; bound: BoundBook; stray: StrayBook; dust: DustBook; gas: GasBook };
 
-/** Books everything up to a height that has been read for good, and then notes the height as final. */
+/** Books everything up to a height that was read twice, and then marks the height as final. */
 async function bookUpTo(
   deps: TransferDeps,
   chain: EvmChain,
@@ -191,7 +194,7 @@ async function bookUpTo(
   cursor.finalNumber = final;
 }
 
-/** Transactions of ours in blocks up to a height are final, and what they have cost is booked. */
+/** Marks our transactions in blocks up to a height as final, and books their fees. */
 async function bookGas(
   deps: TransferDeps,
   chain: EvmChain,
@@ -209,7 +212,7 @@ async function bookGas(
   }
 }
 
-/** Confirms and books in one transaction; a transfer that cannot be booked is stored as a failed booking, alone. */
+/** Confirms and books transfers in one database transaction. Stores a transfer that cannot be booked as a failed booking. */
 export async function confirmChunk(
   deps: TransferDeps,
   { chain }: Pick<Chain, "chain">,
@@ -229,7 +232,7 @@ export async function confirmChunk(
   await bookEach(deps, { chain, kind: "transfer", rows: confirmable, subjectOf: ({ id }) => id, book });
 }
 
-/** The highest block that the network's policy calls final, counted from what was read and linked, not from hearsay. */
+/** Returns the highest block that is final by the network's policy, counted from the cursor and not from an unread head. */
 async function readFinalNumber(chain: EvmChain, cursor: Cursor): Promise<number> {
   const { finality } = chain.network;
   if (typeof finality === "object") return cursor.number - finality.blocks + 1;
@@ -237,8 +240,8 @@ async function readFinalNumber(chain: EvmChain, cursor: Cursor): Promise<number>
 }
 
 /**
- * Throws ChainFault `endpoints_disagree` when a second reading of some blocks does not show what is to be booked of them;
- * `rpc_behind` where the same endpoint has read both times.
+ * Throws ChainFault `endpoints_disagree` when the second reading of blocks lacks a log that proves a transfer. Throws
+ * `rpc_behind` on a chain with a single endpoint.
  */
 async function requireProofs(
   deps: TransferDeps,
@@ -247,15 +250,15 @@ async function requireProofs(
   found: readonly SeenTransfer[],
 ): Promise<void> {
   const keyOf = (log: { blockHash: string; logIndex: number }) => `${log.blockHash} ${log.logIndex}`;
-  const standing = new Set(found.map(keyOf));
+  const shown = new Set(found.map(keyOf));
   const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
-  const gone = proofs.find((proof) => !standing.has(keyOf(proof)));
+  const gone = proofs.find((proof) => !shown.has(keyOf(proof)));
   if (!gone) return;
-  const detail = `a log of block ${gone.blockNumber} was not found again`;
+  const detail = `the second reading lacks a log of block ${gone.blockNumber}`;
   throw new ChainFault(chain.endpoints.length > 1 ? "endpoints_disagree" : "rpc_behind", { detail });
 }
 
-/** Records what the first reading of some blocks did not have. */
+/** Records movements that the first reading of blocks lacks. */
 export async function recordMissed(
   deps: TransferDeps,
   chain: EvmChain,

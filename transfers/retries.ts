@@ -10,9 +10,9 @@ import type { Landed } from "./reading.ts";
 import { type BoundBook, recordBlocks } from "./record.ts";
 
 /**
- * Begins to try again what could not be booked earlier and is due by now. Movements, and transactions of ours that could
- * not be called included, are written down here; everything else is no longer left out by the steps of this pass.
- * Returns what is tried, for `endRetries`.
+ * Starts the retry of the failed bookings that are due. Records movements, and transactions of ours that could not be marked
+ * as included. The other steps of this pass no longer skip the remaining ones. Returns the retried bookings for
+ * `endRetries`.
  */
 export async function beginRetries(
   deps: TransferDeps,
@@ -33,13 +33,13 @@ export async function beginRetries(
   return due;
 }
 
-/** A movement as it was before it was kept as JSON. */
+/** Returns a movement from its JSON in a failed booking. */
 function readMovement(kept: Record<string, unknown>): SeenTransfer {
   const at = kept.at === undefined ? undefined : new Date(String(kept.at));
   return { ...kept, amount: BigInt(String(kept.amount)), at } as SeenTransfer;
 }
 
-/** Transactions in blocks that have been read, and that are not known to be there. (On Solana each pass asks for all.) */
+/** Returns transactions of ours in blocks that were read and that are not marked as included yet. */
 async function readLanded(
   deps: TransferDeps,
   chain: Chain,
@@ -55,7 +55,7 @@ async function readLanded(
   return found.flatMap(({ row, receipt }) => (receipt && receipt.blockNumber <= number ? [{ row, receipt }] : []));
 }
 
-/** Forgets what has been tried again in a pass that went well, unless it failed once more. */
+/** Deletes the failed bookings that were retried in a successful pass, unless they failed again. */
 export async function endRetries(deps: Pick<TransferDeps, "db">, tried: readonly FailedBookingRow[]): Promise<void> {
   const ids = tried.map(({ id }) => id);
   if (ids.length > 0) await deleteDueFailures(deps.db, ids);

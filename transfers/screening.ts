@@ -13,16 +13,19 @@ import { ChainFault } from "../chains/faults.ts";
 import type { Chain } from "../chains/open.ts";
 import type { Metrics } from "../ops/metrics.ts";
 
-/** Which of these accounts (EVM: in lower case) the operator's list names on a chain. Throws when the list cannot say. */
+/**
+ * Returns which of these accounts (EVM: in lower case) the operator's list names on a chain. Throws when the list is not
+ * available.
+ */
 export type ScreeningList = (chain: string, accounts: readonly string[]) => ReadonlySet<string>;
 export type ScreeningDeps = { screeningList: ScreeningList; metrics: Pick<Metrics, "screeningFailures"> };
 
-/** Why a payer is not served; the same words for both providers. */
+/** Reason for rejecting a payer that fails screening, the same for both providers. */
 export const SCREENED_OUT = "the account is not served (screening)";
 
 /**
- * Which of these accounts are refused, by the operator's list or the chain's sanctions oracle; one call where there is
- * an oracle, which Solana has none of. Throws ChainFault `screening_down`, or what the chain throws: then nobody passes.
+ * Returns which of these accounts fail screening by the operator's list or the chain's sanctions oracle. The oracle takes
+ * one call; Solana has none. Throws ChainFault `screening_down`, or the chain's error. No account passes then.
  */
 export async function screenAccounts(
   deps: ScreeningDeps,
@@ -35,7 +38,7 @@ export async function screenAccounts(
   return readRefused(deps, chain, accounts, outcomes);
 }
 
-/** The same along with a simulation: the oracle is asked in the same call. Outcomes are the members', in order. */
+/** Simulates members and screens payers in one call. Returns the outcomes of the members in order. */
 export async function simulateScreened(
   deps: ScreeningDeps,
   chain: EvmChain,
@@ -52,8 +55,8 @@ export async function simulateScreened(
 }
 
 /**
- * Reads, plain keys' transfers and the oracle in one call. Gives the outcomes in order; a member that came to nothing
- * among the others has to be asked by itself.
+ * Makes reads, simulates plain keys' transfers and screens payers in one call. Returns the outcomes in order. A member that
+ * failed among the others must be simulated again alone.
  */
 export async function readScreened(
   deps: ScreeningDeps,
@@ -65,12 +68,12 @@ export async function readScreened(
   const reads = args.reads.map((call) => ({ calls: [call] }));
   const checks = listChecks(chain, payers);
   const together = await simulateTogether(chain.rpc, at, [...reads, ...checks, ...members]);
-  // A member that spoils the whole call must not keep the reads from being answered.
-  const sober = [...reads, ...checks];
-  const calls = sober.flatMap((one) => one.calls);
+  // When a member makes the whole call fail, the reads and the screening are called again without the members.
+  const required = [...reads, ...checks];
+  const calls = required.flatMap((one) => one.calls);
   const answers =
-    together.size > 0 ? sober.flatMap((one) => together.get(one) ?? []) : await simulateCalls(chain.rpc, at, calls);
-  if (answers.length < sober.length) throw new ChainFault("rpc_answer", { detail: "balances and screening" });
+    together.size > 0 ? required.flatMap((one) => together.get(one) ?? []) : await simulateCalls(chain.rpc, at, calls);
+  if (answers.length < required.length) throw new ChainFault("rpc_answer", { detail: "balances and screening" });
   return {
     reads: answers.slice(0, reads.length),
     outcomes: members.map((member) => together.get(member)),

@@ -7,8 +7,8 @@ import { checkUnfinished } from "./unfinished.ts";
 import { startWatch } from "./watch.ts";
 
 /**
- * Makes a chain's lanes and its cursor known; what is known already keeps its place. Run at every start. Throws ChainFault
- * `unknown_asset` when the networks file lacks what unfinished transfers need.
+ * Creates the rows of a chain's lanes and its cursor, and leaves existing rows as they are. Called at every start. Throws
+ * ChainFault `unknown_asset` when the networks file lacks an asset that unfinished transfers need.
  */
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
   await checkUnfinished(deps);
@@ -19,7 +19,7 @@ export async function startTransfers(deps: TransferDeps, chainId: string): Promi
     await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
   }
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(chain.network.fees.maxFeePerGas));
-  // From the start, so that its first increase is one that an alert can see.
+  // Initialized to 0, so that an alert sees the first increase.
   deps.metrics.gasWithoutTransfer.inc({ chain: chain.chain }, 0);
   await startWatch(deps, chain);
 }

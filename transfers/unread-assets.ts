@@ -16,14 +16,14 @@ import type { TransferDeps } from "./deps.ts";
 import { listSources } from "./reading.ts";
 import type { BoundBook } from "./record.ts";
 
-/** Parts of a range that are read in one turn at most, so that a turn ends however long an asset was away. */
-const MOST_PARTS = 20;
+/** Parts of a range that one pass reads at most, so that a pass ends regardless of how long an asset was missing. */
+const MAX_PARTS = 20;
 
 /**
- * At the beginning of a turn: compares the assets that the chain's cursor has read with those of this process. An asset
- * may leave the networks file and come back, or one process may have it before another one has; what is paid with it
- * meanwhile must not be lost. An asset that left is noted with the height up to which it was read; one that is new or
- * back is read from there, see `readUnreadAssets`. A Solana account's history has its own cursor and goes on there. True
+ * Compares the assets that the chain's cursor has read with those of this process, at the start of a pass. An asset can be
+ * removed from the networks file and added again, and during a deployment only some processes have it. Payments with it in
+ * the meantime must not be lost. Stores the height up to which a removed asset was read; an added asset is read from there,
+ * see `readUnreadAssets`. On Solana the history of each token account has its own cursor and continues there. Returns true
  * when `readUnreadAssets` has something to read.
  */
 export async function compareAssets(
@@ -36,10 +36,7 @@ export async function compareAssets(
   const added = [...chain.tokens.keys()].filter((asset) => !cursor.assets.includes(asset));
   if (left.length > 0) {
     await noteAssetsLeft(deps.db, cursor, { assets: left, at });
-    deps.log.warn(
-      { chain: chain.chain, assets: left },
-      "assets are not in the networks file any more: they are not read",
-    );
+    deps.log.warn({ chain: chain.chain, assets: left }, "assets were removed from the networks file and are not read");
   }
   if (added.length === 0) return false;
   if (chain.family === "evm") await noteAssetsBack(deps.db, cursor, { assets: added, at });
@@ -47,7 +44,7 @@ export async function compareAssets(
   return chain.family === "evm";
 }
 
-/** Reads final blocks again, on and on, for the assets that were not read in them; those that are complete are noted. */
+/** Reads final blocks again for the assets that were not read in them. Each pass continues; complete assets are marked. */
 export async function readUnreadAssets(
   deps: TransferDeps,
   chain: EvmChain,
@@ -59,7 +56,7 @@ export async function readUnreadAssets(
   if (complete.length > 0) await endUnreadAssets(deps.db, cursor, { assets: complete, isBehind: false });
 }
 
-/** True when nothing of the asset is left to be read. */
+/** Returns true when the asset is completely read. */
 async function readUnread(
   deps: TransferDeps,
   chain: EvmChain,
@@ -69,7 +66,7 @@ async function readUnread(
   const token = chain.tokens.get(asset)?.token;
   if (token === undefined) return false;
   const sources = { ...listSources(chain), tokens: [token] };
-  // What is not final yet is read a second time anyway before it is confirmed, and with this asset.
+  // Blocks that are not final yet are read a second time before they are confirmed, with this asset included.
   const range = { from: number + 1, to: Math.min(until, cursor.finalNumber) };
   let [reached, parts] = [number, 0];
   for await (const { part, found } of readInParts(range, (one) => readTransfersBetween(chain.rpc, one, sources))) {
@@ -77,7 +74,7 @@ async function readUnread(
     await recordMissed(deps, chain, ofAsset, bound);
     await noteAssetRead(deps.db, { chain: chain.chain, asset, number: part.to });
     [reached, parts] = [part.to, parts + 1];
-    if (parts === MOST_PARTS) break;
+    if (parts === MAX_PARTS) break;
   }
   return reached >= until;
 }

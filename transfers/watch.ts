@@ -34,29 +34,29 @@ import { beginRetries, endRetries } from "./retries.ts";
 import { runSolanaTurn } from "./solana/turn.ts";
 import { compareAssets, readUnreadAssets } from "./unread-assets.ts";
 
-/** Blocks before the head at which a chain's watch begins the first time. */
-const BEGIN_BEFORE = 32;
-/** How long one turn waits for a new block, milliseconds. */
-const PATIENCE_MS = 1_500;
-/** Blocks read side by side and written together, when there are several. */
+/** The first watch of a chain starts this many blocks before the head. */
+const START_BEFORE_HEAD = 32;
+/** How long one pass waits for a new block, milliseconds. */
+const BLOCK_WAIT_MS = 1_500;
+/** Blocks that are read concurrently and stored together at most. */
 const READ_AHEAD = 16;
-/** How often one turn reads on at most, so that a job ends in time however far behind it began. */
-const TURN_LENGTH = 20;
-/** Remembered blocks: deeper than any reorg that a finality policy lets happen. */
-const REMEMBERED = 512;
+/** Reads in one pass at most, so that a job ends in time regardless of how far behind it started. */
+const MAX_READS = 20;
+/** Stored blocks: deeper than any reorg that a finality policy allows. */
+const STORED_BLOCKS = 512;
 
 /**
- * `mine` is false when another process has the watch and goes on there. `next` is the block to wait for, `moved` says
- * that blocks were read, `waiting` are transfers that wait for a lane, one of each sort.
+ * The result of a pass. `mine` is false when another process holds the watch. `next` is the block to wait for. `moved` is
+ * true when blocks were read. `waiting` has transfers that wait for a lane: one of a plain key and one of a contract wallet.
  */
 export type Turn =
   | { mine: false }
   | { mine: true; next: number; moved: boolean; waiting: readonly { id: string; smart_wallet: boolean }[] };
 
 /**
- * One turn of the one watcher of a chain: waits for a block beyond the cursor, reads every new one, confirms what has
- * become final, ends what can no longer come, and looks after stuck transactions. What it costs depends on blocks, not
- * on how much is in flight.
+ * Makes one pass of a chain's watcher. One process at a time watches a chain: the holder of the cursor's lease. The pass
+ * reads the blocks or statuses after the cursor, confirms what is final, ends transfers that can no longer happen, and
+ * recovers stuck transactions. Its cost depends on the number of blocks, not on the number of transfers in flight.
  */
 export async function watchChain(
   deps: TransferDeps,
@@ -65,7 +65,7 @@ export async function watchChain(
   const chain = getChain(deps.chains, args.chain);
   const start = await takeCursor(deps.db, { chain: chain.chain, owner: deps.owner, leaseMs: WATCH_LEASE_MS });
   if (!start) return { mine: false };
-  // One slow call of an endpoint may take longer than the lease.
+  // One slow call to an endpoint can take longer than the lease.
   const renewing = setInterval(
     () => void renewCursor(deps.db, start, WATCH_LEASE_MS).catch(() => undefined),
     WATCH_RENEW_MS,
@@ -74,7 +74,10 @@ export async function watchChain(
   let epoch: string | undefined;
   try {
     epoch = await beginReading(deps, chain.chain, () => readNewest(chain)).catch((error: unknown) => {
-      deps.log.warn({ err: error, chain: chain.chain }, "how far the chain has to be read again is not known yet");
+      deps.log.warn(
+        { err: error, chain: chain.chain },
+        "height up to which the chain must be read again is not known yet",
+      );
       return undefined;
     });
     const hasUnread = await compareAssets(deps, chain, start);
@@ -104,24 +107,24 @@ async function runTurn(
   deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
   const standing = head.number <= readBefore ? await checkStanding(deps, chain, watched.cursor) : undefined;
   if (standing) watched.cursor = standing.cursor;
-  let again = readBefore;
-  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: again, books });
-  const troubles: unknown[] = [];
-  // What cannot be confirmed or ended now must not keep new blocks from being read, nor stuck transactions from help.
-  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
+  let rereadFrom = readBefore;
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, books });
+  const errors: unknown[] = [];
+  // A step that fails must not keep new blocks from being read, nor stuck transactions from being recovered.
+  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
   let tried: FailedBookingRow[] = [];
   await attempt(async () => {
     tried = await beginRetries(deps, chain, { cursor: watched.cursor, bound: books.bound });
   });
-  // An endpoint that is behind the cursor says nothing about the head.
+  // An endpoint that is behind the cursor does not show the head.
   let newest = head.number === readBefore ? standing?.at : undefined;
-  for (let reads = 0; watched.cursor.number < head.number && reads < TURN_LENGTH; reads += 1) {
+  for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
     const { number } = watched.cursor;
     const read = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
     watched.cursor = read.cursor;
     newest = read.at;
-    // More than are read one by one: a range, which is read again before anything in it is confirmed.
-    if (watched.cursor.number > number + READ_AHEAD) again = watched.cursor.number;
+    // This was a range read, which a single endpoint must read again before anything in it is confirmed.
+    if (watched.cursor.number > number + READ_AHEAD) rereadFrom = watched.cursor.number;
     await attempt(confirm);
   }
   if (newest && watched.cursor.number === head.number) {
@@ -136,26 +139,26 @@ async function runTurn(
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
   await attempt(() => endFruitless(deps, chain, books.failed));
   await attempt(() => recoverLanes(deps, chain));
-  if (troubles.length > 0) throw troubles[0];
+  if (errors.length > 0) throw errors[0];
   await endRetries(deps, tried);
 }
 
-/** Starts the cursor of a chain that was never watched, some blocks before its newest, so that a reorg finds its parent. */
+/** Creates the cursor of a chain that was never watched, some blocks before the head, so that a reorg finds a shared block. */
 export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<void> {
   if (await isWatched(deps.db, chain.chain)) return;
   const head = await readHead(chain.rpc);
-  const block = await readBlock(chain.rpc, Math.max(0, head - BEGIN_BEFORE));
+  const block = await readBlock(chain.rpc, Math.max(0, head - START_BEFORE_HEAD));
   await deps.db.transaction().execute(async (db) => {
     const { number, hash } = block;
     const assets = [...chain.tokens.keys()];
     const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now(), assets });
-    if (fresh) await rememberBlocks(db, chain, { by: null, blocks: [block], keepFrom: 0 });
+    if (fresh) await storeBlocks(db, chain, { by: null, blocks: [block], keepFrom: 0 });
   });
 }
 
 /**
- * No new block: makes sure that the one under the cursor is still there. A reorg need not make the chain longer. `at` is
- * that block's time when it is.
+ * Checks that the cursor's block is still on the chain when there is no new block: a reorg need not make the chain longer.
+ * Returns the block's time as `at` when it is.
  */
 async function checkStanding(
   deps: TransferDeps,
@@ -163,7 +166,7 @@ async function checkStanding(
   cursor: Cursor,
 ): Promise<{ cursor: Cursor; at: Date | undefined }> {
   const block = await readBlock(chain.rpc, cursor.number).catch((error: unknown) => {
-    // An endpoint that does not know our block yet lags, and says nothing about a reorg.
+    // An endpoint that does not have the block yet lags. A lagging endpoint is not evidence of a reorg.
     if (error instanceof ChainFault && error.code === "rpc_behind") return undefined;
     throw error;
   });
@@ -171,58 +174,58 @@ async function checkStanding(
   return { cursor: await followReorg(deps, chain, cursor), at: undefined };
 }
 
-/** The newest block that an endpoint knows, and when it was asked: all that is in later blocks has come after that. */
+/** The newest block of an endpoint, and the time of the request: later blocks arrived after that time. */
 type Head = { number: number; askedAt: Date };
 
-/** The head, as soon as it is at a height or patience ends. */
+/** Waits until the head reaches a height, for a limited time, and returns the head. */
 async function waitForBlock(
   deps: TransferDeps,
   chain: EvmChain,
   wanted: { number: number; signal: AbortSignal },
 ): Promise<Head> {
-  const patience = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + BLOCK_WAIT_MS;
   for (;;) {
     const askedAt = deps.now();
     const number = await readHead(chain.rpc);
-    if (number >= wanted.number || wanted.signal.aborted || performance.now() >= patience) return { number, askedAt };
+    if (number >= wanted.number || wanted.signal.aborted || performance.now() >= deadline) return { number, askedAt };
     await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
   }
 }
 
-/** Compares our clock with the chain's. Where blocks come on demand, an old one says nothing. */
+/** Measures our clock against the chain's. Where blocks are made on demand, only a new block is evidence. */
 function noteHeadTime(deps: TransferDeps, chain: EvmChain, at: Date, { isNew }: { isNew: boolean }): void {
   if (!isNew && maxHeadAge(chain.network) === undefined) return;
   deps.metrics.clockSkew.set({ against: chain.chain }, (deps.now().getTime() - at.getTime()) / 1_000);
 }
 
-/** Reads the blocks after the cursor, or follows a reorg when they do not stand on it. `at` is the last one's time. */
+/** Reads the blocks after the cursor, or follows a reorg when they do not continue it. `at` is the time of the last block. */
 async function readOn(
   deps: TransferDeps,
   chain: EvmChain,
   { cursor, head, bound }: { cursor: Cursor; head: Head; bound: BoundBook },
 ): Promise<{ cursor: Cursor; at: Date | undefined }> {
-  // With one endpoint from beginning to end, so that another one can be asked for a second opinion.
+  // One endpoint reads the whole range, so that another one can make the second reading.
   const { by, value: reading } = await chain.readWithOne(async (rpc) => {
-    const believed = { ...chain, rpc };
+    const reader = { ...chain, rpc };
     const to = Math.min(head.number, cursor.number + READ_AHEAD);
     return (
-      (await readGap(deps, believed, { from: cursor, head: head.number })) ??
-      (await readBlocks(deps, believed, { from: cursor, to }))
+      (await readGap(deps, reader, { from: cursor, head: head.number })) ??
+      (await readBlocks(deps, reader, { from: cursor, to }))
     );
   });
   const last = reading?.blocks.at(-1);
   if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined };
   const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
   const count = await deps.db.transaction().execute(async (db) => {
-    // First: whoever cannot move the cursor has been overtaken and writes nothing.
-    // Payouts wait for a watcher that stands at the head, and what is confirmed in this turn may be paid out at once.
+    // Moves the cursor first: a watcher that cannot was overtaken by another process and must write nothing.
+    // Payouts wait until the watcher has reached the head, and a transfer that this pass confirms can be paid out at once.
     const reached = { reachedHeadAt: isHead ? head.askedAt : undefined, chainTime: last.at };
     const ok = await advanceCursor(db, cursor, { ...last, ...reached, leaseMs: WATCH_LEASE_MS });
     if (!ok) return undefined;
-    await rememberBlocks(db, chain, {
+    await storeBlocks(db, chain, {
       by,
       blocks: reading.blocks,
-      keepFrom: Math.min(last.number - REMEMBERED, cursor.finalNumber),
+      keepFrom: Math.min(last.number - STORED_BLOCKS, cursor.finalNumber),
     });
     return recordBlocks(db, deps, chain, { ...reading, bound });
   });
@@ -231,8 +234,8 @@ async function readOn(
   return { cursor: { ...cursor, number: last.number, hash: last.hash }, at: last.at };
 }
 
-/** Remembers blocks, and now and then forgets those below both the final one and a depth that nobody asks for. */
-async function rememberBlocks(
+/** Stores blocks, and from time to time deletes those that are below the final block and too deep for any reorg. */
+async function storeBlocks(
   db: Db,
   chain: EvmChain,
   args: { by: string | null; blocks: readonly Block[]; keepFrom: number },
@@ -241,11 +244,11 @@ async function rememberBlocks(
     ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at, read_by: args.by },
   }));
   await insertBlocks(db, rows);
-  if (args.blocks.some(({ number }) => number % REMEMBERED === 0))
+  if (args.blocks.some(({ number }) => number % STORED_BLOCKS === 0))
     await forgetBlocks(db, { chain: chain.chain, below: args.keepFrom });
 }
 
-/** The newest height of a chain, whatever its depth. */
+/** Returns the newest height of a chain at any depth of confirmation. */
 function readNewest(chain: Chain): Promise<number> {
   return chain.family === "evm" ? readHead(chain.rpc) : readNewestSlot(chain);
 }
