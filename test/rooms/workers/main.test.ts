@@ -57,7 +57,7 @@ describe("WORKER_QUEUES", () => {
     const started = await launchProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "settle,settles" } });
     atEnd(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
-    expect(started.tail()).toMatch(/no queue of ours: settles;.*expire-payment/);
+    expect(started.tail()).toMatch(/unknown queues: settles;.*expire-payment/);
     expect(started.tail()).not.toContain("    at ");
   });
 });
