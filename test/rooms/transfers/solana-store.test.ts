@@ -17,7 +17,7 @@ const signingOf = (
   transferIds: readonly string[],
   bytes = Buffer.concat([Buffer.of(1), randomBytes(200)]),
 ): Signing => {
-  const dies = { lastHeight: 1_000 };
+  const expires = { lastHeight: 1_000 };
   return { lane: chain.lanes[0] ?? "", bytes, units: 1, unitPrice: 0n, expires, transferIds };
 };
 const stateOf = async (id: string) =>
