@@ -11,7 +11,7 @@ type Deps = Pick<TransferDeps, "db" | "now" | "startedAt" | "epoch" | "chains">;
 
 /**
  * Returns true when a chain's watcher has reached the head since this process started, and has read the chain again since
- * the database last stepped back in time. The database may lack payments that the chain has, and the watcher must find them
+ * the database last lost commits. The database may lack payments that the chain has, and the watcher must find them
  * before the treasury pays out. Where the history is read separately (Solana), it must also be listed up to the head, and
  * read completely up to a time after this process started.
  */
@@ -53,7 +53,7 @@ export async function findReadEpoch(deps: Pick<Deps, "db" | "epoch">, chain: str
 }
 
 /**
- * Starts a pass of a chain's watcher. When the database has stepped back in time, stores the height up to which the chain
+ * Starts a pass of a chain's watcher. When the database has lost commits, stores the height up to which the chain
  * must be read again: every transaction that was sent before is either below that height or rejected by the chain. Returns
  * the epoch of that read, or undefined when none is needed.
  * @param readHead reads the newest height of the chain

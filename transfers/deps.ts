@@ -17,7 +17,7 @@ export type TransferDeps = {
   solanaKeys: ReadonlyMap<string, SolanaKeys>;
   /** When this process started. Progress that a watcher stored earlier may predate a database restore. */
   startedAt: Date;
-  /** Detects when the database has stepped back in time. */
+  /** Detects when the database has lost commits. */
   epoch: Epoch;
   /** The deployment's name, which is part of every natural key. */
   deployment: string;

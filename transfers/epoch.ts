@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { beginEpoch, countInEpoch, type EpochRow, keepCounting, readEpoch } from "../db/epoch.ts";
 import type { Db, Pool } from "../db/tables.ts";
 
-/** A copy of the database's count outside the database. Losing it is not evidence of a step back. */
+/** A copy of the database's count outside the database. Losing it is not evidence of lost commits. */
 export type EpochMemory = {
   /** Returns the highest count that any process has seen, or undefined when it is not available. */
   read(): Promise<number | undefined>;
@@ -10,9 +10,9 @@ export type EpochMemory = {
 };
 
 /**
- * Detects that the database has stepped back in time: a restore, or a failover to a replica that lacks the last commits.
- * Transactions that the database lost may have been sent, so a new epoch begins, and nothing is signed until every chain
- * was read again (see caught-up.ts).
+ * Detects that the database has lost commits: after a restore, or a failover to a replica that lacks the last commits. The
+ * transactions of these commits may have been broadcast, so a new epoch begins, and nothing is signed until every chain was
+ * read again (see caught-up.ts).
  */
 export type Epoch = {
   /** Compares the database with the highest count seen before, and returns the id of the current epoch. */
@@ -53,7 +53,7 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochMemory; 
     if (await beginEpoch(db, { id: row.id, count: floor }))
       log.error(
         { evidence, count: row.count, seen: floor, identity: row.identity, live: row.live },
-        "database stepped back in time; nothing is signed until every chain was read again",
+        "database lost commits; nothing is signed until every chain was read again",
       );
     return (await readEpoch(db)).id;
   };

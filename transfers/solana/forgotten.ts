@@ -27,7 +27,7 @@ export function readForgotten(
 }
 
 /**
- * Books the fees and rents of transactions that the database lost when it stepped back in time, and stores their markers
+ * Books the fees and rents of transactions that are missing because the database lost commits, and stores their markers
  * again. Runs in the database transaction that records their movements.
  */
 export async function bookForgotten(

@@ -27,7 +27,7 @@ class Overtaken extends Error {
 
 /**
  * Stores signed bytes and assigns their transfers to them, in one database transaction. Skips those whose transfers, bytes or
- * durable nonce another worker has taken. Stores nothing when the database has stepped back in time since the decision to
+ * durable nonce another worker has taken. Stores nothing when the database has lost commits since the decision to
  * sign. Returns what was stored; nothing else may be broadcast.
  * @param also writes further rows in the same database transaction
  * @param epoch the database's epoch in which the decision to sign was made, undefined for transactions without transfers
@@ -52,7 +52,7 @@ export async function storeSignings(
     if (error instanceof SteppedBack) {
       deps.log.error(
         { chain: chain.chain },
-        "signed transactions are discarded because the database stepped back in time",
+        "signed transactions are discarded because the database lost commits",
       );
       return [];
     }

@@ -27,7 +27,7 @@ export async function submitReady(deps: TransferDeps, chainId: string, books: Se
   const ready = (purposes: readonly Purpose[]) =>
     listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: MAX_SUBMITTED });
   const epoch = await findReadEpoch(deps, chain.chain);
-  // Until the chain was read again after a step back, nothing is signed, and no transfer is ended as never sent.
+  // Until the chain was read again after lost commits, nothing is signed, and no transfer is ended as never sent.
   if (epoch === undefined) return "idle";
   let isMore = false;
   // When nothing was sent, a durable nonce or a key is missing, and another call could not send anything either.

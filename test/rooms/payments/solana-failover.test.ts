@@ -104,7 +104,7 @@ describe("a payout whose commit is lost in a failover of the database, while the
     expect(await isCaughtUp(till.deps, solana.id)).toBe(false);
     expect((await till.transactions()).length).toBe(signed);
     await till.watch();
-    expect(till.lines.filter((line) => line.includes("has stepped back in time"))).toHaveLength(1);
+    expect(till.lines.filter((line) => line.includes("database lost commits"))).toHaveLength(1);
     await expectPaidOnce(lost);
     await till.watchUntil(() => isCaughtUp(till.deps, solana.id));
     await expectEvenBooks(till);

@@ -19,7 +19,7 @@ test("after the database has stepped back no payout is signed on EVM until the c
   expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
   await stepBack(till);
   expect(await till.settle(id)).toEqual(["watcher_behind"]);
-  expect(till.lines.join()).toContain("has stepped back in time");
+  expect(till.lines.join()).toContain("database lost commits");
   expect((await till.transfers()).filter(({ purpose }) => purpose === "settlement")).toEqual([]);
   await till.watch();
   expect(await isCaughtUp(till.deps, chain.id)).toBe(true);
