@@ -1,13 +1,13 @@
 import type { Hex } from "viem";
-import { readAgreeFrom } from "../chains/endpoints.ts";
 import { pairLogs } from "../chains/evm/movements.ts";
-import type { EvmChain } from "../chains/evm/open.ts";
+import type { EvmChain, EvmToken } from "../chains/evm/open.ts";
 import type { NamedRpc } from "../chains/evm/rpc.ts";
 import { readReceipt } from "../chains/evm/send.ts";
 import { isTransientChainError } from "../chains/faults.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
+import { isLargeAmount } from "./large-amount.ts";
 import { readFinal } from "./witness.ts";
 
 /** Endpoints that must agree on a large movement. */
@@ -31,11 +31,7 @@ export type Agreement = {
  */
 export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain: EvmChain): Agreement {
   const finals = new Map<NamedRpc, Promise<number>>();
-  const limits = new Map<string, bigint>();
-  for (const token of chain.tokens.values()) {
-    const limit = readAgreeFrom(chain.network, token);
-    if (limit !== undefined) limits.set(token.token, limit);
-  }
+  const tokenOf = new Map<string, EvmToken>([...chain.tokens.values()].map((token) => [token.token, token]));
   const isShown = async (endpoint: NamedRpc, movement: Shown): Promise<boolean> => {
     const final = finals.get(endpoint) ?? readFinal(chain, endpoint.rpc);
     finals.set(endpoint, final);
@@ -45,8 +41,7 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
     return pairLogs(receipt.logs, chain).some((log) => isSame(log, movement));
   };
   const isAgreed = async (movement: Shown): Promise<boolean> => {
-    const limit = limits.get(movement.token);
-    if (limit === undefined || movement.amount < limit) return true;
+    if (!isLargeAmount(chain, tokenOf.get(movement.token), movement.amount)) return true;
     const answers = chain.endpoints.map((endpoint) =>
       isShown(endpoint, movement).catch((error: unknown) => {
         if (isTransientChainError(error)) return false;

@@ -1,4 +1,3 @@
-import { readAgreeFrom } from "../chains/endpoints.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
@@ -8,6 +7,7 @@ import type { Db } from "../db/tables.ts";
 import { listOutlived, type TransferRow } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 import { bookEach } from "./failed-bookings.ts";
+import { isLargeAmount } from "./large-amount.ts";
 import { type BoundBook, keepRecordable, recordBlocks } from "./record.ts";
 import { findMade, readUsed } from "./uses.ts";
 
@@ -52,7 +52,7 @@ export async function endOutlived(
         const made = value.used.has(transfer.id) ? await findMade(view, transfer, at) : undefined;
         if (made) return recordFound(deps, chain, made, args.books.bound);
       }
-      if (isLarge(chain, transfer) && views.length < ASKED_ENDPOINTS)
+      if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && views.length < ASKED_ENDPOINTS)
         throw new ChainFault("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
       await endOne(deps, transfer, args.books.ended);
     };
@@ -79,13 +79,6 @@ async function readViews<T>(
     if (value !== undefined) views.push({ chain: view, value });
   }
   return views.length > 0 ? views : [{ chain, value: await read(chain) }];
-}
-
-/** Returns true for a transfer on whose end two endpoints must agree. */
-function isLarge(chain: EvmChain, { asset, amount }: TransferRow): boolean {
-  const token = chain.tokens.get(asset);
-  const limit = token && readAgreeFrom(chain.network, token);
-  return limit !== undefined && amount >= limit;
 }
 
 async function recordFound(deps: TransferDeps, chain: EvmChain, made: SeenTransfer, bound: BoundBook): Promise<void> {

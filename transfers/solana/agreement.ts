@@ -1,9 +1,9 @@
-import { readAgreeFrom } from "../../chains/endpoints.ts";
 import { readEachTransaction } from "../../chains/solana/history.ts";
 import { readMovements } from "../../chains/solana/movements.ts";
-import type { SolanaChain } from "../../chains/solana/open.ts";
+import type { SolanaChain, SolanaToken } from "../../chains/solana/open.ts";
 import { readWords, type Word } from "../../chains/solana/reads.ts";
 import type { TransferDeps } from "../deps.ts";
+import { isLargeAmount } from "../large-amount.ts";
 
 /** Endpoints that must agree. */
 const REQUIRED_ENDPOINTS = 2;
@@ -41,7 +41,7 @@ export async function keepAgreed<M>(
     const agreeing = reported.filter(({ status }) => status !== undefined && isSame(chain, status, movement));
     const denying = reported.filter((report) => !agreeing.includes(report) && isDenial(report, movement));
     for (const { by } of denying) deps.metrics.endpointDisagreements.inc({ chain: chain.chain, endpoint: by });
-    const isLarge = movement.amount >= (limitOf(chain, movement.token) ?? movement.amount + 1n);
+    const isLarge = isLargeAmount(chain, findToken(chain, movement.token), movement.amount);
     const isAlone = agreeing.length < REQUIRED_ENDPOINTS && denying.length === 0;
     if (isAlone && reported.length >= REQUIRED_ENDPOINTS) isBehind = true;
     const isOneEnough = reported.length < REQUIRED_ENDPOINTS || hasWaitedLongEnough(deps, chain);
@@ -86,15 +86,14 @@ function hasWaitedLongEnough(deps: Pick<TransferDeps, "now">, { rpc }: SolanaCha
   return now - since >= WAIT_MS;
 }
 
-function limitOf(chain: SolanaChain, mint: string): bigint | undefined {
-  const token = [...chain.tokens.values()].find((one) => one.token === mint);
-  return token && readAgreeFrom(chain.network, token);
+function findToken(chain: SolanaChain, mint: string): SolanaToken | undefined {
+  return [...chain.tokens.values()].find((one) => one.token === mint);
 }
 
 /** Returns true when two endpoints show the amount of a movement. Transactions that we signed need no second read. */
 async function isReadTwice(chain: SolanaChain, { hash, isOurs, token, receiver, amount }: Movement): Promise<boolean> {
   if (isOurs) return true;
-  const account = [...chain.tokens.values()].find((one) => one.token === token)?.treasuryAccount ?? "";
+  const account = findToken(chain, token)?.treasuryAccount ?? "";
   const treasury = { owner: chain.treasury, accounts: new Map([[account, token]]) };
   const shown = (await readEachTransaction(chain, hash)).filter((transaction) =>
     readMovements(transaction, treasury).some((one) => one.receiver === receiver && one.amount === amount),
