@@ -81,9 +81,10 @@ async function confirmAgain(
   const { cursor, to, books, budget, rpc } = args;
   const range = { from: cursor.finalNumber + 1, to };
   const sources = listSources(chain);
+  const reason = "an endpoint omitted them";
   for await (const { part, found } of readInParts(range, (one) => readTransfersBetween(rpc, one, sources))) {
     await requireProofs(deps, chain, part, found);
-    await recordMissed(deps, { ...chain, rpc }, found, books.bound);
+    await recordMissed(deps, { ...chain, rpc }, { logs: found, bound: books.bound, reason });
     await bookUpTo(deps, chain, { cursor, final: part.to, books });
     budget.parts -= 1;
     if (budget.parts === 0) return;
@@ -258,19 +259,21 @@ async function requireProofs(
   throw new ChainFault(chain.endpoints.length > 1 ? "endpoints_disagree" : "rpc_behind", { detail });
 }
 
-/** Records movements that the first reading of blocks lacks. */
+/**
+ * Records movements that are not recorded yet.
+ * @param args.reason says in the log why they are missing
+ */
 export async function recordMissed(
   deps: TransferDeps,
   chain: EvmChain,
-  logs: readonly SeenTransfer[],
-  bound: BoundBook,
+  { logs, bound, reason }: { logs: readonly SeenTransfer[]; bound: BoundBook; reason: string },
 ): Promise<void> {
   const ours = logs.filter((log) => isOurs(chain, log));
   const known = await listKnownLogs(deps.db, { chain: chain.chain, logs: ours });
   const missed = ours.filter((log) => !known.has(`${log.blockHash} ${log.logIndex}`));
   const seen = await keepRecordable(deps.db, chain, missed);
   if (seen.length === 0) return;
-  deps.log.warn({ chain: chain.chain, logs: seen.length }, "an endpoint had left logs out; they are recorded now");
+  deps.log.warn({ chain: chain.chain, logs: seen.length, reason }, "movements were missing and are recorded now");
   await markTags(chain, seen);
   await markTimes(deps, chain, seen);
   const count = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, { seen, landed: [], bound }));

@@ -71,7 +71,7 @@ async function readUnread(
   let [reached, parts] = [number, 0];
   for await (const { part, found } of readInParts(range, (one) => readTransfersBetween(chain.rpc, one, sources))) {
     const ofAsset = found.filter((log) => log.token === token);
-    await recordMissed(deps, chain, ofAsset, bound);
+    await recordMissed(deps, chain, { logs: ofAsset, bound, reason: "the asset was not in the networks file" });
     await noteAssetRead(deps.db, { chain: chain.chain, asset, number: part.to });
     [reached, parts] = [part.to, parts + 1];
     if (parts === MAX_PARTS) break;

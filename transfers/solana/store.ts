@@ -50,10 +50,7 @@ export async function storeSignings(
     return stored;
   } catch (error) {
     if (error instanceof SteppedBack) {
-      deps.log.error(
-        { chain: chain.chain },
-        "signed transactions are discarded because the database lost commits",
-      );
+      deps.log.error({ chain: chain.chain }, "signed transactions are discarded because the database lost commits");
       return [];
     }
     if (!(error instanceof Overtaken)) throw error;
