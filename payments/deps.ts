@@ -7,7 +7,7 @@ import type { Outward } from "../ops/outward.ts";
 import type { Sealer } from "../ops/sealer.ts";
 import type { Announce } from "../queues/announce.ts";
 import type { Ring } from "../queues/ring.ts";
-import type { ScreeningList } from "../transfers/screening.ts";
+import type { ScreeningList } from "../transfers/list-screening.ts";
 
 /** What the steps of this room work with. Made once by a main.ts; a test makes its own. */
 export type PaymentDeps = {

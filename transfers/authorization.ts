@@ -12,19 +12,7 @@ import { type EvmChain, getEvmToken } from "../chains/evm/open.ts";
 import { encodePush } from "../chains/evm/push.ts";
 import { joinSignature, splitSignature } from "../chains/evm/signature.ts";
 import { unwrapSignature } from "../chains/evm/wallets.ts";
-import type { Kind } from "../db/tables.ts";
-
-/** The members of a transfer or an option from which its authorization is built. */
-export type AuthorizationRow = {
-  kind: Kind;
-  asset: string;
-  token: string;
-  payer: string;
-  receiver: string;
-  amount: bigint;
-  valid_before: number;
-  authorization_nonce: string;
-};
+import type { AuthorizationRow } from "./verdict.ts";
 
 /** A row with the payer's signature. `permit` is the EIP-2612 signature for Permit2, where the payer needed one. */
 export type SignedRow = AuthorizationRow & {

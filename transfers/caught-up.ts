@@ -37,8 +37,10 @@ export async function findHistory(
   { db }: Pick<TransferDeps, "db">,
   chain: Chain | undefined,
 ): Promise<HistoryProgress | undefined> {
-  if (chain?.family !== "solana") return undefined;
-  const accounts = [...chain.tokens.values()].map(({ treasuryAccount }) => treasuryAccount);
+  const accounts = [...(chain?.tokens.values() ?? [])].flatMap((token) =>
+    "treasuryAccount" in token ? [token.treasuryAccount] : [],
+  );
+  if (!chain || accounts.length === 0) return undefined;
   return findHistoryProgress(db, { chain: chain.chain, accounts });
 }
 

@@ -4,7 +4,7 @@ import { claimSighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { holdTransfer, type TransferRow } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
-import { SCREENED_OUT } from "./screening.ts";
+import { SCREENED_OUT } from "./list-screening.ts";
 
 /**
  * Books transfers whose payers failed screening before anything was sent, in the database transaction that ends them.

@@ -5,7 +5,7 @@ import type { SolanaKeys } from "../chains/solana/signers.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { Epoch } from "./epoch.ts";
-import type { ScreeningList } from "./screening.ts";
+import type { ScreeningList } from "./list-screening.ts";
 
 /** Dependencies of this module's functions. */
 export type TransferDeps = {

@@ -13,7 +13,7 @@ import type { SendBooks } from "./books.ts";
 import { claimEarlier, decline } from "./decline.ts";
 import type { TransferDeps } from "./deps.ts";
 import type { Fees } from "./fees.ts";
-import { screenAccounts, simulateScreened } from "./screening.ts";
+import { screenByOracle, simulateScreened } from "./oracle.ts";
 
 /** A transfer that can go into a batch, with the calls that make it. */
 export type RowMember = Member & { row: TransferRow };
@@ -115,7 +115,7 @@ async function simulate(
   if (first?.row.smart_wallet) {
     // Simulates exactly the transaction that would be sent, so that a wallet's code cannot detect the simulation.
     const transaction = { from: signer.address, ...buildPayload(chain.multicall, members), ...fees };
-    const refused = await screenAccounts(deps, chain, [first.row.payer]);
+    const refused = await screenByOracle(deps, chain, [first.row.payer]);
     return { outcomes: [await simulateTransaction(chain.rpc, chain.multicall, transaction)], refused };
   }
   const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];

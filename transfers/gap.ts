@@ -6,9 +6,11 @@ import { readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Cursor } from "../db/cursors.ts";
-import { listInFlight } from "../db/transactions.ts";
+import type { FailedBookingRow } from "../db/failed-bookings.ts";
+import { listByHashes, listInFlight, type TransactionRow } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
-import { type Landed, listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
+import { listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
+import type { Landed } from "./record.ts";
 
 /** The newest blocks are always read one by one, regardless of finality, and so are gaps no longer than this. */
 const SINGLE_BLOCKS = 16;
@@ -59,11 +61,26 @@ async function readFinal(chain: EvmChain, head: number): Promise<number> {
 
 /** Reads the receipts of the transactions in flight. A range read has no list of the transactions in its blocks. */
 async function readLandedBetween(deps: Pick<TransferDeps, "db">, chain: EvmChain, range: Range): Promise<Landed[]> {
-  const rows = await listInFlight(deps.db, chain.chain);
+  const found = await readReceipts(chain, await listInFlight(deps.db, chain.chain));
+  return found.filter(({ receipt }) => receipt.blockNumber >= range.from && receipt.blockNumber <= range.to);
+}
+
+/** Returns those of our transactions in failed bookings that a block up to the cursor includes. */
+export async function readLandedOf(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  { number }: Cursor,
+  due: readonly FailedBookingRow[],
+): Promise<Landed[]> {
+  const hashes = due.filter(({ kind }) => kind === "transaction").map(({ subject }) => subject);
+  const found = await readReceipts(chain, await listByHashes(deps.db, { chain: chain.chain, hashes }));
+  return found.filter(({ receipt }) => receipt.blockNumber <= number);
+}
+
+/** Returns the transactions that are in blocks, with their receipts. */
+async function readReceipts(chain: EvmChain, rows: readonly TransactionRow[]): Promise<Landed[]> {
   const found = await Promise.all(
     rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash as Hex) })),
   );
-  return found.flatMap(({ row, receipt }) =>
-    receipt && receipt.blockNumber >= range.from && receipt.blockNumber <= range.to ? [{ row, receipt }] : [],
-  );
+  return found.flatMap(({ row, receipt }) => (receipt ? [{ row, receipt }] : []));
 }

@@ -2,9 +2,9 @@ import type { EvmChain } from "../chains/evm/open.ts";
 import { isSettledInFlight, listFruitless } from "../db/burned-gas.ts";
 import { moveRows } from "../db/moves.ts";
 import type { TransferRow } from "../db/transfers.ts";
+import type { EndedBook } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
 import { MOST_INCLUSIONS, readGasRules } from "./gas-limits.ts";
-import type { EndedBook } from "./outlive.ts";
 
 /** Transfers ended in one pass at most. */
 const MAX_ENDED = 50;

@@ -1,3 +1,4 @@
+import type { Hex } from "viem";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { readGasBalance } from "../chains/evm/send.ts";
 import { addressOfLane, type LaneLease } from "../db/lanes.ts";
@@ -42,6 +43,21 @@ export async function canPay(
   }
   lanes.set(lease.id, { fence: lease.fence, left });
   return true;
+}
+
+/** Sets the gauge of the lanes' gas balances. A lane whose balance cannot be read keeps its last value. */
+export async function readLaneBalances(
+  deps: Pick<TransferDeps, "metrics" | "log">,
+  { chain, rpc, network }: EvmChain,
+): Promise<void> {
+  for (const { address } of network.lanes) {
+    const lane = address.toLowerCase() as Hex;
+    try {
+      deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
+    } catch (err) {
+      deps.log.warn({ err, chain, lane }, "lane's gas balance cannot be read");
+    }
+  }
 }
 
 /** Forgets a lane's balance after a node reported that it is lower. */

@@ -5,17 +5,12 @@ import { type Cursor, findBlock } from "../db/cursors.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
 import { listOutlived, type TransferRow } from "../db/transfers.ts";
+import type { EndedBook } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
 import { bookEach } from "./failed-bookings.ts";
 import { isLargeAmount } from "./large-amount.ts";
 import { type BoundBook, keepRecordable, recordBlocks } from "./record.ts";
 import { findMade, readUsed } from "./uses.ts";
-
-/**
- * Books transfers that can no longer happen, in the database transaction that ends them. Returns a function to call after
- * the commit.
- */
-export type EndedBook = (db: Db, ended: readonly TransferRow[]) => Promise<() => void>;
 
 /** Transfers checked in one pass at most. */
 const MAX_CHECKED = 50;

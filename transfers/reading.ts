@@ -2,19 +2,17 @@ import type { Hex } from "viem";
 import { type Block, readBlock, readTransfers, type Sources } from "../chains/evm/blocks.ts";
 import { markPushes, pairLogs } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
-import { type Receipt, readReceipt } from "../chains/evm/send.ts";
+import { readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
-import type { Chain } from "../chains/open.ts";
 import type { Cursor } from "../db/cursors.ts";
 import { listByHashes, type TransactionRow } from "../db/transactions.ts";
 import { listByAuthorizations } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
+import type { Landed, Recordable } from "./record.ts";
 
-/** A transaction of ours with its receipt. */
-export type Landed = { row: TransactionRow; receipt: Receipt };
 /** The content of consecutive blocks: token movements, and our own transactions with their receipts. */
-export type Reading = { blocks: readonly Block[]; seen: readonly SeenTransfer[]; landed: readonly Landed[] };
+export type Reading = Recordable & { blocks: readonly Block[] };
 
 /**
  * Reads the blocks after a cursor concurrently: the header and the token logs of each, and the receipts of our transactions.
@@ -47,11 +45,6 @@ export async function readBlocks(
 export function listSources(chain: EvmChain): Sources {
   const { tokens, collector, disburser, treasury } = chain;
   return { tokens: [...tokens.values()].map(({ token }) => token), collector, disburser, treasury };
-}
-
-/** Returns true for a movement into or out of the treasury. */
-export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
-  return log.receiver === chain.treasury || log.payer === chain.treasury;
 }
 
 /** Reads the tags of buyers' pushes, which name their payments, and sets them on the movements. */

@@ -1,4 +1,5 @@
 import type { Hex } from "viem";
+import type { Receipt } from "../chains/evm/send.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import { insertBurnedGas } from "../db/burned-gas.ts";
@@ -8,13 +9,12 @@ import { moveRows } from "../db/moves.ts";
 import { workInSavepoints } from "../db/savepoint.ts";
 import { insertSightings, listClaimed, nameSighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
-import { markIncluded } from "../db/transactions.ts";
+import { markIncluded, type TransactionRow } from "../db/transactions.ts";
 import { listByAuthorizations, listCarried, type TransferRow, uncarryTransfers } from "../db/transfers.ts";
 import { cleanText } from "../ops/clean-text.ts";
 import type { TransferDeps } from "./deps.ts";
 import { storeFailure } from "./failed-bookings.ts";
 import { isProof, settleNonces } from "./proof.ts";
-import { isOurs, type Reading } from "./reading.ts";
 
 /**
  * Opens attempts for unsolicited payments: movements that name a pending payment and arrive before or without a confirm.
@@ -24,6 +24,11 @@ export type BoundBook = (db: Db, chain: string, bound: readonly SeenTransfer[]) 
 
 /** Longest text that is kept of each member of a movement that cannot be recorded, characters. */
 const MAX_TEXT_LENGTH = 200;
+
+/** A transaction of ours with its receipt. */
+export type Landed = { row: TransactionRow; receipt: Receipt };
+/** What can be recorded: token movements, and our own transactions with their receipts. Only EVM chains have receipts. */
+export type Recordable = { seen: readonly SeenTransfer[]; landed: readonly Landed[] };
 
 /** The members of a chain that this file uses. */
 type Watching = Pick<Chain, "chain" | "treasury">;
@@ -38,7 +43,7 @@ export async function recordBlocks(
   db: Db,
   deps: TransferDeps,
   chain: Watching,
-  { seen, landed, bound }: Pick<Reading, "seen" | "landed"> & { bound: BoundBook },
+  { seen, landed, bound }: Recordable & { bound: BoundBook },
 ): Promise<() => void> {
   const failed: SeenTransfer[] = [];
   const parts = await workInSavepoints(db, seen, {
@@ -99,6 +104,11 @@ export async function recordBlocks(
         "transfers left no log in their transaction; each is retried alone",
       );
   };
+}
+
+/** Returns true for a movement into or out of the treasury. */
+export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
+  return log.receiver === chain.treasury || log.payer === chain.treasury;
 }
 
 /** Transfers that movements prove, those that became included, and a function to call after the commit. */
@@ -178,7 +188,7 @@ async function matchTransfers(
 
 /** Returns the gas that each transfer without a log has burned. The members of one transaction share its gas. */
 function listBurned(
-  landed: Reading["landed"],
+  landed: readonly Landed[],
   found: { proved: readonly TransferRow[]; missing: readonly TransferRow[]; at: Date },
 ) {
   return landed.flatMap(({ row, receipt }) => {

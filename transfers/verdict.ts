@@ -1,5 +1,21 @@
 import type { Hex } from "viem";
-import type { AuthorizationRow } from "./authorization.ts";
+import type { Kind } from "../db/tables.ts";
+import type { TransferDeps } from "./deps.ts";
+
+/** Dependencies of a verification. */
+export type VerifyDeps = Pick<TransferDeps, "db" | "chains" | "screeningList" | "metrics" | "now">;
+
+/** The members of a transfer or an option from which its authorization is built. */
+export type AuthorizationRow = {
+  kind: Kind;
+  asset: string;
+  token: string;
+  payer: string;
+  receiver: string;
+  amount: bigint;
+  valid_before: number;
+  authorization_nonce: string;
+};
 
 /**
  * A row with the proof that the buyer's wallet returned. `proof` is the signature; for a push it is the hash of the

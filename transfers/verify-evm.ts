@@ -8,20 +8,51 @@ import { findBaseFee } from "../db/cursors.ts";
 import { isSighted } from "../db/sightings.ts";
 import { hashRow, isAllowedFactory, listCalls } from "./authorization.ts";
 import { buildPayload } from "./batch.ts";
-import type { TransferDeps } from "./deps.ts";
 import { chooseFees } from "./fees.ts";
 import { type Funds, planFunds, SHORT } from "./funds.ts";
 import { BARRED, readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
 import { walletLaneOf } from "./lane-signers.ts";
-import { readScreened, SCREENED_OUT } from "./screening.ts";
+import { SCREENED_OUT } from "./list-screening.ts";
+import { readScreened } from "./oracle.ts";
+import { judgePush } from "./push.ts";
 import { gasOf } from "./transfer-gas.ts";
-import type { Signed, Verdict } from "./verdict.ts";
+import type { Signed, Verdict, VerifyDeps } from "./verdict.ts";
 
 export type EvmSigned = Signed & { proof: Hex };
-export type VerifyDeps = Pick<TransferDeps, "db" | "chains" | "screeningList" | "metrics" | "now">;
 
 /** A transfer whose signature is well-formed. */
 type WellFormed = { one: EvmSigned; smartWallet: boolean; codeHash: string | undefined; member: Member };
+
+/** Transfers in one simulation at most. */
+const MAX_SIMULATED = 100;
+/** Pushes that are verified concurrently. */
+const CONCURRENT_PUSHES = 16;
+
+/** Verifies transfers of every kind: pushes by their transactions, all others by their authorizations. */
+export async function verifyAnyKind(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  all: readonly Signed[],
+  by: "key" | "wallet",
+): Promise<[Signed, Verdict][]> {
+  const results: [Signed, Verdict][] = [];
+  const pushes = all.filter(({ kind }) => kind === "push");
+  for (let from = 0; from < pushes.length; from += CONCURRENT_PUSHES) {
+    const some = pushes.slice(from, from + CONCURRENT_PUSHES);
+    results.push(
+      ...(await Promise.all(some.map(async (one): Promise<[Signed, Verdict]> => [one, await judgePush(chain, one)]))),
+    );
+  }
+  const authorized = all.filter(isAuthorized);
+  for (let from = 0; from < authorized.length; from += MAX_SIMULATED)
+    results.push(...(await verifyEvm(deps, chain, { all: authorized.slice(from, from + MAX_SIMULATED), by })));
+  return results;
+}
+
+/** Returns true for a transfer with an authorization, whose proof is a signature in hex. */
+function isAuthorized(signed: Signed): signed is EvmSigned {
+  return signed.kind !== "push";
+}
 
 /**
  * Verifies EIP-3009 and Permit2 authorizations, cheap checks first. Checks the form and the key, the code at the payers'

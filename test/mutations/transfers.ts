@@ -121,7 +121,7 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/confirm.ts",
+    file: "transfers/confirm-final.ts",
     tests: ["test/rooms/transfers/missed-logs.test.ts"],
     mutations: [
       {

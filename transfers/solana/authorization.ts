@@ -1,6 +1,6 @@
 import type { SolanaToken } from "../../chains/solana/open.ts";
 import type { SplTransfer } from "../../chains/solana/payment.ts";
-import type { AuthorizationRow } from "../authorization.ts";
+import type { AuthorizationRow } from "../verdict.ts";
 
 /** Compute unit limit of a buyer's transaction: a transfer, a memo, and the guards that a wallet can add. */
 export const PAYMENT_UNITS = 150_000;

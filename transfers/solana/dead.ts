@@ -7,10 +7,10 @@ import { expireTransactions } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransactionRow } from "../../db/transactions.ts";
 import { listCarried, listOutlived, type TransferRow, uncarryTransfers } from "../../db/transfers.ts";
+import type { EndedBook } from "../books.ts";
 import { findReadEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../deps.ts";
 import { bookEach } from "../failed-bookings.ts";
-import type { EndedBook } from "../outlive.ts";
 import type { Followed } from "./followed.ts";
 
 /** Transfers checked in one pass at most. */

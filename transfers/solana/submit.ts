@@ -9,7 +9,7 @@ import type { SendBooks } from "../books.ts";
 import { findReadEpoch } from "../caught-up.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
-import { screenAccounts } from "../screening.ts";
+import { screenByList } from "../list-screening.ts";
 import { submitPayouts } from "./payouts.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
 
@@ -59,7 +59,7 @@ async function submitPayments(
 ): Promise<number> {
   if (payments.length === 0) return 0;
   const payers = payments.map(({ payer }) => payer);
-  const refused = await screenAccounts(deps, chain, payers);
+  const refused = screenByList(deps, chain.chain, payers);
   const signings: Signing[] = [];
   const failing: { row: TransferRow; trouble: string }[] = [];
   for (const row of payments.filter(({ payer }) => !refused.has(payer))) {

@@ -62,7 +62,7 @@ export async function runSolanaTurn(
   let tried: FailedBookingRow[] = [];
   if (final)
     await attempt(async () => {
-      tried = await beginRetries(deps, chain, { cursor: watched.cursor, bound: books.bound });
+      tried = await beginRetries(deps, chain, { bound: books.bound });
     });
   await attempt(() => followStatuses(deps, chain, tracked, books));
   await attempt(() => rebroadcast(deps, chain, tracked));

@@ -3,7 +3,7 @@ import { getSolanaToken, type SolanaChain } from "../../chains/solana/open.ts";
 import { type Blockhash, readBlockhash } from "../../chains/solana/reads.ts";
 import { simulate } from "../../chains/solana/simulate.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/transactions.ts";
-import { SCREENED_OUT, type ScreeningDeps, screenAccounts } from "../screening.ts";
+import { SCREENED_OUT, type ScreeningDeps, screenByList } from "../list-screening.ts";
 import type { Signed, Verdict } from "../verdict.ts";
 import { toSplTransfer } from "./authorization.ts";
 
@@ -37,9 +37,9 @@ export async function judgeSolana(
   const checked = all.map((one): [Signed, Verdict] => [one, checkSolanaSignature(chain, one)]);
   const good = checked.flatMap(([one, result]) => (result.ok ? [one] : []));
   if (good.length === 0) return checked;
-  const refused = await screenAccounts(
+  const refused = screenByList(
     deps,
-    chain,
+    chain.chain,
     good.map(({ payer }) => payer),
   );
   const outcomes = await Promise.all(good.map((one) => simulate(chain, Buffer.from(one.proof, "base64"))));
