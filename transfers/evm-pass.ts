@@ -77,7 +77,7 @@ export async function runBlockPass(
   if (hasUnread) await attempt(() => readUnreadAssets(deps, chain, { cursor: watched.cursor, bound: books.bound }));
   await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
   await attempt(() => endFruitless(deps, chain, books.failed));
-  await attempt(() => recoverLanes(deps, chain));
+  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, bound: books.bound }));
   if (errors.length > 0) throw errors[0];
   await endRetries(deps, tried);
 }

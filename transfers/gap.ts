@@ -9,6 +9,7 @@ import type { Cursor } from "../db/cursors.ts";
 import type { FailedBookingRow } from "../db/failed-bookings.ts";
 import { listByHashes, listInFlight, type TransactionRow } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
+import { requireReceipts } from "./missed-receipts.ts";
 import { listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
 import type { Landed } from "./record.ts";
 
@@ -38,7 +39,9 @@ export async function readGap(
     throw error;
   });
   if (!seen) return undefined;
-  const landed = await readLandedBetween(deps, chain, range);
+  const sent = await listInFlight(deps.db, chain.chain);
+  const landed = await readLandedBetween(chain, sent, range);
+  requireReceipts(sent, landed, seen);
   requireLogs(chain, landed, seen);
   await markTags(chain, seen);
   await markTimes(deps, chain, seen);
@@ -60,8 +63,8 @@ async function readFinal(chain: EvmChain, head: number): Promise<number> {
 }
 
 /** Reads the receipts of the transactions in flight. A range read has no list of the transactions in its blocks. */
-async function readLandedBetween(deps: Pick<TransferDeps, "db">, chain: EvmChain, range: Range): Promise<Landed[]> {
-  const found = await readReceipts(chain, await listInFlight(deps.db, chain.chain));
+async function readLandedBetween(chain: EvmChain, sent: readonly TransactionRow[], range: Range): Promise<Landed[]> {
+  const found = await readReceipts(chain, sent);
   return found.filter(({ receipt }) => receipt.blockNumber >= range.from && receipt.blockNumber <= range.to);
 }
 
@@ -78,7 +81,7 @@ export async function readLandedOf(
 }
 
 /** Returns the transactions that are in blocks, with their receipts. */
-async function readReceipts(chain: EvmChain, rows: readonly TransactionRow[]): Promise<Landed[]> {
+export async function readReceipts(chain: EvmChain, rows: readonly TransactionRow[]): Promise<Landed[]> {
   const found = await Promise.all(
     rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash as Hex) })),
   );

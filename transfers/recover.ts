@@ -1,9 +1,9 @@
 import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
 import { readBlock } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
-import { offerBytes, readNextNonce, readReceipt } from "../chains/evm/send.ts";
+import { offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
-import { findBaseFee } from "../db/cursors.ts";
+import { type Cursor, findBaseFee } from "../db/cursors.ts";
 import { addressOfLane } from "../db/lanes.ts";
 import {
   insertTransaction,
@@ -16,7 +16,10 @@ import { listCarried, uncarryTransfers } from "../db/transfers.ts";
 import { attemptAll } from "./attempt-all.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseReplacementFees } from "./fees.ts";
+import { readReceipts } from "./gap.ts";
 import { leadBack } from "./lane-nonce.ts";
+import { recordMissedReceipts } from "./missed-receipts.ts";
+import type { BoundBook } from "./record.ts";
 import { noteAnswer } from "./relay.ts";
 
 /**
@@ -40,29 +43,39 @@ const MAX_BROADCAST = 20;
  * reorg dropped them. Replaces a transaction with a higher fee when it is below the base fee, or when it has the lane's
  * lowest nonce and its tip is too low.
  */
-export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise<void> {
+export async function recoverLanes(
+  deps: TransferDeps,
+  chain: EvmChain,
+  reading: { cursor: Cursor; bound: BoundBook },
+): Promise<void> {
   const rows = await listUnincluded(deps.db, { chain: chain.chain, limit: MAX_CHECKED });
   const baseFee = rows.length === 0 ? undefined : await findBaseFee(deps.db, chain.chain);
   if (baseFee === undefined) return;
   const lanes = Map.groupBy(rows, (row) => row.lane_id);
-  await attemptAll([...lanes.values()].map((waiting) => () => recoverLane(deps, chain, waiting, baseFee)));
+  await attemptAll(
+    [...lanes.values()].map((waiting) => () => recoverLane(deps, chain, { waiting, baseFee, ...reading })),
+  );
 }
 
 /** @param waiting transactions of one lane that are in no block, the lowest nonce first */
 async function recoverLane(
   deps: TransferDeps,
   chain: EvmChain,
-  waiting: readonly TransactionRow[],
-  baseFee: bigint,
+  {
+    waiting,
+    baseFee,
+    ...reading
+  }: { waiting: readonly TransactionRow[]; baseFee: bigint; cursor: Cursor; bound: BoundBook },
 ): Promise<void> {
   const [lowest] = waiting;
   const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MAX_BROADCAST);
   if (!lowest || due.length === 0) return;
   const used = await readNextNonce(chain.rpc, addressOfLane(lowest.lane_id));
-  if (await freeUsedNonces(deps, chain, used, due)) return;
+  await endUsedNonces(deps, chain, { passed: due.filter((row) => row.nonce < used), ...reading });
   if (used < lowest.nonce && (await leadBack(deps, chain, waiting))) return;
   for (const row of due) {
-    const isStuck = isPricedOut(row, baseFee) || (row === lowest && isIgnored(deps, chain, row));
+    if (row.nonce < used) continue;
+    const isStuck = isPricedOut(row, baseFee) || (row.nonce === used && isIgnored(deps, chain, row));
     const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
     await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
   }
@@ -76,23 +89,23 @@ function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee
 }
 
 /**
- * Unassigns the transfers of nonces that a foreign transaction has used: the account's nonce is past them at the depth of
- * finality, and none of our hashes has a receipt. Before that, our bytes may still be included. Returns true when the
- * account's nonce is past any of the given transactions.
+ * Ends the transactions of nonces that the account has used. One that a block includes, and that the reading of the block
+ * did not contain, is recorded. When the account's nonce is past one at the depth of finality, and none of our hashes has
+ * a receipt, a foreign transaction has used it: its transfers are unassigned. Before that, our bytes may still be included.
  */
-async function freeUsedNonces(
+async function endUsedNonces(
   deps: TransferDeps,
   chain: EvmChain,
-  used: number,
-  due: readonly TransactionRow[],
-): Promise<boolean> {
-  const passed = due.filter((row) => row.nonce < used);
+  { passed, ...reading }: { passed: readonly TransactionRow[]; cursor: Cursor; bound: BoundBook },
+): Promise<void> {
   for (const row of passed) {
     const address = addressOfLane(row.lane_id);
     const twins = await listByNonce(deps.db, row);
-    const receipts = await Promise.all(twins.map((twin) => readReceipt(chain.rpc, twin.hash as Hex)));
-    // One of ours is included, and the watcher is about to read its block.
-    if (receipts.some((receipt) => receipt !== undefined)) continue;
+    const found = await readReceipts(chain, twins);
+    if (found.length > 0) {
+      await recordMissedReceipts(deps, chain, { ...reading, found });
+      continue;
+    }
     if (!(await isPassedForGood(chain, address, row.nonce))) continue;
     const stranded = await listCarried(deps.db, [row]);
     deps.log.error(
@@ -108,7 +121,6 @@ async function freeUsedNonces(
       });
     });
   }
-  return passed.length > 0;
 }
 
 /** Returns true when the account's nonce is past the given one at the depth of the network's finality. */
