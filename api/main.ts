@@ -21,7 +21,7 @@ import { createSealer } from "../ops/sealer.ts";
 import { createShutdown, installSignals, type Shutdown } from "../ops/shutdown.ts";
 import { shrinkOldLogos } from "../payments/logos.ts";
 import { listStatuses } from "../payments/read.ts";
-import { createAnnounce, listen } from "../queues/announce.ts";
+import { createAnnounce, subscribeToPaymentChanges } from "../queues/announce.ts";
 import { openPatientRedis, openRedis } from "../queues/connection.ts";
 import { openRing } from "../queues/ring.ts";
 import { createLimits } from "./limits.ts";
@@ -159,7 +159,7 @@ function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: str
 function subscribe({ config, log, shutdown }: Opened, wake: (paymentId: string) => void): void {
   const redis = openPatientRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription failed"));
   shutdown.onClose("redis subscription", () => redis.disconnect());
-  listen(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
+  subscribeToPaymentChanges(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
     if (!shutdown.signal.aborted) log.warn({ err }, "cannot subscribe to payment changes");
   });
 }

@@ -7,7 +7,7 @@ import type { Outward } from "../ops/outward.ts";
 import type { Sealer } from "../ops/sealer.ts";
 import type { Announce } from "../queues/announce.ts";
 import type { Ring } from "../queues/ring.ts";
-import type { ScreeningList } from "../transfers/screening.ts";
+import type { ScreeningList } from "../transfers/list-screening.ts";
 
 /** The dependencies of this module's functions. Each main.ts creates them once; a test creates its own. */
 export type PaymentDeps = {

@@ -1,11 +1,14 @@
 import type { Redis } from "ioredis";
 
-/** Says that payments have changed, after the commit. A lost message costs a waiter a second, nothing else. Never throws. */
+/**
+ * Publishes the ids of payments that have changed. Callers publish after the commit. A lost message delays a long poll by one
+ * second and has no other effect. Never throws.
+ */
 export type Announce = (paymentIds: readonly string[]) => Promise<void>;
 
 const channel = (prefix: string) => `${prefix}:payment-changed`;
 
-/** Publishes over a connection that fails fast. */
+/** Returns the publisher. `redis` is a connection that fails fast. */
 export function createAnnounce(redis: Redis, prefix: string): Announce {
   return async (paymentIds) => {
     if (paymentIds.length === 0) return;
@@ -13,8 +16,12 @@ export function createAnnounce(redis: Redis, prefix: string): Announce {
   };
 }
 
-/** Calls `onChange` with every announced payment id. The connection is used for nothing else from then on. */
-export async function listen(redis: Redis, prefix: string, onChange: (paymentId: string) => void): Promise<void> {
+/** Calls `onChange` with every published payment id. The connection serves this subscription only from then on. */
+export async function subscribeToPaymentChanges(
+  redis: Redis,
+  prefix: string,
+  onChange: (paymentId: string) => void,
+): Promise<void> {
   redis.on("message", (_channel, message) => {
     for (const id of message.split(",")) onChange(id);
   });

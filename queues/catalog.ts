@@ -1,49 +1,49 @@
 import { z } from "zod";
 
-/** What a queue's jobs look like and how they are run. Payloads hold ids only: Postgres is the truth. */
+/** The payload of a queue's jobs, and how workers run them. Payloads hold ids only: Postgres is the source of truth. */
 type JobSpec<D> = {
   data: z.ZodType<D>;
   /**
-   * The piece of work in the job's deterministic id, `step-id`. BullMQ refuses ids with one colon, so CAIP ids are
+   * Returns the part of the job id that names the unit of work. BullMQ rejects ids with a single colon, so CAIP ids are
    * written with dashes.
    */
   subject: (data: D) => string;
-  /** Tries on passing trouble before the job is let go; its row's due time brings a new one. */
+  /** Attempts after transient errors before the job is dropped. The sweep enqueues a new one when its row is due. */
   attempts: number;
-  /** First wait between tries, milliseconds; doubles each time. */
+  /** Delay before the first retry, milliseconds. It doubles with each retry. */
   backoffMs: number;
-  /** Jobs one process runs side by side. */
+  /** Jobs that one process runs concurrently. */
   concurrency: number;
-  /** Makes one job of several that are rung for at the same moment, where a handler takes several at once. */
+  /** Merges jobs that are enqueued at the same moment into one, for handlers that take several units of work. */
   merge?: (all: readonly D[]) => D;
 };
 
-/** The request that caused the job, where one did; for log lines alone. */
+/** The API request that caused the job, if any. Only log lines use it. */
 const caused = { requestId: z.string().max(128).optional() };
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
-/** Confirms taken at the same moment, and the requests that they came with; the job's id is the first one's. */
+/** Attempts that were confirmed at the same moment, and their requests. The first attempt gives the job its id. */
 const attemptRefs = z.strictObject({
   attemptIds: z.tuple([id("att")], id("att")),
   requestIds: z.array(caused.requestId.unwrap()).optional(),
   ...caused,
 });
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
-/** `transferId` is the one that the ring was for; whoever answers carries everything that is ready on the chain. */
+/** `transferId` is the transfer that caused the job. The worker that runs the job relays every ready transfer of the chain. */
 const transferRef = z.strictObject({ chain: chainId, transferId: id("trf"), ...caused });
 const paymentRef = z.strictObject({ paymentId: id("pay"), ...caused });
-/** Payouts that became due together; the job's id is the first one's. */
+/** Payouts that became due together. The first one gives the job its id. */
 const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")), ...caused });
-/** Refunds that may be begun; the job's id is the first one's. */
+/** Refunds that can start. The first one gives the job its id. */
 const refundRefs = z.strictObject({ refundIds: z.tuple([id("rfnd")], id("rfnd")), ...caused });
-/** `block` is the one that the watcher waits for. */
+/** `block` is the block that the watcher waits for. */
 const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...caused });
-/** Whoever answers sends the endpoint everything that is due for it. */
+/** The worker that runs the job sends every due event of the endpoint. */
 const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
-/** One comparison of the books with a chain; `at` is the second of Unix time it was rung for. */
+/** One reconciliation of the ledger with a chain. `at` is the Unix time in seconds at which it was enqueued. */
 const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...caused });
-/** The treasury's history on a Solana; `at` is the second of Unix time it was rung for. */
+/** One read of the treasury's history on a Solana cluster. `at` is the Unix time in seconds at which it was enqueued. */
 const historyRef = reconcileRef;
-/** `at` is a second of Unix time, so that all worker processes together ring one sweep, or look, for it. */
+/** `at` is a Unix time in seconds. All worker processes use the same value, so together they enqueue one job per second. */
 const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
 
 const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
@@ -53,7 +53,7 @@ const mergeAttempts = (all: readonly z.infer<typeof attemptRefs>[]) => ({
   requestIds: all.flatMap(({ requestId }) => requestId ?? []),
 });
 
-/** Every job this service runs. A line added here does not compile until workers/handlers.ts handles it. */
+/** Every job that this service runs. A new entry does not compile until workers/handlers.ts handles it. */
 export const catalog = {
   "verify-signature": job({
     data: attemptRefs,
@@ -63,7 +63,7 @@ export const catalog = {
     concurrency: 64,
     merge: mergeAttempts,
   }),
-  // What only a payer's code or its own transaction can prove: it must hold no place that a plain key needs.
+  // Attempts that only the payer's contract code or own transaction can prove. They must not delay attempts of plain keys.
   "verify-wallet": job({
     data: attemptRefs,
     subject: (d) => d.attemptIds[0],
@@ -79,7 +79,7 @@ export const catalog = {
     backoffMs: 500,
     concurrency: 64,
   }),
-  // The same for transfers of contract wallets.
+  // Transfers of contract wallets.
   "relay-wallet": job({
     data: transferRef,
     subject: (d) => d.transferId,
@@ -141,7 +141,7 @@ export const catalog = {
     subject: (d) => d.endpointId,
     attempts: 8,
     backoffMs: 1_000,
-    // Endpoints, not events: each waits for somebody else's server most of the time.
+    // Counts endpoints, not events: each job mostly waits for the merchant's server.
     concurrency: 64,
   }),
   "check-pages": job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
@@ -152,16 +152,16 @@ export type QueueName = keyof typeof catalog;
 export type JobData<N extends QueueName> = z.infer<(typeof catalog)[N]["data"]>;
 export const queueNames = Object.keys(catalog) as QueueName[];
 
-/** True for the name of a queue; for parsing WORKER_QUEUES. */
+/** Returns true for the name of a queue. */
 export function isQueueName(name: string): name is QueueName {
   return Object.hasOwn(catalog, name);
 }
 
 /**
- * The deterministic id of one piece of work, `queue-subject-try`: adding it twice runs it once. The sweep raises `try`,
- * so that a failed job kept for people to see never blocks its row.
+ * Returns the deterministic id of one unit of work, `queue-subject-retry`: a job that is added twice runs once. The sweep
+ * raises `retry`, so that a failed job that is kept for inspection never blocks its row.
  */
-export function jobId<N extends QueueName>(queue: N, data: JobData<N>, again: number): string {
+export function jobId<N extends QueueName>(queue: N, data: JobData<N>, retry: number): string {
   const subject = catalog[queue].subject as (data: JobData<N>) => string;
-  return `${queue}-${subject(data)}-${again}`;
+  return `${queue}-${subject(data)}-${retry}`;
 }

@@ -1,11 +1,11 @@
 import { Redis } from "ioredis";
 
 /**
- * A connection for putting jobs and messages: fails at once while Redis is away, so that an HTTP call never waits for
- * it (the sweep rings what was missed).
+ * Opens a connection for adding jobs and publishing messages. It fails at once while Redis is unavailable, so that an HTTP
+ * request never waits for Redis. The sweep enqueues the jobs that were missed.
  */
 export function openRedis(url: string, onError: (error: Error) => void): Redis {
-  // A server that hangs is as good as away.
+  // A server that hangs counts as unavailable.
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
@@ -16,14 +16,14 @@ export function openRedis(url: string, onError: (error: Error) => void): Redis {
   return redis;
 }
 
-/** A connection for consuming: waits for Redis to come back, as BullMQ's workers need it. */
+/** Opens a connection for consuming and subscribing. It waits until Redis is available again, as BullMQ workers require. */
 export function openPatientRedis(url: string, onError: (error: Error) => void): Redis {
   const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy });
   redis.on("error", onError);
   return redis;
 }
 
-/** Milliseconds to wait before the next try to connect. */
+/** Returns the delay before the next attempt to connect, milliseconds. */
 function retryStrategy(times: number): number {
   return Math.min(times * 50, 1_000);
 }

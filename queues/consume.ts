@@ -4,53 +4,53 @@ import type { Logger } from "pino";
 import type { Metrics } from "../ops/metrics.ts";
 import { catalog, type JobData, type QueueName } from "./catalog.ts";
 
-/** What a handler says: finished, or look again in so many milliseconds. Waiting is a value and burns no try. */
-export type Outcome = { done: true } | { again: number };
+/** What a handler returns: done, or run again after a delay in milliseconds. A delay uses up no attempt. */
+export type Outcome = { done: true } | { rerunInMs: number };
 export type Handler<N extends QueueName> = (data: JobData<N>, signal: AbortSignal) => Promise<Outcome>;
 export type Handlers = { readonly [N in QueueName]: Handler<N> };
 
 export type ConsumeOptions = {
-  /** Opens a blocking connection for one queue. */
+  /** Opens the blocking connection of one queue. */
   connect: () => Redis;
   prefix: string;
-  /** Aborted when the process drains; long handlers end early on it. */
+  /** Aborted when the process drains. Long handlers then return early. */
   signal: AbortSignal;
-  /** The one judge of a thrown error: passing trouble (true) is tried again, the rest is kept for people. */
+  /** Decides about a thrown error: BullMQ retries transient errors (true) and keeps jobs with other errors for operators. */
   isTransient: (cause: unknown) => boolean;
   /**
-   * One line about a thrown error that is safe to keep in Redis and to show in bull-board: libraries put request bodies
-   * and signed bytes into their messages.
+   * Describes a thrown error in one line that is safe to keep in Redis and to show in bull-board. Messages of libraries can
+   * contain request bodies and signed bytes.
    */
   describe: (cause: unknown) => string;
-  /** Runs a handler so that its log lines, and the jobs it rings, carry these. */
+  /** Runs a handler with these fields in its log lines and in the jobs that it enqueues. */
   inContext: <T>(fields: { requestId: string | undefined; job: string | undefined }, work: () => T) => T;
   log: Logger;
   metrics: Metrics;
 };
 
-/** Longest wait between tries on passing trouble, milliseconds. */
-const LONGEST_BACKOFF_MS = 10_000;
+/** Longest delay before a retry, milliseconds. */
+const MAX_BACKOFF_MS = 10_000;
 
 /**
- * Serves one queue with its handler. A worker that dies is noticed after `lockDuration`, its job is run by another
- * one: handlers are safe to repeat. Close the worker to drain it.
+ * Runs the jobs of one queue with its handler. When a worker dies, another one runs its job again after `lockDuration`, so
+ * handlers must be idempotent. Close the returned worker to drain it.
  */
 export function consume<N extends QueueName>(name: N, handle: Handler<N>, options: ConsumeOptions): Worker {
   const { metrics, log } = options;
   const spec = catalog[name];
 
-  const told = (job: Job) => ({ queue: name, job: job.id, requestId: listCauses(job).join(",") || undefined });
+  const describeJob = (job: Job) => ({ queue: name, job: job.id, requestId: listRequests(job).join(",") || undefined });
 
   /**
-   * Passing trouble is thrown for BullMQ to try again, until the tries are used up; anything else is a bug. What is
-   * thrown is always a new error, because BullMQ keeps its message and its stack with the job.
+   * Throws transient errors for BullMQ to retry, and returns when the attempts are used up. Any other error is a bug and
+   * fails the job for good. Always throws a new error, because BullMQ keeps its message and its stack with the job.
    */
-  const judge = (job: Job, cause: unknown): "gave_up" => {
+  const handleError = (job: Job, cause: unknown): "gave_up" => {
     if (!options.isTransient(cause)) {
-      log.error({ ...told(job), err: cause }, "job failed and is kept");
+      log.error({ ...describeJob(job), err: cause }, "job failed and is kept");
       throw new UnrecoverableError(options.describe(cause));
     }
-    log.warn({ ...told(job), tries: job.attemptsMade + 1, err: cause }, "passing trouble");
+    log.warn({ ...describeJob(job), tries: job.attemptsMade + 1, err: cause }, "transient error");
     if (job.attemptsMade + 1 < spec.attempts) throw new Error(options.describe(cause));
     return "gave_up";
   };
@@ -60,14 +60,14 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     const due = job.timestamp + (job.opts.delay ?? 0);
     if (job.attemptsStarted === 1)
       metrics.jobWaitSeconds.observe({ queue: name }, Math.max(0, Date.now() - due) / 1000);
-    const end = (outcome: "done" | "again" | "retried" | "gave_up" | "failed") => {
+    const end = (outcome: "done" | "rerun" | "retried" | "gave_up" | "failed") => {
       metrics.jobs.inc({ queue: name, outcome });
       const seconds = stop({ outcome });
-      const ended = { ...told(job), outcome, ms: Math.round(seconds * 1_000) };
-      // A line for each request that has caused the job; what nobody has asked for is counted.
-      const causes = listCauses(job);
-      for (const requestId of causes) log.info({ ...ended, requestId }, "job ended");
-      if (causes.length === 0) log.debug(ended, "job ended");
+      const ended = { ...describeJob(job), outcome, ms: Math.round(seconds * 1_000) };
+      // One line for each API request that caused the job. Other jobs are only counted, except at debug level.
+      const requests = listRequests(job);
+      for (const requestId of requests) log.info({ ...ended, requestId }, "job ended");
+      if (requests.length === 0) log.debug(ended, "job ended");
     };
     const parsed = spec.data.safeParse(job.data);
     if (!parsed.success) {
@@ -78,18 +78,18 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     }
     let outcome: Outcome | "gave_up";
     try {
-      const [requestId, ...others] = listCauses(job);
+      const [requestId, ...others] = listRequests(job);
       const work = () => handle(parsed.data as JobData<N>, options.signal);
       const context = { requestId: others.length > 0 ? undefined : requestId, job: job.id };
-      outcome = await options.inContext(context, work).catch((cause: unknown) => judge(job, cause));
+      outcome = await options.inContext(context, work).catch((cause: unknown) => handleError(job, cause));
     } catch (error) {
       end(error instanceof UnrecoverableError ? "failed" : "retried");
       throw error;
     }
     if (outcome === "gave_up") return end("gave_up");
     if ("done" in outcome) return end("done");
-    end("again");
-    await job.moveToDelayed(Date.now() + outcome.again, token);
+    end("rerun");
+    await job.moveToDelayed(Date.now() + outcome.rerunInMs, token);
     throw new DelayedError();
   };
 
@@ -98,19 +98,19 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     prefix: options.prefix,
     concurrency: spec.concurrency,
     skipVersionCheck: true,
-    // A killed worker's job is somebody else's within seconds; our rows, not this lock, keep it from doing harm.
+    // Another worker takes over the job of a killed one within seconds. Row states, not this lock, make that safe.
     lockDuration: 10_000,
     stalledInterval: 5_000,
     maxStalledCount: 1_000,
-    settings: { backoffStrategy: (triesMade) => Math.min(spec.backoffMs * 2 ** (triesMade - 1), LONGEST_BACKOFF_MS) },
+    settings: { backoffStrategy: (attemptsMade) => Math.min(spec.backoffMs * 2 ** (attemptsMade - 1), MAX_BACKOFF_MS) },
   });
-  worker.on("error", (error) => log.debug({ queue: name, err: error }, "worker connection"));
-  worker.on("stalled", (job) => log.warn({ queue: name, job }, "a job's worker had died; it runs again"));
+  worker.on("error", (error) => log.debug({ queue: name, err: error }, "worker connection error"));
+  worker.on("stalled", (job) => log.warn({ queue: name, job }, "job's worker died; the job runs again"));
   return worker;
 }
 
-/** The requests that have caused a job. */
-function listCauses({ data }: Job): string[] {
+/** Returns the ids of the API requests that caused a job. */
+function listRequests({ data }: Job): string[] {
   const { requestId, requestIds } = data as { requestId?: string; requestIds?: string[] };
   return requestIds ?? (requestId === undefined ? [] : [requestId]);
 }

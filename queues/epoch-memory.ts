@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 
 /**
- * Keeps the highest count of the database's epoch that any process has seen in Redis, over a connection that fails fast.
- * An error gives undefined: a Redis that is away or has lost it says nothing about the database.
+ * Keeps the highest count of the database's epoch that any process has seen in Redis. `redis` is a connection that fails
+ * fast. Reading returns undefined after an error: a Redis that is unavailable or empty is not evidence about the database.
  */
 export function createEpochMemory(redis: Redis, prefix: string) {
   const key = `${prefix}:database-epoch`;
@@ -12,7 +12,7 @@ export function createEpochMemory(redis: Redis, prefix: string) {
       return found === null ? undefined : Number(found);
     },
     async raise(count: number): Promise<void> {
-      // GT: never lower than before.
+      // GT never lowers the count.
       await redis.zadd(key, "GT", count, "count").catch(() => undefined);
     },
   };

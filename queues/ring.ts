@@ -4,28 +4,28 @@ import type { Logger } from "pino";
 import type { Metrics } from "../ops/metrics.ts";
 import { catalog, type JobData, jobId, type QueueName, queueNames } from "./catalog.ts";
 
-/** One job to be put on a queue: what it is about, the how-manieth ring for it (the sweep counts up), and its wait. */
+/** One job to enqueue: its payload, its retry number (the sweep counts up) and its delay in milliseconds. */
 export type Bell<N extends QueueName = QueueName> = { data: JobData<N>; again?: number; delayMs?: number };
 
 /**
- * Puts jobs on a queue. Never throws and never waits for a Redis that is away: the rows the jobs speak of carry a due
- * time, and the sweep rings again what is missed here.
+ * Adds jobs to a queue. Never throws and never waits for an unavailable Redis: the rows behind the jobs have a due time, and
+ * the sweep enqueues the jobs that are missed here.
  */
-export type Ring = <N extends QueueName>(queue: N, bells: readonly Bell<N>[]) => Promise<void>;
+export type Ring = <N extends QueueName>(queue: N, requests: readonly Bell<N>[]) => Promise<void>;
 
 export type RingDeps = {
   redis: Redis;
   prefix: string;
   log: Logger;
   metrics: Metrics;
-  /** The request that is being served, if one is. */
+  /** Returns the id of the API request that is being served, if any. */
   requestId?: () => string | undefined;
 };
 
-/** Failed jobs kept for people to see, per queue. */
+/** Failed jobs that each queue keeps for operators. */
 const KEPT_FAILED = 1_000;
 
-/** Opens one BullMQ queue per catalogue name. Close after the last ring. */
+/** Opens one BullMQ queue for each entry of the catalog. Close them after the last job was enqueued. */
 export function openRing({ redis, prefix, log, metrics, requestId }: RingDeps): {
   ring: Ring;
   queues: Queue[];
@@ -44,52 +44,53 @@ export function openRing({ redis, prefix, log, metrics, requestId }: RingDeps): 
           backoff: { type: "custom" },
         },
       });
-      queue.on("error", (error) => log.debug({ queue: name, err: error }, "queue connection"));
+      queue.on("error", (error) => log.debug({ queue: name, err: error }, "queue connection error"));
       return [name, queue] as const;
     }),
   );
-  const ring: Ring = async (name, bells) => {
-    if (bells.length === 0) return;
-    const cause = requestId?.();
-    const caused = bells.map((bell) =>
-      cause === undefined ? bell : { ...bell, data: { ...bell.data, requestId: cause } },
+  const ring: Ring = async (name, requests) => {
+    if (requests.length === 0) return;
+    const request = requestId?.();
+    const withRequest = requests.map((one) =>
+      request === undefined ? one : { ...one, data: { ...one.data, requestId: request } },
     );
-    // The sweep's rings have their own ids.
-    const isFirst = bells.every(({ again, delayMs }) => again === undefined && delayMs === undefined);
-    if (catalog[name].merge && isFirst) await ringMerged(name, caused);
-    else await add(name, caused);
+    // The sweep's retries have ids of their own, so they are not merged.
+    const isFirst = requests.every(({ again, delayMs }) => again === undefined && delayMs === undefined);
+    if (catalog[name].merge && isFirst) await addMerged(name, withRequest);
+    else await add(name, withRequest);
   };
-  /** Rings of one turn of the event loop become one job. */
-  const waiting = new Map<QueueName, { bells: Bell[]; rung: Promise<void> }>();
-  const ringMerged = <N extends QueueName>(name: N, bells: readonly Bell<N>[]): Promise<void> => {
+  /** Jobs that are enqueued within one iteration of the event loop, which become one job. */
+  const waiting = new Map<QueueName, { requests: Bell[]; added: Promise<void> }>();
+  const addMerged = <N extends QueueName>(name: N, requests: readonly Bell<N>[]): Promise<void> => {
     const open = waiting.get(name);
-    open?.bells.push(...bells);
-    if (open) return open.rung;
-    const all: Bell[] = [...bells];
-    const rung = new Promise((resolve) => setImmediate(resolve)).then(() => {
+    open?.requests.push(...requests);
+    if (open) return open.added;
+    const all: Bell<N>[] = [...requests];
+    const added = new Promise((resolve) => setImmediate(resolve)).then(() => {
       waiting.delete(name);
-      return add(name, mergeBells(name, all as Bell<N>[]));
+      return add(name, mergeRequests(name, all));
     });
-    waiting.set(name, { bells: all, rung });
-    return rung;
+    // Entries of a queue's list are all of this queue.
+    waiting.set(name, { requests: all as Bell[], added });
+    return added;
   };
-  const add = async <N extends QueueName>(name: N, bells: readonly Bell<N>[]): Promise<void> => {
+  const add = async <N extends QueueName>(name: N, requests: readonly Bell<N>[]): Promise<void> => {
     const queue = queues.get(name);
-    const jobs = bells.map(({ data, again, delayMs }) => ({
+    const jobs = requests.map(({ data, again, delayMs }) => ({
       name,
       data,
       opts: { jobId: jobId(name, data, again ?? 0), ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
     }));
     try {
-      // BullMQ waits for a first connection without limit, so a Redis that was never there would hold the caller.
+      // BullMQ waits without limit for the first connection, so a Redis that never was available would block the caller.
       if (redis.status !== "ready") throw new Error("redis is not connected");
       const [only] = jobs;
-      // A bulk of one costs three commands instead of one.
+      // addBulk needs three commands where add needs one.
       if (only && jobs.length === 1) await queue?.add(only.name, only.data, only.opts);
       else await queue?.addBulk(jobs);
     } catch (error) {
-      metrics.ringFailures.inc({ queue: name }, bells.length);
-      log.warn({ queue: name, jobs: bells.length, err: error }, "jobs not rung; the sweep will");
+      metrics.ringFailures.inc({ queue: name }, requests.length);
+      log.warn({ queue: name, jobs: requests.length, err: error }, "jobs not enqueued; the sweep retries");
     }
   };
   return {
@@ -101,14 +102,14 @@ export function openRing({ redis, prefix, log, metrics, requestId }: RingDeps): 
   };
 }
 
-/** Jobs that one handler call may take. */
-const MERGED = 100;
+/** Payloads that are merged into one job at most. */
+const MAX_MERGED = 100;
 
-function mergeBells<N extends QueueName>(name: N, bells: readonly Bell<N>[]): Bell<N>[] {
+function mergeRequests<N extends QueueName>(name: N, requests: readonly Bell<N>[]): Bell<N>[] {
   const merge = catalog[name].merge as ((all: readonly JobData<N>[]) => JobData<N>) | undefined;
-  if (!merge || bells.length === 1) return [...bells];
+  if (!merge || requests.length === 1) return [...requests];
   const merged: Bell<N>[] = [];
-  for (let from = 0; from < bells.length; from += MERGED)
-    merged.push({ data: merge(bells.slice(from, from + MERGED).map(({ data }) => data)) });
+  for (let from = 0; from < requests.length; from += MAX_MERGED)
+    merged.push({ data: merge(requests.slice(from, from + MAX_MERGED).map(({ data }) => data)) });
   return merged;
 }

@@ -5,17 +5,17 @@ import { holdTransfer, type TransferRow } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 
 /**
- * Books a payout that the chain shows as made already, in the transaction that adopts it: resolves the exception that its
- * movement was booked as, and makes the settlement or refund agree with what moved. Returns the amount of the payout from
- * now on, minor units; undefined when a person has to compare.
+ * Books a payout that the chain shows as already paid, in the database transaction that adopts it. Resolves the exception
+ * that the movement was booked as, and changes the settlement or refund to the amount that moved. Returns the new amount of
+ * the payout in minor units, or undefined when an operator must compare the two.
  */
 export type AdoptedBook = (db: Db, transfer: TransferRow, movement: SightingRow) => Promise<bigint | undefined>;
 
 /**
- * Returns the payouts that the chain does not show as made. Every other one is adopted or held: a movement of the treasury's
- * under a payout's number, whatever its amount and receiver, and also when it is booked as an exception, means that a
- * database which was restored has forgotten the payout. It must not be sent again.
- * @param rows transfers of settlements and refunds that are ready
+ * Returns the payouts that the chain does not show as paid, and adopts or holds the others. When the treasury has moved
+ * tokens under a payout's number, a restored database has lost the payout, and it must not be sent again. This holds for
+ * any amount and receiver, and also when the movement is booked as an exception.
+ * @param rows ready transfers of settlements and refunds
  */
 export async function dropMade<Row extends TransferRow>(
   deps: TransferDeps,
@@ -29,8 +29,8 @@ export async function dropMade<Row extends TransferRow>(
 }
 
 /**
- * Adopts one of them. A movement of another amount or to another receiver is adopted only when it is final and booked: what
- * the settlement comes to is not changed for something that a reorg may take back.
+ * Adopts one payout, or holds it. A movement with another amount or receiver is adopted only when it is final and booked: a
+ * movement that a reorg can revert must not change the amount of a settlement.
  */
 async function adopt(deps: TransferDeps, row: TransferRow, book: AdoptedBook): Promise<void> {
   const adopted = await deps.db
@@ -56,12 +56,12 @@ async function adopt(deps: TransferDeps, row: TransferRow, book: AdoptedBook): P
     });
   if (!adopted) {
     const trouble = "the chain shows a payout with this number; it is not sent again";
-    deps.log.error({ transfer: row.id, chain: row.chain, trouble }, "a payout is held");
+    deps.log.error({ transfer: row.id, chain: row.chain, trouble }, "payout is held");
     return holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
   }
   const { movement, isExact, amount } = adopted;
   const facts = { transfer: row.id, chain: row.chain, tx: movement.tx_hash };
-  if (isExact) deps.log.warn(facts, "a payout had been made before; it is adopted");
+  if (isExact) deps.log.warn(facts, "payout was already made and is adopted");
   else
     deps.log.error(
       {
@@ -71,12 +71,12 @@ async function adopt(deps: TransferDeps, row: TransferRow, book: AdoptedBook): P
         booked: String(amount),
         receiver: movement.receiver,
       },
-      "a payout had been made before with another amount or receiver; it is adopted as the chain shows it",
+      "payout was already made with another amount or receiver and is adopted as the chain shows it",
     );
   deps.metrics.transferMoves.inc({ chain: row.chain, purpose: row.purpose, from: "ready", to: "included" });
 }
 
-/** Undoes an adoption that the books cannot express. */
+/** Rolls back an adoption that the ledger cannot express. */
 class NotAdopted extends Error {
   override readonly name = "NotAdopted";
 }

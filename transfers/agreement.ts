@@ -1,41 +1,37 @@
 import type { Hex } from "viem";
-import { readAgreeFrom } from "../chains/endpoints.ts";
 import { pairLogs } from "../chains/evm/movements.ts";
-import type { EvmChain } from "../chains/evm/open.ts";
+import type { EvmChain, EvmToken } from "../chains/evm/open.ts";
 import type { NamedRpc } from "../chains/evm/rpc.ts";
 import { readReceipt } from "../chains/evm/send.ts";
 import { isTransientChainError } from "../chains/faults.ts";
 import type { StraySighting } from "../db/sightings.ts";
 import type { ConfirmedTransfer } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
+import { isLargeAmount } from "./large-amount.ts";
 import { readFinal } from "./witness.ts";
 
-/** Endpoints that have to say the same of a large movement. */
-const AGREED_BY = 2;
+/** Endpoints that must agree on a large movement. */
+const REQUIRED_ENDPOINTS = 2;
 
-/** What each endpoint has to show of a movement by itself. */
+/** What each endpoint must show of a movement on its own. */
 type Shown = Pick<StraySighting, "block_number" | "block_hash" | "tx_hash" | "log_index" | "token" | "amount"> & {
   receiver: string;
 };
 
-/** Those of some movements that may be booked now: small ones, and large ones on which two endpoints agree. */
+/** Selects the movements that can be booked now: small ones, and large ones on which two endpoints agree. */
 export type Agreement = {
   keepTransfers(transfers: readonly ConfirmedTransfer[]): Promise<ConfirmedTransfer[]>;
   keepMovements(movements: readonly StraySighting[]): Promise<StraySighting[]>;
 };
 
 /**
- * Opens the comparison of endpoints for one booking. What is large stands in the networks file, by asset (`agreeFrom`). A
- * large movement waits as long as it takes: until two endpoints show its log in the receipt, in the same block, which each
- * of them calls final.
+ * Opens the comparison of endpoints for one booking. The networks file says which amounts are large, by asset
+ * (`agreeFrom`). A large movement waits without a time limit until two endpoints show its log in the receipt, in the same
+ * block, and each of them reports that block as final.
  */
 export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain: EvmChain): Agreement {
   const finals = new Map<NamedRpc, Promise<number>>();
-  const limits = new Map<string, bigint>();
-  for (const token of chain.tokens.values()) {
-    const limit = readAgreeFrom(chain.network, token);
-    if (limit !== undefined) limits.set(token.token, limit);
-  }
+  const tokenOf = new Map<string, EvmToken>([...chain.tokens.values()].map((token) => [token.token, token]));
   const isShown = async (endpoint: NamedRpc, movement: Shown): Promise<boolean> => {
     const final = finals.get(endpoint) ?? readFinal(chain, endpoint.rpc);
     finals.set(endpoint, final);
@@ -45,19 +41,18 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
     return pairLogs(receipt.logs, chain).some((log) => isSame(log, movement));
   };
   const isAgreed = async (movement: Shown): Promise<boolean> => {
-    const limit = limits.get(movement.token);
-    if (limit === undefined || movement.amount < limit) return true;
+    if (!isLargeAmount(chain, tokenOf.get(movement.token), movement.amount)) return true;
     const answers = chain.endpoints.map((endpoint) =>
       isShown(endpoint, movement).catch((error: unknown) => {
         if (isTransientChainError(error)) return false;
         throw error;
       }),
     );
-    const agreed = (await Promise.all(answers)).filter(Boolean).length >= AGREED_BY;
+    const agreed = (await Promise.all(answers)).filter(Boolean).length >= REQUIRED_ENDPOINTS;
     if (!agreed) {
       deps.metrics.agreementWaits.inc({ chain: chain.chain });
       const { tx_hash: tx, amount } = movement;
-      deps.log.warn({ chain: chain.chain, tx, amount: String(amount) }, "a large movement waits for a second endpoint");
+      deps.log.warn({ chain: chain.chain, tx, amount: String(amount) }, "large movement waits for a second endpoint");
     }
     return agreed;
   };

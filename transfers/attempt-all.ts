@@ -1,4 +1,4 @@
-/** Takes steps one after the other, each also when one before it has failed. Throws what failed first, after all of them. */
+/** Runs steps one after the other, and continues after a failure. Throws the first error after the last step. */
 export async function attemptAll(steps: Iterable<() => Promise<unknown>>): Promise<void> {
   const failures: unknown[] = [];
   for (const step of steps) await step().catch((error: unknown) => failures.push(error));

@@ -12,45 +12,36 @@ import { type EvmChain, getEvmToken } from "../chains/evm/open.ts";
 import { encodePush } from "../chains/evm/push.ts";
 import { joinSignature, splitSignature } from "../chains/evm/signature.ts";
 import { unwrapSignature } from "../chains/evm/wallets.ts";
-import type { Kind } from "../db/tables.ts";
+import type { AuthorizationRow } from "./verdict.ts";
 
-/** The members of a transfer, or of an option, that its authorization is made of. */
-export type AuthorizationRow = {
-  kind: Kind;
-  asset: string;
-  token: string;
-  payer: string;
-  receiver: string;
-  amount: bigint;
-  valid_before: number;
-  authorization_nonce: string;
-};
-
-/** The same with what the payer has signed. `permit` is the EIP-2612 signature for Permit2, where one was needed. */
+/** A row with the payer's signature. `permit` is the EIP-2612 signature for Permit2, where the payer needed one. */
 export type SignedRow = AuthorizationRow & {
   signature: Buffer | null;
   permit: Buffer | null;
   smart_wallet: boolean;
 };
 
-/** The EIP-712 digest that the payer of a row signs; of a payout through the Disburser the treasury. A push has none. */
+/**
+ * Returns the EIP-712 digest that the payer of a row signs. The treasury signs a payout through the Disburser. Throws for a
+ * push, which has no authorization.
+ */
 export function hashRow(chain: EvmChain, row: AuthorizationRow): Hex {
   if (row.kind === "permit2") return hashPermitTransfer(chain, toPermitTransfer(row));
   if (row.kind === "disburse") return hashDisbursement(chain, toDisbursement(row));
   const { separator } = getEvmToken(chain, row.asset);
-  if (row.kind === "push" || !separator) throw new Error(`nobody signs a transfer of ${row.asset} as ${row.kind}`);
+  if (row.kind === "push" || !separator) throw new Error(`a ${row.kind} transfer of ${row.asset} has no authorization`);
   return hashAuthorization(separator, toAuthorization(row));
 }
 
-/** The calls that make a row's transfer, in order: the last one moves the money. */
+/** Returns the calls that make a row's transfer, in order. The last call moves the money. */
 export function listCalls(chain: EvmChain, row: SignedRow): Call[] {
-  if (row.kind === "push") throw new Error(`a push of ${row.asset} is its payer's own transaction`);
+  if (row.kind === "push") throw new Error(`a push of ${row.asset} is sent by its payer, not by a lane`);
   const { signature, deployment } = unwrapSignature(toHex(row.signature));
   const allowed = deployment && isAllowedFactory(chain, deployment.target);
   return [...(allowed ? [deployment] : []), toCall(chain, row, signature)];
 }
 
-/** True for a contract that may be called to deploy a payer's wallet (ERC-6492). */
+/** Returns true for a factory contract that lanes may call to deploy a payer's wallet (ERC-6492). */
 export function isAllowedFactory(chain: EvmChain, address: Hex): boolean {
   return chain.network.walletFactories.some((factory) => factory.toLowerCase() === address);
 }
@@ -58,7 +49,7 @@ export function isAllowedFactory(chain: EvmChain, address: Hex): boolean {
 function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
   if (row.kind === "permit2") {
     const [payer, permit] = [row.payer as Hex, toPermitTransfer(row)];
-    // Permit2 hands v to the chain as it is.
+    // Permit2 passes v on unchanged.
     const written = row.smart_wallet ? signature : joinSignature(splitSignature(signature));
     const data = row.permit
       ? encodeCollectWithPermit(payer, permit, written, toHex(row.permit))
@@ -72,13 +63,13 @@ function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
   return { target: row.token as Hex, data: encode(toAuthorization(row), signature) };
 }
 
-/** Call data of a row's push: the owner's own transaction, marked with the natural key. */
+/** Returns the call data of a row's push: a transaction that the payer sends, tagged with the natural key. */
 export function toPushData(row: Pick<AuthorizationRow, "receiver" | "amount" | "authorization_nonce">): Hex {
   const { receiver, amount, authorization_nonce: tag } = row;
   return encodePush({ receiver: receiver as Hex, amount, tag: tag as Hex });
 }
 
-/** The EIP-3009 authorization that a row stands for. */
+/** Returns the EIP-3009 authorization of a row. */
 export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): Authorization {
   return {
     token: row.token as Hex,
@@ -90,13 +81,13 @@ export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): 
   };
 }
 
-/** The payout through the Disburser that a row stands for. */
+/** Returns the Disburser payout of a row. */
 export function toDisbursement(row: Omit<AuthorizationRow, "kind" | "asset">): Disbursement {
   const { token, receiver, amount, authorization_nonce: nonce } = row;
   return { token: token as Hex, receiver: receiver as Hex, amount, nonce: nonce as Hex };
 }
 
-/** The Permit2 transfer that a row stands for. */
+/** Returns the Permit2 transfer of a row. */
 export function toPermitTransfer(row: AuthorizationRow): PermitTransfer {
   const { token, amount, authorization_nonce: nonce, valid_before: deadline } = row;
   return { token: token as Hex, amount, nonce: nonce as Hex, deadline };

@@ -1,15 +1,15 @@
 import type { Hex } from "viem";
 import { type Call, encodeMulticall } from "../chains/evm/multicall.ts";
 
-/** Gas a transaction takes before its first call, and what Multicall3 adds of its own. */
+/** Gas of a transaction before its first call, including the overhead of Multicall3. */
 export const BASE_GAS = 60_000n;
 
-/** What a lane is about to sign: one call by itself, or several through Multicall3. */
+/** The content of a lane's next transaction: one direct call, or several calls through Multicall3. */
 export type Payload = { to: Hex; data: Hex; gas: bigint };
 
 /**
- * Picks what goes into one transaction: the oldest first, as many as the gas allows. A transfer that has to go alone
- * goes alone.
+ * Picks the transfers of one transaction: the oldest first, as many as `batchGas` allows. A transfer that is marked `alone`
+ * gets a transaction of its own.
  */
 export function pickBatch<T extends { alone: boolean; gas: number }>(ready: readonly T[], batchGas: number): T[] {
   const [first] = ready;
@@ -26,7 +26,7 @@ export function pickBatch<T extends { alone: boolean; gas: number }>(ready: read
   return batch;
 }
 
-/** Puts the calls of members into one transaction. `gas` is the sum of what each member may take. */
+/** Puts the calls of all members into one transaction. `gas` is the sum of the members' gas limits. */
 export function buildPayload(multicall: Hex, members: readonly { calls: readonly Call[]; gas: number }[]): Payload {
   const gas = BASE_GAS + members.reduce((sum, member) => sum + BigInt(member.gas), 0n);
   const calls = members.flatMap((member) => member.calls);

@@ -4,22 +4,22 @@ import { findReachedHead } from "../db/cursors.ts";
 import { findUnread, noteRead, noteUnread } from "../db/epoch.ts";
 import type { TransferDeps } from "./deps.ts";
 
-/** The treasury signs nothing while the watcher is further behind than this, milliseconds. */
+/** The treasury signs nothing while the watcher is further behind the head than this, milliseconds. */
 const WATCH_FRESH_MS = 60_000;
 
 type Deps = Pick<TransferDeps, "db" | "now" | "startedAt" | "epoch" | "chains">;
 
 /**
- * True when a chain's watcher stands at the head, has come there since this process began, and has read everything again
- * since the database last stepped back in time: the rows may know less than the chain, and what they do not know must be
- * found before anything is paid out. Where a history is read apart (Solana), it is listed to the head, and read whole up
- * to a time after this process began.
+ * Returns true when a chain's watcher has reached the head since this process started, and has read the chain again since
+ * the database last lost commits. The database may lack payments that the chain has, and the watcher must find them
+ * before the treasury pays out. Where the history is read separately (Solana), it must also be listed up to the head, and
+ * read completely up to a time after this process started.
  */
 export async function isCaughtUp(deps: Deps, chain: string): Promise<boolean> {
   return (await findTreasuryEpoch(deps, chain)) !== undefined;
 }
 
-/** Returns the epoch in which the treasury may sign on a chain now, for `epoch.pass`; undefined when it must not. */
+/** Returns the epoch in which the treasury may sign on a chain now, for `epoch.pass`, or undefined when it must not sign. */
 export async function findTreasuryEpoch(deps: Deps, chain: string): Promise<string | undefined> {
   const isFresh = (at: Date | null | undefined) =>
     at != null && at > deps.startedAt && Math.abs(deps.now().getTime() - at.getTime()) <= WATCH_FRESH_MS;
@@ -27,25 +27,27 @@ export async function findTreasuryEpoch(deps: Deps, chain: string): Promise<stri
   if (epoch === undefined || !isFresh(await findReachedHead(deps.db, chain))) return undefined;
   const history = await findHistory(deps, deps.chains.get(chain));
   if (!history) return epoch;
-  // What strangers have sent since this process began may wait to be read for as long as they like.
+  // Transactions that third parties sent after this process started do not delay payouts.
   const isRead = isFresh(history.listedAt) && history.readAt !== null && history.readAt > deps.startedAt;
   return isRead ? epoch : undefined;
 }
 
-/** Returns how far the histories of the treasury's token accounts are known; undefined where no history is read. */
+/** Returns how far the histories of the treasury's token accounts are read, or undefined where no history is read. */
 export async function findHistory(
   { db }: Pick<TransferDeps, "db">,
   chain: Chain | undefined,
 ): Promise<HistoryProgress | undefined> {
-  if (chain?.family !== "solana") return undefined;
-  const accounts = [...chain.tokens.values()].map(({ treasuryAccount }) => treasuryAccount);
+  const accounts = [...(chain?.tokens.values() ?? [])].flatMap((token) =>
+    "treasuryAccount" in token ? [token.treasuryAccount] : [],
+  );
+  if (!chain || accounts.length === 0) return undefined;
   return findHistoryProgress(db, { chain: chain.chain, accounts });
 }
 
 /**
- * Returns the epoch in which buyers' transactions may be signed on a chain now; undefined when they must not. A restored
- * database may have forgotten one that is under way, and a buyer who signs a second one pays twice. The watcher need not
- * stand at the head for it.
+ * Returns the epoch in which a relayer may sign buyers' transactions on a chain now, or undefined when it must not. A
+ * restored database may have lost a transaction that is in flight, and a buyer who signs a second one pays twice. The
+ * watcher need not have reached the head.
  */
 export async function findReadEpoch(deps: Pick<Deps, "db" | "epoch">, chain: string): Promise<string | undefined> {
   const epoch = await deps.epoch.check();
@@ -53,10 +55,10 @@ export async function findReadEpoch(deps: Pick<Deps, "db" | "epoch">, chain: str
 }
 
 /**
- * At the beginning of a turn of a chain's watcher: notes up to which height the chain has to be read again, when the
- * database has stepped back in time. What had been sent by then is in the chain by now, or is refused by it. Returns the
- * epoch of that reading; undefined when none is needed.
- * @param readHead asks for the newest height there is
+ * Starts a pass of a chain's watcher. When the database has lost commits, stores the height up to which the chain
+ * must be read again: every transaction that was sent before is either below that height or rejected by the chain. Returns
+ * the epoch of that read, or undefined when none is needed.
+ * @param readHead reads the newest height of the chain
  */
 export async function beginReading(
   { db }: Pick<TransferDeps, "db">,
@@ -69,7 +71,7 @@ export async function beginReading(
   return unread?.epoch;
 }
 
-/** At the end of a turn that has read the whole chain up to a height: notes it, if that is far enough. */
+/** Ends a pass that has read the whole chain up to a height. Marks the chain as read again if the height suffices. */
 export async function endReading(
   { db }: Pick<TransferDeps, "db">,
   args: { chain: string; epoch: string; upTo: number },

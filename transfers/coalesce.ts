@@ -1,6 +1,6 @@
 /**
- * Makes many callers share one run: whoever calls while a run is under way waits for the next one, which begins after
- * the call, so that a run always sees what its callers had written before. Runs of one key never overlap.
+ * Makes concurrent callers share runs. A caller that arrives during a run waits for the next run, which starts after the
+ * call, so a run always sees what its callers wrote before. Runs of one key never overlap.
  */
 export function coalesce<T>(run: (key: string) => Promise<T>): (key: string) => Promise<T> {
   const running = new Map<string, Promise<T>>();
@@ -12,7 +12,7 @@ export function coalesce<T>(run: (key: string) => Promise<T>): (key: string) => 
     return started;
   };
   return (key) => {
-    // A run that is queued begins in a moment: a caller must not begin another one beside it.
+    // A queued run has not started yet, so it serves this caller too.
     const queued = next.get(key);
     if (queued) return queued;
     const current = running.get(key);

@@ -4,35 +4,38 @@ import { claimSighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
 import { holdTransfer, type TransferRow } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
-import { SCREENED_OUT } from "./screening.ts";
+import { SCREENED_OUT } from "./list-screening.ts";
 
 /**
- * Books transfers whose payers were found to be not served before anything was sent, in the transaction that ends them.
- * Gives what is to be done after the commit.
+ * Books transfers whose payers failed screening before anything was sent, in the database transaction that ends them.
+ * Returns a function to call after the commit.
  */
 export type DeclinedBook = (db: Db, declined: readonly TransferRow[]) => Promise<() => void>;
 
-/** Nothing of it was ever sent, so it cannot happen any more. */
+/**
+ * Ends a transfer whose payer failed screening. A transfer that was ever assigned to a transaction may still be on the
+ * chain, so it is held instead.
+ */
 export async function decline(deps: TransferDeps, row: TransferRow, book: DeclinedBook): Promise<void> {
   const afterCommit = await deps.db.transaction().execute(async (db) => {
     const set = { due_at: null, last_trouble: SCREENED_OUT };
     const move = { ids: [row.id], from: "ready" as const, to: "ended" as const, at: deps.now(), set };
-    // One that was carried and came back (a reorg, a batch that left it out) may still be somewhere: it is not ended.
+    // A transfer that was assigned and became ready again (a reorg, a batch that omitted it) may still be included.
     const where = sql<boolean>`not exists (
       select from event where subject = transfer.id and machine = 'transfer' and to_state in ('carried', 'included'))`;
     return (await moveRows(db, "transfer", { ...move, where })).length > 0 ? await book(db, [row]) : undefined;
   });
   if (!afterCommit) return void (await holdTransfer(deps.db, { id: row.id, trouble: SCREENED_OUT, now: deps.now() }));
-  deps.log.warn({ transfer: row.id, chain: row.chain }, "a payer is not served: nothing is sent");
+  deps.log.warn({ transfer: row.id, chain: row.chain }, "payer failed screening; nothing is sent");
   deps.metrics.transferMoves.inc({ chain: row.chain, purpose: row.purpose, from: "ready", to: "ended" });
   afterCommit();
 }
 
-/** An authorization may be used up because somebody else has relayed it: then its transfer is made, and found here. */
+/** Includes a transfer that another relayer has already made, if there is an observed movement for it. Returns true then. */
 export async function claimEarlier(deps: TransferDeps, row: TransferRow): Promise<boolean> {
   return deps.db.transaction().execute(async (db) => {
     if (!(await claimSighting(db, row))) return false;
-    const detail = { relayedBy: "somebody else" };
+    const detail = { relayedBy: "another relayer" };
     await moveRows(db, "transfer", {
       ids: [row.id],
       from: "ready",

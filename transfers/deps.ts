@@ -5,25 +5,25 @@ import type { SolanaKeys } from "../chains/solana/signers.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { Epoch } from "./epoch.ts";
-import type { ScreeningList } from "./screening.ts";
+import type { ScreeningList } from "./list-screening.ts";
 
-/** What the steps of this room work with. */
+/** Dependencies of this module's functions. */
 export type TransferDeps = {
   db: Pool;
   chains: Chains;
-  /** By CAIP-2; the keys of the lanes and of the treasury. */
+  /** Keys of the lanes and of the treasury on EVM chains, by CAIP-2 id. */
   keys: ReadonlyMap<string, EvmKeys>;
-  /** The same for Solana. */
+  /** Keys of the lanes and of the treasury on Solana clusters, by CAIP-2 id. */
   solanaKeys: ReadonlyMap<string, SolanaKeys>;
-  /** When this process began: what a watcher had reached before may be from before a restore. */
+  /** When this process started. Progress that a watcher stored earlier may predate a database restore. */
   startedAt: Date;
-  /** Notices when the database has stepped back in time. */
+  /** Detects when the database has lost commits. */
   epoch: Epoch;
-  /** The deployment's name: part of every natural key. */
+  /** The deployment's name, which is part of every natural key. */
   deployment: string;
-  /** Names this process in leases. */
+  /** Identifies this process in leases. */
   owner: string;
-  /** Accounts that the operator does not serve. */
+  /** Accounts that the operator's screening list names. */
   screeningList: ScreeningList;
   log: Logger;
   metrics: Metrics;

@@ -13,17 +13,17 @@ import type { SendBooks } from "./books.ts";
 import { claimEarlier, decline } from "./decline.ts";
 import type { TransferDeps } from "./deps.ts";
 import type { Fees } from "./fees.ts";
-import { screenAccounts, simulateScreened } from "./screening.ts";
+import { screenByOracle, simulateScreened } from "./oracle.ts";
 
-/** A transfer that may go into a batch, with the calls that make it. */
+/** A transfer that can go into a batch, with the calls that make it. */
 export type RowMember = Member & { row: TransferRow };
 
-/** Who sends a batch, under which fees, and who books what is found of it. */
+/** The lane that sends a batch, its fees, and the functions that book what the dry run finds. */
 type Sending = { signer: Signer; fees: Fees; books: SendBooks };
 
 /**
- * Simulates a batch and puts what would fail on hold; gives the rest. No gas is spent on what cannot succeed now, and
- * nothing is sent for a payer who is not served.
+ * Simulates a batch, holds the transfers that would fail, and returns the others. No gas is spent on a transfer that cannot
+ * succeed now, and nothing is sent for a payer that fails screening.
  */
 export async function dropFailing(
   deps: TransferDeps,
@@ -42,14 +42,14 @@ export async function dropFailing(
     const { row } = member;
     try {
       if (row.purpose === "payment" && refused.has(row.payer)) {
-        // Another relayer may have made it already: then the money is here.
+        // Another relayer may have made the transfer already. Then the money has arrived.
         if (!(await claimEarlier(deps, row))) await decline(deps, row, books.declined);
       } else if (outcome?.ok) good.push(member);
       else if (!(await wasMade(deps, row, books))) {
-        const trouble = await explain(chain, row, outcome?.reason ?? "the simulation gave no answer");
+        const trouble = await explain(chain, row, outcome?.reason ?? "the simulation returned no result");
         deps.log.warn(
           { transfer: row.id, chain: chain.chain, trouble },
-          "a transfer would fail now; it is tried again",
+          "transfer would fail now and is held for a retry",
         );
         await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
       }
@@ -61,30 +61,31 @@ export async function dropFailing(
 }
 
 /**
- * Holds a transfer that we fail to handle, so that the others of its batch go on and it does not come first again. Throws
- * what the database throws, when nothing can be written.
+ * Holds a transfer that cannot be processed, so that the rest of its batch continues and it is not picked first again.
+ * Throws database errors.
  */
 export async function holdFailed(deps: TransferDeps, { id, chain }: TransferRow, error: unknown): Promise<void> {
-  deps.log.error({ transfer: id, chain, err: error }, "a transfer cannot be handled; it is tried again");
-  const words = error instanceof Error ? error.message : "unknown error";
-  await holdTransfer(deps.db, { id, trouble: cleanText(`it cannot be handled: ${words}`, 200), now: deps.now() });
+  deps.log.error({ transfer: id, chain, err: error }, "transfer cannot be processed and is held for a retry");
+  const message = error instanceof Error ? error.message : "unknown error";
+  await holdTransfer(deps.db, { id, trouble: cleanText(`it cannot be processed: ${message}`, 200), now: deps.now() });
 }
 
-/** True for a transfer that fails because it was made meanwhile; it is adopted, or waits to be. */
+/** Returns true for a transfer that fails because it was made in the meantime. The transfer is adopted or held. */
 async function wasMade(deps: TransferDeps, row: TransferRow, books: SendBooks): Promise<boolean> {
   if (row.purpose === "payment") return claimEarlier(deps, row);
   return (await dropMade(deps, [row], books.adopted)).length === 0;
 }
 
-/** Why a transfer fails; tokens seldom say that an approval is missing. */
+/** Returns why a transfer fails. Most tokens do not report a missing approval. */
 async function explain(chain: EvmChain, row: TransferRow, reason: string): Promise<string> {
   if (row.kind !== "disburse" || (await isApproved(chain, row.token as Hex, row.amount))) return reason;
   return `the treasury has not approved its Disburser: npm run admin -- disburser approve ${row.chain} --asset ${row.asset}`;
 }
 
 /**
- * A key may have delegated to code since it was verified (EIP-7702), and code in a batch can burn the gas of all. Such
- * transfers go to the lane of contract wallets. One that has the transaction to itself can burn no other's.
+ * Removes transfers whose payers have become contracts, and assigns them to the lane of contract wallets. A key may have
+ * delegated to code since it was verified (EIP-7702), and code in a batch can burn the gas of the whole batch. A transfer
+ * that is alone in its transaction can burn only its own gas, so it stays.
  */
 async function leaveOutWallets(
   deps: TransferDeps,
@@ -112,9 +113,9 @@ async function simulate(
 ) {
   const [first] = members;
   if (first?.row.smart_wallet) {
-    // Exactly what would be sent: a wallet's code must not be able to tell.
+    // Simulates exactly the transaction that would be sent, so that a wallet's code cannot detect the simulation.
     const transaction = { from: signer.address, ...buildPayload(chain.multicall, members), ...fees };
-    const refused = await screenAccounts(deps, chain, [first.row.payer]);
+    const refused = await screenByOracle(deps, chain, [first.row.payer]);
     return { outcomes: [await simulateTransaction(chain.rpc, chain.multicall, transaction)], refused };
   }
   const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];

@@ -2,57 +2,58 @@ import type { Logger } from "pino";
 import { beginEpoch, countInEpoch, type EpochRow, keepCounting, readEpoch } from "../db/epoch.ts";
 import type { Db, Pool } from "../db/tables.ts";
 
-/** What the fleet remembers of the database's count outside of it. It may forget: that is no evidence of anything. */
+/** A copy of the database's count outside the database. Losing it is not evidence of lost commits. */
 export type EpochMemory = {
-  /** The highest count that any process has seen; undefined when it is not known now. */
+  /** Returns the highest count that any process has seen, or undefined when it is not available. */
   read(): Promise<number | undefined>;
   raise(count: number): Promise<void>;
 };
 
 /**
- * Notices that the database has stepped back in time: a restore, or a failover to a replica that lacks the last commits.
- * What it forgot may have been sent, so a new epoch begins, and nothing is signed until every chain was read again (see
- * caught-up.ts).
+ * Detects that the database has lost commits: after a restore, or a failover to a replica that lacks the last commits. The
+ * transactions of these commits may have been broadcast, so a new epoch begins, and nothing is signed until every chain was
+ * read again (see caught-up.ts).
  */
 export type Epoch = {
-  /** Compares the database with what was seen before, and returns the id of the present epoch. */
+  /** Compares the database with the highest count seen before, and returns the id of the current epoch. */
   check(): Promise<string>;
-  /** Counts on and compares. To be called every second. */
+  /** Raises the count and compares. Called once a second. */
   tick(): Promise<void>;
   /**
-   * Counts in a transaction that stores signed bytes, as its last statement. Throws SteppedBack when the epoch is not the
-   * one in which it was decided to sign, or not all of those in which it was decided for several chains. What it returns is to be awaited after the commit, and before the bytes are sent.
+   * Raises the count in a database transaction that stores signed bytes, as its last statement. Throws SteppedBack unless
+   * every given epoch, in which the decision to sign was made, is still the current one. Returns a function to await after
+   * the commit and before the bytes are broadcast.
    */
   pass(db: Db, ...epochs: string[]): Promise<() => Promise<void>>;
 };
 
-/** Undoes a transaction that would store bytes which were signed for a database that is not there any more. */
+/** Rolls back a database transaction that would store bytes which were signed in an earlier epoch. */
 export class SteppedBack extends Error {
   override readonly name = "SteppedBack";
 }
 
-/** Opens the watch over the database's epoch for one process. */
+/** Opens the detection of epoch changes for one process. */
 export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochMemory; log: Logger }): Epoch {
   /** The highest count that this process has seen committed. */
   let highest = 0;
-  const note = async (count: number): Promise<void> => {
+  const raiseHighest = async (count: number): Promise<void> => {
     if (count <= highest) return;
     highest = count;
     await memory.raise(count);
   };
   const check = async (): Promise<string> => {
-    // Before the database is asked: what was counted while it answers does not prove its answer old.
+    // Read before the database: a count that is raised during the query does not prove the result stale.
     const floor = Math.max(highest, (await memory.read()) ?? 0);
     const row = await readEpoch(db);
     const evidence = findEvidence(row, floor);
     if (!evidence) {
-      await note(row.count);
+      await raiseHighest(row.count);
       return row.id;
     }
     if (await beginEpoch(db, { id: row.id, count: floor }))
       log.error(
         { evidence, count: row.count, seen: floor, identity: row.identity, live: row.live },
-        "the database has stepped back in time: nothing is signed until every chain was read again",
+        "database lost commits; nothing is signed until every chain was read again",
       );
     return (await readEpoch(db)).id;
   };
@@ -67,12 +68,12 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochMemory; 
       const row = await countInEpoch(tx);
       if (epochs.some((epoch) => epoch !== row.id) || findEvidence({ ...row, count: row.count - 1 }, floor))
         throw new SteppedBack();
-      return () => note(row.count);
+      return () => raiseHighest(row.count);
     },
   };
 }
 
-/** Returns what shows that the database is from an earlier time than was seen before. */
+/** Returns the evidence that the database is older than it was before, or undefined. */
 function findEvidence(row: EpochRow, floor: number): "count" | "identity" | undefined {
   if (row.identity !== row.live) return "identity";
   return row.count < floor ? "count" : undefined;

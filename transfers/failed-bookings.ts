@@ -4,13 +4,13 @@ import type { Db, FailedKind } from "../db/tables.ts";
 import { cleanText } from "../ops/clean-text.ts";
 import type { TransferDeps } from "./deps.ts";
 
-/** What is kept of an error's text, characters. */
-const LONGEST_ERROR = 500;
+/** Longest error text that is stored, characters. */
+const MAX_ERROR_LENGTH = 500;
 
 /**
- * Books rows in one database transaction, and runs what the booking gives to be done after the commit. When a row makes
- * it fail, the rows are halved until the failing one is alone: that one is stored as a failed booking, and all others
- * are booked. Whatever may pass (a connection, a deadlock, a timeout) is thrown, and nothing is stored as failed.
+ * Books rows in one database transaction, and calls the function that the booking returns after the commit. When a row
+ * makes the booking fail, the rows are halved until the failing row is alone: it is stored as a failed booking, and all
+ * other rows are booked. Throws transient errors (a connection, a deadlock, a timeout) and stores no failed booking then.
  */
 export async function bookEach<R>(
   deps: Pick<TransferDeps, "db" | "log">,
@@ -42,7 +42,7 @@ export async function bookEach<R>(
   await bookEach(deps, { ...work, rows: rows.slice(middle) });
 }
 
-/** Stores that a row could not be booked, and logs it. @param of the movement, when that is what could not be written */
+/** Stores and logs a failed booking. @param of the movement that could not be recorded, for that kind of failure */
 export async function storeFailure(
   deps: Pick<TransferDeps, "log">,
   db: Db,
@@ -50,10 +50,7 @@ export async function storeFailure(
   error: unknown,
   of?: FailedMovement,
 ): Promise<void> {
-  const text = cleanText(error instanceof Error ? error.message : String(error), LONGEST_ERROR);
+  const text = cleanText(error instanceof Error ? error.message : String(error), MAX_ERROR_LENGTH);
   await insertFailure(db, { ...key, error: text, of });
-  deps.log.error(
-    { ...key, error: text },
-    "a row cannot be booked: it is kept as a failed booking, and the rest goes on",
-  );
+  deps.log.error({ ...key, error: text }, "row cannot be booked and is stored as a failed booking");
 }

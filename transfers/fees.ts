@@ -3,8 +3,8 @@ export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
 export type FeePolicy = { maxFeePerGas: bigint; priorityFeePerGas: bigint };
 
 /**
- * What to offer at a base fee: room for it to double, under the ceiling. Undefined when even the next block would cost
- * more than the ceiling: then the lane holds, and a person decides.
+ * Returns the fees for a new transaction: enough for the base fee to double, up to the ceiling. Returns undefined when even
+ * the next block costs more than the ceiling. The lane then sends nothing until the base fee falls or an operator acts.
  */
 export function chooseFees(baseFee: bigint, policy: FeePolicy): Fees | undefined {
   const maxPriorityFeePerGas = policy.priorityFeePerGas;
@@ -14,16 +14,16 @@ export function chooseFees(baseFee: bigint, policy: FeePolicy): Fees | undefined
 }
 
 /**
- * What a replacement has to offer: at least 12.5 % more of both than the bytes before it (nodes refuse less than 10 %,
- * and rounding must not eat it), and enough for today's base fee. Undefined when that is above the ceiling.
+ * Returns the fees for a replacement: both at least 12.5 % higher than before, and enough for the current base fee. Nodes
+ * reject less than 10 %, and the margin covers rounding. Returns undefined when that exceeds the ceiling.
  */
 export function chooseReplacementFees(before: Fees, baseFee: bigint, policy: FeePolicy): Fees | undefined {
   const raise = (fee: bigint) => (fee * 1125n) / 1000n + 1n;
-  const today = baseFee * 2n + policy.priorityFeePerGas;
+  const current = baseFee * 2n + policy.priorityFeePerGas;
   const maxPriorityFeePerGas = raise(before.maxPriorityFeePerGas);
   const least = raise(before.maxFeePerGas);
   if (least > policy.maxFeePerGas) return undefined;
-  const wanted = today > least ? today : least;
+  const wanted = current > least ? current : least;
   const maxFeePerGas = wanted < policy.maxFeePerGas ? wanted : policy.maxFeePerGas;
   return {
     maxFeePerGas,

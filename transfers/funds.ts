@@ -8,30 +8,30 @@ import { askMark, readMark } from "./uses.ts";
 
 type Wanted = { token: string; payer: string; amount: bigint; authorization_nonce: string };
 
-/** Why a payment is refused whose payer holds too little. */
+/** Reason for rejecting a payment whose payer does not hold enough. */
 export const SHORT = "the amount exceeds balance of the account, less what its other payments take";
 
-/** What accounts hold and have promised. `read` takes the outcomes of `calls`, and makes the answers. */
+/** The calls that read what accounts hold and have promised. `read` turns the outcomes of `calls` into the result. */
 export type FundsPlan = {
   calls: readonly Call[];
-  /** Promised transfers that are counted. */
+  /** Ids of the promised transfers that are counted. */
   counted: ReadonlySet<string>;
   read: (outcomes: readonly (CallOutcome | undefined)[]) => Funds;
 };
 
 export type Funds = {
-  /** True when the account holds the amount, whatever it has promised. */
+  /** Returns true when the account holds the amount, regardless of what it has promised. */
   holds: (one: Wanted) => boolean;
-  /** True when what the account holds covers the amount beside all that it has promised; then that is promised too. */
+  /** Returns true when the account's balance covers the amount and everything it has promised. Promises the amount then. */
   take: (one: Wanted) => boolean;
 };
 
 const keyOf = ({ token, payer }: { token: string; payer: string }) => `${token} ${payer}`;
 
 /**
- * Plans the calls that say what payers can still pay. A transfer that was accepted and is in no block yet has its amount
- * promised; whether the newest block has it already is asked in the same call as the balance, so that neither is counted
- * twice. A payer's authorizations for one payment have the same nonce, and count once.
+ * Plans the calls that read what payers can still pay. The amount of an accepted transfer that is in no block yet is
+ * promised. The same call reads the balance and whether the newest block includes the transfer, so that an amount is never
+ * counted twice. A payer's authorizations for one payment have the same nonce and count once.
  */
 export async function planFunds(
   deps: Pick<TransferDeps, "db">,

@@ -6,28 +6,31 @@ import { readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Cursor } from "../db/cursors.ts";
-import { listInFlight } from "../db/transactions.ts";
+import type { FailedBookingRow } from "../db/failed-bookings.ts";
+import { listByHashes, listInFlight, type TransactionRow } from "../db/transactions.ts";
 import type { TransferDeps } from "./deps.ts";
-import { type Landed, listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
+import { requireReceipts } from "./missed-receipts.ts";
+import { listSources, markTags, markTimes, type Reading, requireLogs } from "./reading.ts";
+import type { Landed } from "./record.ts";
 
-/** The newest blocks are always read one by one, whatever the finality, and so are gaps no longer than this. */
-const NEAR = 16;
+/** The newest blocks are always read one by one, regardless of finality, and so are gaps no longer than this. */
+const SINGLE_BLOCKS = 16;
 
 /**
- * Reads the next range of a long gap, as downtime leaves one: a few calls, however many blocks. Only of blocks that are
- * final, so that the range stands on the cursor when both its ends stand in the chain; whoever confirms what is in it
- * reads it once more first. Undefined when the gap is short, when the cursor's block is gone (a reorg), or when the
- * endpoint refuses ranges altogether: then the blocks are read one by one.
+ * Reads the next range of a long gap, for example after downtime, with a few calls for any number of blocks. The range is
+ * final, so it continues the cursor when the chain contains the blocks at both its ends. It is read once more before its
+ * transfers are confirmed. Returns undefined when the gap is short, when the cursor's block was removed by a reorg, or when
+ * the endpoint rejects ranges. The caller then reads the blocks one by one.
  */
 export async function readGap(
   deps: Pick<TransferDeps, "db">,
   chain: EvmChain,
   { from, head }: { from: Cursor; head: number },
 ): Promise<Reading | undefined> {
-  const longest = Math.min(from.number + LONGEST_PART, head - NEAR);
-  if (longest - from.number <= NEAR) return undefined;
+  const longest = Math.min(from.number + LONGEST_PART, head - SINGLE_BLOCKS);
+  if (longest - from.number <= SINGLE_BLOCKS) return undefined;
   const to = Math.min(longest, await readFinal(chain, head));
-  if (to - from.number <= NEAR) return undefined;
+  if (to - from.number <= SINGLE_BLOCKS) return undefined;
   const [first, last] = await Promise.all([readBlock(chain.rpc, from.number), readBlock(chain.rpc, to)]);
   if (first.hash !== from.hash) return undefined;
   const range = { from: from.number + 1, to };
@@ -36,7 +39,9 @@ export async function readGap(
     throw error;
   });
   if (!seen) return undefined;
-  const landed = await readLandedBetween(deps, chain, range);
+  const sent = await listInFlight(deps.db, chain.chain);
+  const landed = await readLandedBetween(chain, sent, range);
+  requireReceipts(sent, landed, seen);
   requireLogs(chain, landed, seen);
   await markTags(chain, seen);
   await markTimes(deps, chain, seen);
@@ -51,19 +56,34 @@ async function readMovements(chain: EvmChain, range: Range): Promise<SeenTransfe
   return seen;
 }
 
-/** The highest block that an endpoint calls final now. */
+/** Returns the highest block that an endpoint reports as final. */
 async function readFinal(chain: EvmChain, head: number): Promise<number> {
   const { finality } = chain.network;
   return typeof finality === "object" ? head - finality.blocks + 1 : (await readBlock(chain.rpc, finality)).number;
 }
 
-/** No block of the range says what is in it, so what we have in flight is asked for. */
-async function readLandedBetween(deps: Pick<TransferDeps, "db">, chain: EvmChain, range: Range): Promise<Landed[]> {
-  const rows = await listInFlight(deps.db, chain.chain);
+/** Reads the receipts of the transactions in flight. A range read has no list of the transactions in its blocks. */
+async function readLandedBetween(chain: EvmChain, sent: readonly TransactionRow[], range: Range): Promise<Landed[]> {
+  const found = await readReceipts(chain, sent);
+  return found.filter(({ receipt }) => receipt.blockNumber >= range.from && receipt.blockNumber <= range.to);
+}
+
+/** Returns those of our transactions in failed bookings that a block up to the cursor includes. */
+export async function readLandedOf(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  { number }: Cursor,
+  due: readonly FailedBookingRow[],
+): Promise<Landed[]> {
+  const hashes = due.filter(({ kind }) => kind === "transaction").map(({ subject }) => subject);
+  const found = await readReceipts(chain, await listByHashes(deps.db, { chain: chain.chain, hashes }));
+  return found.filter(({ receipt }) => receipt.blockNumber <= number);
+}
+
+/** Returns the transactions that are in blocks, with their receipts. */
+export async function readReceipts(chain: EvmChain, rows: readonly TransactionRow[]): Promise<Landed[]> {
   const found = await Promise.all(
     rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash as Hex) })),
   );
-  return found.flatMap(({ row, receipt }) =>
-    receipt && receipt.blockNumber >= range.from && receipt.blockNumber <= range.to ? [{ row, receipt }] : [],
-  );
+  return found.flatMap(({ row, receipt }) => (receipt ? [{ row, receipt }] : []));
 }

@@ -3,24 +3,25 @@ import { type BurnedByPayer, listBurnedByPayer, listWalletsInFlight } from "../d
 import { BASE_GAS } from "./batch.ts";
 import type { TransferDeps } from "./deps.ts";
 
-/** A transfer is included so often without moving money: the first time, and two more. Then its payment fails. */
+/** Inclusions of a transfer that move no money before its payment fails: the first one and two retries. */
 export const MOST_INCLUSIONS = 3;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Why a payer is refused that has cost gas; says no more than a buyer needs. */
+/** Reason for rejecting a payer that has burned gas. Buyers see it. */
 export const BARRED = "the account cannot pay here for now: earlier payments from it failed on the chain";
-/** Why a contract wallet is refused that has done nothing itself. */
+/** Reason for rejecting a contract wallet because other wallets have burned gas. Buyers see it. */
 export const WALLETS_EXHAUSTED =
   "contract wallets like this one cannot pay here for the moment; pay from an account with a key of its own, or later";
 
-/** Limits of a chain, in gas. `reserve` is what one transaction of a contract wallet may burn. */
+/** Limits of a chain, in gas. `reserve` is the gas limit of one transaction of a contract wallet. */
 export type GasLimits = { reserve: bigint; perPayer: bigint; perCode: bigint; perHour: bigint };
 
 /**
- * Who may not send now. `barred` payers burned too much within a day. `exhausted`: contract wallets have burned so much
- * within the hour that another transaction could pass the limit, of all of them or of those with these `codes`.
+ * The payers that may not send now. `barred` payers burned too much gas within a day. `exhausted` is true when all contract
+ * wallets together burned so much within an hour that another transaction could exceed the limit; `codes` has the code
+ * hashes for which the same is true.
  */
 export type GasRules = { barred: ReadonlySet<string>; codes: ReadonlySet<string>; exhausted: boolean };
 
@@ -34,7 +35,7 @@ export function gasLimitsOf({ network }: Pick<EvmChain, "network">): GasLimits {
   };
 }
 
-/** Decides who may not send now. A transaction that is in flight counts as if it burned all it may. */
+/** Decides which payers may not send now. A transaction in flight counts as if it burned its whole gas limit. */
 export function decideGasRules(
   limits: GasLimits,
   { burned, inFlight }: { burned: readonly BurnedByPayer[]; inFlight: readonly { codeHash: string | null }[] },
@@ -57,7 +58,7 @@ export function decideGasRules(
   };
 }
 
-/** Reads what was burned on a chain and decides. What is in flight counts for a lane, and refuses no buyer. */
+/** Reads the gas burned on a chain and decides. Transactions in flight count for a lane's choice, and reject no buyer. */
 export async function readGasRules(
   deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,

@@ -2,21 +2,21 @@ import type { EvmChain } from "../chains/evm/open.ts";
 import { isSettledInFlight, listFruitless } from "../db/burned-gas.ts";
 import { moveRows } from "../db/moves.ts";
 import type { TransferRow } from "../db/transfers.ts";
+import type { EndedBook } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
 import { MOST_INCLUSIONS, readGasRules } from "./gas-limits.ts";
-import type { EndedBook } from "./outlive.ts";
 
-/** Transfers ended in one pass. */
-const MOST = 50;
+/** Transfers ended in one pass at most. */
+const MAX_ENDED = 50;
 
 /**
- * Ends buyers' transfers that were included too often without moving money, and those of payers that are barred. Only
- * once every transaction that carried one is final: before, the money may still come, and the payment stays as it is.
- * The authorization may be good for a while: money that another relayer makes of it later is an exception.
+ * Ends buyers' transfers that were included too often without moving money, and those of barred payers. Ends a transfer only
+ * when every transaction it was assigned to is final, because the money may still arrive before. The authorization can stay
+ * valid for a while: a movement that another relayer makes with it later is booked as an exception.
  */
 export async function endFruitless(deps: TransferDeps, chain: EvmChain, book: EndedBook): Promise<void> {
   const { barred } = await readGasRules(deps, chain, { forLane: false });
-  const args = { chain: chain.chain, barred: [...barred], inclusions: MOST_INCLUSIONS, limit: MOST };
+  const args = { chain: chain.chain, barred: [...barred], inclusions: MOST_INCLUSIONS, limit: MAX_ENDED };
   for (const transfer of await listFruitless(deps.db, args)) await end(deps, transfer, book);
 }
 
@@ -29,10 +29,7 @@ async function end(deps: TransferDeps, transfer: TransferRow, book: EndedBook): 
   });
   if (!afterCommit) return;
   const { id, chain, purpose, payer } = transfer;
-  deps.log.warn(
-    { transfer: id, chain, payer },
-    "a transfer is given up: its transactions burned gas and moved no money",
-  );
+  deps.log.warn({ transfer: id, chain, payer }, "transfer ended: its transactions burned gas and moved no money");
   deps.metrics.transferMoves.inc({ chain, purpose, from: "ready", to: "ended" });
   afterCommit();
 }

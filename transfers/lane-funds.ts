@@ -1,18 +1,19 @@
+import type { Hex } from "viem";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { readGasBalance } from "../chains/evm/send.ts";
 import { addressOfLane, type LaneLease } from "../db/lanes.ts";
 import type { TransferDeps } from "./deps.ts";
 
-/** What a lane is known to have left at least, wei, while it stays in this process's hands. */
+/** A lower bound of a lane's balance, wei, which holds while this process keeps the lane. */
 type Known = { fence: number; left: bigint };
 const known = new WeakMap<EvmChain, Map<string, Known>>();
 
 /**
- * Returns true when a lane can pay for one more transaction beside those that are in no block yet. A batch that is stored
- * under a lane's nonce stays with it, so it is asked first; another lane takes the batch otherwise. The balance is read
- * when what is left of the last one is not enough. An endpoint that cannot say it keeps no lane from sending.
- * @param cost of the transaction, wei, at most
- * @param inFlight the same of those that are in no block yet
+ * Returns true when a lane can pay for one more transaction in addition to those that are in no block yet. A batch stays
+ * with the lane under whose nonce it is stored, so this is checked first, and another lane can take the batch. Reads the
+ * balance only when the rest of the last one does not suffice. Returns true when no endpoint returns the balance.
+ * @param cost highest cost of the transaction, wei
+ * @param inFlight highest cost of the transactions that are in no block yet, wei
  */
 export async function canPay(
   deps: Pick<TransferDeps, "log">,
@@ -23,7 +24,7 @@ export async function canPay(
   const lanes = known.get(chain) ?? new Map<string, Known>();
   known.set(chain, lanes);
   const before = lanes.get(lease.id);
-  // Between two fences in a row nobody else has spent anything.
+  // With consecutive fences, no other process has used the lane in between.
   const isOurs = before !== undefined && lease.fence - before.fence <= 1;
   if (isOurs && before.left >= cost) {
     lanes.set(lease.id, { fence: lease.fence, left: before.left - cost });
@@ -31,20 +32,35 @@ export async function canPay(
   }
   lanes.delete(lease.id);
   const balance = await readGasBalance(chain.rpc, addressOfLane(lease.id)).catch((err: unknown) => {
-    deps.log.warn({ err, chain: chain.chain, lane: lease.id }, "the lane's gas money is not known");
+    deps.log.warn({ err, chain: chain.chain, lane: lease.id }, "lane's gas balance cannot be read");
     return undefined;
   });
   if (balance === undefined) return true;
   const left = balance - inFlight - cost;
   if (left < 0n) {
-    deps.log.warn({ chain: chain.chain, lane: lease.id, balance: String(balance) }, "a lane has too little gas money");
+    deps.log.warn({ chain: chain.chain, lane: lease.id, balance: String(balance) }, "lane has not enough gas");
     return false;
   }
   lanes.set(lease.id, { fence: lease.fence, left });
   return true;
 }
 
-/** A lane was found to have less than was believed. */
+/** Sets the gauge of the lanes' gas balances. A lane whose balance cannot be read keeps its last value. */
+export async function readLaneBalances(
+  deps: Pick<TransferDeps, "metrics" | "log">,
+  { chain, rpc, network }: EvmChain,
+): Promise<void> {
+  for (const { address } of network.lanes) {
+    const lane = address.toLowerCase() as Hex;
+    try {
+      deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
+    } catch (err) {
+      deps.log.warn({ err, chain, lane }, "lane's gas balance cannot be read");
+    }
+  }
+}
+
+/** Forgets a lane's balance after a node reported that it is lower. */
 export function forgetFunds(chain: EvmChain, laneId: string): void {
   known.get(chain)?.delete(laneId);
 }

@@ -6,32 +6,32 @@ import { findHighestLanded, markReplaced, type TransactionKey, type TransactionR
 import { listCarried, uncarryTransfers } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
 
-/** Endpoints asked for a nonce. */
-const WITNESSES = 2;
-/** A lane that is ahead of the chain is led back after so many block times, and this at least, milliseconds. */
+/** Endpoints that are asked for a nonce. */
+const ASKED_ENDPOINTS = 2;
+/** The nonce of a lane that is ahead of the chain is reset after this many block times plus this many milliseconds. */
 const AHEAD_PATIENCE_BLOCKS = 20;
 const AHEAD_PATIENCE_MS = 2_000;
 
 /**
- * After an endpoint has said that a nonce of ours is too low: the lane skips what others have used of its key. An
- * endpoint may lie, and every nonce that is skipped and free keeps all later ones out of blocks: so as far as two endpoints
- * say so, and on the word of a single one no further than the lane's window.
+ * Skips the nonces of a lane that another program has used with its key. Called after an endpoint has reported a nonce as
+ * too low. An endpoint may be wrong, and a skipped nonce that is free keeps all later transactions out of blocks. So the
+ * lane skips up to the lower of two endpoints' counts, and no further than the lane's window when only one answers.
  */
 export async function skipUsed(deps: TransferDeps, chain: EvmChain, key: TransactionKey): Promise<void> {
   const counts = await readCounts(chain, addressOfLane(key.lane_id));
   const [count] = counts;
   if (count === undefined) return;
-  const bound = counts.length >= WITNESSES ? Math.min(...counts) : key.nonce + chain.network.laneWindow;
+  const bound = counts.length >= ASKED_ENDPOINTS ? Math.min(...counts) : key.nonce + chain.network.laneWindow;
   await skipUsedNonces(deps.db, { laneId: key.lane_id, nextNonce: Math.min(count, bound) });
 }
 
 /**
- * Leads a lane back whose lowest transaction stands above the nonce that the chain expects, with none of ours between: no
- * block will ever take it. Its transfers go again; should the old bytes land one day after all, the chain refuses the
- * second use of each authorization. Only on the word of two endpoints, where there are two, and never below what our own
- * transactions have used, which an endpoint that lags may say.
+ * Resets the nonce of a lane whose lowest transaction is above the nonce that the chain expects, with none of ours between:
+ * no block can include it. Its transfers become ready again. Should the old bytes be included later, the chain rejects the
+ * second use of each authorization. Requires the same result from two endpoints where there are two, and never goes below
+ * the nonces of our included transactions, which a lagging endpoint can report.
  * @param waiting the lane's transactions that are in no block, the lowest nonce first
- * @returns true when the lane was led back
+ * @returns true when the nonce was reset
  */
 export async function leadBack(
   deps: TransferDeps,
@@ -42,27 +42,30 @@ export async function leadBack(
   if (!lowest || !isOld(deps, chain, lowest)) return false;
   const { lane_id: laneId } = lowest;
   const counts = await readCounts(chain, addressOfLane(laneId));
-  if (counts.length < Math.min(WITNESSES, chain.endpoints.length)) return false;
+  if (counts.length < Math.min(ASKED_ENDPOINTS, chain.endpoints.length)) return false;
   const to = Math.max(...counts);
   const landed = await findHighestLanded(deps.db, laneId);
   const from = await findNextNonce(deps.db, laneId);
   if (from === undefined || to >= lowest.nonce || Math.min(...counts) <= (landed ?? -1)) return false;
-  const led = await moveBack(deps, waiting, { laneId, from, to });
-  if (!led) return false;
+  const transfers = await lowerNonce(deps, waiting, { laneId, from, to });
+  if (!transfers) return false;
   deps.log.error(
-    { chain: chain.chain, lane: laneId, from, to, transfers: led },
-    "a lane was ahead of the chain and is led back; an endpoint may have told a wrong nonce",
+    { chain: chain.chain, lane: laneId, from, to, transfers },
+    "lane was ahead of the chain and its nonce is reset; an endpoint may have reported a wrong nonce",
   );
   return true;
 }
 
-/** Undoes a transaction whose lane has moved since it was looked at. */
+/** Rolls back a database transaction whose lane has moved since it was read. */
 class Moved extends Error {
   override readonly name = "Moved";
 }
 
-/** Transactions, their transfers and the lane's nonce at once; gives the transfers, or undefined when the lane is in use. */
-async function moveBack(
+/**
+ * Marks the transactions as replaced, unassigns their transfers and lowers the lane's nonce, in one database transaction.
+ * Returns the ids of the transfers, or undefined when the lane is in use.
+ */
+async function lowerNonce(
   deps: TransferDeps,
   waiting: readonly TransactionRow[],
   lane: { laneId: string; from: number; to: number },
@@ -86,11 +89,11 @@ function isOld(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolea
   return deps.now().getTime() - row.created_at.getTime() >= patience;
 }
 
-/** What the first endpoints that answer say is the next nonce of an account, each by itself. */
+/** Returns the next nonce of an account, as reported by each of the first endpoints that answer. */
 async function readCounts(chain: EvmChain, address: `0x${string}`): Promise<number[]> {
   const counts: number[] = [];
   for (const { rpc } of chain.endpoints) {
-    if (counts.length === WITNESSES) break;
+    if (counts.length === ASKED_ENDPOINTS) break;
     const count = await readNextNonce(rpc, address).catch((error: unknown) => {
       if (isAway(error)) return undefined;
       throw error;

@@ -1,4 +1,4 @@
-/** A watch is somebody else's when its owner has not been heard of for this long, milliseconds. */
+/** Another process can take over the watch when its owner has not renewed the lease for this long, milliseconds. */
 export const WATCH_LEASE_MS = 5_000;
-/** How often its owner says that it is still there, milliseconds. */
+/** Interval at which the owner renews the lease, milliseconds. */
 export const WATCH_RENEW_MS = 1_500;

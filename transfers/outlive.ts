@@ -1,4 +1,3 @@
-import { readAgreeFrom } from "../chains/endpoints.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
@@ -6,22 +5,22 @@ import { type Cursor, findBlock } from "../db/cursors.ts";
 import { moveRows } from "../db/moves.ts";
 import type { Db } from "../db/tables.ts";
 import { listOutlived, type TransferRow } from "../db/transfers.ts";
+import type { EndedBook } from "./books.ts";
 import type { TransferDeps } from "./deps.ts";
 import { bookEach } from "./failed-bookings.ts";
+import { isLargeAmount } from "./large-amount.ts";
 import { type BoundBook, keepRecordable, recordBlocks } from "./record.ts";
 import { findMade, readUsed } from "./uses.ts";
 
-/** Books transfers that can no longer come, in the transaction that ends them. Gives what is to be done after the commit. */
-export type EndedBook = (db: Db, ended: readonly TransferRow[]) => Promise<() => void>;
-
-/** Transfers looked at in one turn. */
-const MOST = 50;
+/** Transfers checked in one pass at most. */
+const MAX_CHECKED = 50;
 /** Endpoints that are asked whether an authorization was used. */
-const VIEWS = 2;
+const ASKED_ENDPOINTS = 2;
+
 /**
- * Ends transfers whose money can no longer come: the final chain's own clock is past `validBefore`, and the
- * authorization is unused, or was used for something else or cancelled. Nothing less ends an accepted transfer. One
- * that was made after all, and whose log no reading has shown, is found here and recorded.
+ * Ends transfers that can no longer happen: the time of the final block is past `validBefore`, and the authorization is
+ * unused, cancelled, or used for something else. Nothing else ends an accepted transfer. A transfer that did happen, and
+ * whose log no reading showed, is found here and recorded.
  */
 export async function endOutlived(
   deps: TransferDeps,
@@ -31,42 +30,42 @@ export async function endOutlived(
   const { finalNumber } = args.cursor;
   const final = await findBlock(deps.db, { chain: chain.chain, number: finalNumber });
   if (!final) return;
-  const outlived = await listOutlived(deps.db, {
+  const expired = await listOutlived(deps.db, {
     chain: chain.chain,
     at: Math.floor(final.at.getTime() / 1000),
-    limit: MOST,
+    limit: MAX_CHECKED,
   });
-  if (outlived.length === 0) return;
-  const views = await readViews(chain, (view) => readUsed(view, outlived, finalNumber));
+  if (expired.length === 0) return;
+  const views = await readViews(chain, (view) => readUsed(view, expired, finalNumber));
   const unknown = new Set(views.flatMap(({ value }) => [...value.unknown]));
-  const troubles: unknown[] = [];
-  for (const transfer of outlived.filter(({ id }) => !unknown.has(id))) {
+  const errors: unknown[] = [];
+  for (const transfer of expired.filter(({ id }) => !unknown.has(id))) {
     const end = async () => {
       const at = { number: finalNumber, at: final.at };
-      // Whatever one endpoint leaves out the other one may show.
+      // One endpoint can show a movement that the other one omits.
       for (const { chain: view, value } of views) {
         const made = value.used.has(transfer.id) ? await findMade(view, transfer, at) : undefined;
         if (made) return recordFound(deps, chain, made, args.books.bound);
       }
-      if (isLarge(chain, transfer) && views.length < VIEWS)
+      if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && views.length < ASKED_ENDPOINTS)
         throw new ChainFault("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
       await endOne(deps, transfer, args.books.ended);
     };
-    // What cannot be said of one transfer now must not keep the others from their end.
-    await end().catch((error: unknown) => troubles.push(error));
+    // A transfer that cannot be decided now must not keep the others from ending.
+    await end().catch((error: unknown) => errors.push(error));
   }
-  if (unknown.size > 0) troubles.push(new ChainFault("rpc_answer", { detail: "whether authorizations are used" }));
-  if (troubles.length > 0) throw troubles[0];
+  if (unknown.size > 0) errors.push(new ChainFault("rpc_answer", { detail: "whether authorizations are used" }));
+  if (errors.length > 0) throw errors[0];
 }
 
-/** What the first endpoints that answer say, each by itself; all as one when none does by itself. */
+/** Reads from each of the first endpoints that answer, and from any endpoint when none of them does. */
 async function readViews<T>(
   chain: EvmChain,
   read: (view: EvmChain) => Promise<T>,
 ): Promise<{ chain: EvmChain; value: T }[]> {
   const views: { chain: EvmChain; value: T }[] = [];
   for (const { rpc } of chain.endpoints) {
-    if (views.length === VIEWS) break;
+    if (views.length === ASKED_ENDPOINTS) break;
     const view = { ...chain, rpc };
     const value = await read(view).catch((error: unknown) => {
       if (error instanceof ChainFault && error.transient) return undefined;
@@ -77,16 +76,12 @@ async function readViews<T>(
   return views.length > 0 ? views : [{ chain, value: await read(chain) }];
 }
 
-/** True for a transfer whose end two endpoints have to agree on. */
-function isLarge(chain: EvmChain, { asset, amount }: TransferRow): boolean {
-  const token = chain.tokens.get(asset);
-  const limit = token && readAgreeFrom(chain.network, token);
-  return limit !== undefined && amount >= limit;
-}
-
 async function recordFound(deps: TransferDeps, chain: EvmChain, made: SeenTransfer, bound: BoundBook): Promise<void> {
   if ((await keepRecordable(deps.db, chain, [made])).length === 0) return;
-  deps.log.warn({ chain: chain.chain, tx: made.txHash }, "a transfer had been made and no reading had shown it");
+  deps.log.warn(
+    { chain: chain.chain, tx: made.txHash },
+    "transfer was made although no reading showed its log; it is recorded now",
+  );
   const reading = { seen: [made], landed: [], bound };
   const count = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, reading));
   count();
@@ -100,7 +95,7 @@ async function endOne(deps: TransferDeps, transfer: TransferRow, book: EndedBook
     if ((await moveRows(db, "transfer", move)).length === 0) return () => undefined;
     const afterCommit = await book(db, [transfer]);
     return () => {
-      deps.log.warn({ transfer: id, trouble }, "a transfer's authorization has run out without it");
+      deps.log.warn({ transfer: id, trouble }, "transfer's authorization expired unused");
       deps.metrics.transferMoves.inc({ chain, purpose, from: state, to: "ended" });
       afterCommit();
     };

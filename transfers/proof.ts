@@ -1,7 +1,7 @@
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { TransferRow } from "../db/transfers.ts";
 
-/** What a movement has to show to be a transfer's own. */
+/** The members of a transfer that its movement must match. */
 export type Provable = Pick<TransferRow, "token" | "payer" | "receiver" | "amount" | "authorization_nonce">;
 
 /** Returns true when a log shows exactly this transfer: same token, payer, authorization nonce, receiver and amount. */
@@ -19,21 +19,22 @@ function isSameMovement(log: SeenTransfer, transfer: Provable): boolean {
 }
 
 /**
- * Decides which movement each known transfer is, where several of one transaction may be it: that with its receiver and
- * amount. Its authorization was used there, so none of them needs another proof. Changes the movements' nonces.
+ * Decides which movement belongs to each known transfer, where several movements of one transaction are candidates: the one
+ * with its receiver and amount. The transaction used the authorization, so no other proof is needed. Changes the nonces of
+ * the movements.
  */
 export function settleNonces(seen: readonly SeenTransfer[], known: readonly Provable[]): void {
   const open = seen.filter(({ usedNonces }) => usedNonces !== undefined);
-  const settled = new Map<SeenTransfer, string>();
+  const resolved = new Map<SeenTransfer, string>();
   for (const transfer of known) {
     const { authorization_nonce: nonce } = transfer;
-    const isIts = (log: SeenTransfer) => log.usedNonces?.includes(nonce) === true && isSameMovement(log, transfer);
-    const its = open.find((log) => !settled.has(log) && isIts(log));
-    if (its) settled.set(its, nonce);
+    const isMatch = (log: SeenTransfer) => log.usedNonces?.includes(nonce) === true && isSameMovement(log, transfer);
+    const match = open.find((log) => !resolved.has(log) && isMatch(log));
+    if (match) resolved.set(match, nonce);
   }
-  const taken = new Set(settled.values());
+  const taken = new Set(resolved.values());
   for (const log of open) {
-    const nonce = settled.get(log);
+    const nonce = resolved.get(log);
     if (nonce !== undefined) log.authorizationNonce = nonce;
     else if (log.authorizationNonce !== null && taken.has(log.authorizationNonce)) log.authorizationNonce = null;
   }

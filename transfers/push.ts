@@ -5,14 +5,13 @@ import { throwFault } from "../chains/evm/rpc-errors.ts";
 import { readReceipt } from "../chains/evm/send.ts";
 import type { Signed, Verdict } from "./verdict.ts";
 
-/** Why a push is refused that is in a block and has failed there: it has moved nothing. */
+/** Reason for rejecting a push that failed in its block and moved nothing. */
 export const REVERTED = "the transaction failed";
 
 /**
- * Verifies a transaction that a wallet says to have sent. The hash is only a hint: the transaction has to be from the
- * payer, to the token, with exactly the call data that was asked for, and in a block without having failed. One that
- * waits for a block may never come into one (a gap before its nonce, another transaction under it), so it pays nothing
- * yet. Throws ChainFault when the chain cannot be asked.
+ * Verifies a transaction that a wallet claims to have sent. The hash is only a hint: the transaction must be from the payer,
+ * to the token, with exactly the requested call data, and in a block without having failed. A pending transaction may never
+ * be included (a nonce gap, a replacement), so it is not a payment yet. Throws ChainFault when the chain cannot be read.
  */
 export async function judgePush(chain: EvmChain, signed: Signed): Promise<Verdict> {
   const found = await chain

@@ -2,24 +2,22 @@ import type { Hex } from "viem";
 import { type Block, readBlock, readTransfers, type Sources } from "../chains/evm/blocks.ts";
 import { markPushes, pairLogs } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
-import { type Receipt, readReceipt } from "../chains/evm/send.ts";
+import { readReceipt } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
-import type { Chain } from "../chains/open.ts";
 import type { Cursor } from "../db/cursors.ts";
 import { listByHashes, type TransactionRow } from "../db/transactions.ts";
 import { listByAuthorizations } from "../db/transfers.ts";
 import type { TransferDeps } from "./deps.ts";
+import type { Landed, Recordable } from "./record.ts";
 
-/** A transaction of ours, and what became of it. */
-export type Landed = { row: TransactionRow; receipt: Receipt };
-/** What some blocks in a row say: token movements, and our own transactions with their receipts. */
-export type Reading = { blocks: readonly Block[]; seen: readonly SeenTransfer[]; landed: readonly Landed[] };
+/** The content of consecutive blocks: token movements, and our own transactions with their receipts. */
+export type Reading = Recordable & { blocks: readonly Block[] };
 
 /**
- * Reads the blocks after a cursor, side by side: a header and the token logs of each, and the receipts of what we sent.
- * Gives those that stand on each other and on the cursor; undefined when not even the first one does (a reorg).
- * Throws ChainFault `rpc_behind` when the first block, or something that a block must hold, is not to be had yet.
+ * Reads the blocks after a cursor concurrently: the header and the token logs of each, and the receipts of our transactions.
+ * Returns the blocks that continue the cursor without a gap, or undefined when the first one does not (a reorg). Throws
+ * ChainFault `rpc_behind` when the endpoint does not have the first block, or part of a block's content, yet.
  */
 export async function readBlocks(
   deps: Pick<TransferDeps, "db">,
@@ -43,18 +41,13 @@ export async function readBlocks(
   return { blocks, seen, landed };
 }
 
-/** Whose logs tell of movements on a chain. */
+/** Returns the contracts whose logs show movements on a chain. */
 export function listSources(chain: EvmChain): Sources {
   const { tokens, collector, disburser, treasury } = chain;
   return { tokens: [...tokens.values()].map(({ token }) => token), collector, disburser, treasury };
 }
 
-/** True for a movement into or out of the treasury. */
-export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
-  return log.receiver === chain.treasury || log.payer === chain.treasury;
-}
-
-/** Finds what the pushes of buyers were for. */
+/** Reads the tags of buyers' pushes, which name their payments, and sets them on the movements. */
 export async function markTags(chain: EvmChain, seen: readonly SeenTransfer[]): Promise<void> {
   const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
   const isPushed = ({ token, receiver }: SeenTransfer) => receiver === chain.treasury && kinds.get(token) === "push";
@@ -65,8 +58,8 @@ export async function markTags(chain: EvmChain, seen: readonly SeenTransfer[]): 
 }
 
 /**
- * Gives movements that belong to no known transfer the time of their block, which decides whether an unsolicited payment
- * came before its deadline. For readings of ranges, which tell no times; usually nothing has to be asked.
+ * Sets the block time of movements that belong to no known transfer. The time decides whether an unsolicited payment arrived
+ * before its deadline. Range reads return no times. Usually there is no such movement and nothing to read.
  */
 export async function markTimes(
   deps: Pick<TransferDeps, "db">,
@@ -83,7 +76,7 @@ export async function markTimes(
   }
 }
 
-/** The blocks from the first on whose parent is the block before. */
+/** Returns the leading blocks that each have the previous one as parent. */
 export function keepLinked<B extends { hash: string; parentHash: string }>(hash: string, blocks: readonly B[]): B[] {
   const linked: B[] = [];
   for (const block of blocks) {
@@ -93,7 +86,7 @@ export function keepLinked<B extends { hash: string; parentHash: string }>(hash:
   return linked;
 }
 
-/** The blocks up to the first that the endpoint does not have yet; the very first has to be there. */
+/** Returns the blocks before the first one that the endpoint does not have yet. Throws when it lacks the first of all. */
 async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<Block[]> {
   const read = numbers.map((number, index) =>
     readBlock(chain.rpc, number).catch((error: unknown) => {
@@ -108,13 +101,13 @@ async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<B
 
 async function readLanded(chain: EvmChain, blocks: readonly Block[], row: TransactionRow): Promise<Landed> {
   const receipt = await readReceipt(chain.rpc, row.hash as Hex);
-  // A block names the transaction, so an endpoint without its receipt is one that lags.
+  // A block contains the transaction, so an endpoint without its receipt lags.
   if (!receipt || !blocks.some((block) => block.hash === receipt.blockHash))
     throw new ChainFault("rpc_behind", { detail: `receipt of ${row.hash}` });
   return { row, receipt };
 }
 
-/** What our receipts show must be among the logs that were read: an answer without it was not the whole answer. */
+/** Throws ChainFault `rpc_behind` when the logs that were read lack a movement that our own receipts show. */
 export function requireLogs(chain: EvmChain, landed: readonly Landed[], seen: readonly SeenTransfer[]): void {
   const tokens = new Set<string>(listSources(chain).tokens);
   const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));

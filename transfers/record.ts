@@ -1,4 +1,5 @@
 import type { Hex } from "viem";
+import type { Receipt } from "../chains/evm/send.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import { insertBurnedGas } from "../db/burned-gas.ts";
@@ -8,38 +9,41 @@ import { moveRows } from "../db/moves.ts";
 import { workInSavepoints } from "../db/savepoint.ts";
 import { insertSightings, listClaimed, nameSighting } from "../db/sightings.ts";
 import type { Db } from "../db/tables.ts";
-import { markIncluded } from "../db/transactions.ts";
+import { markIncluded, type TransactionRow } from "../db/transactions.ts";
 import { listByAuthorizations, listCarried, type TransferRow, uncarryTransfers } from "../db/transfers.ts";
 import { cleanText } from "../ops/clean-text.ts";
 import type { TransferDeps } from "./deps.ts";
 import { storeFailure } from "./failed-bookings.ts";
 import { isProof, settleNonces } from "./proof.ts";
-import { isOurs, type Reading } from "./reading.ts";
 
 /**
- * Opens attempts for money that was bound to payments which still wait for their buyers: it came by itself, before or
- * without a confirm. In the transaction that records it. Gives what is to be done after the commit.
+ * Opens attempts for unsolicited payments: movements that name a pending payment and arrive before or without a confirm.
+ * Runs in the database transaction that records them. Returns a function to call after the commit.
  */
 export type BoundBook = (db: Db, chain: string, bound: readonly SeenTransfer[]) => Promise<() => void>;
 
-/** What is kept of each text of a movement that cannot be written down, characters. */
-const LONGEST_TEXT = 200;
+/** Longest text that is kept of each member of a movement that cannot be recorded, characters. */
+const MAX_TEXT_LENGTH = 200;
 
-/** What of a chain matters here. */
+/** A transaction of ours with its receipt. */
+export type Landed = { row: TransactionRow; receipt: Receipt };
+/** What can be recorded: token movements, and our own transactions with their receipts. Only EVM chains have receipts. */
+export type Recordable = { seen: readonly SeenTransfer[]; landed: readonly Landed[] };
+
+/** The members of a chain that this file uses. */
 type Watching = Pick<Chain, "chain" | "treasury">;
 
 /**
- * Writes down what blocks say, in the transaction that moves the cursor onto the last of them: our transactions are
- * included, transfers are proved by what their logs show (whoever sent them), and members of a batch that left no trace
- * are taken out of it to be tried alone. A receipt alone proves nothing about a transfer. A movement that cannot be
- * written down is stored as a failed booking, and everything else goes on.
- * Gives what is to be done after the commit.
+ * Records the content of blocks, in the database transaction that moves the cursor to the last of them. Marks our
+ * transactions as included. Includes the transfers that logs prove, whoever sent them; a receipt alone does not prove a
+ * transfer. Unassigns the members of a batch that left no log, so that each is retried alone. A movement that cannot be
+ * recorded is stored as a failed booking, and the rest is recorded. Returns a function to call after the commit.
  */
 export async function recordBlocks(
   db: Db,
   deps: TransferDeps,
   chain: Watching,
-  { seen, landed, bound }: Pick<Reading, "seen" | "landed"> & { bound: BoundBook },
+  { seen, landed, bound }: Recordable & { bound: BoundBook },
 ): Promise<() => void> {
   const failed: SeenTransfer[] = [];
   const parts = await workInSavepoints(db, seen, {
@@ -56,7 +60,7 @@ export async function recordBlocks(
         db,
         some.map(({ row, receipt }) => ({ ...row, ...receipt })),
       );
-      // Old bytes of a lane that was led back: it stands at or below their nonce.
+      // Old bytes of a lane whose nonce was reset to their nonce or below.
       for (const { row } of some.filter(({ row }) => row.state === "replaced"))
         await skipUsedNonces(db, { laneId: row.lane_id, nextNonce: row.nonce + 1 });
       return some;
@@ -64,12 +68,12 @@ export async function recordBlocks(
     fail: ({ row }, error) =>
       storeFailure(deps, db, { chain: chain.chain, kind: "transaction", subject: row.hash }, error),
   });
-  const carried = await listCarried(
+  const assigned = await listCarried(
     db,
     landed.map(({ row }) => row),
   );
-  const missing = carried.filter((row) => !failed.some((log) => isProof(log, row)));
-  const reason = "left no trace in its transaction";
+  const missing = assigned.filter((row) => !failed.some((log) => isProof(log, row)));
+  const reason = "left no log in its transaction";
   const at = deps.now();
   await uncarryTransfers(db, { ids: missing.map(({ id }) => id), reason, now: at });
   const burned = listBurned(landed, { proved, missing, at });
@@ -97,15 +101,20 @@ export async function recordBlocks(
     if (missing.length > 0)
       deps.log.warn(
         { chain: chain.chain, transfers: missing.map(({ id }) => id) },
-        `transfers ${reason}; each is tried alone`,
+        "transfers left no log in their transaction; each is retried alone",
       );
   };
 }
 
-/** Transfers that movements have proved, those of them that moved, and what is to be done after the commit. */
+/** Returns true for a movement into or out of the treasury. */
+export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<SeenTransfer, "payer" | "receiver">): boolean {
+  return log.receiver === chain.treasury || log.payer === chain.treasury;
+}
+
+/** Transfers that movements prove, those that became included, and a function to call after the commit. */
 type Recorded = { proved: TransferRow[]; included: TransferRow[]; opened: () => void };
 
-/** A movement that cannot be written down has no row of its own: what is needed to try it again is kept. */
+/** Stores a movement that cannot be recorded as a failed booking, with everything that a retry needs. */
 async function storeFailedMovement(
   db: Db,
   deps: TransferDeps,
@@ -113,21 +122,21 @@ async function storeFailedMovement(
   log: SeenTransfer,
   error: unknown,
 ): Promise<void> {
-  // A memo may hold what Postgres refuses, which may be why it failed.
+  // A memo can hold characters that Postgres rejects, which may be the reason for the failure.
   const clean = Object.entries({ ...log, amount: String(log.amount) }).map(([name, value]) => [
     name,
-    typeof value === "string" ? cleanText(value, LONGEST_TEXT) : value,
+    typeof value === "string" ? cleanText(value, MAX_TEXT_LENGTH) : value,
   ]);
   const of = { block_number: log.blockNumber, movement: Object.fromEntries(clean) };
   await storeFailure(deps, db, { chain, kind: "movement", subject: nameMovement(log) }, error, of);
 }
 
-/** The natural key of a movement among the failed bookings. */
+/** Returns the natural key of a movement among the failed bookings. */
 function nameMovement({ blockHash, txHash, logIndex }: SeenTransfer): string {
   return nameSighting({ block_hash: blockHash, tx_hash: txHash, log_index: logIndex });
 }
 
-/** Those of some movements that did not fail to be written down a moment ago; the others are tried again when due. */
+/** Returns the movements that are not stored as failed bookings. The others are retried when they are due. */
 export function keepRecordable(db: Db, { chain }: Watching, seen: readonly SeenTransfer[]): Promise<SeenTransfer[]> {
   return keepBookable(db, seen, { chain, kind: "movement", subjectOf: nameMovement });
 }
@@ -156,7 +165,7 @@ async function recordMovements(
   return { proved, included: proved.filter(({ id }) => included.has(id)), opened };
 }
 
-/** The transfers that movements may belong to; bound money that has none yet gets one first. */
+/** Returns the transfers that movements can belong to. Opens the transfers of unsolicited payments first. */
 async function matchTransfers(
   db: Db,
   chain: Watching,
@@ -170,16 +179,16 @@ async function matchTransfers(
   const known = await list();
   settleNonces(seen, known);
   const keyed = seen.filter((log) => log.authorizationNonce !== null);
-  // Not those to the treasury alone: a merchant may be paid directly.
+  // Not only movements to the treasury: a payer can pay a merchant directly.
   const fresh = keyed.filter((log) => !known.some((row) => row.authorization_nonce === log.authorizationNonce));
   if (fresh.length === 0) return { known, opened: () => undefined };
   const opened = await bound(db, chain.chain, fresh);
   return { known: await list(), opened };
 }
 
-/** What each transfer that left no trace has cost; members of one transaction share its gas. */
+/** Returns the gas that each transfer without a log has burned. The members of one transaction share its gas. */
 function listBurned(
-  landed: Reading["landed"],
+  landed: readonly Landed[],
   found: { proved: readonly TransferRow[]; missing: readonly TransferRow[]; at: Date },
 ) {
   return landed.flatMap(({ row, receipt }) => {
@@ -197,8 +206,8 @@ function listBurned(
 type Claim = { log: SeenTransfer; transfer: TransferRow | undefined };
 
 /**
- * Transfers that a movement may stand for: not those that have ended, and none that stands in the chain already. (One
- * that was confirmed and that a deep reorg has taken away is made again by the same authorization.)
+ * Returns the transfers that a movement can prove: those that have not ended and whose movement is not recorded yet. (A
+ * confirmed transfer that a deep reorg removed is made again by the same authorization.)
  */
 async function keepClaimable(db: Db, known: readonly TransferRow[]): Promise<TransferRow[]> {
   const made = known.filter(({ state }) => state === "included" || state === "confirmed");
@@ -210,8 +219,8 @@ async function keepClaimable(db: Db, known: readonly TransferRow[]): Promise<Tra
 }
 
 /**
- * Which movements are kept, and for which transfer each stands. A transfer takes one movement: a second one's money is
- * somebody's, and goes to the exceptions. Movements between strangers are nobody's business here.
+ * Assigns movements to transfers. A transfer takes one movement; a second one is kept without a transfer and becomes an
+ * exception. Movements that neither prove a transfer nor involve the treasury are dropped.
  */
 function claim(chain: Watching, seen: readonly SeenTransfer[], claimable: readonly TransferRow[]): Claim[] {
   const open = new Set(claimable);

@@ -1,9 +1,9 @@
 import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
 import { readBlock } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
-import { offerBytes, readNextNonce, readReceipt } from "../chains/evm/send.ts";
+import { offerBytes, readNextNonce } from "../chains/evm/send.ts";
 import { ChainFault } from "../chains/faults.ts";
-import { findBaseFee } from "../db/cursors.ts";
+import { type Cursor, findBaseFee } from "../db/cursors.ts";
 import { addressOfLane } from "../db/lanes.ts";
 import {
   insertTransaction,
@@ -16,53 +16,66 @@ import { listCarried, uncarryTransfers } from "../db/transfers.ts";
 import { attemptAll } from "./attempt-all.ts";
 import type { TransferDeps } from "./deps.ts";
 import { chooseReplacementFees } from "./fees.ts";
+import { readReceipts } from "./gap.ts";
 import { leadBack } from "./lane-nonce.ts";
+import { recordMissedReceipts } from "./missed-receipts.ts";
+import type { BoundBook } from "./record.ts";
 import { noteAnswer } from "./relay.ts";
 
 /**
- * What no endpoint has said to have is offered again after this, milliseconds: its process has died before it was sent,
- * or its answer was lost, or it was refused.
+ * A transaction that no endpoint has accepted is broadcast again after this, milliseconds. Its process died before the
+ * broadcast, or the response was lost, or the endpoint rejected it.
  */
 const UNANSWERED_PATIENCE_MS = 1_500;
-/** What was accepted is offered again after so many block times, and this at least, milliseconds. */
+/** An accepted transaction is broadcast again after this many block times, and at least this many milliseconds. */
 const ACCEPTED_PATIENCE_BLOCKS = 3;
 const ACCEPTED_PATIENCE_MS = 2_000;
-/** What today's base fee has priced out is replaced after so many block times: no waiting brings it into a block. */
+/** A transaction below the current base fee is replaced after this many block times: it cannot be included. */
 const PRICED_OUT_PATIENCE_BLOCKS = 1;
-/** Accepted and in no block after so many block times: the tip is too low, whatever the base fee. */
+/** An accepted transaction that is in no block after this many block times has too low a tip. */
 const TIP_PATIENCE_BLOCKS = 20;
-/** Nonces looked at in one turn, and bytes offered again per lane. */
-const LOOKED_AT = 500;
-const MOST = 20;
+/** Transactions that one pass checks, and that it broadcasts again for each lane, at most. */
+const MAX_CHECKED = 500;
+const MAX_BROADCAST = 20;
 
 /**
- * Looks after transactions that are in no block: offers the same bytes again (a dead process, a node that lost them, a
- * reorg that dropped them), and replaces under a higher fee what the base fee has priced out, and the lowest nonce of a
- * lane when its tip is too low.
+ * Recovers transactions that are in no block. Broadcasts the same bytes again when the process died, a node lost them or a
+ * reorg dropped them. Replaces a transaction with a higher fee when it is below the base fee, or when it has the lane's
+ * lowest nonce and its tip is too low.
  */
-export async function recoverLanes(deps: TransferDeps, chain: EvmChain): Promise<void> {
-  const rows = await listUnincluded(deps.db, { chain: chain.chain, limit: LOOKED_AT });
+export async function recoverLanes(
+  deps: TransferDeps,
+  chain: EvmChain,
+  reading: { cursor: Cursor; bound: BoundBook },
+): Promise<void> {
+  const rows = await listUnincluded(deps.db, { chain: chain.chain, limit: MAX_CHECKED });
   const baseFee = rows.length === 0 ? undefined : await findBaseFee(deps.db, chain.chain);
   if (baseFee === undefined) return;
   const lanes = Map.groupBy(rows, (row) => row.lane_id);
-  await attemptAll([...lanes.values()].map((waiting) => () => recoverLane(deps, chain, waiting, baseFee)));
+  await attemptAll(
+    [...lanes.values()].map((waiting) => () => recoverLane(deps, chain, { waiting, baseFee, ...reading })),
+  );
 }
 
 /** @param waiting transactions of one lane that are in no block, the lowest nonce first */
 async function recoverLane(
   deps: TransferDeps,
   chain: EvmChain,
-  waiting: readonly TransactionRow[],
-  baseFee: bigint,
+  {
+    waiting,
+    baseFee,
+    ...reading
+  }: { waiting: readonly TransactionRow[]; baseFee: bigint; cursor: Cursor; bound: BoundBook },
 ): Promise<void> {
   const [lowest] = waiting;
-  const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MOST);
+  const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MAX_BROADCAST);
   if (!lowest || due.length === 0) return;
   const used = await readNextNonce(chain.rpc, addressOfLane(lowest.lane_id));
-  if (await freeUsedNonces(deps, chain, used, due)) return;
+  await endUsedNonces(deps, chain, { passed: due.filter((row) => row.nonce < used), ...reading });
   if (used < lowest.nonce && (await leadBack(deps, chain, waiting))) return;
   for (const row of due) {
-    const isStuck = isPricedOut(row, baseFee) || (row === lowest && isIgnored(deps, chain, row));
+    if (row.nonce < used) continue;
+    const isStuck = isPricedOut(row, baseFee) || (row.nonce === used && isIgnored(deps, chain, row));
     const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
     await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
   }
@@ -76,41 +89,41 @@ function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee
 }
 
 /**
- * A nonce that the final chain has passed, and at which none of our hashes has a receipt, was used by a transaction
- * that is not ours. Only then do its transfers leave it: before, our bytes may still land.
+ * Ends the transactions of nonces that the account has used. One that a block includes, and that the reading of the block
+ * did not contain, is recorded. When the account's nonce is past one at the depth of finality, and none of our hashes has
+ * a receipt, a foreign transaction has used it: its transfers are unassigned. Before that, our bytes may still be included.
  */
-async function freeUsedNonces(
+async function endUsedNonces(
   deps: TransferDeps,
   chain: EvmChain,
-  used: number,
-  due: readonly TransactionRow[],
-): Promise<boolean> {
-  const passed = due.filter((row) => row.nonce < used);
+  { passed, ...reading }: { passed: readonly TransactionRow[]; cursor: Cursor; bound: BoundBook },
+): Promise<void> {
   for (const row of passed) {
     const address = addressOfLane(row.lane_id);
     const twins = await listByNonce(deps.db, row);
-    const receipts = await Promise.all(twins.map((twin) => readReceipt(chain.rpc, twin.hash as Hex)));
-    // Ours, and the watcher is about to read its block.
-    if (receipts.some((receipt) => receipt !== undefined)) continue;
+    const found = await readReceipts(chain, twins);
+    if (found.length > 0) {
+      await recordMissedReceipts(deps, chain, { ...reading, found });
+      continue;
+    }
     if (!(await isPassedForGood(chain, address, row.nonce))) continue;
     const stranded = await listCarried(deps.db, [row]);
     deps.log.error(
       { chain: chain.chain, lane: address, nonce: row.nonce },
-      "a lane's nonce was used by somebody else; the key must serve this deployment alone",
+      "lane's nonce was used by a foreign transaction; the key must serve this deployment alone",
     );
     await deps.db.transaction().execute(async (db) => {
       await markReplaced(db, row);
       await uncarryTransfers(db, {
         ids: stranded.map(({ id }) => id),
-        reason: "its nonce was used by somebody else",
+        reason: "its nonce was used by a foreign transaction",
         now: deps.now(),
       });
     });
   }
-  return passed.length > 0;
 }
 
-/** True when the account's nonce has been passed at the depth of the network's finality. */
+/** Returns true when the account's nonce is past the given one at the depth of the network's finality. */
 async function isPassedForGood(chain: EvmChain, address: Hex, nonce: number): Promise<boolean> {
   const { finality } = chain.network;
   const head = await readBlock(chain.rpc, typeof finality === "object" ? "latest" : finality);
@@ -119,18 +132,24 @@ async function isPassedForGood(chain: EvmChain, address: Hex, nonce: number): Pr
   return Number(count) > nonce;
 }
 
-/** What pays today's base fee was dropped, or its answer lost, and the same bytes will do. */
+/** Returns true for a transaction that cannot pay the current base fee. Any other one is broadcast again unchanged. */
 function isPricedOut(row: TransactionRow, baseFee: bigint): boolean {
   return row.max_fee_per_gas < baseFee + row.max_priority_fee_per_gas;
 }
 
-/** Accepted for long, and nobody wants its tip. (A reorg clears the time of the last offer: then the same bytes come first.) */
+/**
+ * Returns true for a transaction that was accepted long ago and is still pending, so its tip is too low. (A reorg clears the
+ * time of the last broadcast: then the same bytes are broadcast first.)
+ */
 function isIgnored(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
   const patience = TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
   return row.state === "accepted" && row.offered_at !== null && ageMs(deps, row.created_at) >= patience;
 }
 
-/** A service that does not sign today must not keep what is signed already, here and in other lanes, from being offered. */
+/**
+ * Replaces a transaction. Returns undefined when the signing service is unavailable, so that transactions that are already
+ * signed, in this and other lanes, are still broadcast.
+ */
 async function replaceOrKeep(
   deps: TransferDeps,
   chain: EvmChain,
@@ -141,13 +160,13 @@ async function replaceOrKeep(
     if (!(err instanceof ChainFault)) throw err;
     deps.log.error(
       { err, chain: chain.chain, lane: row.lane_id, nonce: row.nonce },
-      "a stuck transaction is not replaced",
+      "stuck transaction cannot be replaced",
     );
     return undefined;
   });
 }
 
-/** Signs the same content again under a higher fee; undefined when the ceiling forbids it. */
+/** Signs the same content with a higher fee and stores it. Returns undefined when the fee ceiling forbids it. */
 async function replace(
   deps: TransferDeps,
   chain: EvmChain,

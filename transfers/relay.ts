@@ -26,28 +26,28 @@ import { skipUsed } from "./lane-nonce.ts";
 import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
 import { gasOf } from "./transfer-gas.ts";
 
-/** A lane is somebody else's when its owner has not been heard of for this long, milliseconds. */
+/** Another worker can take over a lane when its owner has not renewed the lease for this long, milliseconds. */
 const LEASE_MS = 5_000;
 /**
- * After a transaction that took all that was ready, a lane waits so long for company before its next one, milliseconds:
- * under load, transfers share gas, blocks and calls instead of going two by two. The first one never waits.
+ * After a transaction that took every ready transfer, a lane waits this long for more transfers before it sends the next
+ * batch, milliseconds. Under load, transfers then share gas, blocks and calls. The first batch never waits.
  */
-const COMPANY_MS = 100;
-/** Transactions one run sends before it lets go of the lane, so that jobs end and other work of the process goes on. */
-const RUN_LENGTH = 20;
+const BATCHING_DELAY_MS = 100;
+/** Transactions that one run sends before it releases the lane, so that jobs end and the process can run others. */
+const MAX_SENT = 20;
 
 /**
- * Lanes that carry the same transfers: any of them may take any. `takes`: whose. A lane that plain keys share with
- * contract wallets takes theirs first.
+ * Lanes that relay the same transfers. `takes` says whose transfers they take. A lane that plain keys share with contract
+ * wallets takes those of plain keys first.
  */
 type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, then wallets"; books: SendBooks };
 
-/** What any account may submit: what its payer, or the treasury, has signed. */
+/** Kinds of transfers that any account can submit, because the payer or the treasury has signed an authorization. */
 const RELAYED: readonly Kind[] = ["eip3009", "permit2", "disburse"];
 
 /**
- * Carries what is ready on a chain, but for contract wallets. `more` says that this run has been long enough and another
- * one should follow.
+ * Relays the ready transfers of a chain, except those of contract wallets. Returns `more` when the run ended early and
+ * another one should follow.
  */
 export async function relayReady(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
@@ -58,8 +58,8 @@ export async function relayReady(deps: TransferDeps, chainId: string, books: Sen
 }
 
 /**
- * Carries what is ready of contract wallets on a chain, through their own lane, each by itself. Where they have to share
- * the only lane, one at a time, and after everything else.
+ * Relays the ready transfers of contract wallets on a chain through their own lane, each in a transaction of its own. On a
+ * chain with a single lane, they go one at a time and after all others.
  */
 export async function relayWallets(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
@@ -70,8 +70,9 @@ export async function relayWallets(deps: TransferDeps, chainId: string, books: S
 }
 
 /**
- * Takes a free lane, sends batches until nothing is ready, lets go. A lane that can send nothing now leaves the work to
- * the next one. When all lanes are in other hands, their holders are told, and one of them carries it.
+ * Takes a free lane, sends batches until no transfer is ready, and releases the lane. When a lane can send nothing now, tries
+ * the next one. When other workers hold all lanes, requests a wake-up of the lanes, and one of these workers relays the
+ * transfers.
  */
 async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promise<"idle" | "more"> {
   const signers = new Map(pool.signers.map((signer) => [signer.address as string, signer]));
@@ -87,26 +88,26 @@ async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promi
       signers.delete(lease.address);
     } else if (untried.length === 0 || (await ringLanes(deps.db, { chain: chain.chain, addresses: all })))
       return "idle";
-    // Between the two statements a lane may have come free: then ask again, unless all that is left was tried.
+    // A lane may have become free between the two statements. Try again, unless some lanes were already tried.
     else if (signers.size < all.length) return "idle";
   }
 }
 
-/** A lane in our hands, who signs for it, and what it carries. */
+/** A lane that this worker holds, its signer, and its pool. */
 type Lane = Pool & { lease: LaneLease; signer: Signer };
 
-/** `blocked`: there may be work, and this lane can send nothing now. */
+/** Sends the batches of one lane. Returns `blocked` when transfers may be ready and this lane can send nothing now. */
 async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"idle" | "blocked" | "more"> {
   const { lease } = lane;
   try {
-    for (let sent = 0; sent < RUN_LENGTH; ) {
-      const went = await carryBatch(deps, chain, lane);
-      if (went === "sent all") await new Promise((resolve) => setTimeout(resolve, COMPANY_MS));
-      if (went === "sent" || went === "sent all") sent += 1;
-      else if ((await releaseLane(deps.db, lease)) !== "rung") return went;
+    for (let sent = 0; sent < MAX_SENT; ) {
+      const result = await sendBatch(deps, chain, lane);
+      if (result === "sent all") await new Promise((resolve) => setTimeout(resolve, BATCHING_DELAY_MS));
+      if (result === "sent" || result === "sent all") sent += 1;
+      else if ((await releaseLane(deps.db, lease)) !== "rung") return result;
     }
   } catch (error) {
-    // Whatever was stored will be offered by the watcher; whatever was not is still ready.
+    // The watcher broadcasts transactions that are stored. Transfers of a batch that is not stored are still ready.
     await freeLane(deps.db, lease).catch(() => undefined);
     throw error;
   }
@@ -114,16 +115,19 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
   return "more";
 }
 
-/** One transaction of a lane: pick, simulate, sign, store, send. `sent all`: nothing that was ready is left. */
-async function carryBatch(
+/**
+ * Sends one transaction of a lane: picks the transfers, simulates, signs, stores and broadcasts it. Returns `sent all` when
+ * it took every ready transfer.
+ */
+async function sendBatch(
   deps: TransferDeps,
   chain: EvmChain,
   lane: Lane,
 ): Promise<"sent" | "sent all" | "idle" | "blocked"> {
   const { lease, signer } = lane;
-  const flying = await countUnincluded(deps.db, lease.id);
-  // Nobody knows whether an unanswered offer is on its way: piling more on top of it would not make it arrive.
-  if (flying.taken >= chain.network.laneWindow || flying.unanswered > 0) return "blocked";
+  const inFlight = await countUnincluded(deps.db, lease.id);
+  // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
+  if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
   const baseFee = await findBaseFee(deps.db, chain.chain);
   const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
   if (!fees) return "blocked";
@@ -145,12 +149,12 @@ async function carryBatch(
     }
   }
   const good = await dropFailing(deps, chain, { ...lane, fees }, pickBatch(members, chain.network.batchGas));
-  // What failed is on hold now, so the next look finds something else, or nothing.
+  // The transfers that failed are held now, so the next batch has others or none.
   if (good.length === 0) return "sent";
 
   const payload = buildPayload(chain.multicall, good);
   const cost = payload.gas * fees.maxFeePerGas;
-  if (!(await canPay(deps, chain, lease, { cost, inFlight: flying.cost }))) return "blocked";
+  if (!(await canPay(deps, chain, lease, { cost, inFlight: inFlight.cost }))) return "blocked";
   const nonce = lease.nextNonce;
   const bytes = await signer.signTransaction({ type: "eip1559", chainId: chain.chainId, nonce, ...payload, ...fees });
   const key: TransactionKey = {
@@ -174,8 +178,8 @@ function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promis
 }
 
 /**
- * One transfer of a contract wallet, if the gas limits let another one be sent: what is in flight counts as burned until
- * it is known not to be.
+ * Claims one transfer of a contract wallet if the gas limits allow another one. Transactions in flight count as burned until
+ * their outcome is known.
  */
 async function claimWallet(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
   const rules = await readGasRules(deps, chain, { forLane: true });
@@ -194,12 +198,15 @@ type Signing = {
   rows: readonly TransferRow[];
 };
 
-/** Thrown to undo a store that somebody else has overtaken. */
+/** Rolls back the storing of a batch whose lane or transfers another worker has taken. */
 class Overtaken extends Error {
   override readonly name = "Overtaken";
 }
 
-/** Nonce, bytes and transfers in one transaction; false when the lane or a transfer is no longer ours to use. */
+/**
+ * Uses the nonce, stores the bytes and assigns the transfers in one database transaction. Returns false when this worker no
+ * longer holds the lane or one of the transfers.
+ */
 async function store(
   deps: TransferDeps,
   chain: EvmChain,
@@ -230,8 +237,8 @@ async function store(
         fee: null,
         reverted: null,
       });
-      const carried = await carryTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
-      if (carried.length !== ids.length) throw new Overtaken();
+      const assigned = await carryTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
+      if (assigned.length !== ids.length) throw new Overtaken();
     });
   } catch (error) {
     if (error instanceof Overtaken) return false;
@@ -242,7 +249,7 @@ async function store(
   return true;
 }
 
-/** Writes down what an offer came to. Shared with the watcher, which offers again. */
+/** Stores the result of a broadcast. The watcher, which broadcasts again, uses it too. */
 export async function noteAnswer(
   deps: TransferDeps,
   chain: EvmChain,
@@ -255,16 +262,16 @@ export async function noteAnswer(
   if (offer.outcome === "accepted") return;
   deps.log.warn(
     { chain: chain.chain, lane: key.lane_id, nonce: key.nonce, outcome: offer.outcome, reason: offer.reason },
-    "an offer was not accepted",
+    "broadcast was not accepted",
   );
   if (offer.outcome === "no_gas_money") forgetFunds(chain, key.lane_id);
   if (offer.outcome !== "nonce_too_low") return;
-  // Either these bytes (or a twin of theirs) are in a block already, or somebody else uses the key. The watcher finds
-  // out which; here it only matters that no further nonce is wasted.
+  // Either these bytes or a replacement are already in a block, or another program uses the key. The watcher finds out
+  // which. Skipping the used nonces here avoids wasting more of them.
   await skipUsed(deps, chain, key);
 }
 
-/** As many transfers as could share one transaction: a lane claims no more than it can carry next. */
+/** Returns how many transfers can share one transaction. A lane claims no more than that. */
 function mostMembers(chain: EvmChain): number {
   const least = Math.min(...[...chain.tokens.values()].map((token) => token.transferGas));
   return Math.max(1, Math.floor(chain.network.batchGas / least));

@@ -12,10 +12,10 @@ import type { TransferDeps } from "./deps.ts";
 import { WATCH_LEASE_MS } from "./lease.ts";
 
 /**
- * The block after the cursor has another parent: goes back to the last block that both histories share, and takes back
- * what was seen above it. Transfers return to their lane's nonce, whose bytes are offered again; what was confirmed
- * stays as it was told. Gives the cursor on the shared block.
- * @param below a height that is known to be wrong, with all above it; the cursor's own when unset
+ * Follows a reorg: moves the cursor back to the last block that both histories share, and reverts what was recorded above
+ * it. Included transfers are assigned to their lane's nonce again, and its bytes are broadcast again. Confirmed transfers
+ * stay confirmed: a status that was returned is never taken back. Returns the cursor at the shared block.
+ * @param below the lowest height that is known to be wrong, the cursor's own by default
  */
 export async function followReorg(
   deps: TransferDeps,
@@ -28,33 +28,33 @@ export async function followReorg(
     shared = await findBlockBelow(deps.db, { chain: chain.chain, number: shared.number });
   if (!shared)
     throw new ChainFault("wrong_chain", {
-      detail: `${chain.chain} shares no remembered block with what was read before`,
+      detail: `${chain.chain} has none of the blocks that were read before`,
     });
   const { number } = shared;
   const back = { ...cursor, number, hash: shared.hash, finalNumber: Math.min(cursor.finalNumber, number) };
-  await takeBack(deps, chain, cursor, { ...back, chainTime: shared.at });
+  await revert(deps, chain, cursor, { ...back, chainTime: shared.at });
   const depth = cursor.number - number;
   deps.metrics.reorgs.inc({ chain: chain.chain });
   deps.metrics.reorgDepth.set({ chain: chain.chain }, depth);
-  const facts = { chain: chain.chain, depth, back: number };
+  const facts = { chain: chain.chain, depth, sharedBlock: number };
   if (number < cursor.finalNumber)
     deps.log.error(
       facts,
-      "a reorg went below what was called final; what was told stays, the same bytes are offered again",
+      "reorg reverted final blocks; confirmed transfers stay confirmed and their bytes are broadcast again",
     );
-  else deps.log.warn(facts, "a reorg was followed");
+  else deps.log.warn(facts, "reorg followed");
   return back;
 }
 
-/** SQL: the nonce that carries the transfer has bytes that may still land. */
-const stillCarried = sql<boolean>`exists (
+/** SQL: the nonce that the transfer is assigned to has bytes that can still be included. */
+const isStillAssigned = sql<boolean>`exists (
   select from transaction t
   where t.lane_id = transfer.lane_id and t.nonce = transfer.lane_nonce and t.state in ('signed', 'offered', 'accepted'))`;
 
-/** SQL: we hold nothing that we could submit for it. */
-const madeByOthers = sql<boolean>`signature is null and purpose = 'payment'`;
+/** SQL: the payer or another relayer made the transfer, and there is no signature to submit. */
+const isMadeByOthers = sql<boolean>`signature is null and purpose = 'payment'`;
 
-async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back: Cursor & Reached): Promise<void> {
+async function revert(deps: TransferDeps, chain: EvmChain, from: Cursor, back: Cursor & Reached): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
     const ok = await advanceCursor(db, from, { ...back, leaseMs: WATCH_LEASE_MS });
     if (!ok) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
@@ -65,11 +65,11 @@ async function takeBack(deps: TransferDeps, chain: EvmChain, from: Cursor, back:
     await forgetBurnedGas(db, { chain: chain.chain, above });
     const at = deps.now();
     const move = { ids, from: "included" as const, at, detail: { reorg: from.number - above } };
-    await moveRows(db, "transfer", { ...move, to: "carried", where: stillCarried });
+    await moveRows(db, "transfer", { ...move, to: "carried", where: isStillAssigned });
     await moveRows(db, "transfer", {
       ...move,
       to: "awaited",
-      where: madeByOthers,
+      where: isMadeByOthers,
       set: { lane_id: null, lane_nonce: null },
     });
     await moveRows(db, "transfer", { ...move, to: "ready", set: { lane_id: null, lane_nonce: null, due_at: at } });

@@ -1,25 +1,13 @@
-import { readNextNonce } from "../chains/evm/send.ts";
 import { getChain } from "../chains/open.ts";
-import { ensureLane } from "../db/lanes.ts";
 import type { TransferDeps } from "./deps.ts";
-import { startSolana } from "./solana/start.ts";
+import { driverOf } from "./driver.ts";
 import { checkUnfinished } from "./unfinished.ts";
-import { startWatch } from "./watch.ts";
 
 /**
- * Makes a chain's lanes and its cursor known; what is known already keeps its place. Run at every start. Throws ChainFault
- * `unknown_asset` when the networks file lacks what unfinished transfers need.
+ * Creates the rows of a chain's lanes and its cursor, and leaves existing rows as they are. Called at every start. Throws
+ * ChainFault `unknown_asset` when the networks file lacks an asset that unfinished transfers need.
  */
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
   await checkUnfinished(deps);
-  const chain = getChain(deps.chains, chainId);
-  if (chain.family === "solana") return startSolana(deps, chain);
-  for (const { address } of deps.keys.get(chain.chain)?.lanes ?? []) {
-    const nextNonce = await readNextNonce(chain.rpc, address);
-    await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
-  }
-  deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(chain.network.fees.maxFeePerGas));
-  // From the start, so that its first increase is one that an alert can see.
-  deps.metrics.gasWithoutTransfer.inc({ chain: chain.chain }, 0);
-  await startWatch(deps, chain);
+  await driverOf(getChain(deps.chains, chainId)).start(deps);
 }

@@ -5,20 +5,20 @@ import type { Db } from "../db/tables.ts";
 import type { TransferDeps } from "./deps.ts";
 import { bookEach } from "./failed-bookings.ts";
 
-/** Books movements of the treasury's that belong to no transfer, in the transaction that marks them as booked. */
+/** Books unmatched movements of the treasury, in the database transaction that marks them as booked. */
 export type StrayBook = (db: Db, stray: readonly StraySighting[]) => Promise<void>;
 
-/** Books a day's small deposits as one. Returns the subject of the ledger group. */
+/** Books a day's dust deposits as one entry. Returns the subject of the ledger group. */
 export type DustBook = (db: Db, dust: DustRow) => Promise<string>;
 
 /** Movements booked in one database transaction. */
 const CHUNK = 100;
 
 /**
- * Books movements of the treasury's that are final and belong to no transfer: late, wrong or double money. Deposits below
- * the dust amount of their asset are only added up by day, see `bookDust`: anybody can make thousands of them, and each
- * would be a booking, a log line and an exception for a person to close.
- * @param args.keepAgreed those of some movements that may be booked now; all when unset
+ * Books final unmatched movements of the treasury: late, wrong or duplicate payments. Deposits below the dust amount of their
+ * asset are only added up by day, see `bookDust`: anyone can make thousands of them at no cost, and each would be a booking,
+ * a log line and an exception for an operator to close.
+ * @param args.keepAgreed returns the movements that can be booked now, all by default
  */
 export async function bookStray(
   deps: TransferDeps,
@@ -44,7 +44,7 @@ export async function bookStray(
   }
 }
 
-/** True for a deposit that is booked together with others of its day. What leaves the treasury never is. */
+/** Returns true for a deposit that is booked together with others of its day. Movements out of the treasury never are. */
 export function isDust(
   chain: Tokens & { treasury: string },
   row: Pick<StraySighting, "token" | "payer" | "receiver" | "amount">,
@@ -66,15 +66,15 @@ function findToken(chain: Tokens, { token }: Pick<StraySighting, "token">) {
 
 function logStray({ log }: Pick<TransferDeps, "log">, { chain }: Chain, stray: readonly StraySighting[]): void {
   for (const { tx_hash: tx, payer, receiver, token } of stray)
-    log.error({ chain, tx, payer, receiver, token }, "money moved that belongs to no payment or payout");
+    log.error({ chain, tx, payer, receiver, token }, "movement matches no payment or payout");
 }
 
-/** Adds small deposits to those of their asset and day. */
+/** Adds dust deposits to the sum of their asset and day. */
 async function keepDust(deps: TransferDeps, db: Db, chain: Chain, dust: readonly StraySighting[]): Promise<void> {
   if (dust.length === 0) return;
   const dayOf = await readDays(deps, db, chain, [...new Set(dust.map(({ block_number }) => block_number))]);
   const keyOf = (row: StraySighting) => `${findToken(chain, row)?.asset} ${dayOf(row.block_number)}`;
-  // In one order for everybody, so that two bookings cannot wait for each other.
+  // Lock order: by asset and day (avoids deadlock).
   for (const [key, rows] of [...Map.groupBy(dust, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const [asset = "", day = ""] = key.split(" ");
     const amount = rows.reduce((sum, row) => sum + row.amount, 0n);
@@ -84,7 +84,7 @@ async function keepDust(deps: TransferDeps, db: Db, chain: Chain, dust: readonly
   }
 }
 
-/** The UTC days of blocks, YYYY-MM-DD; of now where the times of blocks are not kept (Solana). */
+/** Returns the UTC days of blocks, YYYY-MM-DD. Returns today where block times are not stored (Solana). */
 async function readDays(
   deps: TransferDeps,
   db: Db,
@@ -96,7 +96,7 @@ async function readDays(
 }
 
 /**
- * Books the small deposits of every day that is over by the newest final block: one exception and one log line for each
+ * Books the dust deposits of every day that ended before the newest final block: one exception and one log line for each
  * asset and day. Until then they count as in flight.
  */
 export async function bookDust(
@@ -114,7 +114,7 @@ export async function bookDust(
       for (const { asset, day, transfers, amount } of closed)
         deps.log.warn(
           { chain, asset, day, transfers, amount: String(amount) },
-          "a day's dust is booked as one exception",
+          "dust of a day is booked as one exception",
         );
     };
   };

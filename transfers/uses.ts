@@ -16,14 +16,14 @@ import { markTags } from "./reading.ts";
 
 type Authorized = Pick<TransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
 
-/** Blocks searched in one call, where the endpoint allows that. */
-const SEARCHED = 5_000;
+/** Blocks that are searched in one call, where the endpoint allows it. */
+const SEARCHED_BLOCKS = 5_000;
 
 /**
- * Which authorizations the chain has marked as used or cancelled, by a block no earlier than a height. Asked at the
- * newest block, because endpoints forget old states. A push leaves no mark: whether it was made is to be searched for.
- * `unknown` are those whose contract gives no answer (it is broken, or paused): of the others one knows all the same.
- * Throws ChainFault `rpc_behind` while the endpoint does not have the height.
+ * Returns which authorizations the chain marks as used or cancelled, at a block no earlier than a height. Reads the newest
+ * block, because endpoints drop old states. A push has no mark on the chain, so it counts as used and its movement must be
+ * searched. `unknown` has the transfers whose contract returns no result (it is broken or paused); the others are still
+ * known. Throws ChainFault `rpc_behind` while the endpoint does not have the height.
  */
 export async function readUsed(
   chain: EvmChain,
@@ -44,7 +44,7 @@ export async function readUsed(
   };
 }
 
-/** What asks the chain whether an authorization is used. */
+/** Returns the call that reads whether an authorization is used. */
 export function askMark(chain: EvmChain, transfer: Authorized): Call {
   const [payer, nonce] = [transfer.payer as Hex, transfer.authorization_nonce as Hex];
   if (transfer.kind === "permit2") {
@@ -61,7 +61,7 @@ export function askMark(chain: EvmChain, transfer: Authorized): Call {
   return { target: transfer.token as Hex, data };
 }
 
-/** Whether that is what the answer says; undefined where the contract gave none that can be read. */
+/** Returns whether the outcome of that call says so, or undefined when the contract returned no valid result. */
 export function readMark(transfer: Authorized, answer: CallOutcome | undefined): boolean | undefined {
   if (!answer?.ok || size(answer.data) !== 32) return undefined;
   const mark = hexToBigInt(answer.data);
@@ -70,18 +70,22 @@ export function readMark(transfer: Authorized, answer: CallOutcome | undefined):
     : mark !== 0n;
 }
 
-/** The movement that was a transfer's own, if there is one. Searches backwards from a block to the transfer's creation. */
+/** Returns the movement of a transfer, if there is one. Searches backwards from a block to the transfer's creation. */
 export async function findMade(
   chain: EvmChain,
   transfer: TransferRow,
   from: { number: number; at: Date },
 ): Promise<SeenTransfer | undefined> {
   const age = from.at.getTime() - transfer.created_at.getTime();
-  // Blocks may come faster than usual; twice as many are searched.
-  const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED);
-  for (let to = from.number; to >= oldest; to -= SEARCHED) {
-    const range = { from: Math.max(oldest, to - SEARCHED + 1), to };
-    const parts = readInParts(range, (part) => readHashes(chain.rpc, part, traceOf(chain, transfer)), SEARCHED);
+  // Blocks can come faster than usual, so twice as many are searched.
+  const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED_BLOCKS);
+  for (let to = from.number; to >= oldest; to -= SEARCHED_BLOCKS) {
+    const range = { from: Math.max(oldest, to - SEARCHED_BLOCKS + 1), to };
+    const parts = readInParts(
+      range,
+      (part) => readHashes(chain.rpc, part, logFilterOf(chain, transfer)),
+      SEARCHED_BLOCKS,
+    );
     for await (const { found } of parts) {
       for (const hash of found) {
         const made = await findProof(chain, hash, transfer);
@@ -101,8 +105,8 @@ async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Pro
   return movements.find((log) => isProof(log, transfer));
 }
 
-/** The logs that a transfer leaves, by what is indexed. */
-function traceOf(chain: EvmChain, transfer: TransferRow): { address: Hex; topics: Hex[] } {
+/** Returns the filter for the logs that a transfer leaves, by their indexed members. */
+function logFilterOf(chain: EvmChain, transfer: TransferRow): { address: Hex; topics: Hex[] } {
   const token = transfer.token as Hex;
   const [payer, receiver] = [pad(transfer.payer as Hex), pad(transfer.receiver as Hex)];
   const nonce = transfer.authorization_nonce as Hex;

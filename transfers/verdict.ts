@@ -1,17 +1,34 @@
 import type { Hex } from "viem";
-import type { AuthorizationRow } from "./authorization.ts";
+import type { Kind } from "../db/tables.ts";
+import type { TransferDeps } from "./deps.ts";
+
+/** Dependencies of a verification. */
+export type VerifyDeps = Pick<TransferDeps, "db" | "chains" | "screeningList" | "metrics" | "now">;
+
+/** The members of a transfer or an option from which its authorization is built. */
+export type AuthorizationRow = {
+  kind: Kind;
+  asset: string;
+  token: string;
+  payer: string;
+  receiver: string;
+  amount: bigint;
+  valid_before: number;
+  authorization_nonce: string;
+};
 
 /**
- * What a buyer's wallet handed over for a row. `proof` is its signature, for a push the hash of its transaction, on Solana
- * its signed transaction in base64; `permit` the EIP-2612 signature that came before it, if one did.
+ * A row with the proof that the buyer's wallet returned. `proof` is the signature; for a push it is the hash of the
+ * transaction, and on Solana the signed transaction in base64. `permit` is the EIP-2612 signature for Permit2, if any.
  */
 export type Signed = AuthorizationRow & { chain: string; proof: string; permit: Hex | null };
 
 /**
- * `validBefore` is the last block height at which a Solana transaction can land. `codeHash` is what a contract wallet's code
- * hashes to. `counted` are the payer's other transfers whose amounts were taken off its balance. `later`: it cannot be
- * verified yet, for example because a transaction is not known to our endpoint so far; `pending`: it is known and in no
- * block. `byCode`: the payer is code, which is asked apart from plain keys.
+ * The result of a verification. `validBefore` is the last block height at which a Solana transaction can be included.
+ * `codeHash` is the hash of a contract wallet's code. `counted` has the ids of the payer's other transfers whose amounts were
+ * subtracted from its balance. `later` means that the transfer cannot be verified yet, for example because our endpoint does
+ * not know the transaction; `pending` means that the transaction is known and in no block. `byCode` means that the payer is
+ * a contract, which is verified separately from plain keys.
  */
 export type Verdict =
   | {

@@ -8,36 +8,67 @@ import { findBaseFee } from "../db/cursors.ts";
 import { isSighted } from "../db/sightings.ts";
 import { hashRow, isAllowedFactory, listCalls } from "./authorization.ts";
 import { buildPayload } from "./batch.ts";
-import type { TransferDeps } from "./deps.ts";
 import { chooseFees } from "./fees.ts";
 import { type Funds, planFunds, SHORT } from "./funds.ts";
 import { BARRED, readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
 import { walletLaneOf } from "./lane-signers.ts";
-import { readScreened, SCREENED_OUT } from "./screening.ts";
+import { SCREENED_OUT } from "./list-screening.ts";
+import { readScreened } from "./oracle.ts";
+import { judgePush } from "./push.ts";
 import { gasOf } from "./transfer-gas.ts";
-import type { Signed, Verdict } from "./verdict.ts";
+import type { Signed, Verdict, VerifyDeps } from "./verdict.ts";
 
 export type EvmSigned = Signed & { proof: Hex };
-export type VerifyDeps = Pick<TransferDeps, "db" | "chains" | "screeningList" | "metrics" | "now">;
 
-/** One whose form is good. */
-type Formal = { one: EvmSigned; smartWallet: boolean; codeHash: string | undefined; member: Member };
+/** A transfer whose signature is well-formed. */
+type WellFormed = { one: EvmSigned; smartWallet: boolean; codeHash: string | undefined; member: Member };
+
+/** Transfers in one simulation at most. */
+const MAX_SIMULATED = 100;
+/** Pushes that are verified concurrently. */
+const CONCURRENT_PUSHES = 16;
+
+/** Verifies transfers of every kind: pushes by their transactions, all others by their authorizations. */
+export async function verifyAnyKind(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  all: readonly Signed[],
+  by: "key" | "wallet",
+): Promise<[Signed, Verdict][]> {
+  const results: [Signed, Verdict][] = [];
+  const pushes = all.filter(({ kind }) => kind === "push");
+  for (let from = 0; from < pushes.length; from += CONCURRENT_PUSHES) {
+    const some = pushes.slice(from, from + CONCURRENT_PUSHES);
+    results.push(
+      ...(await Promise.all(some.map(async (one): Promise<[Signed, Verdict]> => [one, await judgePush(chain, one)]))),
+    );
+  }
+  const authorized = all.filter(isAuthorized);
+  for (let from = 0; from < authorized.length; from += MAX_SIMULATED)
+    results.push(...(await verifyEvm(deps, chain, { all: authorized.slice(from, from + MAX_SIMULATED), by })));
+  return results;
+}
+
+/** Returns true for a transfer with an authorization, whose proof is a signature in hex. */
+function isAuthorized(signed: Signed): signed is EvmSigned {
+  return signed.kind !== "push";
+}
 
 /**
- * Verifies EIP-3009 and Permit2 authorizations, cheap checks first: form and key, what stands at the payers (one call),
- * gas limits, then balances, screening and plain keys' transfers (one call), and contract wallets' last, each simulated
- * as the transaction that would be sent. Those of payers that are code are only told apart (`byCode`) unless `by` is
- * `wallet`: nothing that belongs to a plain key waits for code.
+ * Verifies EIP-3009 and Permit2 authorizations, cheap checks first. Checks the form and the key, the code at the payers'
+ * addresses (one call) and the gas limits; then balances, screening and plain keys' transfers (one call); then simulates each
+ * contract wallet's transfer as the transaction that would be sent. Unless `by` is `wallet`, payers that are contracts are
+ * only reported as such (`byCode`), so that no plain key waits for a contract.
  */
 export async function verifyEvm(
   deps: VerifyDeps,
   chain: EvmChain,
   args: { all: readonly EvmSigned[]; by: "key" | "wallet" },
 ): Promise<Map<EvmSigned, Verdict>> {
-  const verdicts = new Map<EvmSigned, Verdict>();
-  const formal = await checkForms(chain, args, verdicts);
-  const open = await checkLimits(deps, chain, formal, verdicts);
-  if (open.length === 0) return verdicts;
+  const results = new Map<EvmSigned, Verdict>();
+  const formal = await checkForms(chain, args, results);
+  const open = await checkLimits(deps, chain, formal, results);
+  if (open.length === 0) return results;
 
   const plan = await planFunds(
     deps,
@@ -51,18 +82,18 @@ export async function verifyEvm(
   const funds = plan.read(found.reads);
   const passed = open.filter(({ one }) => !found.refused.has(one.payer) && funds.holds(one));
   const outcomes = new Map(plain.map((each, index) => [each, found.outcomes[index]]));
-  await askAgain(chain, passed, outcomes);
+  await simulateFailedAlone(chain, passed, outcomes);
   await simulateWallets(deps, chain, passed, outcomes);
 
   for (const each of open)
-    verdicts.set(
+    results.set(
       each.one,
       await decide(deps, each, { outcome: outcomes.get(each), refused: found.refused, funds, counted: plan.counted }),
     );
-  return verdicts;
+  return results;
 }
 
-/** A plain key's signature: well formed, and the payer's over exactly this transfer. */
+/** Verifies that a plain key's signature is well-formed and the payer's over exactly this transfer. Calls no chain. */
 export function checkKey(chain: EvmChain, signed: EvmSigned): Verdict {
   const fault = findSignatureFault(signed.proof);
   if (fault) return { ok: false, reason: fault };
@@ -74,17 +105,17 @@ export function checkKey(chain: EvmChain, signed: EvmSigned): Verdict {
 async function checkForms(
   chain: EvmChain,
   { all, by }: { all: readonly EvmSigned[]; by: "key" | "wallet" },
-  verdicts: Map<EvmSigned, Verdict>,
-): Promise<Formal[]> {
+  results: Map<EvmSigned, Verdict>,
+): Promise<WellFormed[]> {
   const payers = [...new Set(all.map((one) => one.payer as Hex))];
   const kinds = await readAccountKinds(chain.rpc, payers);
   const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
   const good: { one: EvmSigned; smartWallet: boolean }[] = [];
   for (const one of all) {
     const verdict = checkForm(chain, one, kindOf.get(one.payer) ?? "key");
-    if (!verdict.ok) verdicts.set(one, verdict);
+    if (!verdict.ok) results.set(one, verdict);
     else if (verdict.smartWallet && by === "key")
-      verdicts.set(one, { ok: false, byCode: true, later: true, reason: "the account is a contract" });
+      results.set(one, { ok: false, byCode: true, later: true, reason: "the account is a contract" });
     else good.push({ one, smartWallet: verdict.smartWallet });
   }
   const hashes = await hashCodes(
@@ -96,7 +127,7 @@ async function checkForms(
   });
 }
 
-/** By a wallet's code; by its factory, where it is still to be deployed. */
+/** Returns the code hash of each contract wallet, or the factory's address where the wallet is not deployed yet. */
 async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promise<Map<EvmSigned, string>> {
   if (wallets.length === 0) return new Map();
   const hashes = await readCodeHashes(
@@ -112,8 +143,8 @@ async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promis
 }
 
 /**
- * By the form of a signature and what stands at the payer's address. What a wallet's own code says to it is left to the
- * simulation, which asks it exactly as the chain will.
+ * Verifies the form of a signature against the account at the payer's address. The simulation later runs a wallet's own code
+ * exactly as the chain would.
  */
 function checkForm(chain: EvmChain, signed: EvmSigned, payer: AccountKind): Verdict {
   const byKey = checkKey(chain, signed);
@@ -122,7 +153,7 @@ function checkForm(chain: EvmChain, signed: EvmSigned, payer: AccountKind): Verd
   if (payer === "key" && deployment && !isAllowedFactory(chain, deployment.target))
     return { ok: false, reason: "the account is a wallet that is not deployed, and its factory is not allowed here" };
   const token = chain.tokens.get(signed.asset);
-  // Tokens that know v, r and s only ask the key, also where it has delegated to code (EIP-7702).
+  // Tokens that accept only v, r and s check the key, even where it has delegated to code (EIP-7702).
   if (token?.kind === "eip3009" && !token.bytesSignatures && !byKey.ok)
     return { ok: false, reason: `${token.symbol} takes no signatures of smart wallets` };
   return size(signed.proof) > 0 ? { ok: true, smartWallet: true } : { ok: false, reason: "the signature is empty" };
@@ -134,45 +165,45 @@ function toMember(chain: EvmChain, signed: EvmSigned, smartWallet: boolean): Mem
   return { calls: listCalls(chain, row), gas: gasOf(chain, row), alone: smartWallet };
 }
 
-/** Refuses payers that have burned gas, and contract wallets while too much was burned by others like them. */
+/** Rejects payers that burned too much gas, and contract wallets while wallets like them burned too much. */
 async function checkLimits(
   deps: VerifyDeps,
   chain: EvmChain,
-  formal: readonly Formal[],
-  verdicts: Map<EvmSigned, Verdict>,
-): Promise<Formal[]> {
+  formal: readonly WellFormed[],
+  results: Map<EvmSigned, Verdict>,
+): Promise<WellFormed[]> {
   if (formal.length === 0) return [];
   const rules = await readGasRules(deps, chain, { forLane: false });
   return formal.filter(({ one, smartWallet, codeHash }) => {
     const isExhausted = smartWallet && (rules.exhausted || rules.codes.has(codeHash ?? ""));
     const reason = rules.barred.has(one.payer) ? BARRED : isExhausted ? WALLETS_EXHAUSTED : undefined;
-    if (reason) verdicts.set(one, { ok: false, reason });
+    if (reason) results.set(one, { ok: false, reason });
     return reason === undefined;
   });
 }
 
-/** Plain keys' transfers that failed among the others are asked by themselves: an other one may have been the cause. */
-async function askAgain(
+/** Simulates plain keys' transfers that failed among the others again alone, because another one may be the cause. */
+async function simulateFailedAlone(
   chain: EvmChain,
-  passed: readonly Formal[],
-  outcomes: Map<Formal, CallOutcome | undefined>,
+  passed: readonly WellFormed[],
+  outcomes: Map<WellFormed, CallOutcome | undefined>,
 ): Promise<void> {
   const failed = passed.filter((each) => !each.smartWallet && !outcomes.get(each)?.ok);
   const at = { multicall: chain.multicall, from: chain.treasury };
-  const again = await simulateAlone(
+  const alone = await simulateAlone(
     chain.rpc,
     at,
     failed.map(({ member }) => member),
   );
-  for (const each of failed) outcomes.set(each, again.get(each.member));
+  for (const each of failed) outcomes.set(each, alone.get(each.member));
 }
 
-/** Contract wallets' transfers, as the lane that sends for them would send them now. */
+/** Simulates contract wallets' transfers as the transactions that their lane would send now. */
 async function simulateWallets(
   deps: VerifyDeps,
   chain: EvmChain,
-  passed: readonly Formal[],
-  outcomes: Map<Formal, CallOutcome | undefined>,
+  passed: readonly WellFormed[],
+  outcomes: Map<WellFormed, CallOutcome | undefined>,
 ): Promise<void> {
   const wallets = passed.filter(({ smartWallet }) => smartWallet);
   if (wallets.length === 0) return;
@@ -193,7 +224,7 @@ async function simulateWallets(
 
 async function decide(
   deps: VerifyDeps,
-  { one, smartWallet, codeHash }: Formal,
+  { one, smartWallet, codeHash }: WellFormed,
   found: {
     outcome: CallOutcome | undefined;
     refused: ReadonlySet<string>;
@@ -205,11 +236,11 @@ async function decide(
   const good: Verdict = { ok: true, smartWallet, codeHash, counted };
   if (found.refused.has(one.payer)) return { ok: false, reason: SCREENED_OUT };
   if (outcome?.ok && funds.take(one)) return good;
-  // Another relayer may have made the very same transfer: then the money is here, and that is what we want.
+  // Another relayer may have made the same transfer. Then the money has arrived.
   if (await isSighted(deps.db, one)) return good;
   if (outcome?.ok || !funds.holds(one)) return { ok: false, reason: SHORT };
   if (!outcome) return { ok: false, reason: "the transfer was not simulated" };
-  // Our lane has no money for gas: that says nothing about the buyer.
+  // The lane cannot pay for gas, which is no reason to reject the buyer.
   if ("unfunded" in outcome) return { ok: false, later: true, reason: "the payment cannot be checked at this moment" };
   return { ok: false, reason: `the transfer would fail: ${outcome.reason}` };
 }

@@ -6,17 +6,17 @@ import { ChainFault } from "../chains/faults.ts";
 import { findBlock, listReaders } from "../db/cursors.ts";
 import type { TransferDeps } from "./deps.ts";
 
-/** Blocks in a row that one endpoint was believed for. */
+/** Consecutive blocks that were first read from one endpoint. */
 export type Run = Range & { readBy: string | null };
 
-/** Blocks that a second endpoint may be behind before it is passed over, and the least time for it, milliseconds. */
+/** A second endpoint that is behind for this many block times, and at least this many milliseconds, is skipped. */
 const PATIENCE_BLOCKS = 10;
 const PATIENCE_MS = 30_000;
 
-/** Since when the second endpoints of a chain have been behind what was to be confirmed. */
+/** Since when the second endpoints of a chain have been behind the blocks to confirm. */
 const behindSince = new WeakMap<EvmChain["endpoints"], number>();
 
-/** The blocks of a range, by whom they were read from. */
+/** Returns the blocks of a range, grouped by the endpoint that they were read from. */
 export async function listRuns(
   deps: Pick<TransferDeps, "db">,
   { chain }: Pick<EvmChain, "chain">,
@@ -26,7 +26,7 @@ export async function listRuns(
   return joinRuns(range, await listReaders(deps.db, { chain, ...range }));
 }
 
-/** Pure: the same of what is remembered of the range. Each block stands for those below it. */
+/** Groups the blocks of a range by endpoint. Each stored block stands for those below it that are not stored. */
 export function joinRuns(range: Range, readers: readonly { number: number; readBy: string | null }[]): Run[] {
   const runs: Run[] = [];
   let from = range.from;
@@ -41,15 +41,15 @@ export function joinRuns(range: Range, readers: readonly { number: number; readB
   return runs;
 }
 
-/** The endpoints other than the one that was believed, in their order. */
+/** Returns the endpoints other than the one of the first reading, in their order. */
 export function listWitnesses({ endpoints }: Pick<EvmChain, "endpoints">, readBy: string | null): NamedRpc[] {
   return endpoints.filter(({ name }, index) => (readBy === null ? index > 0 : name !== readBy));
 }
 
 /**
- * Asks another endpoint how far the chain is final, and compares the block there, or at a height below it, with the one
- * that was read first: its hash and its time, which deadlines go by. Returns the height up to which both agree. Throws
- * ChainFault `endpoints_disagree`.
+ * Reads the final height from another endpoint. Compares the hash and the time of the block there, or at `height` if that is
+ * lower, with the block of the first reading; deadlines depend on block times. Returns the height up to which both endpoints
+ * agree. Throws ChainFault `endpoints_disagree`.
  */
 export async function readWitnessed(
   deps: Pick<TransferDeps, "db">,
@@ -68,19 +68,19 @@ export async function readWitnessed(
   return upTo;
 }
 
-/** The highest block that an endpoint calls final. */
+/** Returns the highest block that an endpoint reports as final. */
 export async function readFinal({ network }: Pick<EvmChain, "network">, rpc: Rpc): Promise<number> {
   const { finality } = network;
   if (typeof finality === "object") return (await readHead(rpc)) - finality.blocks + 1;
   return (await readBlock(rpc, finality)).number;
 }
 
-/** Returns true for an endpoint's word against another's. */
+/** Returns true for an error which says that two endpoints disagree. */
 export function isDisagreement(error: unknown): boolean {
   return error instanceof ChainFault && error.code === "endpoints_disagree";
 }
 
-/** Counts and logs that an endpoint says something else than was read. Which of the two is right a person has to find out. */
+/** Counts and logs that an endpoint disagrees with the first reading. An operator must find out which of them is right. */
 export function noteDisagreement(
   deps: Pick<TransferDeps, "metrics" | "log">,
   { chain }: Pick<EvmChain, "chain">,
@@ -88,17 +88,17 @@ export function noteDisagreement(
   err: unknown,
 ): void {
   deps.metrics.endpointDisagreements.inc({ chain, endpoint: name });
-  deps.log.error({ chain, endpoint: name, err }, "endpoints disagree about a final block; nothing of it is booked");
+  deps.log.error({ chain, endpoint: name, err }, "endpoints disagree about a final block; it is not booked");
 }
 
-/** A second endpoint has come after. */
+/** Notes that a second endpoint is no longer behind. */
 export function noteWitnessed({ endpoints }: Pick<EvmChain, "endpoints">): void {
   behindSince.delete(endpoints);
 }
 
 /**
- * Returns true when second endpoints that are behind have been waited for long enough. One that is a few blocks behind only
- * delays; one that is stuck must not stop the chain.
+ * Returns true when second endpoints have been behind for too long. An endpoint that is a few blocks behind only delays the
+ * chain; one that is stuck must not stop it.
  */
 export function isPatienceOver(deps: Pick<TransferDeps, "now">, chain: EvmChain): boolean {
   const now = deps.now().getTime();

@@ -18,17 +18,17 @@ const queueOf = {
   webhook_delivery: "deliver-webhook",
 } as const satisfies Record<string, QueueName>;
 
-/** A scrape gives up on a gauge after this, milliseconds: the other metrics must arrive while Postgres or Redis hangs. */
-const PATIENCE_MS = 3_000;
+/** Time limit for filling one gauge, milliseconds. A scrape must return the other metrics while Postgres or Redis hangs. */
+const FILL_TIMEOUT_MS = 3_000;
 
 /**
- * Fills the gauges that describe the whole system, each time they are scraped, from Postgres and Redis: every worker
- * tells the same, also one that does nothing. What cannot be asked now stays away.
+ * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
+ * the same values, even an idle one. A gauge that cannot be read is absent from the scrape.
  */
 export function fillGauges(deps: Deps): void {
   const { queues, metrics } = deps;
-  // All gauges of one scrape are filled at once, and share one look.
-  const look = shareRuns(() => readSystem(deps));
+  // All gauges of one scrape are filled concurrently and share one read.
+  const read = shareRuns(() => readSystem(deps));
 
   onScrape(metrics.queueJobs, async (set) => {
     const states = ["waiting", "active", "delayed", "prioritized", "failed"] as const;
@@ -37,79 +37,79 @@ export function fillGauges(deps: Deps): void {
         set({ queue: queue.name, state }, count);
   });
   onScrape(metrics.queueOldestSeconds, async (set) => {
-    for (const { table, seconds } of (await look()).owed) set({ queue: queueOf[table] }, seconds);
+    for (const { table, seconds } of (await read()).owed) set({ queue: queueOf[table] }, seconds);
   });
   onScrape(metrics.transfers, async (set) => {
-    for (const { chain, state, count } of (await look()).transfers) set({ chain, state }, count);
+    for (const { chain, state, count } of (await read()).transfers) set({ chain, state }, count);
   });
   onScrape(metrics.payoutsHeld, async (set) => {
-    for (const { chain, count } of (await look()).heldPayouts) set({ chain }, count);
+    for (const { chain, count } of (await read()).heldPayouts) set({ chain }, count);
   });
   onScrape(metrics.payoutsBlocked, async (set) => {
-    for (const { kind, obstacle, count } of (await look()).blocked) set({ kind, obstacle }, count);
+    for (const { kind, obstacle, count } of (await read()).blocked) set({ kind, obstacle }, count);
   });
   onScrape(metrics.cursorBlock, async (set) => {
-    for (const { chain, cursor } of (await look()).chains) set({ chain }, cursor);
+    for (const { chain, cursor } of (await read()).chains) set({ chain }, cursor);
   });
   onScrape(metrics.cursorLagSeconds, async (set) => {
-    for (const { chain, lagSeconds } of (await look()).chains) set({ chain }, lagSeconds);
+    for (const { chain, lagSeconds } of (await read()).chains) set({ chain }, lagSeconds);
   });
   onScrape(metrics.historyUnread, async (set) => {
-    for (const { chain, unread } of (await look()).history) set({ chain }, unread);
+    for (const { chain, unread } of (await read()).history) set({ chain }, unread);
   });
   onScrape(metrics.historyUnreadable, async (set) => {
-    for (const { chain, unreadable } of (await look()).history) set({ chain }, unreadable);
+    for (const { chain, unreadable } of (await read()).history) set({ chain }, unreadable);
   });
   onScrape(metrics.reconcileDifference, async (set) => {
-    for (const { chain, asset, difference } of (await look()).differences) set({ chain, asset }, Number(difference));
+    for (const { chain, asset, difference } of (await read()).differences) set({ chain, asset }, Number(difference));
   });
   onScrape(metrics.reconcileAgeSeconds, async (set) => {
-    for (const { chain, ageSeconds } of (await look()).differences) set({ chain }, ageSeconds);
+    for (const { chain, ageSeconds } of (await read()).differences) set({ chain }, ageSeconds);
   });
   onScrape(metrics.failedBookings, async (set) => {
-    for (const { chain, count } of (await look()).failedBookings) set({ chain }, count);
+    for (const { chain, count } of (await read()).failedBookings) set({ chain }, count);
   });
   onScrape(metrics.databaseSteppedBack, async (set) => {
-    const at = (await look()).steppedBackAt;
+    const at = (await read()).steppedBackAt;
     if (at) set({}, at.getTime() / 1000);
   });
   onScrape(metrics.chainUnread, async (set) => {
-    for (const { chain, unread } of (await look()).unread) set({ chain }, Number(unread));
+    for (const { chain, unread } of (await read()).unread) set({ chain }, Number(unread));
   });
-  onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await look()).oldestEventSeconds));
+  onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await read()).oldestEventSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
-    for (const { chain, lane, nextNonce } of (await look()).lanes) set({ chain, lane }, nextNonce);
+    for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
   });
   onScrape(metrics.laneInFlight, async (set) => {
-    for (const { chain, lane, inFlight } of (await look()).lanes) set({ chain, lane }, inFlight);
+    for (const { chain, lane, inFlight } of (await read()).lanes) set({ chain, lane }, inFlight);
   });
   onScrape(metrics.laneOldestSeconds, async (set) => {
-    for (const { chain, lane, oldestSeconds } of (await look()).lanes) set({ chain, lane }, oldestSeconds);
+    for (const { chain, lane, oldestSeconds } of (await read()).lanes) set({ chain, lane }, oldestSeconds);
   });
   onScrape(metrics.laneMaxFee, async (set) => {
-    for (const { chain, lane, maxFee } of (await look()).lanes)
+    for (const { chain, lane, maxFee } of (await read()).lanes)
       if (maxFee !== undefined) set({ chain, lane }, Number(maxFee));
   });
   onScrape(metrics.laneHolds, async (set) => {
-    for (const { chain, lane, held } of (await look()).lanes) set({ chain, lane }, Number(held));
+    for (const { chain, lane, held } of (await read()).lanes) set({ chain, lane }, Number(held));
   });
 }
 
 type Set<L extends string> = (labels: Record<L, string>, value: number) => void;
 
-/** Fills a gauge anew whenever it is asked. One that cannot be filled is empty, and says so by being absent. */
+/** Refills a gauge at each scrape. A gauge that cannot be filled is left empty, so it is absent from the scrape. */
 function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: Set<L>) => Promise<void>): void {
   const collect = async () => {
     const found: [Record<L, string>, number][] = [];
     const filled = fill((labels, value) => found.push([labels, value]));
-    await within(PATIENCE_MS, filled).catch(() => found.splice(0));
+    await within(FILL_TIMEOUT_MS, filled).catch(() => found.splice(0));
     gauge.reset();
     for (const [labels, value] of found) gauge.set(labels, value);
   };
   Object.assign(gauge, { collect });
 }
 
-/** Whoever asks while a run is under way gets what that run gives. */
+/** Shares a run: callers that arrive while a run is in progress get its result. */
 function shareRuns<T>(run: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined;
   return () => {

@@ -13,35 +13,37 @@ import type { TransferDeps } from "../transfers/deps.ts";
 import type { Verifier } from "../transfers/verify.ts";
 import { ringHistories, ringReconciliations, sweep } from "./sweep.ts";
 
-/** What the handlers hand on to the rooms they call. */
+/** What the handlers pass to the modules that they call. */
 export type WorkerDeps = PaymentDeps &
   TransferDeps & {
     keys: ReadonlyMap<string, EvmKeys>;
     verifier: Verifier;
     isTransient: (cause: unknown) => boolean;
-    /** Runs what is done for several jobs at once: its lines and its rings are no single request's. */
+    /** Runs work that serves several jobs: its log lines and jobs belong to no single request. */
     outOfContext: <T>(work: () => T) => T;
-    /** Chains that have been compared with the networks file; more may come. Nothing is sent or believed before. */
+    /** Chains that match the networks file; the set grows. Nothing is sent to or read from other chains. */
     startedChains: ReadonlySet<string>;
-    /** Looks at the buyers' pages as they are served. */
+    /** Compares the buyers' pages as they are served with the release. */
     checkPages: () => Promise<void>;
   };
 
-/** How often what was kept for a while is deleted, seconds: with 5,000 rows at a time, faster than any can come in. */
+/** Interval between deletions of rows past their retention, seconds. Each run deletes up to 5,000 rows. */
 const CLEAN_EVERY_S = 5;
 
-/** How often it is looked whose books are to be compared with their chain, seconds. */
-const RECONCILE_LOOK_S = 5;
+/** Interval between checks for chains whose reconciliation is due, seconds. */
+const RECONCILE_EVERY_S = 5;
 
-/** How often the treasury's history on a Solana is listed, seconds. */
+/** Interval between reads of the treasury's history on Solana, seconds. */
 const HISTORY_EVERY_S = 2;
 
-/** How often the buyers' pages are looked at, seconds. */
+/** Interval between checks of the buyers' pages, seconds. */
 const PAGES_EVERY_S = 120;
 
 const done: Outcome = { done: true };
+/** The handler stopped early although there is more to do, so that the worker can run other jobs in between. */
+const rerun: Outcome = { rerunInMs: 0 };
 
-/** One handler per queue of the catalogue, or it does not compile; each calls one step of a room. */
+/** Creates one handler for each queue of the catalog. Each handler calls one step of another module. */
 export function createHandlers(deps: WorkerDeps): Handlers {
   const relay = createRelay(deps);
   const relayWallets = createWalletRelay(deps);
@@ -49,10 +51,10 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const watch = createWatch(deps);
   const history = createHistoryReader(deps);
   const verify = createVerify(deps);
-  /** Whatever a chain that has not started yet is owed, the sweep rings for again. */
+  /** True while a chain has not started. The sweep enqueues its jobs again. */
   const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
 
-  /** An attempt whose payer turns out to be code is verified again, where no plain key waits for it. */
+  /** Verifies attempts. An attempt whose payer is a contract goes to a queue of its own, so that plain keys do not wait. */
   const verifyAll = async (attemptIds: readonly string[]): Promise<Outcome> => {
     const ends = await Promise.allSettled(
       attemptIds.map(async (id) => {
@@ -68,34 +70,34 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     "verify-wallet": ({ attemptIds }) => verifyAll(attemptIds),
     "relay-permit": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => relay(chain))) === "more" ? { again: 0 } : done;
+      return (await deps.outOfContext(() => relay(chain))) === "more" ? rerun : done;
     },
     "relay-wallet": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => relayWallets(chain))) === "more" ? { again: 0 } : done;
+      return (await deps.outOfContext(() => relayWallets(chain))) === "more" ? rerun : done;
     },
     "submit-solana": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => submit(chain))) === "more" ? { again: 0 } : done;
+      return (await deps.outOfContext(() => submit(chain))) === "more" ? rerun : done;
     },
     "watch-chain": async ({ chain, block }, signal) => {
       if (mustWait(chain)) return done;
-      const turn = await watch({ chain, signal });
-      if (!turn.mine) return done;
-      // New blocks set lanes and nonces free; whatever waits for one goes on.
-      const ready = turn.waiting.map(({ id, smart_wallet }) => ({ chain, transferId: id, isWallet: smart_wallet }));
+      const pass = await watch({ chain, signal });
+      if (!pass.mine) return done;
+      // New blocks free lanes and nonces, so transfers that wait for one can be relayed.
+      const ready = pass.waiting.map(({ id, smart_wallet }) => ({ chain, transferId: id, isWallet: smart_wallet }));
       await ringRelays(deps, ready);
-      if (turn.next === block) return signal.aborted ? done : { again: 0 };
-      await deps.ring("watch-chain", [{ data: { chain, block: turn.next } }]);
+      if (pass.next === block) return signal.aborted ? done : rerun;
+      await deps.ring("watch-chain", [{ data: { chain, block: pass.next } }]);
       return done;
     },
     "read-history": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => history(chain))) === "more" ? { again: 0 } : done;
+      return (await deps.outOfContext(() => history(chain))) === "more" ? rerun : done;
     },
     "expire-payment": async ({ paymentId }) => {
       const expiry = await expirePayment(deps, paymentId);
-      return expiry.decided ? done : { again: expiry.waitMs };
+      return expiry.decided ? done : { rerunInMs: expiry.waitMs };
     },
     settle: async ({ settlementIds }) => {
       await payOut(deps, settlementIds);
@@ -110,12 +112,12 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     "deliver-webhook": async ({ endpointId }, signal) =>
-      (await deliverDue(deps, { endpointId, signal })) === "more" ? { again: 0 } : done,
+      (await deliverDue(deps, { endpointId, signal })) === "more" ? rerun : done,
     sweep: async ({ at }) => {
       if (at % HISTORY_EVERY_S === 0) await ringHistories(deps, at);
       await sweep(deps);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
-      if (at % RECONCILE_LOOK_S === 0) await ringReconciliations(deps);
+      if (at % RECONCILE_EVERY_S === 0) await ringReconciliations(deps);
       if (at % PAGES_EVERY_S === 0) await deps.ring("check-pages", [{ data: { at } }]);
       return done;
     },

@@ -1,19 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 
-/** How long to wait between tries, milliseconds. */
-const AGAIN_MS = 1_000;
+/** Delay before a chain's start is retried, milliseconds. */
+const RETRY_MS = 1_000;
 
 type StartDeps = { log: Logger; signal: AbortSignal; isTransient: (error: unknown) => boolean };
 
 /**
- * Runs the first questions about each chain until they are answered: a chain whose RPC is away is waited for, and keeps
- * none of the others waiting. Settles as soon as one chain has started, or when the process is to stop; throws what is
- * not passing trouble, and hands `onFault` what is found of a chain that comes later. Gives the chains that have
- * started, which grow.
+ * Starts every chain, and retries transient errors until the chain has started. A chain whose RPC endpoints are unavailable
+ * delays no other chain. Settles when the first chain has started, or when the process stops. Throws an error that is not
+ * transient; after it has settled, passes such errors to `onError`. Returns the set of started chains, which grows later.
  */
 export async function startChains(
-  deps: StartDeps & { onFault: (error: unknown) => void },
+  deps: StartDeps & { onError: (error: unknown) => void },
   chains: Iterable<string>,
   start: (chain: string) => Promise<void>,
 ): Promise<ReadonlySet<string>> {
@@ -24,7 +23,7 @@ export async function startChains(
       if (await retryStart(deps, chain, start)) started.add(chain);
     } catch (error) {
       if (!settled) throw error;
-      deps.onFault(error);
+      deps.onError(error);
     }
   });
   await Promise.race(starts).finally(() => {
@@ -33,7 +32,7 @@ export async function startChains(
   return started;
 }
 
-/** True when it has started, false when the process is to stop. */
+/** Returns true when the chain has started, false when the process stops. */
 async function retryStart(deps: StartDeps, chain: string, start: (chain: string) => Promise<void>): Promise<boolean> {
   while (!deps.signal.aborted) {
     try {
@@ -41,8 +40,8 @@ async function retryStart(deps: StartDeps, chain: string, start: (chain: string)
       return true;
     } catch (error) {
       if (!deps.isTransient(error)) throw error;
-      deps.log.warn({ err: error, chain }, "cannot start yet");
-      await delay(AGAIN_MS, undefined, { signal: deps.signal }).catch(() => undefined);
+      deps.log.warn({ err: error, chain }, "chain cannot start yet");
+      await delay(RETRY_MS, undefined, { signal: deps.signal }).catch(() => undefined);
     }
   }
   return false;

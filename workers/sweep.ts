@@ -6,7 +6,7 @@ import { takeOwed } from "../payments/sweep.ts";
 import { verifyQueueOf } from "../payments/verify-queue.ts";
 import type { QueueName } from "../queues/catalog.ts";
 
-/** Rings again for every row that is owed a job. Safe to run anywhere and any number of times. */
+/** Enqueues a job for every row that is due. Idempotent: any process can run it at any time. */
 export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
   const began = deps.now();
   const { payments, attempts, transfers, settlements, refunds, chains, endpoints } = await takeOwed(deps);
@@ -34,7 +34,7 @@ export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
     "watch-chain",
     chains.map(({ chain, block, again }) => ({ data: { chain, block }, again })),
   );
-  // Events have no bell of their own: this is how their endpoints are rung, and no sign of trouble.
+  // New events enqueue no job themselves. The sweep enqueues their endpoints, so a find here is normal.
   await deps.ring(
     "deliver-webhook",
     endpoints.map(({ id, again }) => ({ data: { endpointId: id }, again })),
@@ -57,7 +57,7 @@ export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
   deps.metrics.sweepLastRun.set(began.getTime() / 1000);
 }
 
-/** Rings for the comparison of books and chain wherever it is due: one process takes each. */
+/** Enqueues the reconciliation of every chain for which it is due. One process claims each chain. */
 export async function ringReconciliations(deps: PaymentDeps): Promise<void> {
   const at = Math.floor(deps.now().getTime() / 1000);
   const chains = await takeReconciliations(deps);
@@ -67,7 +67,7 @@ export async function ringReconciliations(deps: PaymentDeps): Promise<void> {
   );
 }
 
-/** Enqueues the reading of the treasury's history on each Solana; a lost job costs the time until the next one. */
+/** Enqueues a read of the treasury's history for each Solana cluster. A lost job delays the read until the next one. */
 export async function ringHistories(deps: PaymentDeps, at: number): Promise<void> {
   const chains = [...deps.chains.values()].filter(({ family }) => family === "solana");
   await deps.ring(

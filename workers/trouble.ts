@@ -1,6 +1,6 @@
-/** SQLSTATE classes of what passes: connections, resources, an operator's shutdown, transactions that met. */
-const passingSqlStates = /^(08|53|57P|40001|40P01|55P03|57014|25P03)/;
-const passingSystemCodes = new Set([
+/** SQLSTATEs of transient errors: connections, resources, an operator's shutdown, conflicts between transactions. */
+const transientSqlStates = /^(08|53|57P|40001|40P01|55P03|57014|25P03)/;
+const transientSystemCodes = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
   "EPIPE",
@@ -9,22 +9,22 @@ const passingSystemCodes = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
 ]);
-/** What pg and ioredis say without a code when a connection goes away. */
-const passingWords =
+/** Messages of errors without a code that pg and ioredis throw when a connection is lost. */
+const transientMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Connection is closed|Stream isn't writeable|LOADING|READONLY)/;
 
 /**
- * Makes the one judge of thrown errors: true when the same step may go through later (an RPC, Postgres or Redis that is
- * away), false when it is a bug or a misconfiguration that wants a person.
- * @param isTransientChainError what the chains say about errors of their own
+ * Returns the function that decides about thrown errors. It returns true when a later retry can succeed (an RPC endpoint,
+ * Postgres or Redis is unavailable), and false for a bug or a misconfiguration, which needs an operator.
+ * @param isTransientChainError decides about errors of the chains module
  */
 export function createJudge(isTransientChainError: (error: unknown) => boolean): (error: unknown) => boolean {
   return function isTransient(error: unknown): boolean {
     if (!(error instanceof Error)) return false;
     if (isTransientChainError(error)) return true;
     const code = (error as { code?: unknown }).code;
-    if (typeof code === "string" && (passingSystemCodes.has(code) || passingSqlStates.test(code))) return true;
-    if (error.name === "MaxRetriesPerRequestError" || passingWords.test(error.message)) return true;
+    if (typeof code === "string" && (transientSystemCodes.has(code) || transientSqlStates.test(code))) return true;
+    if (error.name === "MaxRetriesPerRequestError" || transientMessages.test(error.message)) return true;
     return error.cause !== undefined && isTransient(error.cause);
   };
 }

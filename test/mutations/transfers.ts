@@ -9,7 +9,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a lane signs more than its window allows",
-        find: "flying.taken >= chain.network.laneWindow || ",
+        find: "inFlight.taken >= chain.network.laneWindow || ",
         replace: "",
         tests: [
           "test/rooms/transfers/several-lanes.test.ts",
@@ -19,7 +19,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends more on top of an offer that was not answered",
-        find: " || flying.unanswered > 0",
+        find: " || inFlight.unanswered > 0",
         replace: "",
         tests: ["test/rooms/transfers/lost-answers.test.ts"],
       },
@@ -31,7 +31,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends a batch of which another lane has taken a transfer",
-        find: "if (carried.length !== ids.length) throw new Overtaken();",
+        find: "if (assigned.length !== ids.length) throw new Overtaken();",
         replace: "",
         tests: ["test/rooms/transfers/overtaken.test.ts"],
       },
@@ -114,14 +114,14 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a transfer whose movement could not be written down is sent again",
-        find: "carried.filter((row) => !failed.some((log) => isProof(log, row)))",
-        replace: "carried",
+        find: "assigned.filter((row) => !failed.some((log) => isProof(log, row)))",
+        replace: "assigned",
         tests: ["test/rooms/payments/failed-bookings.test.ts"],
       },
     ],
   },
   {
-    file: "transfers/confirm.ts",
+    file: "transfers/confirm-final.ts",
     tests: ["test/rooms/transfers/missed-logs.test.ts"],
     mutations: [
       {
@@ -248,7 +248,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a transfer whose bytes may still land is signed again after a reorg",
-        find: 'to: "carried", where: stillCarried',
+        find: 'to: "carried", where: isStillAssigned',
         replace: 'to: "carried", where: sql`false`',
       },
     ],

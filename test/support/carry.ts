@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Hex, hexToBytes, type PrivateKeyAccount, toHex } from "viem";
 import { encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
+import type { Cursor } from "../../db/cursors.ts";
 import type { StraySighting } from "../../db/sightings.ts";
 import type { SpentTransaction } from "../../db/transactions.ts";
 import type { ConfirmedTransfer, TransferRow } from "../../db/transfers.ts";
@@ -105,6 +106,14 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),
     transactions: () => db.selectFrom("transaction").selectAll().orderBy("nonce").orderBy("replacement").execute(),
     sightings: () => db.selectFrom("sighting").selectAll().orderBy("block_number").orderBy("log_index").execute(),
+    cursor: async (): Promise<Cursor> => {
+      const row = await db
+        .selectFrom("chain_cursor")
+        .selectAll()
+        .where("chain", "=", chain.id)
+        .executeTakeFirstOrThrow();
+      return { chain: row.chain, number: row.number, hash: row.hash, finalNumber: row.final_number, fence: row.fence };
+    },
     lane: () => db.selectFrom("lane").selectAll().executeTakeFirstOrThrow(),
   };
 }

@@ -9,30 +9,31 @@ import { parseTransaction, withSignature } from "../../chains/solana/transaction
 import type { TransferDeps } from "../deps.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
 
-/** Accounts made by one transaction. */
-const TOGETHER = 4;
-/** How long a start waits for accounts to be there before it tries anew, milliseconds. */
-const PATIENCE_MS = 20_000;
+/** Accounts that one transaction creates at most. */
+const ACCOUNTS_PER_TRANSACTION = 4;
+/** How long a start waits until the accounts exist before it fails and is retried, milliseconds. */
+const WAIT_MS = 20_000;
 
 /**
- * Makes the treasury's token accounts and the durable nonce accounts that are missing, at the first relayer's expense.
- * Throws ChainFault `rpc_behind` when they are not there in time: then the start is tried again, and what was sent
- * meanwhile may still land, to no harm.
+ * Creates the missing token accounts of the treasury and durable nonce accounts. The first relayer pays for them. Throws
+ * ChainFault `rpc_behind` when they do not exist in time. The start is retried then, and it is harmless when the transactions
+ * of this try are included later.
  */
 export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Promise<void> {
   const missing = await listMissing(deps, chain);
   if (missing.length === 0) return;
-  deps.log.info({ chain: chain.chain, accounts: missing.length }, "making accounts of our own");
+  deps.log.info({ chain: chain.chain, accounts: missing.length }, "creating missing token and nonce accounts");
   const { blockhash, lastHeight } = await readBlockhash(chain);
   const signings: Signing[] = [];
-  for (let from = 0; from < missing.length; from += TOGETHER) {
-    const instructions = missing.slice(from, from + TOGETHER).flatMap((one) => one.instructions);
+  for (let from = 0; from < missing.length; from += ACCOUNTS_PER_TRANSACTION) {
+    const instructions = missing.slice(from, from + ACCOUNTS_PER_TRANSACTION).flatMap((one) => one.instructions);
     signings.push(signAsLane(deps, chain, buildTransaction(chain.lanes[0] ?? "", instructions, blockhash), lastHeight));
   }
   await offerStored(deps, chain, await storeSignings(deps, chain, signings, undefined));
-  const patience = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + WAIT_MS;
   while ((await listMissing(deps, chain)).length > 0) {
-    if (Date.now() > patience) throw new ChainFault("rpc_behind", { detail: "accounts of our own are not there yet" });
+    if (Date.now() > deadline)
+      throw new ChainFault("rpc_behind", { detail: "token or nonce accounts do not exist yet" });
     await delay(chain.network.pollMs);
   }
 }
@@ -63,6 +64,6 @@ function signAsLane(deps: TransferDeps, chain: SolanaChain, unsigned: Uint8Array
   const parsed = parseTransaction(unsigned);
   if (!signer || "fault" in parsed) throw new Error(`the first relayer of ${chain.chain} cannot sign`);
   const bytes = withSignature(parsed, lane, signer.sign(parsed.message));
-  // No budget is set: so few instructions need none.
-  return { lane, bytes, units: 0, unitPrice: 0n, dies: { lastHeight }, transferIds: [] };
+  // So few instructions need no compute budget.
+  return { lane, bytes, units: 0, unitPrice: 0n, expires: { lastHeight }, transferIds: [] };
 }

@@ -1,13 +1,13 @@
 import type { SolanaToken } from "../../chains/solana/open.ts";
 import type { SplTransfer } from "../../chains/solana/payment.ts";
-import type { AuthorizationRow } from "../authorization.ts";
+import type { AuthorizationRow } from "../verdict.ts";
 
-/** Compute units that a buyer's transaction may take: a transfer, a memo, and the guards that a wallet may add. */
+/** Compute unit limit of a buyer's transaction: a transfer, a memo, and the guards that a wallet can add. */
 export const PAYMENT_UNITS = 150_000;
 
 /**
- * The movement that a row stands for, paid for by a relayer. Its natural key is its memo, so what was signed for one
- * payment can serve no other. The treasury's account is there from the start, so none is made.
+ * Returns the token transfer of a row, with a relayer as fee payer. The memo is the natural key, so a signature for one
+ * payment is invalid for any other. The treasury's token account exists from the start, so it is not created.
  */
 export function toSplTransfer(
   token: SolanaToken,

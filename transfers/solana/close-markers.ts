@@ -12,8 +12,8 @@ import { offerStored, type Signing, storeSignings } from "./store.ts";
 const DAY_MS = 86_400_000;
 
 /**
- * Takes the rent of old markers back, one transaction's worth at a time: it goes to the first relayer, and is booked when
- * the transaction is final. Returns how many markers it closes.
+ * Closes old payout markers with one transaction. Their rent goes to the first relayer and is booked when the transaction is
+ * final. Returns the number of markers that the transaction closes.
  */
 export async function closeOldMarkers(
   deps: TransferDeps,
@@ -42,7 +42,7 @@ export async function closeOldMarkers(
   const unsigned = closeMarkers({ feePayer, treasury: chain.treasury, markers, blockhash });
   const bytes = signWith(unsigned, [relayer, keys.treasury]);
   const signing: Signing = {
-    ...{ lane: feePayer, bytes, units: 0, unitPrice: 0n, dies: { lastHeight }, transferIds: [] },
+    ...{ lane: feePayer, bytes, units: 0, unitPrice: 0n, expires: { lastHeight }, transferIds: [] },
   };
   const closing = {
     chain: chain.chain,
@@ -52,13 +52,13 @@ export async function closeOldMarkers(
   const stored = await storeSignings(deps, chain, [signing], epoch, (db) => noteClosing(db, closing));
   await offerStored(deps, chain, stored);
   if (stored.length === 0) return 0;
-  deps.log.info({ chain: chain.chain, markers: markers.length }, "the rent of old payouts is taken back");
+  deps.log.info({ chain: chain.chain, markers: markers.length }, "closing markers of old payouts");
   return markers.length;
 }
 
 /**
- * Forgets markers that are not there any more: a transaction has closed them that the database has forgotten. What they
- * held is the relayer's since then, and was booked as capital when it was found there.
+ * Deletes markers that no longer exist on the chain: a transaction that the database lost has closed them. The relayer has
+ * their rent since then, and it was booked as capital when it was found there.
  */
 async function forgetClosed(
   deps: TransferDeps,

@@ -7,10 +7,10 @@ import type { Books } from "../books.ts";
 import type { TransferDeps } from "../deps.ts";
 import { bookRents, changesRent, type Rent, toRent } from "./rents.ts";
 
-/** What a transaction that the rows do not know has cost a lane of ours. */
+/** The fee and the rent that a lane paid for a transaction that is missing in the database. */
 export type Forgotten = { spent: SpentTransaction; rent: Rent | undefined };
 
-/** Reads what a final transaction has cost us; undefined when it was not one of our lanes that paid for it. */
+/** Returns what a final transaction cost us, or undefined when no lane of ours paid for it. */
 export function readForgotten(
   chain: SolanaChain,
   { signature: hash, slot }: { signature: string; slot: number },
@@ -27,8 +27,8 @@ export function readForgotten(
 }
 
 /**
- * Books fees and rents of transactions that a database which stepped back in time has forgotten; their markers are known
- * again from then on. In the transaction that records what they moved.
+ * Books the fees and rents of transactions that are missing because the database lost commits, and stores their markers
+ * again. Runs in the database transaction that records their movements.
  */
 export async function bookForgotten(
   deps: TransferDeps,
@@ -47,6 +47,6 @@ export async function bookForgotten(
   );
   deps.log.error(
     { chain: spent[0]?.chain, transactions: spent.map(({ hash }) => hash) },
-    "transactions of ours are on chain that the database has forgotten; they are booked",
+    "transactions of ours are on the chain and missing in the database; they are booked",
   );
 }

@@ -6,16 +6,16 @@ import { listOwnHashes } from "../../db/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransferDeps } from "../deps.ts";
 
-/** Pages that one run lists, of 1,000 signatures at usual endpoints; a longer listing goes on where it stopped. */
-const MOST_PAGES = 10;
-/** What a natural key of ours is in a memo. */
+/** Pages of 1,000 signatures (at most endpoints) that one run lists. A longer listing continues in the next run. */
+const MAX_PAGES = 10;
+/** Matches the natural keys of our transfers in a memo. */
 const NONCE = /0x[0-9a-f]{64}/g;
 
 /**
- * Lists what has named an account since the last complete listing, from the newest transaction backwards, and keeps it to
- * be read: a call for 1,000 transactions, however many strangers send. Each page is stored with the place where the
- * listing goes on, so that a crash loses nothing. `final` is a final slot that the endpoints have come to.
- * Gives true when the listing is complete. Throws ChainFault.
+ * Lists the transactions that named an account since the last complete listing, from the newest one backwards, and stores
+ * them to be read. One call lists 1,000 transactions. Each page is stored with the position where the listing continues, so
+ * a crash loses nothing. `final` is a final slot that the endpoints have reached. Returns true when the listing is complete.
+ * Throws ChainFault.
  */
 export async function listHistory(
   deps: TransferDeps,
@@ -26,9 +26,9 @@ export async function listHistory(
   const until = cursor.signature ?? undefined;
   let listing = cursor.listing;
   const at = listing ? new Date(listing.at) : deps.now();
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await listSignatures(chain, { account, until, before: listing?.before, atSlot: final });
-    // An endpoint that has forgotten where to stop goes back to the beginning: what is older was listed before.
+    // An endpoint that does not know the `until` signature lists the whole history. Older slots were listed before.
     const fresh = page.filter(({ slot }) => slot >= (cursor.slot ?? 0));
     const last = fresh.at(-1);
     const isComplete = last === undefined || fresh.length < page.length;
@@ -50,14 +50,14 @@ export async function listHistory(
 
 type Page = { cursor: AccountCursor; held: Held; fresh: readonly Listed[]; progress: ListingProgress };
 
-/** Entries and progress in one transaction; false when the account is another reader's by now. */
+/** Stores entries and progress in one database transaction. Returns false when another reader has taken the account. */
 async function storePage(deps: TransferDeps, { cursor, held, fresh, progress }: Page): Promise<boolean> {
   const landed = fresh.filter(({ failed }) => !failed);
   const hashes = landed.map(({ signature }) => signature);
   const { chain } = held;
   return deps.db.transaction().execute(async (db) => {
     if (!(await storeListing(db, held, progress))) return false;
-    // What became of our own transactions is asked by their statuses.
+    // The outcome of our own transactions comes from their statuses.
     const own = await listOwnHashes(db, { chain, hashes });
     const foreign = landed.filter(({ signature }) => !own.has(signature));
     const urgent = await listNamed(db, chain, foreign);
@@ -69,7 +69,7 @@ async function storePage(deps: TransferDeps, { cursor, held, fresh, progress }: 
   });
 }
 
-/** Those whose memo names a payment or a payout of ours. Only an order of reading rests on an endpoint's word for it. */
+/** Returns the transactions whose memo names a payment or payout of ours. Only the reading order depends on the memo. */
 async function listNamed(db: Db, chain: string, listed: readonly Listed[]): Promise<Set<string>> {
   const named = listed.map(({ signature, memo }) => ({ signature, nonces: memo.match(NONCE) ?? [] }));
   const known = await keepKnownNonces(

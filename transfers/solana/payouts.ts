@@ -16,14 +16,14 @@ import { holdPayout, prepareReceivers, type Ready } from "./receivers.ts";
 import { signWith } from "./sign.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
 
-/** A durable nonce, and the slot that it was seen in. */
+/** A durable nonce account, its value, and the slot of the value. */
 type NonceAt = { address: string; nonce: string; slot: number };
 
 /**
- * Sends the treasury's transfers, as many to a transaction as fit, each transaction signed against a durable nonce that is
- * in no other one: it lands once or never, however late. Each payout makes its marker, so the cluster refuses a second one
- * with the same number. What stands in the chain already, as the history of the treasury or the marker shows, is not sent
- * at all. Those that would fail are held, alone. Gives how many went.
+ * Sends the treasury's transfers, as many in a transaction as fit. Each transaction uses a durable nonce of its own, so it is
+ * included at most once, at any time. Each payout creates a marker, so the cluster rejects a second payout with the same
+ * number. A payout that the treasury's history or a marker shows on the chain is not sent. A payout that would fail is held.
+ * Returns the number of payouts that were sent.
  */
 export async function submitPayouts(
   deps: TransferDeps,
@@ -34,31 +34,31 @@ export async function submitPayouts(
   if (rows.length === 0) return 0;
   const epoch = await findTreasuryEpoch(deps, chain.chain);
   if (epoch === undefined) return 0;
-  // A database that was restored may not know of a payout that was made; the treasury's history and the markers tell.
+  // A restored database may have lost a payout that was made. The treasury's history and the markers show it.
   const unmade = await holdMarked(deps, chain, await dropMade(deps, rows, adopted));
   if (unmade.length === 0) return 0;
   const ready = await prepareReceivers(deps, chain, unmade);
-  const frame = { epoch, markerRent: await readRent(chain) };
-  let went = 0;
+  const shared = { epoch, markerRent: await readRent(chain) };
+  let sent = 0;
   const nonces = await listFreeNonces(deps, chain);
   for (const [asset, group] of Map.groupBy(ready, ({ row }) => row.asset)) {
-    const to = { ...frame, token: getSolanaToken(chain, asset) };
-    // One that has failed in company goes alone.
+    const to = { ...shared, token: getSolanaToken(chain, asset) };
+    // A payout that failed in a batch goes alone.
     for (const one of group.filter(({ row }) => row.alone))
-      went += await submitBatch(deps, chain, { ...to, batch: [one], nonces });
+      sent += await submitBatch(deps, chain, { ...to, batch: [one], nonces });
     let rest = group.filter(({ row }) => !row.alone);
     while (rest.length > 0 && nonces.length > 0) {
       const batch = takeBatch(chain, { ...to, ready: rest, nonces });
-      went += await submitBatch(deps, chain, { ...to, batch, nonces });
+      sent += await submitBatch(deps, chain, { ...to, batch, nonces });
       rest = rest.slice(batch.length);
     }
   }
-  return went;
+  return sent;
 }
 
 /**
- * Payouts whose marker is there have been made, by a transaction that the rows do not know: they wait until the watcher has
- * found it in the treasury's history. Gives the others.
+ * Holds payouts whose marker exists: a transaction that is missing in the database has made them, and the watcher will find
+ * it in the treasury's history. Returns the other payouts.
  */
 async function holdMarked(
   deps: TransferDeps,
@@ -69,15 +69,19 @@ async function holdMarked(
   const marked = await listMarked(chain, numbers);
   for (const row of rows)
     if (marked.has(row.authorization_nonce))
-      await holdPayout(deps, row, "the chain has its marker: it was made before, and is searched for in the history");
+      await holdPayout(
+        deps,
+        row,
+        "the chain has its marker: it was already made, and its transaction is searched in the history",
+      );
   return rows.filter((row) => !marked.has(row.authorization_nonce));
 }
 
-/** Durable nonces that no transaction uses, with what they say now. */
+/** Returns the durable nonce accounts that no transaction in flight uses, with their values. */
 async function listFreeNonces(deps: TransferDeps, chain: SolanaChain): Promise<NonceAt[]> {
   const places = (await listNoncePlaces(chain, deps.deployment)).map(({ address }) => address);
   const free = await keepFree(deps.db, { chain: chain.chain, accounts: places });
-  // What was signed against a nonce that goes again with its slot can never land, and is found dead.
+  // A transaction whose nonce value disappears with its slot can never be included, and `endDead` ends it.
   const { slot, nonces } = await readNonces(chain, free, "confirmed");
   return free.flatMap((address, index) => {
     const nonce = nonces[index];
@@ -85,24 +89,24 @@ async function listFreeNonces(deps: TransferDeps, chain: SolanaChain): Promise<N
   });
 }
 
-/** What payouts of one run have in common. */
-type Frame = { token: SolanaToken; markerRent: bigint };
+/** What the payouts of one run share. */
+type Shared = { token: SolanaToken; markerRent: bigint };
 
-/** As many as fit into one transaction. */
+/** Returns as many of the first payouts as fit into one transaction. */
 function takeBatch(
   chain: SolanaChain,
-  { ready, nonces, ...frame }: Frame & { ready: readonly Ready[]; nonces: readonly NonceAt[] },
+  { ready, nonces, ...shared }: Shared & { ready: readonly Ready[]; nonces: readonly NonceAt[] },
 ): readonly Ready[] {
   const at = nonces[0] ?? { address: chain.treasury, nonce: chain.treasury, slot: 0 };
   const budget = { units: Number(MOST_UNITS), unitPrice: 0n };
-  const args = describeFrame(chain, { ...frame, lane: chain.lanes[0] ?? "", at, budget });
+  const args = describeTransaction(chain, { ...shared, lane: chain.lanes[0] ?? "", at, budget });
   return ready.slice(0, Math.max(1, takeFitting(ready.map(toPayout), args)));
 }
 
-/** All of a payouts' transaction but the payouts. The treasury alone may use its nonces. */
-function describeFrame(
+/** Returns the parts of a transaction other than the payouts. Only the treasury can use its nonces. */
+function describeTransaction(
   chain: SolanaChain,
-  { token, markerRent, lane, at, budget }: Frame & { lane: string; at: NonceAt; budget: Budget },
+  { token, markerRent, lane, at, budget }: Shared & { lane: string; at: NonceAt; budget: Budget },
 ): Omit<PayoutArgs, "payouts"> {
   const { token: mint, program, decimals } = token;
   const nonce = { nonceAccount: at.address, nonceAuthority: chain.treasury, nonce: at.nonce };
@@ -113,9 +117,12 @@ function toPayout({ row, makeAccount }: Ready): Payout {
   return { destination: row.receiver, amount: row.amount, memo: row.authorization_nonce, makeAccount };
 }
 
-type Batch = Frame & { epoch: string; batch: readonly Ready[]; nonces: NonceAt[] };
+type Batch = Shared & { epoch: string; batch: readonly Ready[]; nonces: NonceAt[] };
 
-/** What finds no free nonce waits: the watcher rings when it has seen some transactions land. */
+/**
+ * Sends one transaction, or splits it when its simulation fails. Returns the number of payouts that were sent. Without a free
+ * nonce, the payouts wait: the watcher enqueues them again when transactions were included.
+ */
 async function submitBatch(deps: TransferDeps, chain: SolanaChain, args: Batch): Promise<number> {
   const { epoch, batch, nonces } = args;
   const [at] = nonces;
@@ -129,17 +136,17 @@ async function submitBatch(deps: TransferDeps, chain: SolanaChain, args: Batch):
     return stored.length * batch.length;
   }
   const [only, ...others] = batch;
-  let went = 0;
-  // One of several would fail: each is tried alone, and the others do not wait for it.
-  if (others.length > 0) for (const one of batch) went += await submitBatch(deps, chain, { ...args, batch: [one] });
+  let sent = 0;
+  // One of several would fail. Each is tried alone, so that the others do not wait for it.
+  if (others.length > 0) for (const one of batch) sent += await submitBatch(deps, chain, { ...args, batch: [one] });
   else if (only) await holdPayout(deps, only.row, outcome.reason);
-  return went;
+  return sent;
 }
 
 async function signBatch(
   deps: TransferDeps,
   chain: SolanaChain,
-  { batch, at, ...frame }: Frame & { batch: readonly Ready[]; at: NonceAt },
+  { batch, at, ...shared }: Shared & { batch: readonly Ready[]; at: NonceAt },
 ): Promise<Signing> {
   const keys = deps.solanaKeys.get(chain.chain);
   const now = deps.now().getTime();
@@ -147,13 +154,13 @@ async function signBatch(
   const relayer = keys?.lanes.get(lane);
   if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
   const payouts = batch.map(toPayout);
-  const units = countUnits(payouts, frame.token.program);
+  const units = countUnits(payouts, shared.token.program);
   const unitPrice = await chooseUnitPrice(chain, units, now);
   const unsigned = buildPayouts({
-    ...describeFrame(chain, { ...frame, lane, at, budget: { units, unitPrice } }),
+    ...describeTransaction(chain, { ...shared, lane, at, budget: { units, unitPrice } }),
     payouts,
   });
   const bytes = signWith(unsigned, [relayer, keys.treasury]);
-  const dies = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
-  return { lane, bytes, units, unitPrice, dies, transferIds: batch.map(({ row }) => row.id) };
+  const expires = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
+  return { lane, bytes, units, unitPrice, expires, transferIds: batch.map(({ row }) => row.id) };
 }

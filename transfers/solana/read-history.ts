@@ -17,30 +17,30 @@ import { recordBlocks } from "../record.ts";
 import { bookForgotten, type Forgotten, readForgotten } from "./forgotten.ts";
 import { listHistory } from "./list-history.ts";
 
-/** An account is another reader's when this one has not been heard of for so long, milliseconds. */
+/** Another reader can take over an account when its reader has not renewed the lease for this long, milliseconds. */
 const LEASE_MS = 30_000;
-/** How long one run reads on, milliseconds: then the job ends, and another one goes on. */
+/** Time limit of one run, milliseconds. Another job continues then. */
 const RUN_MS = 5_000;
-/** Transactions read and recorded together, and calls side by side. */
+/** Transactions that are recorded together, and concurrent calls. */
 const PART = 64;
-const AT_ONCE = 16;
-/** Waits before an entry that could not be read is tried again, milliseconds; it doubles up to the longest. */
-const FIRST_WAIT_MS = 2_000;
-const LONGEST_WAIT_MS = 10 * 60_000;
-/** After so many tries, in about eight minutes, an entry no longer holds up payouts; it is still tried, and an alert says so. */
+const CONCURRENCY = 16;
+/** Delay before an unreadable entry is read again, milliseconds. It doubles up to the maximum. */
+const FIRST_RETRY_MS = 2_000;
+const MAX_RETRY_MS = 10 * 60_000;
+/** After this many tries, in about eight minutes, an entry no longer blocks payouts. It is still retried, and an alert fires. */
 export const UNREADABLE = 8;
 
-/** Who books what the history shows. */
+/** Functions that book what the history shows. */
 type HistoryBooks = Pick<Books, "bound" | "gas" | "rent">;
 
 type Account = { chain: SolanaChain; token: SolanaToken; held: Held; books: HistoryBooks };
 
 /**
- * Finds what moved into or out of the treasury by transactions that are not ours, in the final history of its token
- * accounts. What is new is listed and stored first, then read in parts, each stored by itself: a crash between them loses
- * and doubles nothing, and strangers who send dust keep nothing waiting but each other. What was meant for a payment that
- * waits opens its attempt; the rest is for the exceptions. One caller at a time reads an account.
- * Gives `more` when something is left that can be read now. Throws ChainFault after everything else was tried.
+ * Reads the final history of the treasury's token accounts, and records movements of transactions that are not ours. Lists
+ * and stores new transactions first, then reads them in parts and stores each part separately. A crash in between neither
+ * loses nor duplicates a movement, and third parties that send dust delay only each other. A movement that names a pending
+ * payment opens its attempt; the rest becomes exceptions. One caller at a time reads an account. Returns `more` when
+ * something is left that can be read now. Throws ChainFault after it has tried everything else.
  */
 export async function readHistory(deps: TransferDeps, chainId: string, books: HistoryBooks): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
@@ -64,7 +64,7 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
   if (!cursor) return false;
   try {
     const list = async () => listHistory(deps, chain, { cursor, held, final: (await readFinal(chain)).slot });
-    // What is listed already is read, also while nothing can be listed.
+    // Entries that are already listed are read even when the listing fails.
     const listed = await list().catch((error: unknown) => ({ error }));
     const isRead = await readEntries(deps, account, async () => (await take()) !== undefined);
     if (typeof listed === "object") throw listed.error;
@@ -77,7 +77,7 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
 
 const leaseEnd = (deps: TransferDeps) => new Date(deps.now().getTime() + LEASE_MS);
 
-/** Reads part after part, no faster than the network's setting, until nothing is due, or the run has been long enough. */
+/** Reads parts until nothing is due or the time limit is reached, no faster than the network's setting allows. */
 async function readEntries(deps: TransferDeps, account: Account, renew: () => Promise<boolean>): Promise<boolean> {
   const { historyReadsPerSecond: perSecond } = account.chain.network;
   const limit = Math.min(PART, perSecond);
@@ -93,18 +93,18 @@ async function readEntries(deps: TransferDeps, account: Account, renew: () => Pr
   return true;
 }
 
-/** What an entry shows: movements, and what it has cost us where it is a transaction of ours that the rows have forgotten. */
+/** The movements of an entry, and its cost where it is a transaction of ours that is missing in the database. */
 type Found = { seen: SeenTransfer[]; forgotten: Forgotten | undefined };
 type Read = { entry: HistoryEntry } & Found;
 
 /**
- * Reads some entries side by side and records them. One that cannot be read or recorded is tried later, by itself. Throws
- * ChainFault `rpc_unreachable` when no endpoint answered, without asking for the rest; what was read is recorded.
+ * Reads entries concurrently and records them. An entry that cannot be read or recorded is retried later on its own. Throws
+ * ChainFault `rpc_unreachable` when no endpoint answered, without reading the rest. Entries that were read are recorded.
  */
 async function readPart(deps: TransferDeps, account: Account, entries: readonly HistoryEntry[]): Promise<void> {
   const reads: Read[] = [];
   const queue = [...entries];
-  let silence: ChainFault | undefined;
+  let unreachable: ChainFault | undefined;
   const go = async (): Promise<void> => {
     for (let entry = queue.shift(); entry; entry = queue.shift()) {
       const found = await readEntry(account, entry).catch((error: unknown) => ({ error }));
@@ -112,15 +112,15 @@ async function readPart(deps: TransferDeps, account: Account, entries: readonly 
         reads.push({ entry, ...found });
         continue;
       }
-      await putOff(deps, entry, found.error);
+      await postpone(deps, entry, found.error);
       if (!(found.error instanceof ChainFault && found.error.code === "rpc_unreachable")) continue;
-      silence = found.error;
+      unreachable = found.error;
       queue.splice(0);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, entries.length) }, go));
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, entries.length) }, go));
   await record(deps, account, reads);
-  if (silence) throw silence;
+  if (unreachable) throw unreachable;
 }
 
 async function readEntry({ chain, token }: Account, { signature }: HistoryEntry): Promise<Found> {
@@ -138,14 +138,14 @@ async function readEntry({ chain, token }: Account, { signature }: HistoryEntry)
   return { seen, forgotten: readForgotten(chain, { signature, slot }, transaction) };
 }
 
-/** What was read, in one database transaction; when one entry cannot be recorded, the others do not wait for it. */
+/** Records entries in one database transaction. When one of them fails, records each one alone. */
 async function record(deps: TransferDeps, account: Account, reads: readonly Read[]): Promise<void> {
   const [first, ...others] = reads;
   if (!first) return;
   try {
     await recordTogether(deps, account, reads);
   } catch (error) {
-    if (others.length === 0) return putOff(deps, first.entry, error);
+    if (others.length === 0) return postpone(deps, first.entry, error);
     for (const one of reads) await record(deps, account, [one]);
   }
 }
@@ -163,7 +163,7 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
       books,
     );
     const all = taken.flatMap(({ seen }) => seen);
-    // What was recorded before keeps the transfer that it stands for.
+    // A movement that was recorded before keeps its transfer.
     const known = await listKnownMovements(db, chain.chain, all);
     const seen = all.filter((one) => !known.has(`${one.blockHash} ${one.txHash} ${one.logIndex}`));
     return recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
@@ -171,13 +171,13 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
   count();
 }
 
-/** Whatever is wrong with one entry is kept with it. What is wrong with the database is thrown by the writing of it. */
-async function putOff(deps: TransferDeps, entry: HistoryEntry, error: unknown): Promise<void> {
+/** Stores an entry's error with it and schedules its retry. Throws database errors. */
+async function postpone(deps: TransferDeps, entry: HistoryEntry, error: unknown): Promise<void> {
   const { chain, account, signature, tries } = entry;
-  const words = cleanText(error instanceof Error ? `${error.name}: ${error.message}` : String(error), 200);
-  const wait = Math.min(FIRST_WAIT_MS * 2 ** tries, LONGEST_WAIT_MS);
-  await noteUnread(deps.db, entry, { error: words, dueAt: new Date(deps.now().getTime() + wait) });
+  const text = cleanText(error instanceof Error ? `${error.name}: ${error.message}` : String(error), 200);
+  const wait = Math.min(FIRST_RETRY_MS * 2 ** tries, MAX_RETRY_MS);
+  await noteUnread(deps.db, entry, { error: text, dueAt: new Date(deps.now().getTime() + wait) });
   const facts = { chain, account, tx: signature, tries: tries + 1, err: error };
-  if (tries + 1 >= UNREADABLE) deps.log.error(facts, "a transaction of the treasury's history cannot be read");
-  else deps.log.warn(facts, "a transaction of the treasury's history is read again later");
+  if (tries + 1 >= UNREADABLE) deps.log.error(facts, "transaction of the treasury's history cannot be read");
+  else deps.log.warn(facts, "transaction of the treasury's history cannot be read now and is retried");
 }

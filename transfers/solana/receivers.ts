@@ -6,14 +6,14 @@ import { listMade } from "../../db/made-accounts.ts";
 import { holdTransfer, type TransferRow } from "../../db/transfers.ts";
 import type { TransferDeps } from "../deps.ts";
 
-/** A transfer of the treasury's, and whether its receiver's token account is to be made first. */
+/** A transfer of the treasury. `makeAccount` is true when it must create the receiver's token account first. */
 export type Ready = { row: TransferRow; makeAccount: boolean };
 
 const programs = new Set(Object.values(tokenPrograms).map((program) => program.toBase58()));
 
 /**
- * Looks at the accounts that payouts go to. A token account that is missing is made at our expense, once: whoever closes
- * it to take its rent is not made another one. What cannot be paid into is held, and the others do not wait for it.
+ * Checks the accounts that receive payouts. A missing token account is created at our expense, once: a receiver that closes
+ * it to take its rent gets no second one. Holds payouts whose account cannot receive them, and returns the others.
  */
 export async function prepareReceivers(
   deps: TransferDeps,
@@ -30,28 +30,28 @@ export async function prepareReceivers(
   const ready: Ready[] = [];
   for (const [index, row] of rows.entries()) {
     const place = found[index];
-    const fault = place
-      ? findFault(row, place)
-      : findMakingFault(found[rows.length + index], made.has(places[index] ?? ""));
-    if (fault) await holdPayout(deps, row, fault);
+    const error = place
+      ? validateAccount(row, place)
+      : validateOwner(found[rows.length + index], made.has(places[index] ?? ""));
+    if (error) await holdPayout(deps, row, error);
     else ready.push({ row, makeAccount: place === undefined });
   }
   return ready;
 }
 
-function findFault(row: TransferRow, place: Account): string | undefined {
+function validateAccount(row: TransferRow, place: Account): string | undefined {
   const account = readTokenAccount(place.data);
   const wanted = { mint: row.token, owner: row.receiver };
-  return account ? findDestinationFault(account, wanted) : "the receiver's token account is none";
+  return account ? findDestinationFault(account, wanted) : "the receiver's token account is not a token account";
 }
 
-function findMakingFault(owner: Account | undefined, wasMade: boolean): string | undefined {
+function validateOwner(owner: Account | undefined, wasMade: boolean): string | undefined {
   if (owner && programs.has(owner.owner)) return "the receiver is a token account or a mint, not a wallet";
-  return wasMade ? "the receiver has closed the token account that was made for it" : undefined;
+  return wasMade ? "the receiver has closed the token account that was created for it" : undefined;
 }
 
-/** Keeps a payout until a later try; people are told by the alert on payouts that take long. */
+/** Holds a payout for a retry. The alert on old payouts notifies operators. */
 export async function holdPayout(deps: TransferDeps, row: TransferRow, trouble: string): Promise<void> {
-  deps.log.warn({ transfer: row.id, chain: row.chain, trouble }, "a payout would fail now; it is tried again");
+  deps.log.warn({ transfer: row.id, chain: row.chain, trouble }, "payout would fail now and is held for a retry");
   await holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
 }

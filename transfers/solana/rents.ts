@@ -11,8 +11,8 @@ import type { TransactionRow } from "../../db/transactions.ts";
 import type { TransferDeps } from "../deps.ts";
 
 /**
- * What a final transaction of ours has put into accounts that it made, lamports, out of which lane's money; negative for
- * what closed accounts gave back to it.
+ * The rent of a final transaction of ours: lamports that the lane `address` paid into created accounts, negative when closed
+ * accounts returned more.
  */
 export type Rent = {
   chain: string;
@@ -25,15 +25,15 @@ export type Rent = {
   closed: string[];
 };
 
-/** A rent with what of it was never ours, lamports: closed accounts also give back what strangers have sent to them. */
+/** A rent with the lamports in it that were never ours: a closed account also returns what third parties sent to it. */
 export type BookedRent = Rent & { given: bigint };
 
-/** Books rents, in the transaction that calls their transactions final. */
+/** Books rents, in the database transaction that marks their transactions as final. */
 export type RentBook = (db: Db, rents: readonly BookedRent[]) => Promise<void>;
 
 /**
- * The rents of final transactions, as the chain tells them; one call for each that makes or closes accounts. `unread` has
- * the hashes of those that cannot be read now, and why.
+ * Reads the rents of final transactions from the chain, with one call for each that creates or closes accounts. `unread` has
+ * the errors of transactions that cannot be read now, by hash.
  */
 export async function readRents(
   chain: SolanaChain,
@@ -54,17 +54,18 @@ export async function readRents(
   return { rents, unread };
 }
 
+/** Returns true for a transaction that creates or closes accounts. */
 export function changesRent(parsed: ParsedTransaction): boolean {
   return listCreated(parsed).length + listMarkersMade(parsed).length + listMarkersClosed(parsed).length > 0;
 }
 
-/** The rent of a transaction that changes it. */
+/** Returns the rent of a transaction that creates or closes accounts. */
 export function toRent(
   parsed: ParsedTransaction,
   meta: VersionedTransactionResponse["meta"],
   place: { chain: string; hash: string; slot: number },
 ): Rent {
-  // The fee payer is the first account, and pays for nothing else.
+  // The fee payer is the first account, and pays only the fee and rents.
   const [before = 0, after = 0] = [meta?.preBalances[0], meta?.postBalances[0]];
   const lamports = BigInt(before) - BigInt(after) - BigInt(meta?.fee ?? 0);
   const accounts = {
@@ -75,7 +76,7 @@ export function toRent(
   return { ...place, address: parsed.feePayer, lamports, ...accounts };
 }
 
-/** Notes the accounts that were made, forgets those that were closed, and books what they hold or gave back. */
+/** Stores the created accounts, deletes the closed ones, and books the rents. */
 export async function bookRents(deps: TransferDeps, db: Db, rents: readonly Rent[], book: RentBook): Promise<void> {
   const made_at = deps.now();
   const made = rents.flatMap(({ chain, hash: tx_hash, made }) =>

@@ -1,11 +1,11 @@
 import type { SolanaSigner } from "../../chains/solana/keys.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/transactions.ts";
 
-/** Puts the signatures of some of our keys into the wire bytes of a transaction of our own. */
+/** Adds the signatures of our keys to the wire bytes of a transaction that we built. */
 export function signWith(unsigned: Uint8Array, signers: readonly SolanaSigner[]): Uint8Array {
   return signers.reduce((bytes, signer) => {
     const parsed = parseTransaction(bytes);
-    if ("fault" in parsed) throw new Error(`a transaction of our own cannot be read: ${parsed.fault}`);
+    if ("fault" in parsed) throw new Error(`a transaction that we built cannot be parsed: ${parsed.fault}`);
     return withSignature(parsed, signer.address, signer.sign(parsed.message));
   }, unsigned);
 }

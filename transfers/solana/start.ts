@@ -9,8 +9,8 @@ import { ensureAccounts } from "./accounts.ts";
 import { PAYMENT_UNITS } from "./authorization.ts";
 
 /**
- * Makes a cluster's lanes and cursors known, and sees to it that the treasury's token accounts and the durable nonces are
- * there. What is known and there already keeps its place. Run at every start.
+ * Creates the rows of a cluster's lanes and cursors, and ensures that the treasury's token accounts and the durable nonce
+ * accounts exist. Leaves existing rows and accounts as they are. Called at every start.
  */
 export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promise<void> {
   for (const address of chain.lanes)

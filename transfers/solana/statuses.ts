@@ -20,12 +20,12 @@ import { giveUp } from "./dead.ts";
 import type { Followed } from "./followed.ts";
 import { bookRents, readRents } from "./rents.ts";
 
-/** Beyond this age a status is looked for in the whole history: nodes keep only the newest at hand, milliseconds. */
+/** Statuses of older transactions are searched in the full history, because nodes cache only recent ones, milliseconds. */
 const RECENT_MS = 45_000;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
-/** Asks for the statuses of transactions, 256 to a call. Throws ChainFault. */
+/** Reads the statuses of transactions, 256 per call. Throws ChainFault. */
 export async function readFollowed(
   deps: TransferDeps,
   chain: SolanaChain,
@@ -42,57 +42,57 @@ export async function readFollowed(
   return (await Promise.all([ask(recent, false), ask(old, true)])).flat();
 }
 
-/** True when a status is as deep as the network's policy calls confirmed. */
+/** Returns true when a status is at the depth of the network's finality. */
 export function isConfirmed(chain: SolanaChain, status: Status): boolean {
   return status.depth === "finalized" || status.depth === chain.network.finality;
 }
 
 /**
- * Writes down what statuses say: a transaction that is at least `confirmed` is included, and what it was to move has
- * moved, all of it, unless it failed; one that is final has cost its fee; what has vanished from its slot may land again.
- * A step that fails keeps no other from being taken. Throws what failed first, after all of them.
+ * Applies the statuses of our transactions. A transaction that is at least `confirmed` becomes included, and all its transfers
+ * with it unless it failed. The fee of a final transaction is booked. A transaction that disappeared from its slot is
+ * reverted, because it can be included again. A step that fails does not stop the others. Throws the first error at the end.
  */
 export async function followStatuses(
   deps: TransferDeps,
   chain: SolanaChain,
-  followed: readonly Followed[],
+  tracked: readonly Followed[],
   books: Books,
 ): Promise<void> {
-  const standing = followed.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
-  const moved = standing.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
-  const isNew = (one: Standing) => one.row.state !== "included" || moved.includes(one);
-  const landed = standing.filter((one) => one.status.depth !== "processed" && isNew(one));
-  const deep = standing.filter(({ status }) => !status.error && isConfirmed(chain, status));
-  const final = standing.filter(({ status }) => status.depth === "finalized");
+  const known = tracked.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
+  const moved = known.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
+  const isNew = (one: KnownTransaction) => one.row.state !== "included" || moved.includes(one);
+  const landed = known.filter((one) => one.status.depth !== "processed" && isNew(one));
+  const deep = known.filter(({ status }) => !status.error && isConfirmed(chain, status));
+  const final = known.filter(({ status }) => status.depth === "finalized");
   await attemptAll([
-    () => takeBack(deps, chain, moved),
+    () => revert(deps, chain, moved),
     () => recordLanded(deps, chain, landed, books),
     () => confirmDeep(deps, chain, deep, books),
     () => finish(deps, chain, final, books),
-    // Last: it needs two endpoints, and nothing else waits for them.
-    async () => takeBack(deps, chain, await listVanished(chain, followed)),
+    // Last, because it needs two endpoints and no other step must wait for them.
+    async () => revert(deps, chain, await listVanished(chain, tracked)),
   ]);
 }
 
-type Standing = { row: TransactionRow; status: Status };
+type KnownTransaction = { row: TransactionRow; status: Status };
 
 async function recordLanded(
   deps: TransferDeps,
   chain: SolanaChain,
-  landed: readonly Standing[],
+  landed: readonly KnownTransaction[],
   books: Books,
 ): Promise<void> {
   const chainId = chain.chain;
-  const book = async (db: Db, some: readonly Standing[]) => {
+  const book = async (db: Db, some: readonly KnownTransaction[]) => {
     const good = some.filter(({ status }) => !status.error);
-    const carried = await listCarried(
+    const assigned = await listCarried(
       db,
       good.map(({ row }) => row),
-      // What was confirmed before its slot went is proved anew.
+      // A transfer that was confirmed before its slot disappeared gets a new proof.
       ["carried", "confirmed"],
     );
     const seen = good.flatMap((one) =>
-      carried
+      assigned
         .filter((transfer) => transfer.lane_id === one.row.lane_id && transfer.lane_nonce === one.row.nonce)
         .map((transfer, index) => toSeen(one, transfer, index)),
     );
@@ -105,28 +105,29 @@ async function recordLanded(
       recorded();
       for (const { row, status } of some) {
         deps.metrics.transactions.inc({ chain: chainId, state: status.error ? "reverted" : "included" });
-        if (status.error) deps.log.warn({ chain: chainId, tx: row.hash, error: status.error }, "a transaction failed");
+        if (status.error)
+          deps.log.warn({ chain: chainId, tx: row.hash, error: status.error }, "transaction failed on the chain");
       }
     };
   };
   await bookTransactions(deps, chain, await keepBookable(deps.db, landed, { chain: chainId, ...transactions }), book);
 }
 
-/** Books transactions of ours; one that cannot be booked is stored as a failed booking, alone. */
+/** Books transactions of ours. Stores one that cannot be booked as a failed booking. */
 async function bookTransactions(
   deps: TransferDeps,
   { chain }: SolanaChain,
-  standing: readonly Standing[],
-  book: (db: Db, rows: readonly Standing[]) => Promise<() => void>,
+  known: readonly KnownTransaction[],
+  book: (db: Db, rows: readonly KnownTransaction[]) => Promise<() => void>,
 ): Promise<void> {
-  await bookEach(deps, { chain, ...transactions, rows: standing, book });
+  await bookEach(deps, { chain, ...transactions, rows: known, book });
 }
 
-/** How transactions of ours are named among the failed bookings. */
-const transactions = { kind: "transaction" as const, subjectOf: ({ row }: Standing) => row.hash };
+/** The kind and the subject of our transactions among the failed bookings. */
+const transactions = { kind: "transaction" as const, subjectOf: ({ row }: KnownTransaction) => row.hash };
 
-/** All instructions of a transaction happen or none does, so what it was to move is what it has moved. */
-function toSeen({ row, status }: Standing, transfer: TransferRow, index: number): SeenTransfer {
+/** Returns the movement of a transfer. A transaction is atomic, so it moved exactly what the transfer says. */
+function toSeen({ row, status }: KnownTransaction, transfer: TransferRow, index: number): SeenTransfer {
   const { token, payer, receiver, amount, authorization_nonce: authorizationNonce } = transfer;
   return {
     ...{ blockHash: String(status.slot), blockNumber: status.slot, txHash: row.hash, logIndex: index },
@@ -134,7 +135,7 @@ function toSeen({ row, status }: Standing, transfer: TransferRow, index: number)
   };
 }
 
-/** The first byte of a transaction counts its signatures. */
+/** Returns the fee of a transaction. The first byte of its bytes is the number of signatures. */
 function readFee({ bytes, gas_limit: units, max_fee_per_gas: unitPrice }: TransactionRow): bigint {
   return feeOf({ signatures: bytes[0] ?? 0, units, unitPrice });
 }
@@ -142,7 +143,7 @@ function readFee({ bytes, gas_limit: units, max_fee_per_gas: unitPrice }: Transa
 async function confirmDeep(
   deps: TransferDeps,
   chain: SolanaChain,
-  deep: readonly Standing[],
+  deep: readonly KnownTransaction[],
   books: Books,
 ): Promise<void> {
   if (deep.length === 0) return;
@@ -153,12 +154,12 @@ async function confirmDeep(
   );
   const subjectOf = ({ id }: TransferRow) => id;
   const bookable = await keepBookable(deps.db, found, { chain: chain.chain, kind: "transfer", subjectOf });
-  const standing = new Map(
+  const known = new Map(
     deep.map(({ row, status }) => [`${row.lane_id} ${row.nonce}`, { hash: row.hash, slot: status.slot }]),
   );
   const included = await keepAgreed(deps, chain, bookable, ({ lane_id, lane_nonce, token, amount, receiver }) => {
-    const at = standing.get(`${lane_id} ${lane_nonce}`);
-    if (!at) throw new Error("a transfer was found by another transaction than its own");
+    const at = known.get(`${lane_id} ${lane_nonce}`);
+    if (!at) throw new Error("a transfer is assigned to a transaction that was not read");
     return { ...at, token, amount, receiver, isOurs: true };
   });
   const final = Math.max(...deep.map(({ status }) => status.slot));
@@ -166,11 +167,16 @@ async function confirmDeep(
     await confirmChunk(deps, chain, included.slice(from, from + CHUNK), { final, book: books.confirmed });
 }
 
-/** Final transactions: what they cost is booked, and what a failed one was to make has not happened by it. */
-async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly Standing[], books: Books): Promise<void> {
+/** Finishes final transactions: books their fees and rents, and ends or unassigns the transfers of failed ones. */
+async function finish(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  final: readonly KnownTransaction[],
+  books: Books,
+): Promise<void> {
   const due = await keepBookable(deps.db, final, { chain: chain.chain, ...transactions });
   const { rents, unread } = await readRents(chain, due);
-  const book = async (db: Db, some: readonly Standing[]) => {
+  const book = async (db: Db, some: readonly KnownTransaction[]) => {
     const hashes = some.map(({ row }) => row.hash);
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
     if (spent.length > 0) await books.gas(db, spent);
@@ -187,13 +193,13 @@ async function finish(deps: TransferDeps, chain: SolanaChain, final: readonly St
   };
   const readable = due.filter(({ row }) => !unread.has(row.hash));
   await bookTransactions(deps, chain, readable, book);
-  // Those are final by the next pass that can read them.
+  // A later pass that can read these transactions finishes them.
   for (const error of unread.values()) throw error;
 }
 
-/** Included transactions that no endpoint knows any more. */
-async function listVanished(chain: SolanaChain, followed: readonly Followed[]): Promise<Followed[]> {
-  const missing = followed.filter(({ row, status }) => row.state === "included" && !status);
+/** Returns included transactions that no endpoint knows any more. */
+async function listVanished(chain: SolanaChain, tracked: readonly Followed[]): Promise<Followed[]> {
+  const missing = tracked.filter(({ row, status }) => row.state === "included" && !status);
   const hashes = missing.map(({ row }) => row.hash);
   const since = Math.max(0, ...missing.map(({ row }) => row.block_number ?? 0));
   const never = await listNeverSeen(chain, hashes, { since });
@@ -201,15 +207,15 @@ async function listVanished(chain: SolanaChain, followed: readonly Followed[]): 
 }
 
 /**
- * A slot that was confirmed can still go, before it is final: what was included in it may land again, by the same bytes.
- * What was told of it stays.
+ * Reverts transactions whose slot disappeared, which can happen to a confirmed slot that is not final. The same bytes can be
+ * included again. Confirmed transfers stay confirmed: a status that was returned is never taken back.
  */
-async function takeBack(deps: TransferDeps, chain: SolanaChain, gone: readonly Pick<Followed, "row">[]): Promise<void> {
+async function revert(deps: TransferDeps, chain: SolanaChain, gone: readonly Pick<Followed, "row">[]): Promise<void> {
   if (gone.length === 0) return;
   const rows = gone.map(({ row }) => row);
   const hashes = rows.map(({ hash }) => hash);
   const at = deps.now();
-  const told = await deps.db.transaction().execute(async (db) => {
+  const confirmed = await deps.db.transaction().execute(async (db) => {
     const proved = await listCarried(db, rows, ["included", "confirmed"]);
     await orphanProofs(
       db,
@@ -223,6 +229,6 @@ async function takeBack(deps: TransferDeps, chain: SolanaChain, gone: readonly P
   });
   deps.metrics.reorgs.inc({ chain: chain.chain });
   const facts = { chain: chain.chain, transactions: hashes };
-  if (told.length > 0) deps.log.error({ ...facts, confirmed: told }, "slots are gone that were called confirmed");
-  else deps.log.warn(facts, "slots are gone with transactions of ours; the same bytes go out again");
+  if (confirmed.length > 0) deps.log.error({ ...facts, confirmed }, "confirmed slots disappeared");
+  else deps.log.warn(facts, "slots with transactions of ours disappeared; the same bytes are broadcast again");
 }

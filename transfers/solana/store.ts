@@ -7,30 +7,30 @@ import { carryAssigned, lockReady } from "../../db/transfers.ts";
 import type { TransferDeps } from "../deps.ts";
 import { SteppedBack } from "../epoch.ts";
 
-/** Signed bytes, who pays for them, when they die, and the transfers that they make. */
+/** Signed bytes, the lane that pays for them, when they expire, and the ids of the transfers that they make. */
 export type Signing = {
   lane: string;
   bytes: Uint8Array;
   units: number;
   unitPrice: bigint;
-  dies: { lastHeight: number } | { nonceAccount: string; nonce: string; slot: number };
+  expires: { lastHeight: number } | { nonceAccount: string; nonce: string; slot: number };
   transferIds: readonly string[];
 };
 
-/** Sends side by side. */
-const AT_ONCE = 16;
+/** Concurrent broadcasts. */
+const CONCURRENCY = 16;
 
-/** Undoes a store that somebody else has overtaken. */
+/** Rolls back the storing of transactions whose bytes or durable nonce another worker has used. */
 class Overtaken extends Error {
   override readonly name = "Overtaken";
 }
 
 /**
- * Stores signed bytes with the transfers they make, in one database transaction; those whose transfers, bytes or durable
- * nonce somebody else has taken meanwhile are left out. Nothing is stored when the database has stepped back in time since
- * it was decided to sign. Gives what was stored, and nothing else may be sent.
- * @param also what is noted in the same database transaction
- * @param epoch the database's epoch in which it was decided; undefined for what moves nobody's money
+ * Stores signed bytes and assigns their transfers to them, in one database transaction. Skips those whose transfers, bytes or
+ * durable nonce another worker has taken. Stores nothing when the database has lost commits since the decision to
+ * sign. Returns what was stored; nothing else may be broadcast.
+ * @param also writes further rows in the same database transaction
+ * @param epoch the database's epoch in which the decision to sign was made, undefined for transactions without transfers
  */
 export async function storeSignings(
   deps: TransferDeps,
@@ -50,7 +50,7 @@ export async function storeSignings(
     return stored;
   } catch (error) {
     if (error instanceof SteppedBack) {
-      deps.log.error({ chain: chain.chain }, "what was signed is thrown away: the database has stepped back in time");
+      deps.log.error({ chain: chain.chain }, "signed transactions are discarded because the database lost commits");
       return [];
     }
     if (!(error instanceof Overtaken)) throw error;
@@ -90,21 +90,21 @@ async function storeTogether(
 
 function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; nonce: number; at: Date }) {
   const { signing, laneId: lane_id, nonce, at: created_at } = args;
-  const { bytes, units, unitPrice, dies } = signing;
-  const durable = "nonceAccount" in dies;
+  const { bytes, units, unitPrice, expires } = signing;
+  const durable = "nonceAccount" in expires;
   return {
     ...{ lane_id, nonce, replacement: 0, chain: chain.chain, hash: firstSignature(bytes), bytes: Buffer.from(bytes) },
     ...{ gas_limit: BigInt(units), max_fee_per_gas: unitPrice, max_priority_fee_per_gas: unitPrice },
-    last_valid_height: durable ? null : dies.lastHeight,
-    nonce_account: durable ? dies.nonceAccount : null,
-    nonce_value: durable ? dies.nonce : null,
-    nonce_slot: durable ? dies.slot : null,
+    last_valid_height: durable ? null : expires.lastHeight,
+    nonce_account: durable ? expires.nonceAccount : null,
+    nonce_value: durable ? expires.nonce : null,
+    nonce_slot: durable ? expires.slot : null,
     ...{ state: "signed" as const, created_at, offered_at: null, block_number: null, block_hash: null },
     ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
   };
 }
 
-/** Sends what was stored a moment ago. */
+/** Broadcasts transactions that were just stored. */
 export function offerStored(deps: TransferDeps, chain: SolanaChain, stored: readonly Signing[]): Promise<void> {
   return offerAll(
     deps,
@@ -113,7 +113,7 @@ export function offerStored(deps: TransferDeps, chain: SolanaChain, stored: read
   );
 }
 
-/** Sends stored bytes, and notes which of them an endpoint has taken. What nobody answered for may be on its way. */
+/** Broadcasts stored bytes, and stores which of them an endpoint accepted. The others may still have reached the cluster. */
 export async function offerAll(
   deps: TransferDeps,
   chain: SolanaChain,
@@ -125,18 +125,18 @@ export async function offerAll(
   let next = 0;
   const go = async (): Promise<void> => {
     for (let one = stored[next++]; one; one = stored[next++]) {
-      // Whatever went wrong, the bytes may be on their way.
+      // After any error, the bytes may still have reached the cluster.
       const offer = await offerBytes(chain, one.bytes).catch((error: unknown): Offer => {
         failures.push(error);
-        return { outcome: "unknown", reason: "the endpoint's answer is no use" };
+        return { outcome: "unknown", reason: "the endpoint's response is invalid" };
       });
       deps.metrics.transactions.inc({ chain: chain.chain, state: offer.outcome });
       (offer.outcome === "accepted" ? accepted : offered).push(one.hash);
       if (offer.outcome !== "accepted")
-        deps.log.warn({ chain: chain.chain, tx: one.hash, reason: offer.reason }, "an offer was not accepted");
+        deps.log.warn({ chain: chain.chain, tx: one.hash, reason: offer.reason }, "broadcast was not accepted");
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, stored.length) }, go));
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, stored.length) }, go));
   const at = deps.now();
   await noteOffers(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
   await noteOffers(deps.db, { chain: chain.chain, hashes: offered, state: "offered", at });

@@ -9,30 +9,30 @@ import type { SendBooks } from "../books.ts";
 import { findReadEpoch } from "../caught-up.ts";
 import { type DeclinedBook, decline } from "../decline.ts";
 import type { TransferDeps } from "../deps.ts";
-import { screenAccounts } from "../screening.ts";
+import { screenByList } from "../list-screening.ts";
 import { submitPayouts } from "./payouts.ts";
 import { offerStored, type Signing, storeSignings } from "./store.ts";
 
-/** Transfers submitted in one go. */
-const TOGETHER = 100;
+/** Transfers that one call submits at most. */
+const MAX_SUBMITTED = 100;
 
 /**
- * Submits what is ready on a cluster. Buyers' transactions get the relayer's signature, once: bytes, first signature and
- * last height are stored before anything is sent, and nobody ever signs a second one for the same payment. The
- * treasury's transfers go out by durable nonces (see submitPayouts), and no buyer waits behind them. `more`: there is
- * work left that another call can do now.
+ * Submits the ready transfers of a cluster. The relayer signs a buyer's transaction once: the bytes, the first signature and
+ * the last height are stored before the broadcast, and no second transaction is ever signed for the same payment. The
+ * treasury's transfers use durable nonces (see submitPayouts), and buyers do not wait for them. Returns `more` when another
+ * call can do more work now.
  */
 export async function submitReady(deps: TransferDeps, chainId: string, books: SendBooks): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
   const ready = (purposes: readonly Purpose[]) =>
-    listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: TOGETHER });
+    listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: MAX_SUBMITTED });
   const epoch = await findReadEpoch(deps, chain.chain);
-  // While it is not known what the rows have forgotten, nothing is signed, and nothing is ended as never sent.
+  // Until the chain was read again after lost commits, nothing is signed, and no transfer is ended as never sent.
   if (epoch === undefined) return "idle";
   let isMore = false;
-  // What did not go now, for want of a durable nonce or a key, would not go at once either.
-  const note = (rows: readonly TransferRow[], went: number) => {
-    isMore ||= rows.length === TOGETHER && went > 0;
+  // When nothing was sent, a durable nonce or a key is missing, and another call could not send anything either.
+  const note = (rows: readonly TransferRow[], sent: number) => {
+    isMore ||= rows.length === MAX_SUBMITTED && sent > 0;
   };
   await attemptAll([
     async () => {
@@ -48,8 +48,8 @@ export async function submitReady(deps: TransferDeps, chainId: string, books: Se
 }
 
 /**
- * Signs, stores and sends buyers' transactions; gives how many went. One that cannot be signed is held, alone. Nothing is
- * sent for a payer who is not served.
+ * Signs, stores and broadcasts buyers' transactions, and returns how many. Holds a transfer that cannot be signed. Sends
+ * nothing for a payer that fails screening.
  */
 async function submitPayments(
   deps: TransferDeps,
@@ -59,7 +59,7 @@ async function submitPayments(
 ): Promise<number> {
   if (payments.length === 0) return 0;
   const payers = payments.map(({ payer }) => payer);
-  const refused = await screenAccounts(deps, chain, payers);
+  const refused = screenByList(deps, chain.chain, payers);
   const signings: Signing[] = [];
   const failing: { row: TransferRow; trouble: string }[] = [];
   for (const row of payments.filter(({ payer }) => !refused.has(payer))) {
@@ -72,7 +72,7 @@ async function submitPayments(
     () => offerStored(deps, chain, stored),
     ...payments.filter(({ payer }) => refused.has(payer)).map((row) => () => decline(deps, row, declined)),
     ...failing.map(({ row, trouble }) => () => {
-      deps.log.error({ transfer: row.id, chain: chain.chain, trouble }, "a buyer's transaction is held");
+      deps.log.error({ transfer: row.id, chain: chain.chain, trouble }, "buyer's transaction is held");
       return holdTransfer(deps.db, { id: row.id, trouble, now: deps.now() });
     }),
   ]);
@@ -80,19 +80,19 @@ async function submitPayments(
 }
 
 /**
- * The buyer's transaction with its fee payer's signature; what was verified before is what is signed. Gives why it cannot
- * be, where it cannot.
+ * Signs the buyer's transaction, which was verified before, as its fee payer. Returns the reason as a string when it cannot
+ * be signed.
  */
 function sign(deps: TransferDeps, chain: SolanaChain, row: TransferRow): Signing | string {
   const parsed = parseTransaction(row.signature ?? new Uint8Array());
   const keys = deps.solanaKeys.get(chain.chain);
   const signer = "fault" in parsed ? undefined : keys?.lanes.get(parsed.feePayer);
-  if ("fault" in parsed || !signer) return "the transaction names no relayer that we hold";
+  if ("fault" in parsed || !signer) return "the transaction's fee payer is not one of our relayers";
   return {
     lane: signer.address,
     bytes: withSignature(parsed, signer.address, signer.sign(parsed.message)),
     ...readBudget(parsed),
-    dies: { lastHeight: row.valid_before },
+    expires: { lastHeight: row.valid_before },
     transferIds: [row.id],
   };
 }

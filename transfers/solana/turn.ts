@@ -22,22 +22,22 @@ import type { Followed } from "./followed.ts";
 import { followStatuses, isConfirmed, readFollowed } from "./statuses.ts";
 import { offerAll } from "./store.ts";
 
-/** How long one turn waits for a new slot, milliseconds. */
-const PATIENCE_MS = 1_500;
-/** What no endpoint has seen yet is sent again after this, milliseconds: the same bytes, until they are dead. */
-const AGAIN_MS = 2_000;
-/** Transactions sent again in one turn. */
-const MOST_AGAIN = 100;
-/** Every so many slots what is included is looked at until it is final. */
-const LOOK_EVERY_SLOTS = 5;
+/** How long one pass waits for a new slot, milliseconds. */
+const SLOT_WAIT_MS = 1_500;
+/** A transaction that no endpoint knows is broadcast again after this, milliseconds: the same bytes, until they expire. */
+const REBROADCAST_MS = 2_000;
+/** Transactions that one pass broadcasts again at most. */
+const MAX_REBROADCAST = 100;
+/** A full pass, which also reads included transactions until they are final, runs every this many slots. */
+const FULL_PASS_SLOTS = 5;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
 /**
- * One turn of the one watcher of a cluster: waits for a slot beyond the cursor, asks what became of everything that is on
- * its way (256 transactions to a call), sends again what nobody has seen, and every few slots ends what is dead and books
- * what the history of the treasury has shown (which is read apart, see readHistory). What it costs depends on slots, and
- * hardly on how much is in flight.
+ * Makes one pass of a cluster's watcher. Waits for a slot beyond the cursor, reads the statuses of all transactions in flight
+ * (256 per call), and broadcasts unknown ones again. Every few slots, a full pass also ends expired transactions and books
+ * the movements that the treasury's history shows (`readHistory` reads it separately). The cost depends on the number of
+ * slots, and hardly on the number of transactions in flight.
  */
 export async function runSolanaTurn(
   deps: TransferDeps,
@@ -48,94 +48,95 @@ export async function runSolanaTurn(
   const before = watched.cursor.number;
   const head = await waitForSlot(chain, before + 1, signal);
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
-  const looks = head <= before || Math.floor(head / LOOK_EVERY_SLOTS) !== Math.floor(before / LOOK_EVERY_SLOTS);
-  // Before the rest is asked: what is final by now was stored before, and is among the rows unless it is settled.
-  const asked = deps.now();
-  const final = looks ? await readFinal(chain) : undefined;
-  const rows = await listUnsettled(deps.db, { chain: chain.chain, included: looks });
-  const followed = await readFollowed(deps, chain, rows);
-  // Before what it has found is booked, so that a slot is called booked only when everything up to it was.
-  const history = looks ? await findHistory(deps, chain) : undefined;
-  const troubles: unknown[] = [];
-  // What cannot be done now must not keep the rest from being done.
-  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => troubles.push(error));
+  const isFull = head <= before || Math.floor(head / FULL_PASS_SLOTS) !== Math.floor(before / FULL_PASS_SLOTS);
+  // Before the statuses are read: every transaction that is final by now is among the rows or already finished.
+  const askedAt = deps.now();
+  const final = isFull ? await readFinal(chain) : undefined;
+  const rows = await listUnsettled(deps.db, { chain: chain.chain, included: isFull });
+  const tracked = await readFollowed(deps, chain, rows);
+  // Before its movements are booked, so that a slot counts as booked only when everything up to it was booked.
+  const history = isFull ? await findHistory(deps, chain) : undefined;
+  const errors: unknown[] = [];
+  // A step that fails must not stop the others.
+  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
   let tried: FailedBookingRow[] = [];
   if (final)
     await attempt(async () => {
-      tried = await beginRetries(deps, chain, { cursor: watched.cursor, bound: books.bound });
+      tried = await beginRetries(deps, chain, { bound: books.bound });
     });
-  await attempt(() => followStatuses(deps, chain, followed, books));
-  await attempt(() => sendAgain(deps, chain, followed));
+  await attempt(() => followStatuses(deps, chain, tracked, books));
+  await attempt(() => rebroadcast(deps, chain, tracked));
   if (final) {
-    await attempt(() => noteReached(deps, chain, { watched, asked, final, history }));
-    await attempt(() => lookAround(deps, chain, { final, followed, books }, attempt));
+    await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
+    await attempt(() => runFullPass(deps, chain, { final, tracked, books }, attempt));
   }
   if (head > before) watched.cursor = await moveOn(deps, watched, head);
-  if (troubles.length > 0) throw troubles[0];
+  if (errors.length > 0) throw errors[0];
   await endRetries(deps, tried);
   const booked = final && Math.min(final.slot, history?.readSlot ?? 0);
-  if (booked && isSettled(followed, booked)) await raise(deps, watched.cursor, booked);
+  if (booked && isSettled(tracked, booked)) await raise(deps, watched.cursor, booked);
 }
 
 async function moveOn(deps: TransferDeps, { cursor, ...reached }: Watched, head: number): Promise<Cursor> {
   const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", ...reached, leaseMs: WATCH_LEASE_MS });
-  // Somebody else watches by now; all that was written is guarded by its own state.
+  // Another process watches by now. Every write of this pass was guarded by the state of its row.
   return ok ? { ...cursor, number: head } : cursor;
 }
 
-/** The head, as soon as it is at a slot or patience ends. */
+/** Waits until the head reaches a slot, for a limited time, and returns the head. */
 async function waitForSlot(chain: SolanaChain, slot: number, signal: AbortSignal): Promise<number> {
-  const patience = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + SLOT_WAIT_MS;
   for (;;) {
     const head = await readHead(chain);
-    if (head >= slot || signal.aborted || performance.now() >= patience) return head;
+    if (head >= slot || signal.aborted || performance.now() >= deadline) return head;
     await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
   }
 }
 
-/** The same bytes again, for what no endpoint has seen: its process died before sending, or its slot's leader dropped it. */
-async function sendAgain(deps: TransferDeps, chain: SolanaChain, followed: readonly Followed[]): Promise<void> {
+/** Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. */
+async function rebroadcast(deps: TransferDeps, chain: SolanaChain, tracked: readonly Followed[]): Promise<void> {
   const now = deps.now().getTime();
-  const isDue = (row: TransactionRow) => now - (row.offered_at ?? row.created_at).getTime() >= AGAIN_MS;
-  const due = followed.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
+  const isDue = (row: TransactionRow) => now - (row.offered_at ?? row.created_at).getTime() >= REBROADCAST_MS;
+  const due = tracked.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
   await offerAll(
     deps,
     chain,
-    due.slice(0, MOST_AGAIN).map(({ row }) => row),
+    due.slice(0, MAX_REBROADCAST).map(({ row }) => row),
   );
 }
 
 /**
- * Notes when the head was reached, and the time of the newest slot up to which everything that names something of ours has
- * been read: deadlines wait for it, payouts for both (and for the rest of the history, see caught-up.ts).
+ * Sets the time at which the head was reached, and the time of the newest slot up to which every transaction that names a
+ * transfer of ours was read. Deadlines wait for the latter, payouts for both (and for the whole history, see caught-up.ts).
  */
 async function noteReached(
   deps: TransferDeps,
   chain: SolanaChain,
-  args: { watched: Watched; asked: Date; final: Final; history: HistoryProgress | undefined },
+  args: { watched: Watched; askedAt: Date; final: Final; history: HistoryProgress | undefined },
 ): Promise<void> {
-  const { watched, asked, final, history } = args;
+  const { watched, askedAt, final, history } = args;
   const finalTime = await readSlotTime(chain, final.slot);
-  if (finalTime) deps.metrics.clockSkew.set({ against: chain.chain }, (asked.getTime() - finalTime.getTime()) / 1_000);
-  if (isLiveHead(chain.network, finalTime, asked)) {
-    watched.reachedHeadAt = asked;
+  if (finalTime)
+    deps.metrics.clockSkew.set({ against: chain.chain }, (askedAt.getTime() - finalTime.getTime()) / 1_000);
+  if (isLiveHead(chain.network, finalTime, askedAt)) {
+    watched.reachedHeadAt = askedAt;
     watched.readUpTo = Math.min(final.slot, history?.readSlot ?? 0);
   }
   const read = Math.min(final.slot, history?.namedSlot ?? 0);
   watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;
 }
 
-/** What needs no hurry: final slots, dead transactions, money that came by itself and was found in the history. */
-async function lookAround(
+/** Runs the steps that only a full pass makes: expired transactions, old markers, unmatched movements and final transfers. */
+async function runFullPass(
   deps: TransferDeps,
   chain: SolanaChain,
-  { final, followed, books }: { final: Final; followed: readonly Followed[]; books: Books },
+  { final, tracked, books }: { final: Final; tracked: readonly Followed[]; books: Books },
   attempt: (step: () => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
-  // It needs two endpoints, and nothing else waits for them.
-  await attempt(() => endDead(deps, chain, { followed, final, book: books.ended }));
+  // This step needs two endpoints, and no other step waits for them.
+  await attempt(() => endDead(deps, chain, { tracked, final, book: books.ended }));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: books.rent }));
-  await attempt(() => confirmRest(deps, chain, { followed, slot: final.slot, books }));
+  await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, books }));
   const keepStray = (rows: readonly StraySighting[]) =>
     keepAgreed(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({
       ...{ hash, slot, isOurs: false },
@@ -145,29 +146,29 @@ async function lookAround(
   await bookDust(deps, chain, { final: final.slot, book: books.dust });
 }
 
-/** Up to this slot everything of ours has been seen and is final, by the word of endpoints that have come there. */
-function isSettled(followed: readonly Followed[], upTo: number): boolean {
-  return followed.every(({ row, status, slot }) => {
+/** Returns true when all our transactions up to a slot are final, by endpoints that have reached the slot. */
+function isSettled(tracked: readonly Followed[], upTo: number): boolean {
+  return tracked.every(({ row, status, slot }) => {
     if (!status) return row.state !== "included" && slot >= upTo;
     return status.depth === "finalized" || status.slot > upTo;
   });
 }
 
-/** Up to here the books are complete: they can be compared with the cluster. */
+/** Raises the slot up to which the ledger is complete, so that it can be reconciled with the cluster. */
 async function raise(deps: TransferDeps, cursor: Cursor, slot: number): Promise<void> {
   if (slot <= cursor.finalNumber) return;
   await raiseFinal(deps.db, { chain: cursor.chain, finalNumber: slot });
   cursor.finalNumber = slot;
 }
 
-/** Included transfers of final slots that no transaction of ours speaks for, such as money that came by itself. */
+/** Confirms included transfers in final slots that no transaction of ours made, such as unsolicited payments. */
 async function confirmRest(
   deps: TransferDeps,
   chain: SolanaChain,
-  { followed, slot, books }: { followed: readonly Followed[]; slot: number; books: Books },
+  { tracked, slot, books }: { tracked: readonly Followed[]; slot: number; books: Books },
 ): Promise<void> {
   const shallow = new Set(
-    followed.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
+    tracked.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
   );
   const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
   const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));

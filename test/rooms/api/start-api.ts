@@ -21,7 +21,7 @@ import { createAccount, createApiKey, createAppId, type Scope } from "../../../p
 import { addDestinations } from "../../../payments/destinations.ts";
 import { createMerchant } from "../../../payments/merchants.ts";
 import { listStatuses } from "../../../payments/read.ts";
-import { createAnnounce, listen } from "../../../queues/announce.ts";
+import { createAnnounce, subscribeToPaymentChanges } from "../../../queues/announce.ts";
 import { openPatientRedis, openRedis } from "../../../queues/connection.ts";
 import { openRing } from "../../../queues/ring.ts";
 import { atEnd } from "../../support/at-end.ts";
@@ -124,7 +124,7 @@ export async function startApi(options: StartOptions = {}) {
   );
   const inContext = withLogFields;
   const port = options.ownUrl ? await freePort() : 0;
-  await listen(subscriber, namespace.prefix, waiters.wake);
+  await subscribeToPaymentChanges(subscriber, namespace.prefix, waiters.wake);
   const app = buildServer({
     ...deps,
     waiters,

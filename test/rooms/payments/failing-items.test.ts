@@ -31,7 +31,7 @@ test("a transfer whose error cannot be stored is held with another error, and th
   await refuseRows(
     fixture,
     "transfer",
-    "new.last_trouble is not null and new.last_trouble not like 'it cannot be handled%'",
+    "new.last_trouble is not null and new.last_trouble not like 'it cannot be processed%'",
   );
   await fixture.relay();
   await fixture.watch();
@@ -39,7 +39,7 @@ test("a transfer whose error cannot be stored is held with another error, and th
   expect(first?.state).toBe("processing");
   expect(others.map(({ state }) => state)).toEqual(["succeeded", "succeeded"]);
   const [held] = await fixture.transfers();
-  expect(held).toMatchObject({ state: "ready", last_trouble: "it cannot be handled: refused" });
+  expect(held).toMatchObject({ state: "ready", last_trouble: "it cannot be processed: refused" });
   expect(held?.hold_until).not.toBeNull();
 });
 

@@ -309,7 +309,7 @@ test("a reverted payout is retried when the treasury has the money and arrives o
   await client.setAutomine(true);
   await own.watch();
   const transfer = async () => (await own.transfers()).find((row) => row.settlement_id === id);
-  expect(await transfer()).toMatchObject({ state: "ready", last_trouble: "left no trace in its transaction" });
+  expect(await transfer()).toMatchObject({ state: "ready", last_trouble: "left no log in its transaction" });
   await mintTestToken(chain, asset, treasury, held);
   own.clock.advance(60_000);
   await own.relay();

@@ -105,7 +105,7 @@ describe("a payout whose commit is lost in a database failover", () => {
     expect(await isCaughtUp(fixture.deps, solana.id)).toBe(false);
     expect((await fixture.transactions()).length).toBe(signed);
     await fixture.watch();
-    expect(fixture.lines.filter((line) => line.includes("has stepped back in time"))).toHaveLength(1);
+    expect(fixture.lines.filter((line) => line.includes("database lost commits"))).toHaveLength(1);
     await expectPaidOnce(lost);
     await fixture.watchUntil(() => isCaughtUp(fixture.deps, solana.id));
     await expectReconciled(fixture);

@@ -19,7 +19,7 @@ test("after the database has lost commits, no EVM payout is signed until the cha
   expect(await isCaughtUp(fixture.deps, chain.id)).toBe(true);
   await loseCommits(fixture);
   expect(await fixture.settle(id)).toEqual(["watcher_behind"]);
-  expect(fixture.lines.join()).toContain("has stepped back in time");
+  expect(fixture.lines.join()).toContain("database lost commits");
   expect((await fixture.transfers()).filter(({ purpose }) => purpose === "settlement")).toEqual([]);
   await fixture.watch();
   expect(await isCaughtUp(fixture.deps, chain.id)).toBe(true);

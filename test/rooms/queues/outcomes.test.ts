@@ -22,7 +22,7 @@ describe("the outcome of a handler", () => {
     const { queues, ring } = await opened();
     const most = catalog["expire-payment"].attempts * 2;
     let calls = 0;
-    queues.serve("expire-payment", async () => (++calls < most ? { again: 1 } : done));
+    queues.serve("expire-payment", async () => (++calls < most ? { rerunInMs: 1 } : done));
     await ring();
     await waitFor(() => calls === most, within);
     await waitFor(() => isEmpty(queues), within);

@@ -18,7 +18,7 @@ test("enqueueing to a Redis that was never there neither throws nor waits, and i
   await queues.ring("expire-payment", [makeJob(), makeJob()]);
   expect(Date.now() - begun).toBeLessThan(SOON_MS);
   expect(await failuresOf(queues)).toBe(2);
-  expect(queues.lines.join("")).toContain("jobs not rung; the sweep will");
+  expect(queues.lines.join("")).toContain("jobs not enqueued; the sweep retries");
 });
 
 test("enqueueing to a Redis that has stopped neither throws nor waits, and works again when it is back", async () => {

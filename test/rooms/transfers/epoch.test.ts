@@ -81,7 +81,7 @@ describe("the database's epoch", () => {
     expect(await epoch.check()).toBe(next);
     expect(await isSteppedBack()).toBe(true);
     expect(await count()).toBeGreaterThan(3);
-    expect(lines.filter((line) => line.includes("has stepped back in time"))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes("database lost commits"))).toHaveLength(1);
     await store(next);
   });
 
@@ -133,7 +133,7 @@ describe("the database's epoch", () => {
     const found = await Promise.all(all.map(({ epoch }) => epoch.check()));
     expect(new Set(found).size).toBe(1);
     expect(found).not.toContain(id);
-    expect(all.flatMap(({ lines }) => lines).filter((line) => line.includes("stepped back"))).toHaveLength(1);
+    expect(all.flatMap(({ lines }) => lines).filter((line) => line.includes("database lost commits"))).toHaveLength(1);
   });
 
   test("a process without Redis checks the epoch by the commits that it has seen itself", async () => {

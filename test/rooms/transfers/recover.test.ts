@@ -152,7 +152,9 @@ test("a nonce that our own transaction used is not given up, although its block 
   await carrier.relay();
   await mine(chain, 3);
   carrier.clock.advance(LATER_MS);
-  await recoverLanes(carrier.deps, carrier.evm);
+  const cursor = await carrier.cursor();
+  expect(cursor.number).toBeLessThan(Number(await chain.client.getBlockNumber()));
+  await recoverLanes(carrier.deps, carrier.evm, { cursor, bound: async () => () => undefined });
   expect(await carrier.statesOf([one.id])).toEqual(["carried"]);
   await carrier.watch();
   expect(await carrier.statesOf([one.id])).toEqual(["confirmed"]);

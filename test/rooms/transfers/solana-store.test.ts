@@ -17,8 +17,8 @@ const signingOf = (
   transferIds: readonly string[],
   bytes = Buffer.concat([Buffer.of(1), randomBytes(200)]),
 ): Signing => {
-  const dies = { lastHeight: 1_000 };
-  return { lane: chain.lanes[0] ?? "", bytes, units: 1, unitPrice: 0n, dies, transferIds };
+  const expires = { lastHeight: 1_000 };
+  return { lane: chain.lanes[0] ?? "", bytes, units: 1, unitPrice: 0n, expires, transferIds };
 };
 const stateOf = async (id: string) =>
   (await db.selectFrom("transfer").select("state").where("id", "=", id).executeTakeFirstOrThrow()).state;

@@ -57,7 +57,7 @@ describe("WORKER_QUEUES", () => {
     const started = await launchProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "settle,settles" } });
     atEnd(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
-    expect(started.tail()).toMatch(/no queue of ours: settles;.*expire-payment/);
+    expect(started.tail()).toMatch(/unknown queues: settles;.*expire-payment/);
     expect(started.tail()).not.toContain("    at ");
   });
 });
@@ -90,7 +90,7 @@ describe("a worker that cannot start", () => {
     proxy.refuse(true);
     const started = await launchProcess({ role: "worker", env });
     atEnd(() => started.kill("SIGKILL"));
-    await waitFor(() => started.lines.some((line) => line.includes("cannot start yet")), { within: 20_000 });
+    await waitFor(() => started.lines.some((line) => line.includes("chain cannot start yet")), { within: 20_000 });
     const ready = await fetch(new URL("/readyz", started.metricsUrl));
     expect(ready.status).toBe(503);
     const { attemptId } = await attempt();

@@ -1,0 +1,188 @@
+import { type Block, readBlock, readHead } from "../chains/evm/blocks.ts";
+import type { EvmChain } from "../chains/evm/open.ts";
+import { ChainFault } from "../chains/faults.ts";
+import { advanceCursor, type Cursor, ensureCursor, forgetBlocks, insertBlocks, isWatched } from "../db/cursors.ts";
+import type { FailedBookingRow } from "../db/failed-bookings.ts";
+import type { Db } from "../db/tables.ts";
+import type { Books, Watched } from "./books.ts";
+import { confirmFinal } from "./confirm-final.ts";
+import type { TransferDeps } from "./deps.ts";
+import { readGap, readLandedOf } from "./gap.ts";
+import { endFruitless } from "./give-up.ts";
+import { isLiveHead, maxHeadAge } from "./head-age.ts";
+import { WATCH_LEASE_MS } from "./lease.ts";
+import { endOutlived } from "./outlive.ts";
+import { readUnreadAssets } from "./read-again.ts";
+import { readBlocks } from "./reading.ts";
+import { type BoundBook, recordBlocks } from "./record.ts";
+import { recoverLanes } from "./recover.ts";
+import { followReorg } from "./reorg.ts";
+import { beginRetries, endRetries } from "./retries.ts";
+
+/** The first watch of a chain starts this many blocks before the head. */
+const START_BEFORE_HEAD = 32;
+/** How long one pass waits for a new block, milliseconds. */
+const BLOCK_WAIT_MS = 1_500;
+/** Blocks that are read concurrently and stored together at most. */
+const READ_AHEAD = 16;
+/** Reads in one pass at most, so that a job ends in time regardless of how far behind it started. */
+const MAX_READS = 20;
+/** Stored blocks: deeper than any reorg that a finality policy allows. */
+const STORED_BLOCKS = 512;
+
+/**
+ * Makes the part of a watcher's pass that reads blocks: waits for a block beyond the cursor, reads every new one, confirms
+ * what is final, ends transfers that can no longer happen, and recovers stuck transactions.
+ */
+export async function runBlockPass(
+  deps: TransferDeps,
+  chain: EvmChain,
+  watched: Watched,
+  { signal, books, hasUnread }: { signal: AbortSignal; books: Books; hasUnread: boolean },
+): Promise<void> {
+  const readBefore = watched.cursor.number;
+  const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
+  deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
+  const standing = head.number <= readBefore ? await checkStanding(deps, chain, watched.cursor) : undefined;
+  if (standing) watched.cursor = standing.cursor;
+  let rereadFrom = readBefore;
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, books });
+  const errors: unknown[] = [];
+  // A step that fails must not keep new blocks from being read, nor stuck transactions from being recovered.
+  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
+  let tried: FailedBookingRow[] = [];
+  await attempt(async () => {
+    const readLanded = (due: readonly FailedBookingRow[]) => readLandedOf(deps, chain, watched.cursor, due);
+    tried = await beginRetries(deps, chain, { bound: books.bound, readLanded });
+  });
+  // An endpoint that is behind the cursor does not show the head.
+  let newest = head.number === readBefore ? standing?.at : undefined;
+  for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
+    const { number } = watched.cursor;
+    const read = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
+    watched.cursor = read.cursor;
+    newest = read.at;
+    // This was a range read, which a single endpoint must read again before anything in it is confirmed.
+    if (watched.cursor.number > number + READ_AHEAD) rereadFrom = watched.cursor.number;
+    await attempt(confirm);
+  }
+  if (newest && watched.cursor.number === head.number) {
+    noteHeadTime(deps, chain, newest, { isNew: head.number > readBefore });
+    if (isLiveHead(chain.network, newest, deps.now())) {
+      watched.reachedHeadAt = head.askedAt;
+      watched.readUpTo = watched.cursor.number;
+    }
+  }
+  if (watched.cursor.number === readBefore) await attempt(confirm);
+  if (hasUnread) await attempt(() => readUnreadAssets(deps, chain, { cursor: watched.cursor, bound: books.bound }));
+  await attempt(() => endOutlived(deps, chain, { cursor: watched.cursor, books }));
+  await attempt(() => endFruitless(deps, chain, books.failed));
+  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, bound: books.bound }));
+  if (errors.length > 0) throw errors[0];
+  await endRetries(deps, tried);
+}
+
+/** Creates the cursor of a chain that was never watched, some blocks before the head, so that a reorg finds a shared block. */
+export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<void> {
+  if (await isWatched(deps.db, chain.chain)) return;
+  const head = await readHead(chain.rpc);
+  const block = await readBlock(chain.rpc, Math.max(0, head - START_BEFORE_HEAD));
+  await deps.db.transaction().execute(async (db) => {
+    const { number, hash } = block;
+    const assets = [...chain.tokens.keys()];
+    const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now(), assets });
+    if (fresh) await storeBlocks(db, chain, { by: null, blocks: [block], keepFrom: 0 });
+  });
+}
+
+/**
+ * Checks that the cursor's block is still on the chain when there is no new block: a reorg need not make the chain longer.
+ * Returns the block's time as `at` when it is.
+ */
+async function checkStanding(
+  deps: TransferDeps,
+  chain: EvmChain,
+  cursor: Cursor,
+): Promise<{ cursor: Cursor; at: Date | undefined }> {
+  const block = await readBlock(chain.rpc, cursor.number).catch((error: unknown) => {
+    // An endpoint that does not have the block yet lags. A lagging endpoint is not evidence of a reorg.
+    if (error instanceof ChainFault && error.code === "rpc_behind") return undefined;
+    throw error;
+  });
+  if (block === undefined || block.hash === cursor.hash) return { cursor, at: block?.at };
+  return { cursor: await followReorg(deps, chain, cursor), at: undefined };
+}
+
+/** The newest block of an endpoint, and the time of the request: later blocks arrived after that time. */
+type Head = { number: number; askedAt: Date };
+
+/** Waits until the head reaches a height, for a limited time, and returns the head. */
+async function waitForBlock(
+  deps: TransferDeps,
+  chain: EvmChain,
+  wanted: { number: number; signal: AbortSignal },
+): Promise<Head> {
+  const deadline = performance.now() + BLOCK_WAIT_MS;
+  for (;;) {
+    const askedAt = deps.now();
+    const number = await readHead(chain.rpc);
+    if (number >= wanted.number || wanted.signal.aborted || performance.now() >= deadline) return { number, askedAt };
+    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
+  }
+}
+
+/** Measures our clock against the chain's. Where blocks are made on demand, only a new block is evidence. */
+function noteHeadTime(deps: TransferDeps, chain: EvmChain, at: Date, { isNew }: { isNew: boolean }): void {
+  if (!isNew && maxHeadAge(chain.network) === undefined) return;
+  deps.metrics.clockSkew.set({ against: chain.chain }, (deps.now().getTime() - at.getTime()) / 1_000);
+}
+
+/** Reads the blocks after the cursor, or follows a reorg when they do not continue it. `at` is the time of the last block. */
+async function readOn(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { cursor, head, bound }: { cursor: Cursor; head: Head; bound: BoundBook },
+): Promise<{ cursor: Cursor; at: Date | undefined }> {
+  // One endpoint reads the whole range, so that another one can make the second reading.
+  const { by, value: reading } = await chain.readWithOne(async (rpc) => {
+    const reader = { ...chain, rpc };
+    const to = Math.min(head.number, cursor.number + READ_AHEAD);
+    return (
+      (await readGap(deps, reader, { from: cursor, head: head.number })) ??
+      (await readBlocks(deps, reader, { from: cursor, to }))
+    );
+  });
+  const last = reading?.blocks.at(-1);
+  if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined };
+  const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
+  const count = await deps.db.transaction().execute(async (db) => {
+    // Moves the cursor first: a watcher that cannot was overtaken by another process and must write nothing.
+    // Payouts wait until the watcher has reached the head, and a transfer that this pass confirms can be paid out at once.
+    const reached = { reachedHeadAt: isHead ? head.askedAt : undefined, chainTime: last.at };
+    const ok = await advanceCursor(db, cursor, { ...last, ...reached, leaseMs: WATCH_LEASE_MS });
+    if (!ok) return undefined;
+    await storeBlocks(db, chain, {
+      by,
+      blocks: reading.blocks,
+      keepFrom: Math.min(last.number - STORED_BLOCKS, cursor.finalNumber),
+    });
+    return recordBlocks(db, deps, chain, { ...reading, bound });
+  });
+  if (!count) throw new ChainFault("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
+  count();
+  return { cursor: { ...cursor, number: last.number, hash: last.hash }, at: last.at };
+}
+
+/** Stores blocks, and from time to time deletes those that are below the final block and too deep for any reorg. */
+async function storeBlocks(
+  db: Db,
+  chain: EvmChain,
+  args: { by: string | null; blocks: readonly Block[]; keepFrom: number },
+): Promise<void> {
+  const rows = args.blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
+    ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at, read_by: args.by },
+  }));
+  await insertBlocks(db, rows);
+  if (args.blocks.some(({ number }) => number % STORED_BLOCKS === 0))
+    await forgetBlocks(db, { chain: chain.chain, below: args.keepFrom });
+}
