@@ -177,7 +177,7 @@ function createDeps(
     keys: new Map<string, EvmKeys>(),
     solanaKeys: new Map<string, SolanaKeys>(),
     owner: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
-    verifier: createVerifier({ ask }),
+    verifier: createVerifier({ db, chains, screeningList, metrics, now }),
     screeningList,
     ring,
     announce: createAnnounce(redis, config.REDIS_PREFIX),
@@ -215,7 +215,7 @@ function openPagesCheck(deps: Deps, publicUrl: string | undefined): () => Promis
   }
   // The operator sets the address, which can be in a private network.
   const ask = createOutward({ allowPrivate: true });
-  const check = async () => lookAtPages({ ask, release }, { publicUrl, paymentId: await findAnyPayment(deps) });
+  const check = async () => lookAtPages({ ask }, { publicUrl, paymentId: await findAnyPayment(deps) });
   return createPagesCheck({ ...deps, check });
 }
 

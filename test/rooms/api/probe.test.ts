@@ -221,7 +221,7 @@ test("a worker reports the number of differences and the time of the check, and 
   let time = 1_000_000;
   const { metrics } = api;
   const check = createPagesCheck({
-    look: () => checkPages(),
+    check: () => checkPages(),
     metrics,
     log: api.deps.log,
     now: () => new Date(time),
