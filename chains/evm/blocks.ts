@@ -9,18 +9,18 @@ import type { Range } from "./ranges.ts";
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, throwFault } from "./rpc-errors.ts";
 
-/** What we keep of a block. `at` is its own clock; `baseFee` in wei per gas; `hashes` are its transactions. */
+/** The parts of a block that we use. `at` is the block's timestamp, `baseFee` is in wei per gas, `hashes` are its transactions. */
 export type Block = { number: number; hash: Hex; parentHash: Hex; at: Date; baseFee: bigint; hashes: readonly Hex[] };
 
-/** Whose logs are read: the tokens', and those of the Collector and the Disburser, which say what transfers were for. */
+/** The contracts whose logs are read: the tokens, and the Collector and Disburser, whose logs carry the nonces. */
 export type Sources = Contracts & { tokens: readonly Hex[] };
 
-/** Height of the newest block an endpoint knows. */
+/** Returns the height of the newest block that an endpoint has. */
 export async function readHead(rpc: Rpc): Promise<number> {
   return hexToNumber(await rpc({ method: "eth_blockNumber" }));
 }
 
-/** A block by height or tag. Throws ChainFault `rpc_behind` when the endpoint does not have it. */
+/** Returns a block by height or tag. Throws ChainFault `rpc_behind` if the endpoint does not have it. */
 export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "finalized"): Promise<Block> {
   const tag = typeof which === "number" ? numberToHex(which) : which;
   const block = await rpc({ method: "eth_getBlockByNumber", params: [tag, false] }).catch(throwFault);
@@ -36,8 +36,8 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
 }
 
 /**
- * Every movement of the tokens in one block, asked for by block hash: an endpoint that does not have the block says so
- * instead of answering a range with nothing. Throws ChainFault `rpc_behind` then.
+ * Returns every movement of the tokens in one block. The query names the block hash, because an endpoint without the
+ * block refuses a hash but answers a range with an empty list. Throws ChainFault `rpc_behind` if it lacks the block.
  */
 export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources): Promise<SeenTransfer[]> {
   const filter = { blockHash, ...toFilter(sources) };
@@ -48,7 +48,7 @@ export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources):
   return pairLogs(logs, sources);
 }
 
-/** The same for a range of blocks that the endpoint is known to have. Throws ChainFault `rpc_answer` when it is refused. */
+/** Returns every movement of the tokens in blocks that the endpoint has. Throws ChainFault `rpc_answer` if it refuses. */
 export async function readTransfersBetween(rpc: Rpc, range: Range, sources: Sources): Promise<SeenTransfer[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, ...toFilter(sources) };
@@ -61,7 +61,7 @@ function toFilter({ tokens, collector, disburser }: Sources) {
   return { address: [...tokens, collector, disburser], topics };
 }
 
-/** Transactions whose logs have these topics at an address, in a range of blocks. ChainFault `rpc_answer` as above. */
+/** Returns the hashes of transactions with matching logs in a range of blocks. Throws ChainFault `rpc_answer` if it is refused. */
 export async function readHashes(
   rpc: Rpc,
   range: Range,
