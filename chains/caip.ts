@@ -1,13 +1,13 @@
+import { accountAddressPattern, assetPattern, chainIdPattern } from "../ops/caip-patterns.ts";
+
 /** An account on a chain (CAIP-10). `address` keeps the caller's spelling. */
 export type AccountId = { chain: string; address: string };
 /** A token on a chain (CAIP-19). `token` is the address of the ERC-20 contract or the SPL mint. */
 export type AssetId = { chain: string; namespace: string; token: string };
 
-const chainPattern = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
-
 /** Returns true if the text is a chain id (CAIP-2). */
 export function isChainId(text: string): boolean {
-  return chainPattern.test(text);
+  return chainIdPattern.test(text);
 }
 
 /** Splits a CAIP-10 account, or returns undefined if the text is not one. Does not check that the address fits the chain. */
@@ -15,14 +15,13 @@ export function parseAccountId(text: string): AccountId | undefined {
   const at = text.lastIndexOf(":");
   const chain = text.slice(0, at);
   const address = text.slice(at + 1);
-  if (at < 0 || !isChainId(chain) || !/^[-.%a-zA-Z0-9]{1,128}$/.test(address)) return undefined;
+  if (at < 0 || !isChainId(chain) || !accountAddressPattern.test(address)) return undefined;
   return { chain, address };
 }
 
 /** Splits a CAIP-19 asset, or returns undefined if the text is not one. */
 export function parseAssetId(text: string): AssetId | undefined {
-  const match = /^([-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32})\/([-a-z0-9]{3,8}):([-.%a-zA-Z0-9]{1,128})$/.exec(text);
-  const [, chain, namespace, token] = match ?? [];
+  const [, chain, namespace, token] = assetPattern.exec(text) ?? [];
   return chain && namespace && token ? { chain, namespace, token } : undefined;
 }
 
