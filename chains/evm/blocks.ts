@@ -41,7 +41,7 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
  */
 export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources): Promise<SeenTransfer[]> {
   const filter = { blockHash, ...toFilter(sources) };
-  const logs = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch((cause: unknown) => {
+  const logs = await rpc({ method: "eth_getLogs", params: [filter] }).catch((cause: unknown) => {
     if (cause instanceof ChainFault) throw cause;
     throw new ChainFault("rpc_behind", { cause, detail: describeRpcError(cause) });
   });
@@ -52,7 +52,7 @@ export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources):
 export async function readTransfersBetween(rpc: Rpc, range: Range, sources: Sources): Promise<SeenTransfer[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, ...toFilter(sources) };
-  const logs = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(throwFault);
+  const logs = await rpc({ method: "eth_getLogs", params: [filter] }).catch(throwFault);
   return pairLogs(logs, sources);
 }
 
@@ -69,6 +69,6 @@ export async function readHashes(
 ): Promise<Hex[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, address: logs.address, topics: [...logs.topics] };
-  const found = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(throwFault);
+  const found = await rpc({ method: "eth_getLogs", params: [filter] }).catch(throwFault);
   return found.flatMap((log) => log.transactionHash ?? []);
 }
