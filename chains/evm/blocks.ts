@@ -31,7 +31,7 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
     parentHash: block.parentHash,
     at: new Date(hexToNumber(block.timestamp) * 1000),
     baseFee: hexToBigInt(block.baseFeePerGas ?? "0x0"),
-    hashes: block.transactions as Hex[],
+    hashes: block.transactions.filter((one) => typeof one === "string"),
   };
 }
 

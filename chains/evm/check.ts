@@ -4,6 +4,7 @@ import { permit2Abi, tokenAbi } from "./abi.ts";
 import { collectorCode } from "./collector.ts";
 import { disburserCode } from "./disburser.ts";
 import { encodeBytesTransfer, encodeTransfer } from "./eip3009.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open.ts";
 import { throwFault } from "./rpc-errors.ts";
@@ -117,9 +118,9 @@ async function checkCode(chain: EvmChain, expected: { name: string; address: Hex
 }
 
 async function checkOracle(chain: EvmChain): Promise<void> {
-  const oracle = chain.network.screening?.oracle as Hex | undefined;
+  const oracle = chain.network.screening?.oracle;
   if (!oracle) return;
-  const [answer] = await simulateCalls(chain.rpc, chain, [askOracle(oracle, chain.treasury)]);
+  const [answer] = await simulateCalls(chain.rpc, chain, [askOracle(lowerCaseHex(oracle), chain.treasury)]);
   if (!answer || !isWord(answer))
     throw new ChainFault("wrong_contract", {
       detail: `the sanctions oracle of ${chain.chain} does not answer isSanctioned`,

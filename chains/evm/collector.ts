@@ -10,6 +10,7 @@ import {
 } from "viem";
 import artifact from "../../contracts/Collector.json" with { type: "json" };
 import { create2Address, deployedCode, encodeDeployment } from "./create2.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { splitSignature } from "./signature.ts";
 
 /** The ABI of contracts/Collector.sol. */
@@ -118,5 +119,5 @@ export function encodeCollect(payer: Hex, permit: PermitTransfer, signature: Hex
 
 function initCode({ permit2, treasury }: CollectorParts): Hex {
   const args = encodeAbiParameters([{ type: "address" }, { type: "address" }], [permit2, treasury]);
-  return concat([artifact.bytecode as Hex, args]);
+  return concat([lowerCaseHex(artifact.bytecode), args]);
 }

@@ -1,4 +1,5 @@
 import { concat, getContractAddress, type Hex, pad } from "viem";
+import { lowerCaseHex } from "./hex.ts";
 
 /** The CREATE2 deployer, at the same address on nearly every network (github.com/Arachnid/deterministic-deployment-proxy). */
 export const CREATE2_DEPLOYER: Hex = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
@@ -18,7 +19,7 @@ export function encodeDeployment(initCode: Hex): { to: Hex; data: Hex } {
 
 /** Returns the address of a contract by its init code, deployed or not; in lower case. */
 export function create2Address(bytecode: Hex): Hex {
-  return getContractAddress({ opcode: "CREATE2", from: CREATE2_DEPLOYER, salt: SALT, bytecode }).toLowerCase() as Hex;
+  return lowerCaseHex(getContractAddress({ opcode: "CREATE2", from: CREATE2_DEPLOYER, salt: SALT, bytecode }));
 }
 
 /** Returns the code of a deployed contract: the compiled code with its immutables filled in. */
@@ -27,5 +28,5 @@ export function deployedCode(artifact: Artifact, immutables: Record<string, Hex>
   for (const [name, value] of Object.entries(immutables))
     for (const { start, length } of artifact.immutables[name] ?? [])
       code = `${code.slice(0, 2 + start * 2)}${pad(value, { size: length }).slice(2)}${code.slice(2 + (start + length) * 2)}`;
-  return code.toLowerCase() as Hex;
+  return lowerCaseHex(code);
 }

@@ -9,6 +9,7 @@ import {
 } from "viem";
 import artifact from "../../contracts/Disburser.json" with { type: "json" };
 import { create2Address, deployedCode, encodeDeployment } from "./create2.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { splitSignature } from "./signature.ts";
 
 /** The ABI of contracts/Disburser.sol. */
@@ -69,5 +70,5 @@ export function encodeDisburse({ token, receiver, amount, nonce }: Disbursement,
 }
 
 function initCode(treasury: Hex): Hex {
-  return concat([artifact.bytecode as Hex, encodeAbiParameters([{ type: "address" }], [treasury])]);
+  return concat([lowerCaseHex(artifact.bytecode), encodeAbiParameters([{ type: "address" }], [treasury])]);
 }

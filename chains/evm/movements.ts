@@ -5,6 +5,7 @@ import { TRANSFER_TOPIC } from "./abi.ts";
 import { markAuthorized } from "./authorized.ts";
 import { COLLECTED_TOPIC } from "./collector.ts";
 import { DISBURSED_TOPIC } from "./disburser.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { readPush } from "./push.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
@@ -38,7 +39,7 @@ export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasu
       blockNumber: hexToNumber(log.blockNumber),
       txHash: log.transactionHash,
       logIndex: hexToNumber(log.logIndex),
-      token: log.address.toLowerCase() as Hex,
+      token: lowerCaseHex(log.address),
       payer: `0x${from.slice(-40)}`,
       receiver: `0x${to.slice(-40)}`,
       amount,
@@ -103,7 +104,8 @@ export async function markPushes(rpc: Rpc, candidates: readonly SeenTransfer[]):
   for (const [blockHash, movements] of Map.groupBy(candidates, (one) => one.blockHash)) {
     const block = await rpc({ method: "eth_getBlockByHash", params: [blockHash as Hex, true] }).catch(throwFault);
     if (!block) throw new ChainFault("rpc_behind", { detail: `block ${blockHash}` });
-    const byHash = new Map((block.transactions as RpcTransaction[]).map((one) => [one.hash as string, one]));
+    const transactions = block.transactions.filter((one) => typeof one !== "string");
+    const byHash = new Map<string, RpcTransaction>(transactions.map((one) => [one.hash, one]));
     for (const movement of movements) {
       const transaction = byHash.get(movement.txHash);
       if (!transaction) throw new ChainFault("rpc_behind", { detail: `transaction ${movement.txHash}` });

@@ -5,6 +5,7 @@ import { parseAssetId } from "../caip.ts";
 import { collectorAddress } from "./collector.ts";
 import { disburserAddress } from "./disburser.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { type Endpoints, openEndpoints, type Rpc } from "./rpc.ts";
 
 /**
@@ -38,8 +39,8 @@ export type EvmChain = {
 /** Opens a network without sending a request. */
 export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
-  const treasury = network.treasury.address.toLowerCase() as Hex;
-  const permit2 = network.permit2.toLowerCase() as Hex;
+  const treasury = lowerCaseHex(network.treasury.address);
+  const permit2 = lowerCaseHex(network.permit2);
   const { rpc, readWithOne, endpoints, check } = openEndpoints(network, metrics);
   return {
     family: "evm",
@@ -50,7 +51,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
     readWithOne,
     endpoints,
     checkEndpoints: check,
-    multicall: network.multicall.toLowerCase() as Hex,
+    multicall: lowerCaseHex(network.multicall),
     permit2,
     collector: collectorAddress({ permit2, treasury }),
     disburser: disburserAddress(treasury),
@@ -60,7 +61,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
 }
 
 function openToken(entry: EvmAsset, chainId: number): EvmToken {
-  const token = (parseAssetId(entry.asset)?.token ?? "") as Hex;
+  const token = lowerCaseHex(parseAssetId(entry.asset)?.token ?? "0x");
   const domain = domainOf(entry);
   const tokenDomain = domain && { ...domain, chainId, verifyingContract: getAddress(token) };
   return { ...entry, token, tokenDomain, separator: tokenDomain && domainSeparator(tokenDomain) };

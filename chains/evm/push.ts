@@ -1,5 +1,6 @@
 import { concat, decodeFunctionData, encodeFunctionData, type Hex, size, slice } from "viem";
 import { tokenAbi } from "./abi.ts";
+import { lowerCaseHex } from "./hex.ts";
 
 /**
  * A transfer that the owner sends in their own transaction: `transfer(receiver, amount)` of the token, followed by a tag
@@ -23,7 +24,7 @@ export function readPush(data: Hex): Push | undefined {
     const call = decodeFunctionData({ abi: tokenAbi, data: slice(data, 0, CALL_BYTES) });
     if (call.functionName !== "transfer") return undefined;
     const [receiver, amount] = call.args;
-    const push = { receiver: receiver.toLowerCase() as Hex, amount, tag };
+    const push = { receiver: lowerCaseHex(receiver), amount, tag };
     // The comparison refuses data in the unused bytes of the address.
     return encodePush(push) === data.toLowerCase() ? push : undefined;
   } catch {

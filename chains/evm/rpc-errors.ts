@@ -1,4 +1,4 @@
-import { type Hex, isHex, RpcRequestError } from "viem";
+import { BaseError, type Hex, isHex, RpcRequestError } from "viem";
 import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 
@@ -7,19 +7,20 @@ const MAX_LENGTH = 200;
 
 /** Returns the node's error message, cleaned, without the request, which contains signed bytes. */
 export function describeRpcError(error: unknown): string {
-  for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof RpcRequestError) return cleanText(cause.details, MAX_LENGTH);
   }
   if (!(error instanceof Error)) return "unknown error";
-  return cleanText((error as { shortMessage?: string }).shortMessage ?? error.name, MAX_LENGTH);
+  return cleanText(error instanceof BaseError ? error.shortMessage : error.name, MAX_LENGTH);
 }
 
 /** Returns the revert data of an error, or undefined if it is not a revert. Reverts have JSON-RPC code 3 or carry data. */
 export function findRevertData(error: unknown): Hex | undefined {
-  for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (!(cause instanceof RpcRequestError)) continue;
-    const data = typeof cause.data === "object" ? (cause.data as { data?: unknown } | null)?.data : cause.data;
-    if (isHex(data)) return data;
+    const { data }: { data?: unknown } = cause;
+    const inner = typeof data === "object" && data !== null && "data" in data ? data.data : data;
+    if (isHex(inner)) return inner;
     if (cause.code === 3) return "0x";
   }
   return undefined;

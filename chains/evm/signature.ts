@@ -1,4 +1,4 @@
-import { bytesToHex, type Hex, hexToBytes, keccak256, numberToHex, size } from "viem";
+import { bytesToHex, type Hex, hexToBytes, isHex, keccak256, numberToHex, size } from "viem";
 import { javascriptCurve, openNativeCurve } from "./secp256k1.ts";
 
 const curve = openNativeCurve() ?? javascriptCurve;
@@ -22,9 +22,9 @@ export function splitSignature(signature: Hex): SignatureParts {
  * it is well formed.
  */
 export function findSignatureFault(signature: string): string | undefined {
-  if (!/^0x([0-9a-fA-F]{2})*$/.test(signature)) return "the signature is not a hex string";
-  if (size(signature as Hex) !== 65) return "the signature is not 65 bytes long";
-  const { s, v } = splitSignature(signature as Hex);
+  if (!isHex(signature) || signature.length % 2 !== 0) return "the signature is not a hex string";
+  if (size(signature) !== 65) return "the signature is not 65 bytes long";
+  const { s, v } = splitSignature(signature);
   if (v !== 27 && v !== 28) return "the signature's last byte is not 27, 28, 0 or 1";
   if (BigInt(s) > HALF_N) return "the signature's s is in the upper half, which tokens refuse";
   return undefined;

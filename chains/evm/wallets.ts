@@ -1,4 +1,5 @@
 import { concat, decodeAbiParameters, type Hex, hexToNumber, pad, size, slice } from "viem";
+import { lowerCaseHex } from "./hex.ts";
 import type { Call } from "./multicall.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
@@ -65,7 +66,7 @@ export function unwrapSignature(signature: Hex): WalletSignature {
       [{ type: "address" }, { type: "bytes" }, { type: "bytes" }],
       slice(signature, 0, -32),
     );
-    return { signature: inner, deployment: { target: target.toLowerCase() as Hex, data } };
+    return { signature: inner, deployment: { target: lowerCaseHex(target), data } };
   } catch {
     return { signature, deployment: undefined };
   }

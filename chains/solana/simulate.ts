@@ -33,8 +33,8 @@ const feePayerErrors = [
   "InsufficientFundsForRent",
 ];
 
-function describe(error: unknown, logs: readonly string[]): Outcome {
-  const code = typeof error === "string" ? error : (Object.keys(error as object)[0] ?? "unknown");
+function describe(error: string | object, logs: readonly string[]): Outcome {
+  const code = typeof error === "string" ? error : (Object.keys(error)[0] ?? "unknown");
   if (code === "BlockhashNotFound")
     return { ok: false, reason: "the transaction's blockhash has expired; fetch the option's actions again" };
   if (feePayerErrors.includes(code)) return { ok: false, later: true, reason: "the network's fee cannot be paid now" };

@@ -1,4 +1,5 @@
 import { GoogleAuth } from "google-auth-library";
+import { z } from "zod";
 import type { RemoteKey } from "./remote.ts";
 
 /**
@@ -9,6 +10,9 @@ export type GoogleKmsKey = { name: string; endpoint?: string | undefined };
 
 /** Timeout of one call with its access token, in milliseconds. It is shorter than a lane's lease. */
 const TIMEOUT_MS = 4_000;
+
+/** The members that we use of the answers to publicKey and asymmetricSign. */
+const Answer = z.object({ pem: z.string().optional(), signature: z.string().optional() });
 
 class KmsError extends Error {
   override readonly name = "KmsError";
@@ -25,7 +29,7 @@ export function openGoogleKmsKey({ name, endpoint = "https://cloudkms.googleapis
   // With a project id the library makes no request to find it.
   const [, projectId = ""] = name.split("/");
   const auth = new GoogleAuth({ scopes: "https://www.googleapis.com/auth/cloudkms", projectId });
-  const call = async (path: string, body?: unknown): Promise<Record<string, string>> => {
+  const call = async (path: string, body?: unknown): Promise<z.infer<typeof Answer>> => {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const token = await Promise.race([auth.getAccessToken(), whenAborted(signal)]);
     const response = await fetch(`${endpoint}/v1/${name}${path}`, {
@@ -35,7 +39,7 @@ export function openGoogleKmsKey({ name, endpoint = "https://cloudkms.googleapis
       signal,
     });
     if (!response.ok) throw new KmsError(response.status);
-    return (await response.json()) as Record<string, string>;
+    return Answer.parse(await response.json());
   };
   return {
     readPublicKey: async () => (await call("/publicKey")).pem ?? "",
@@ -58,6 +62,6 @@ const NO_CREDENTIALS =
 /** An error without a status is a missing answer. A 4xx and missing credentials need the operator. */
 function isTransient(error: unknown): boolean {
   if (error instanceof Error && NO_CREDENTIALS.test(error.message)) return false;
-  const status = error instanceof KmsError ? error.status : Number((error as { status?: unknown }).status ?? 0);
+  const status = error instanceof Error && "status" in error ? Number(error.status ?? 0) : 0;
   return !(status >= 400 && status < 500) || status === 408 || status === 429;
 }

@@ -1,6 +1,7 @@
 import { createPublicKey } from "node:crypto";
 import { type Hex, keccak256, numberToHex } from "viem";
 import { ChainFault } from "../../faults.ts";
+import { lowerCaseHex } from "../hex.ts";
 import { joinSignature, recoverSigner, type SignatureParts } from "../signature.ts";
 import { createSigner, type Signer } from "./signer.ts";
 
@@ -22,7 +23,7 @@ const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
  * `signer_unavailable` or `signer_refused`.
  */
 export async function createRemoteSigner(address: string, key: RemoteKey): Promise<Signer> {
-  const expected = address.toLowerCase() as Hex;
+  const expected = lowerCaseHex(address);
   const actual = addressOfPublicKey(await request(key, () => key.readPublicKey()));
   if (actual !== expected) throw new ChainFault("wrong_key", { detail: `expected the key of ${address}` });
   return createSigner(expected, async (digest) => {

@@ -1,5 +1,6 @@
 import { type Hex, hashMessage, hashTypedData, keccak256, type LocalAccount, serializeTransaction } from "viem";
 import { toAccount } from "viem/accounts";
+import { lowerCaseHex } from "../hex.ts";
 import { joinSignature, type SignatureParts } from "../signature.ts";
 
 /**
@@ -13,15 +14,14 @@ export type Signer = LocalAccount & { sign: NonNullable<LocalAccount["sign"]> };
 export function createSigner(address: string, signDigest: (digest: Hex) => Promise<SignatureParts>): Signer {
   const sign = async (hash: Hex) => joinSignature(await signDigest(hash));
   const account = toAccount({
-    address: address.toLowerCase() as Hex,
-    sign: ({ hash }) => sign(hash),
+    address: lowerCaseHex(address),
     signMessage: ({ message }) => sign(hashMessage(message)),
-    signTypedData: (definition) => sign(hashTypedData(definition as never)),
+    signTypedData: (definition) => sign(hashTypedData(definition)),
     signTransaction: async (transaction, options) => {
-      const serialize = (options?.serializer ?? serializeTransaction) as typeof serializeTransaction;
-      const { r, s, v } = await signDigest(keccak256(await serialize(transaction as never)));
-      return serialize(transaction as never, { r, s, yParity: v - 27 });
+      const serialize = options?.serializer ?? serializeTransaction;
+      const { r, s, v } = await signDigest(keccak256(await serialize(transaction)));
+      return serialize(transaction, { r, s, yParity: v - 27 });
     },
   });
-  return account as Signer;
+  return { ...account, sign: ({ hash }) => sign(hash) };
 }
