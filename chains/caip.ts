@@ -1,42 +1,41 @@
-/** CAIP-10: an account on a chain. `address` is as the caller wrote it. */
+import { accountAddressPattern, assetPattern, chainIdPattern } from "../ops/caip-patterns.ts";
+
+/** An account on a chain (CAIP-10). `address` keeps the caller's spelling. */
 export type AccountId = { chain: string; address: string };
-/** CAIP-19 with an ERC-20 or an SPL token: the chain and the token's own address. */
+/** A token on a chain (CAIP-19). `token` is the address of the ERC-20 contract or the SPL mint. */
 export type AssetId = { chain: string; namespace: string; token: string };
 
-const chainPattern = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
-
-/** CAIP-2. */
+/** Returns true if the text is a chain id (CAIP-2). */
 export function isChainId(text: string): boolean {
-  return chainPattern.test(text);
+  return chainIdPattern.test(text);
 }
 
-/** Splits a CAIP-10 account. Undefined when the text is not one; whether the address fits its chain is not asked. */
+/** Splits a CAIP-10 account, or returns undefined if the text is not one. Does not check that the address fits the chain. */
 export function parseAccountId(text: string): AccountId | undefined {
   const at = text.lastIndexOf(":");
   const chain = text.slice(0, at);
   const address = text.slice(at + 1);
-  if (at < 0 || !isChainId(chain) || !/^[-.%a-zA-Z0-9]{1,128}$/.test(address)) return undefined;
+  if (at < 0 || !isChainId(chain) || !accountAddressPattern.test(address)) return undefined;
   return { chain, address };
 }
 
-/** Splits a CAIP-19 asset. Undefined when the text is not one. */
+/** Splits a CAIP-19 asset, or returns undefined if the text is not one. */
 export function parseAssetId(text: string): AssetId | undefined {
-  const match = /^([-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32})\/([-a-z0-9]{3,8}):([-.%a-zA-Z0-9]{1,128})$/.exec(text);
-  const [, chain, namespace, token] = match ?? [];
+  const [, chain, namespace, token] = assetPattern.exec(text) ?? [];
   return chain && namespace && token ? { chain, namespace, token } : undefined;
 }
 
-/** Native assets by CAIP-2 namespace: the coin types of SLIP-44 that stand for them in CAIP-19. */
+/** SLIP-44 coin types of native assets, by CAIP-2 namespace. CAIP-19 names native assets by them. */
 const nativeCoins: Readonly<Record<string, number>> = { eip155: 60, solana: 501 };
 
-/** CAIP-19 of a chain's native asset, in which fees are paid. Throws for a namespace that is not known here. */
+/** Returns the CAIP-19 of a chain's native asset, which pays for fees. Throws for an unknown CAIP-2 namespace. */
 export function nativeAsset(chain: string): string {
   const coin = nativeCoins[chain.split(":")[0] ?? ""];
   if (coin === undefined) throw new Error(`the native asset of ${chain} is not known`);
   return `${chain}/slip44:${coin}`;
 }
 
-/** An asset as we compare it: addresses of EVM without regard to case, those of other chains as they are. */
+/** Returns the form in which assets are compared. EVM addresses ignore case; other chains' addresses do not. */
 export function canonicalAsset(asset: string): string {
   return asset.toLowerCase().startsWith("eip155:") ? asset.toLowerCase() : asset;
 }

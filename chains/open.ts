@@ -6,14 +6,14 @@ import { ChainFault } from "./faults.ts";
 import { checkSolanaChain } from "./solana/check.ts";
 import { openSolanaChain, type SolanaChain, type SolanaToken } from "./solana/open.ts";
 
-/** An opened network; `family` says of which kind. */
+/** An opened network. `family` tells EVM and Solana apart. */
 export type Chain = EvmChain | SolanaChain;
-/** A token of one. */
+/** A token of an opened network. */
 export type Token = EvmToken | SolanaToken;
-/** Every network of the deployment, by CAIP-2. */
+/** Every network of the deployment, by CAIP-2 id. */
 export type Chains = ReadonlyMap<string, Chain>;
 
-/** Opens every network; nothing is asked of them yet. */
+/** Opens every network without sending a request. */
 export function openChains(networks: Networks, metrics: Metrics): Chains {
   return new Map(
     networks.chains.map((network): [string, Chain] => [
@@ -24,36 +24,36 @@ export function openChains(networks: Networks, metrics: Metrics): Chains {
 }
 
 /**
- * Compares what the networks file says of a chain with the chain. Throws ChainFault on a mismatch; see checkEvmChain and
- * checkSolanaChain.
+ * Compares the networks file's entry of a chain with the chain itself. Throws ChainFault if they differ; see
+ * `checkEvmChain` and `checkSolanaChain`.
  */
 export async function checkChain(chains: Chains, id: string): Promise<void> {
   const chain = getChain(chains, id);
   await (chain.family === "evm" ? checkEvmChain(chain) : checkSolanaChain(chain));
 }
 
-/** A network that must be there, because a row names it. Throws ChainFault `unknown_chain`. */
+/** Returns the network that a row names. Throws ChainFault `unknown_chain` if the networks file lacks it. */
 export function getChain(chains: Chains, id: string): Chain {
   const chain = chains.get(id);
   if (!chain) throw new ChainFault("unknown_chain", { detail: id });
   return chain;
 }
 
-/** A token that must be there, because a row names it. */
+/** Returns the token that a row names. Throws if the networks file lacks it. */
 export function getToken(chain: Chain, asset: string): Token {
   const token = chain.tokens.get(asset);
-  if (!token) throw new Error(`${asset} is no longer in the networks file, and a row names it`);
+  if (!token) throw new Error(`${asset} is used in the database but missing from the networks file`);
   return token;
 }
 
-/** The same for one that must be of EVM. */
+/** Returns the EVM network that a row names. Throws ChainFault `unknown_chain`, or an Error for another family. */
 export function getEvmChain(chains: Chains, id: string): EvmChain {
   const chain = getChain(chains, id);
   if (chain.family !== "evm") throw new Error(`${id} is not an EVM chain`);
   return chain;
 }
 
-/** The same for one that must be of Solana. */
+/** Returns the Solana cluster that a row names. Throws ChainFault `unknown_chain`, or an Error for another family. */
 export function getSolanaChain(chains: Chains, id: string): SolanaChain {
   const chain = getChain(chains, id);
   if (chain.family !== "solana") throw new Error(`${id} is not a Solana cluster`);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// Permit2's SignatureTransfer, the part that is used (github.com/Uniswap/permit2).
+/// The part of Permit2's SignatureTransfer that we use (github.com/Uniswap/permit2).
 interface IPermit2 {
     struct TokenPermissions {
         address token;
@@ -36,16 +36,16 @@ interface IToken {
 
 /// Moves a payer's tokens to one treasury, and nowhere else, with the payer's Permit2 signature.
 ///
-/// It is the spender that payers sign for, so a signature is worthless to anybody else; it has no owner, holds
-/// nothing and cannot be changed, so whoever calls it can only do what the payer has signed. The Permit2 nonce names
-/// the payment: Permit2 takes each nonce of a payer once.
+/// Payers sign for this contract as the spender, so no other contract can use the signature. It has no owner, holds no
+/// tokens and cannot be upgraded, so a caller can only do what the payer has signed. The Permit2 nonce identifies the
+/// payment: Permit2 accepts each nonce of a payer once.
 contract Collector {
     IPermit2 public immutable PERMIT2;
     address public immutable TREASURY;
 
     event Collected(address indexed token, address indexed payer, uint256 indexed nonce, uint256 amount);
 
-    /// The treasury did not receive exactly what was signed: a token that takes a fee, or that is re-entered.
+    /// The treasury did not receive exactly the signed amount: the token takes a fee, or it was re-entered.
     error WrongAmount(uint256 received, uint256 signed);
 
     constructor(IPermit2 permit2, address treasury) {
@@ -53,7 +53,7 @@ contract Collector {
         TREASURY = treasury;
     }
 
-    /// Collects `amount` of `token`, all that the signature permits, from `payer`.
+    /// Collects `amount` of `token`, the full permitted amount, from `payer`.
     function collect(
         address token,
         address payer,
@@ -74,8 +74,8 @@ contract Collector {
         emit Collected(token, payer, nonce, amount);
     }
 
-    /// The same for a payer who has not approved Permit2 yet and whose token has EIP-2612: the approval is signed too.
-    /// A permit that fails is passed over: somebody may have sent it already, and then the allowance is there.
+    /// Like `collect`, for a payer who has not approved Permit2 yet but has signed an EIP-2612 permit for it.
+    /// A failing permit is ignored: another account may have submitted it already, and then the allowance exists.
     function collectWithPermit(
         address token,
         address payer,

@@ -1,15 +1,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { compile } from "./compile.ts";
 
-/** Writes what the contracts compile to beside their sources; with `--check` only says whether it is that. */
+/** Compiles the contracts and writes the artifacts beside the sources. With `--check`, only compares them. */
 const isCheck = process.argv.includes("--check");
 for (const name of ["Collector", "Disburser"]) {
   const artifact = new URL(`./${name}.json`, import.meta.url);
   const text = `${JSON.stringify(compile(new URL(`./${name}.sol`, import.meta.url))[name], null, 2)}\n`;
   if (!isCheck) writeFileSync(artifact, text);
   else if (readFileSync(artifact, "utf8") !== text) {
-    console.error(`contracts/${name}.json is not what contracts/${name}.sol compiles to: npm run contracts`);
+    console.error(`contracts/${name}.json is out of date with contracts/${name}.sol: npm run contracts`);
     process.exitCode = 1;
   }
 }
-if (isCheck && !process.exitCode) console.log("contracts: in step");
+if (isCheck && !process.exitCode) console.log("contracts: up to date");

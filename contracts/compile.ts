@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import solc from "solc";
 import { z } from "zod";
 
-/** One compiled contract. `immutables`: where in the deployed code (byte offsets) each immutable's 32 bytes stand. */
+/** A compiled contract. `immutables` lists the byte ranges of each immutable in the deployed code. */
 export type Compiled = {
   abi: readonly unknown[];
   bytecode: `0x${string}`;
@@ -32,7 +32,7 @@ const Output = z.object({
   ),
 });
 
-/** The same bytes on every machine: no metadata hash, and instructions that every network knows. */
+/** Settings for reproducible bytecode that runs on every network: no metadata hash, and an old EVM version. */
 const settings = {
   optimizer: { enabled: true, runs: 10_000 },
   evmVersion: "paris",
@@ -45,7 +45,7 @@ const settings = {
   },
 };
 
-/** Compiles one Solidity file; gives its contracts by name. Throws with the compiler's words; a warning counts. */
+/** Compiles one Solidity file and returns its contracts by name. Throws the compiler's first error or warning. */
 export function compile(file: URL): Record<string, Compiled> {
   const input = {
     language: "Solidity",
@@ -58,15 +58,15 @@ export function compile(file: URL): Record<string, Compiled> {
   const names = readImmutables(output.sources.source?.ast);
   return Object.fromEntries(
     Object.entries(output.contracts.source ?? {}).map(([name, { abi, evm }]) => {
-      const spots = Object.entries(evm.deployedBytecode.immutableReferences);
-      const immutables = Object.fromEntries(spots.map(([id, places]) => [names.get(id) ?? id, places]));
+      const references = Object.entries(evm.deployedBytecode.immutableReferences);
+      const immutables = Object.fromEntries(references.map(([id, ranges]) => [names.get(id) ?? id, ranges]));
       const compiled = { bytecode: evm.bytecode.object, deployedBytecode: evm.deployedBytecode.object, immutables };
       return [name, { abi, ...compiled }];
     }),
   );
 }
 
-/** Names of state variables by the compiler's node numbers. */
+/** Returns the names of immutable state variables by AST node id. */
 function readImmutables(ast: {
   nodes?: { nodes?: { id: number; name: string; mutability?: string }[] }[];
 }): Map<string, string> {

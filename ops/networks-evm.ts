@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { evmAddressPattern, evmAssetPattern } from "./caip-patterns.ts";
 import { everyAsset, everyNetwork, rpcEndpoint, secretSource } from "./networks-shared.ts";
 
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address");
+const address = z.string().regex(evmAddressPattern, "expected a 20 byte hex address");
 const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
 
 /** Where a private key is; the key itself never stands here. */
@@ -27,10 +28,7 @@ const domain = z.strictObject({ name: z.string(), version: z.string() });
 const everyToken = {
   ...everyAsset,
   /** CAIP-19, for example eip155:8453/erc20:0x8335…; compared in lower case. */
-  asset: z
-    .string()
-    .regex(/^eip155:\d+\/erc20:0x[0-9a-fA-F]{40}$/)
-    .toLowerCase(),
+  asset: z.string().regex(evmAssetPattern).toLowerCase(),
 };
 /** Gas one transfer may take inside a batch; unused gas is not paid. */
 const transferGas = (usual: number) => z.number().int().min(50_000).max(1_000_000).default(usual);

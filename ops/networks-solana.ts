@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { solanaAddressPattern, solanaAssetPattern, solanaReferencePattern } from "./caip-patterns.ts";
 import { everyAsset, everyNetwork, rpcEndpoint, secretSource } from "./networks-shared.ts";
 
 /** Base58 of 32 bytes. */
-const address = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, "expected a base58 address");
+const address = z.string().regex(solanaAddressPattern, "expected a base58 address");
 const lamports = z.string().regex(/^\d+$/, "expected a whole number of lamports, as a string").transform(BigInt);
 /** The secret is 64 bytes in base58, or the numbers of a keypair file of the Solana tools. */
 const account = z.strictObject({ address, key: secretSource });
@@ -10,7 +11,7 @@ const account = z.strictObject({ address, key: secretSource });
 const solanaAsset = z.strictObject({
   ...everyAsset,
   /** CAIP-19, for example solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp/token:EPjFWdd5…; case counts. */
-  asset: z.string().regex(/^solana:[1-9A-HJ-NP-Za-km-z]{32}\/token:[1-9A-HJ-NP-Za-km-z]{32,44}$/),
+  asset: z.string().regex(solanaAssetPattern),
   /** Paid by a transaction that the buyer signs and our relayer pays for. */
   kind: z.literal("spl").default("spl"),
   /** The program that the mint belongs to; compared with the chain at start. */
@@ -21,7 +22,7 @@ const solanaAsset = z.strictObject({
 export const solanaNetwork = z.strictObject({
   ...everyNetwork,
   /** The first 32 characters of the genesis hash (CAIP-30). */
-  chain: z.templateLiteral(["solana:", z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32}$/)]),
+  chain: z.templateLiteral(["solana:", z.string().regex(solanaReferencePattern)]),
   /** At least two: a transaction is called dead only when two endpoints say that they have never seen it. */
   rpc: z.array(rpcEndpoint).min(2),
   /** Usual time between slots, milliseconds. */

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { evmAddressPattern } from "./caip-patterns.ts";
 import { ConfigError, describeIssues } from "./config.ts";
 import { type EvmNetwork, evmNetwork } from "./networks-evm.ts";
 import type { SecretSource } from "./networks-shared.ts";
@@ -15,7 +16,7 @@ const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwo
   return z.NEVER;
 });
 
-const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address");
+const evmAddress = z.string().regex(evmAddressPattern, "expected a 20 byte hex address");
 const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
 /** A price feed of Chainlink on one of the EVM chains: one unit of `base` in units of `quote`. */
 const priceFeed = z.strictObject({

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
+import { evmAccountPattern, solanaAccountPattern } from "./caip-patterns.ts";
 import type { Log } from "./log.ts";
 
 /** How often the file is looked at, milliseconds. */
@@ -45,18 +46,15 @@ export function openScreeningList(
   };
 }
 
-const evmAccount = /^(eip155:\d+:)?0x[0-9a-fA-F]{40}$/;
-/** Base58, in which case counts. */
-const solanaAccount = /^(solana:[1-9A-HJ-NP-Za-km-z]{32}:)?[1-9A-HJ-NP-Za-km-z]{32,44}$/;
-
 /** The accounts of a list's text, those of EVM in lower case; or what is wrong with it, naming the line. */
 export function parseScreeningList(text: string): State {
   const names = new Set<string>();
   for (const [index, line] of text.split("\n").entries()) {
     const entry = line.replace(/#.*/, "").trim();
     if (entry === "") continue;
-    if (evmAccount.test(entry)) names.add(entry.toLowerCase());
-    else if (solanaAccount.test(entry)) names.add(entry);
+    // EVM addresses ignore case; base58 does not.
+    if (evmAccountPattern.test(entry)) names.add(entry.toLowerCase());
+    else if (solanaAccountPattern.test(entry)) names.add(entry);
     else return { fault: `holds no account in line ${index + 1}` };
   }
   return { names };

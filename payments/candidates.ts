@@ -1,6 +1,7 @@
 import { parseAccountId } from "../chains/caip.ts";
 import type { Chain } from "../chains/open.ts";
 import { isAddress } from "../chains/solana/keys.ts";
+import { evmAddressPattern } from "../ops/caip-patterns.ts";
 import type { PaymentDeps } from "./deps.ts";
 import type { Payable } from "./payable.ts";
 
@@ -13,7 +14,7 @@ export function isUsableAccount({ chains }: Pick<PaymentDeps, "chains">, text: s
   if (!account) return false;
   const family = chains.get(account.chain)?.family;
   if (family === "solana") return isAddress(account.address);
-  return family === undefined || /^0x[0-9a-fA-F]{40}$/.test(account.address);
+  return family === undefined || evmAddressPattern.test(account.address);
 }
 
 /** Returns every pair of an account (CAIP-10) and an asset on its chain that can pay the payment. */

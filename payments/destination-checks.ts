@@ -4,6 +4,7 @@ import { collectorAddress } from "../chains/evm/collector.ts";
 import { disburserAddress } from "../chains/evm/disburser.ts";
 import { isAddress as isSolanaAddress } from "../chains/solana/keys.ts";
 import { findTokenAccount } from "../chains/solana/payment.ts";
+import { evmAddressPattern, evmChainPattern } from "../ops/caip-patterns.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import type { PaymentDeps } from "./deps.ts";
 import type { Destination } from "./destinations.ts";
@@ -22,7 +23,7 @@ export function findAssetFault(text: string): string | undefined {
     return isSolanaAddress(asset.token) ? undefined : "asset: expected a mint's address in base58";
   }
   if (!asset.chain.startsWith("eip155:")) return undefined;
-  if (!/^eip155:[1-9]\d*$/.test(asset.chain)) return "asset: expected a chain such as eip155:8453";
+  if (!evmChainPattern.test(asset.chain)) return "asset: expected a chain such as eip155:8453";
   if (asset.namespace !== "erc20") return "asset: expected a token, such as eip155:8453/erc20:0x…";
   const error = validateAddress(asset.token);
   return error && `asset: ${error}`;
@@ -51,7 +52,7 @@ export function findDestinationFault(deps: CheckDeps, entry: Destination): strin
  * error.
  */
 function validateAddress(address: string): string | undefined {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return "expected an address of 20 bytes in hex";
+  if (!evmAddressPattern.test(address)) return "expected an address of 20 bytes in hex";
   if (/^0x0{40}$/.test(address)) return "is the zero address";
   const hasChecksum = /[a-f]/.test(address.slice(2)) && /[A-F]/.test(address.slice(2));
   return hasChecksum && !isAddress(address) ? "the address's checksum is wrong (EIP-55)" : undefined;

@@ -1,5 +1,6 @@
 import { keccak256, type TypedDataDefinition, toBytes } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
+import { parseTypedData } from "../chains/evm/typed-data.ts";
 import type { PaymentDeps } from "./deps.ts";
 import { done, type Result, refuse } from "./errors.ts";
 import { listOptions } from "./options.ts";
@@ -47,7 +48,7 @@ function accountFor(paymentId: string): PrivateKeyAccount {
 function listTypedData({ actions }: OptionView): TypedDataDefinition[] | undefined {
   const isSigning = (action: OptionView["actions"][number]): action is WalletAction =>
     "method" in action && action.method === "eth_signTypedData_v4";
-  return actions.every(isSigning) ? actions.map(({ params }) => readTypedData(String(params[1]))) : undefined;
+  return actions.every(isSigning) ? actions.map(({ params }) => parseTypedData(String(params[1]))) : undefined;
 }
 
 /** Parses typed data for viem, which adds the EIP712Domain type itself and rejects a duplicate. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { chainIdPattern } from "../../ops/caip-patterns.ts";
 import type { Caller } from "../../payments/accounts.ts";
 import { done } from "../../payments/errors.ts";
 import { listMerchantPaymentViews, listPaymentViews } from "../../payments/list.ts";
@@ -9,7 +10,7 @@ import { defineOperation } from "../operation.ts";
 import { paymentState } from "../shapes.ts";
 import { paymentListResponse } from "./shapes.ts";
 
-const chain = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/, "expected CAIP-2 chains such as eip155:8453");
+const chain = z.string().regex(chainIdPattern, "expected CAIP-2 chains such as eip155:8453");
 
 const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
   startTs: instant.optional(),

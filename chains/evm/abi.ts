@@ -1,6 +1,6 @@
 import { keccak256, parseAbi, toEventSelector, toHex } from "viem";
 
-/** EIP-3009 with v, r, s, EIP-2612, and what we use of an ERC-20. */
+/** The functions that we use of ERC-20, EIP-2612 and EIP-3009 (with v, r and s). */
 export const tokenAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
   "function authorizationState(address authorizer, bytes32 nonce) view returns (bool)",
@@ -13,30 +13,30 @@ export const tokenAbi = parseAbi([
   "function decimals() view returns (uint8)",
 ]);
 
-/** The other overload of EIP-3009 that USDC has since 2.2: a signature of any length, so that wallets can be code. */
+/** The EIP-3009 overload that USDC has since version 2.2. It takes a signature of any length, as smart wallets need. */
 export const bytesTokenAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
 ]);
 
-/** Permit2 (SignatureTransfer), what we read of it. */
+/** The view functions that we use of Permit2 (SignatureTransfer). */
 export const permit2Abi = parseAbi([
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
   "function nonceBitmap(address owner, uint256 word) view returns (uint256)",
 ]);
 
-/** Multicall3, what else it tells. */
+/** The view functions that we use of Multicall3. */
 export const multicallReadAbi = parseAbi([
   "function getEthBalance(address account) view returns (uint256)",
   "function getBlockNumber() view returns (uint256)",
 ]);
 
-/** Multicall3, the one function that makes calls. */
+/** The Multicall3 function that makes calls. */
 export const multicallAbi = parseAbi([
   "function aggregate3((address target, bool allowFailure, bytes callData)[] calls) payable returns ((bool success, bytes returnData)[] returnData)",
 ]);
 
 export const TRANSFER_TOPIC = toEventSelector("Transfer(address,address,uint256)");
-/** EIP-3009; emitted by the token beside the Transfer it allows, usually directly before it. */
+/** EIP-3009. A token emits it beside the Transfer that it authorizes, usually directly before it. */
 export const AUTHORIZATION_USED_TOPIC = toEventSelector("AuthorizationUsed(address,bytes32)");
 
 /** EIP-3009, "TypeHash". */

@@ -3,7 +3,7 @@ import { tokenAbi } from "./abi.ts";
 import { simulateCalls } from "./multicall.ts";
 import type { EvmChain } from "./open.ts";
 
-/** True when the treasury lets its Disburser move so much of a token, minor units. Throws ChainFault. */
+/** Returns true if the treasury allows its Disburser to move the amount (minor units). Throws ChainFault. */
 export async function isApproved(chain: EvmChain, token: Hex, amount: bigint): Promise<boolean> {
   const args = [chain.treasury, chain.disburser] as const;
   const data = encodeFunctionData({ abi: tokenAbi, functionName: "allowance", args });

@@ -3,32 +3,32 @@ import type { SeenTransfer } from "../movements.ts";
 import { AUTHORIZATION_USED_TOPIC } from "./abi.ts";
 
 /**
- * Gives movements the nonces of the EIP-3009 authorizations that made them. The standard says that a token emits
- * AuthorizationUsed and Transfer, and not in which order or what between them. So all of one token, payer and transaction
- * belong together: where there are as many authorizations as movements, the first made the first. Otherwise the nearest
- * ones are taken for pairs, and each movement names all nonces (`usedNonces`): a transfer that we know says by its receiver
- * and amount which movement is its own.
- * @param seen movements by the same logs, none of zero
+ * Sets `authorizationNonce` of the movements that EIP-3009 authorizations made. The standard requires a token to emit
+ * AuthorizationUsed and Transfer, but fixes neither their order nor that they are adjacent. The function groups logs by
+ * token, payer and transaction. In a group with as many authorizations as movements, it pairs them in order. In any other
+ * group it pairs the nearest logs and lists all nonces in `usedNonces`; a known transfer then finds its own movement by
+ * receiver and amount.
+ * @param seen movements read from the same logs, without zero amounts
  */
 export function markAuthorized(seen: readonly SeenTransfer[], logs: readonly RpcLog[]): void {
-  const uses = logs.flatMap((log) => readUse(log) ?? []);
-  const movements = Map.groupBy(seen, keyOf);
-  for (const [key, used] of Map.groupBy(uses, keyOf)) {
-    const moved = movements.get(key);
-    if (!moved) continue;
-    const inOrder = used.toSorted(byPlace);
-    const movedInOrder = moved.toSorted(byPlace);
-    if (used.length === moved.length)
-      for (const [index, movement] of movedInOrder.entries())
-        movement.authorizationNonce = inOrder[index]?.nonce ?? null;
-    else markNearest(movedInOrder, inOrder);
+  const authorizations = logs.flatMap((log) => readAuthorization(log) ?? []);
+  const movementsByGroup = Map.groupBy(seen, groupOf);
+  for (const [group, unsorted] of Map.groupBy(authorizations, groupOf)) {
+    const movements = movementsByGroup.get(group)?.toSorted(byLogIndex);
+    if (!movements) continue;
+    const used = unsorted.toSorted(byLogIndex);
+    if (used.length === movements.length)
+      for (const [index, movement] of movements.entries()) movement.authorizationNonce = used[index]?.nonce ?? null;
+    else pairNearest(movements, used);
   }
 }
 
 /** An AuthorizationUsed log. */
-type Use = Pick<SeenTransfer, "blockHash" | "txHash" | "token" | "payer" | "logIndex"> & { nonce: string };
+type UsedAuthorization = Pick<SeenTransfer, "blockHash" | "txHash" | "token" | "payer" | "logIndex"> & {
+  nonce: string;
+};
 
-function readUse(log: RpcLog): Use | undefined {
+function readAuthorization(log: RpcLog): UsedAuthorization | undefined {
   const [topic, payer, nonce] = log.topics;
   if (topic !== AUTHORIZATION_USED_TOPIC || !payer || !nonce || log.removed) return undefined;
   if (!log.blockHash || !log.transactionHash || !log.logIndex) return undefined;
@@ -42,21 +42,25 @@ function readUse(log: RpcLog): Use | undefined {
   };
 }
 
-const keyOf = ({ blockHash, txHash, token, payer }: Pick<Use, "blockHash" | "txHash" | "token" | "payer">) =>
-  `${blockHash} ${txHash} ${token} ${payer}`;
-const byPlace = (a: { logIndex: number }, b: { logIndex: number }) => a.logIndex - b.logIndex;
+type Group = Pick<UsedAuthorization, "blockHash" | "txHash" | "token" | "payer">;
+const groupOf = ({ blockHash, txHash, token, payer }: Group) => `${blockHash} ${txHash} ${token} ${payer}`;
+const byLogIndex = (a: { logIndex: number }, b: { logIndex: number }) => a.logIndex - b.logIndex;
 
-/** The first movement after an authorization and before the next one is its own; else the last one before it. */
-function markNearest(moved: readonly SeenTransfer[], used: readonly Use[]): void {
+/**
+ * Pairs each authorization with the first movement between it and the next authorization, or else with the last movement
+ * between the previous authorization and it.
+ */
+function pairNearest(movements: readonly SeenTransfer[], used: readonly UsedAuthorization[]): void {
   const usedNonces = [...new Set(used.map(({ nonce }) => nonce))];
-  for (const movement of moved) movement.usedNonces = usedNonces;
-  const free = new Set(moved);
+  for (const movement of movements) movement.usedNonces = usedNonces;
+  const unpaired = new Set(movements);
   for (const [index, { logIndex, nonce }] of used.entries()) {
     const [from, to] = [used[index - 1]?.logIndex ?? -1, used[index + 1]?.logIndex ?? Number.POSITIVE_INFINITY];
-    const after = moved.find((one) => free.has(one) && one.logIndex > logIndex && one.logIndex < to);
-    const nearest = after ?? moved.findLast((one) => free.has(one) && one.logIndex > from && one.logIndex < logIndex);
+    const after = movements.find((one) => unpaired.has(one) && one.logIndex > logIndex && one.logIndex < to);
+    const nearest =
+      after ?? movements.findLast((one) => unpaired.has(one) && one.logIndex > from && one.logIndex < logIndex);
     if (!nearest) continue;
     nearest.authorizationNonce = nonce;
-    free.delete(nearest);
+    unpaired.delete(nearest);
   }
 }

@@ -3,7 +3,7 @@ import { tokenAbi } from "./abi.ts";
 import type { EvmChain } from "./open.ts";
 import { throwFault } from "./rpc-errors.ts";
 
-/** What an account held of a token at a block, minor units. Throws ChainFault `rpc_answer` when the node cannot say. */
+/** Returns an account's token balance at a block, in minor units. Throws ChainFault `rpc_answer` if the node lacks that state. */
 export async function readTokenBalanceAt(
   { rpc }: Pick<EvmChain, "rpc">,
   args: { token: Hex; account: Hex; block: number },
@@ -11,11 +11,11 @@ export async function readTokenBalanceAt(
   const data = encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [args.account] });
   const request = { to: args.token, data };
   const answer = await rpc({ method: "eth_call", params: [request, numberToHex(args.block)] }).catch(throwFault);
-  // Before its contract was there nobody had any.
+  // The token contract did not exist at that block.
   return answer === "0x" ? 0n : hexToBigInt(answer);
 }
 
-/** What an account held of the native asset at a block, wei; the same fault. */
+/** Returns an account's native balance at a block, in wei. Throws ChainFault `rpc_answer` if the node lacks that state. */
 export async function readNativeBalanceAt(
   { rpc }: Pick<EvmChain, "rpc">,
   args: { account: Hex; block: number },

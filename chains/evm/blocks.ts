@@ -9,18 +9,18 @@ import type { Range } from "./ranges.ts";
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, throwFault } from "./rpc-errors.ts";
 
-/** What we keep of a block. `at` is its own clock; `baseFee` in wei per gas; `hashes` are its transactions. */
+/** The parts of a block that we use. `at` is the block's timestamp, `baseFee` is in wei per gas, `hashes` are its transactions. */
 export type Block = { number: number; hash: Hex; parentHash: Hex; at: Date; baseFee: bigint; hashes: readonly Hex[] };
 
-/** Whose logs are read: the tokens', and those of the Collector and the Disburser, which say what transfers were for. */
+/** The contracts whose logs are read: the tokens, and the Collector and Disburser, whose logs carry the nonces. */
 export type Sources = Contracts & { tokens: readonly Hex[] };
 
-/** Height of the newest block an endpoint knows. */
+/** Returns the height of the newest block that an endpoint has. */
 export async function readHead(rpc: Rpc): Promise<number> {
   return hexToNumber(await rpc({ method: "eth_blockNumber" }));
 }
 
-/** A block by height or tag. Throws ChainFault `rpc_behind` when the endpoint does not have it. */
+/** Returns a block by height or tag. Throws ChainFault `rpc_behind` if the endpoint does not have it. */
 export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "finalized"): Promise<Block> {
   const tag = typeof which === "number" ? numberToHex(which) : which;
   const block = await rpc({ method: "eth_getBlockByNumber", params: [tag, false] }).catch(throwFault);
@@ -31,28 +31,28 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
     parentHash: block.parentHash,
     at: new Date(hexToNumber(block.timestamp) * 1000),
     baseFee: hexToBigInt(block.baseFeePerGas ?? "0x0"),
-    hashes: block.transactions as Hex[],
+    hashes: block.transactions.filter((one) => typeof one === "string"),
   };
 }
 
 /**
- * Every movement of the tokens in one block, asked for by block hash: an endpoint that does not have the block says so
- * instead of answering a range with nothing. Throws ChainFault `rpc_behind` then.
+ * Returns every movement of the tokens in one block. The query names the block hash, because an endpoint without the
+ * block refuses a hash but answers a range with an empty list. Throws ChainFault `rpc_behind` if it lacks the block.
  */
 export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources): Promise<SeenTransfer[]> {
   const filter = { blockHash, ...toFilter(sources) };
-  const logs = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch((cause: unknown) => {
+  const logs = await rpc({ method: "eth_getLogs", params: [filter] }).catch((cause: unknown) => {
     if (cause instanceof ChainFault) throw cause;
     throw new ChainFault("rpc_behind", { cause, detail: describeRpcError(cause) });
   });
   return pairLogs(logs, sources);
 }
 
-/** The same for a range of blocks that the endpoint is known to have. Throws ChainFault `rpc_answer` when it is refused. */
+/** Returns every movement of the tokens in blocks that the endpoint has. Throws ChainFault `rpc_answer` if it refuses. */
 export async function readTransfersBetween(rpc: Rpc, range: Range, sources: Sources): Promise<SeenTransfer[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, ...toFilter(sources) };
-  const logs = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(throwFault);
+  const logs = await rpc({ method: "eth_getLogs", params: [filter] }).catch(throwFault);
   return pairLogs(logs, sources);
 }
 
@@ -61,7 +61,7 @@ function toFilter({ tokens, collector, disburser }: Sources) {
   return { address: [...tokens, collector, disburser], topics };
 }
 
-/** Transactions whose logs have these topics at an address, in a range of blocks. ChainFault `rpc_answer` as above. */
+/** Returns the hashes of transactions with matching logs in a range of blocks. Throws ChainFault `rpc_answer` if it is refused. */
 export async function readHashes(
   rpc: Rpc,
   range: Range,
@@ -69,6 +69,6 @@ export async function readHashes(
 ): Promise<Hex[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, address: logs.address, topics: [...logs.topics] };
-  const found = await rpc({ method: "eth_getLogs", params: [filter as never] }).catch(throwFault);
+  const found = await rpc({ method: "eth_getLogs", params: [filter] }).catch(throwFault);
   return found.flatMap((log) => log.transactionHash ?? []);
 }

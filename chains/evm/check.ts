@@ -4,17 +4,18 @@ import { permit2Abi, tokenAbi } from "./abi.ts";
 import { collectorCode } from "./collector.ts";
 import { disburserCode } from "./disburser.ts";
 import { encodeBytesTransfer, encodeTransfer } from "./eip3009.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open.ts";
 import { throwFault } from "./rpc-errors.ts";
 import { askOracle } from "./sanctions.ts";
 
 /**
- * Compares what the networks file says with the chain: each endpoint's chain id; multicall; each token's decimals, and what its kind needs; the
- * Collector's code, the Permit2 it works with, and the Disburser's code. (Whether the treasury has approved the Disburser
- * is asked when a payout fails: that keeps payouts of one asset waiting, and nothing else.)
- * Throws ChainFault `wrong_chain` or `wrong_contract`, which must stop the process: signatures asked for with a wrong
- * domain, or amounts with wrong decimals, would be worthless or worse.
+ * Compares the networks file with the chain: each endpoint's chain id, multicall, each token's decimals and the functions
+ * of its kind, Permit2, and the code of the Collector and the Disburser. It does not check that the treasury has approved
+ * the Disburser: payouts check that when they fail, because a missing approval delays only one asset's payouts.
+ * Throws ChainFault `wrong_chain` or `wrong_contract`, which must stop the process: a wrong domain makes buyers'
+ * signatures worthless, and wrong decimals make every amount wrong.
  */
 export async function checkEvmChain(chain: EvmChain): Promise<void> {
   await chain.checkEndpoints();
@@ -36,50 +37,59 @@ async function checkToken(chain: EvmChain, token: EvmToken): Promise<void> {
     throw new ChainFault("wrong_contract", { detail: `${token.asset} does not have ${token.decimals} decimals` });
   if (token.separator && (!separator?.ok || separator.data !== token.separator))
     throw new ChainFault("wrong_contract", {
-      detail: `the domain of ${token.asset} (name, version) is not the token's own`,
+      detail: `the domain of ${token.asset} (name, version) does not match the token contract`,
     });
-  const wanted = listWanted(chain, token);
-  const outcomes = await ask(wanted.map(({ call }) => call));
-  for (const [index, { what, is }] of wanted.entries()) {
+  const requirements = listRequirements(chain, token);
+  const outcomes = await ask(requirements.map(({ call }) => call));
+  for (const [index, { missing, isMet }] of requirements.entries()) {
     const outcome = outcomes[index];
-    if (!outcome || !is(outcome))
-      throw new ChainFault("wrong_contract", { detail: `${token.asset} is not of kind ${token.kind}: ${what}` });
+    if (!outcome || !isMet(outcome))
+      throw new ChainFault("wrong_contract", { detail: `${token.asset} is not of kind ${token.kind}: ${missing}` });
   }
 }
 
-type Wanted = { what: string; call: Call; is: (outcome: CallOutcome) => boolean };
+/** A function that a token of a kind must have. `missing` is the error if it does not. */
+type Requirement = { missing: string; call: Call; isMet: (outcome: CallOutcome) => boolean };
 
-const word = (outcome: CallOutcome) => outcome.ok && outcome.data.length === 66;
-/** A function that is there says why it refuses; one that is not there reverts without a word, or does nothing. */
-const speaks = (outcome: CallOutcome) => !outcome.ok && outcome.reason !== "reverted without a reason";
+const isWord = (outcome: CallOutcome) => outcome.ok && outcome.data.length === 66;
+/** An existing function reverts with a reason; a missing function reverts without one, or the fallback succeeds. */
+const isRevertWithReason = (outcome: CallOutcome) => !outcome.ok && outcome.reason !== "reverted without a reason";
 
-function listWanted(chain: EvmChain, token: EvmToken): Wanted[] {
+function listRequirements(chain: EvmChain, token: EvmToken): Requirement[] {
   const { treasury } = chain;
   const call = (data: Hex): Call => ({ target: token.token, data });
   if (token.kind === "eip3009") {
-    // Long past its time, and signed by nobody.
-    const never = { token: token.token, from: treasury, to: treasury, value: 1n, validBefore: 1, nonce: pad("0x1") };
+    // An authorization that expired long ago, with an invalid signature.
+    const invalid = { token: token.token, from: treasury, to: treasury, value: 1n, validBefore: 1, nonce: pad("0x1") };
     const signature: Hex = `0x${"11".repeat(64)}1b`;
-    const args = [treasury, never.nonce] as const;
+    const args = [treasury, invalid.nonce] as const;
     const state = encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args });
-    const what = "it has no transferWithAuthorization";
-    const wanted: Wanted[] = [
-      { what: "it has no authorizationState", call: call(state), is: word },
-      { what: `${what} with v, r and s`, call: call(encodeTransfer(never, signature)), is: speaks },
+    const requirements: Requirement[] = [
+      { missing: "it has no authorizationState", call: call(state), isMet: isWord },
+      {
+        missing: "it has no transferWithAuthorization with v, r and s",
+        call: call(encodeTransfer(invalid, signature)),
+        isMet: isRevertWithReason,
+      },
     ];
-    const bytes = { what: `${what} with bytes (bytesSignatures)`, call: call(encodeBytesTransfer(never, signature)) };
-    return token.bytesSignatures ? [...wanted, { ...bytes, is: speaks }] : wanted;
+    if (token.bytesSignatures)
+      requirements.push({
+        missing: "it has no transferWithAuthorization with bytes (bytesSignatures)",
+        call: call(encodeBytesTransfer(invalid, signature)),
+        isMet: isRevertWithReason,
+      });
+    return requirements;
   }
   const balance = encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [treasury] });
-  const wanted: Wanted[] = [{ what: "it has no balanceOf", call: call(balance), is: word }];
-  if (token.kind === "push") return wanted;
+  const requirements: Requirement[] = [{ missing: "it has no balanceOf", call: call(balance), isMet: isWord }];
+  if (token.kind === "push") return requirements;
   const allowance = encodeFunctionData({ abi: tokenAbi, functionName: "allowance", args: [treasury, chain.permit2] });
-  wanted.push({ what: "it has no allowance", call: call(allowance), is: word });
+  requirements.push({ missing: "it has no allowance", call: call(allowance), isMet: isWord });
   if (token.allowance.by === "permit") {
     const nonces = encodeFunctionData({ abi: tokenAbi, functionName: "nonces", args: [treasury] });
-    wanted.push({ what: "it has no nonces (EIP-2612)", call: call(nonces), is: word });
+    requirements.push({ missing: "it has no nonces (EIP-2612)", call: call(nonces), isMet: isWord });
   }
-  return wanted;
+  return requirements;
 }
 
 async function checkCollector(chain: EvmChain): Promise<void> {
@@ -96,22 +106,22 @@ function checkDisburser(chain: EvmChain): Promise<void> {
   return checkCode(chain, { name: "Disburser", address: disburser, code: disburserCode(treasury) });
 }
 
-async function checkCode(chain: EvmChain, ours: { name: string; address: Hex; code: Hex }): Promise<void> {
-  const { name, address } = ours;
+async function checkCode(chain: EvmChain, expected: { name: string; address: Hex; code: Hex }): Promise<void> {
+  const { name, address } = expected;
   const code = await chain.rpc({ method: "eth_getCode", params: [address, "latest"] }).catch(throwFault);
   if (code === "0x")
     throw new ChainFault("wrong_contract", {
       detail: `the ${name} of ${chain.chain} is not deployed at ${address}: npm run admin -- ${name.toLowerCase()} deploy ${chain.chain}`,
     });
-  if (code.toLowerCase() !== ours.code)
-    throw new ChainFault("wrong_contract", { detail: `the code at ${address} of ${chain.chain} is no ${name}` });
+  if (code.toLowerCase() !== expected.code)
+    throw new ChainFault("wrong_contract", { detail: `the code at ${address} of ${chain.chain} is not the ${name}` });
 }
 
 async function checkOracle(chain: EvmChain): Promise<void> {
-  const oracle = chain.network.screening?.oracle as Hex | undefined;
+  const oracle = chain.network.screening?.oracle;
   if (!oracle) return;
-  const [answer] = await simulateCalls(chain.rpc, chain, [askOracle(oracle, chain.treasury)]);
-  if (!answer || !word(answer))
+  const [answer] = await simulateCalls(chain.rpc, chain, [askOracle(lowerCaseHex(oracle), chain.treasury)]);
+  if (!answer || !isWord(answer))
     throw new ChainFault("wrong_contract", {
       detail: `the sanctions oracle of ${chain.chain} does not answer isSanctioned`,
     });

@@ -10,9 +10,10 @@ import {
 } from "viem";
 import artifact from "../../contracts/Collector.json" with { type: "json" };
 import { create2Address, deployedCode, encodeDeployment } from "./create2.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { splitSignature } from "./signature.ts";
 
-/** contracts/Collector.sol. */
+/** The ABI of contracts/Collector.sol. */
 export const collectorAbi = parseAbi([
   "function collect(address token, address payer, uint256 amount, uint256 nonce, uint256 deadline, bytes signature)",
   "function collectWithPermit(address token, address payer, uint256 amount, uint256 nonce, uint256 deadline, bytes signature, uint256 allowance, uint256 permitDeadline, uint8 v, bytes32 r, bytes32 s)",
@@ -20,28 +21,28 @@ export const collectorAbi = parseAbi([
   "error WrongAmount(uint256 received, uint256 signed)",
 ]);
 
-/** Of `Collected`. */
+/** The topic of the Collected event. */
 export const COLLECTED_TOPIC = toEventSelector("Collected(address,address,uint256,uint256)");
 
-/** What a Collector is made of; the same two addresses give the same Collector at the same address on every network. */
+/** The immutables of a Collector. The same two addresses give the same Collector at the same address on every network. */
 export type CollectorParts = { permit2: Hex; treasury: Hex };
 
-/** What to send to the CREATE2 deployer to put a Collector in place. */
+/** Returns the call to the CREATE2 deployer that deploys a Collector. */
 export function encodeCollectorDeployment(parts: CollectorParts): { to: Hex; data: Hex } {
   return encodeDeployment(initCode(parts));
 }
 
-/** Where the Collector of a treasury stands, whether it is deployed or not. */
+/** Returns the address of a treasury's Collector, deployed or not. */
 export function collectorAddress(parts: CollectorParts): Hex {
   return create2Address(initCode(parts));
 }
 
-/** The code that a deployed Collector has: ours, with its immutables filled in. */
+/** Returns the code of a deployed Collector. */
 export function collectorCode({ permit2, treasury }: CollectorParts): Hex {
   return deployedCode(artifact, { PERMIT2: permit2, TREASURY: treasury });
 }
 
-/** What a payer signs for Permit2 (SignatureTransfer). `amount` in minor units, `deadline` in Unix seconds. */
+/** The Permit2 message that a payer signs (SignatureTransfer). `amount` is in minor units, `deadline` in Unix seconds. */
 export type PermitTransfer = { token: Hex; amount: bigint; nonce: Hex; deadline: number };
 
 const types = {
@@ -57,7 +58,7 @@ const types = {
   ],
 } as const;
 
-/** The typed data of a Permit2 transfer through a Collector, for signing and for hashing. */
+/** Returns the typed data of a Permit2 transfer through a Collector, for signing and for hashing. */
 export function permitTransferTypedData(at: { chainId: number; permit2: Hex; collector: Hex }, permit: PermitTransfer) {
   return {
     domain: { name: "Permit2", chainId: at.chainId, verifyingContract: at.permit2 },
@@ -72,7 +73,10 @@ export function permitTransferTypedData(at: { chainId: number; permit2: Hex; col
   };
 }
 
-/** The same as JSON for wallets: amounts as 0x hex; Permit2's domain has no version, and wallets expect no EIP712Domain. */
+/**
+ * Returns the typed data as JSON for wallets, with amounts as 0x hex. It does not list EIP712Domain: Permit2's domain has
+ * no version.
+ */
 export function permitTransferJson(
   at: { chainId: number; permit2: Hex; collector: Hex },
   permit: PermitTransfer,
@@ -89,12 +93,15 @@ export function permitTransferJson(
   });
 }
 
-/** The digest that the payer signs. */
+/** Returns the EIP-712 digest that the payer signs. */
 export function hashPermitTransfer(at: { chainId: number; permit2: Hex; collector: Hex }, permit: PermitTransfer): Hex {
   return hashTypedData(permitTransferTypedData(at, permit));
 }
 
-/** The same with the payer's EIP-2612 permit for Permit2 before it: over the same amount, with the same deadline. */
+/**
+ * Returns call data that first submits the payer's EIP-2612 permit for Permit2, with the same amount and deadline, and
+ * then moves the signed amount to the treasury.
+ */
 export function encodeCollectWithPermit(payer: Hex, permit: PermitTransfer, signature: Hex, allowance: Hex): Hex {
   const { token, amount, nonce, deadline } = permit;
   const { v, r, s } = splitSignature(allowance);
@@ -103,7 +110,7 @@ export function encodeCollectWithPermit(payer: Hex, permit: PermitTransfer, sign
   return encodeFunctionData({ abi: collectorAbi, functionName: "collectWithPermit", args });
 }
 
-/** Call data that moves what the payer has signed to the treasury. */
+/** Returns call data that moves the signed amount from the payer to the treasury. */
 export function encodeCollect(payer: Hex, permit: PermitTransfer, signature: Hex): Hex {
   const { token, amount, nonce, deadline } = permit;
   const args = [token, payer, amount, BigInt(nonce), BigInt(deadline), signature] as const;
@@ -112,5 +119,5 @@ export function encodeCollect(payer: Hex, permit: PermitTransfer, signature: Hex
 
 function initCode({ permit2, treasury }: CollectorParts): Hex {
   const args = encodeAbiParameters([{ type: "address" }, { type: "address" }], [permit2, treasury]);
-  return concat([artifact.bytecode as Hex, args]);
+  return concat([lowerCaseHex(artifact.bytecode), args]);
 }

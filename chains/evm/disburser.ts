@@ -9,9 +9,10 @@ import {
 } from "viem";
 import artifact from "../../contracts/Disburser.json" with { type: "json" };
 import { create2Address, deployedCode, encodeDeployment } from "./create2.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { splitSignature } from "./signature.ts";
 
-/** contracts/Disburser.sol. */
+/** The ABI of contracts/Disburser.sol. */
 export const disburserAbi = parseAbi([
   "function disburse(address token, address receiver, uint256 amount, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
   "function used(bytes32 nonce) view returns (bool)",
@@ -22,10 +23,10 @@ export const disburserAbi = parseAbi([
   "error WrongAmount(uint256 received, uint256 signed)",
 ]);
 
-/** Of `Disbursed`. */
+/** The topic of the Disbursed event. */
 export const DISBURSED_TOPIC = toEventSelector("Disbursed(address,address,bytes32,uint256)");
 
-/** A payout that the treasury signs: `amount` in minor units of the token, `nonce` its number. */
+/** A payout that the treasury signs. `amount` is in minor units of the token; `nonce` identifies the payout. */
 export type Disbursement = { token: Hex; receiver: Hex; amount: bigint; nonce: Hex };
 
 const types = {
@@ -37,28 +38,28 @@ const types = {
   ],
 } as const;
 
-/** What to send to the CREATE2 deployer to put a treasury's Disburser in place. */
+/** Returns the call to the CREATE2 deployer that deploys a treasury's Disburser. */
 export function encodeDisburserDeployment(treasury: Hex): { to: Hex; data: Hex } {
   return encodeDeployment(initCode(treasury));
 }
 
-/** Where the Disburser of a treasury stands, whether it is deployed or not. */
+/** Returns the address of a treasury's Disburser, deployed or not. */
 export function disburserAddress(treasury: Hex): Hex {
   return create2Address(initCode(treasury));
 }
 
-/** The code that a treasury's deployed Disburser has. */
+/** Returns the code of a treasury's deployed Disburser. */
 export function disburserCode(treasury: Hex): Hex {
   return deployedCode(artifact, { TREASURY: treasury });
 }
 
-/** The EIP-712 digest that the treasury signs. */
+/** Returns the EIP-712 digest that the treasury signs. */
 export function hashDisbursement(at: { chainId: number; disburser: Hex }, disbursement: Disbursement): Hex {
   const domain = { name: "Disburser", version: "1", chainId: at.chainId, verifyingContract: at.disburser };
   return hashTypedData({ domain, types, primaryType: "Disbursement", message: disbursement });
 }
 
-/** Call data that makes a signed payout; any account may send it. */
+/** Returns call data that makes a signed payout. Any account may send it. */
 export function encodeDisburse({ token, receiver, amount, nonce }: Disbursement, signature: Hex): Hex {
   const { v, r, s } = splitSignature(signature);
   return encodeFunctionData({
@@ -69,5 +70,5 @@ export function encodeDisburse({ token, receiver, amount, nonce }: Disbursement,
 }
 
 function initCode(treasury: Hex): Hex {
-  return concat([artifact.bytecode as Hex, encodeAbiParameters([{ type: "address" }], [treasury])]);
+  return concat([lowerCaseHex(artifact.bytecode), encodeAbiParameters([{ type: "address" }], [treasury])]);
 }

@@ -1,7 +1,7 @@
 import { type Hex, hashTypedData, numberToHex } from "viem";
 import type { TokenDomain } from "./eip3009.ts";
 
-/** An allowance that its owner signs (EIP-2612). `value` in minor units, `deadline` in Unix seconds. */
+/** An allowance that its owner signs (EIP-2612). `value` is in minor units, `deadline` in Unix seconds. */
 export type Permit = { owner: Hex; spender: Hex; value: bigint; nonce: bigint; deadline: number };
 
 const types = {
@@ -14,7 +14,7 @@ const types = {
   ],
 } as const;
 
-/** The typed data of a permit as wallets take it: see typedDataJson in eip3009.ts. */
+/** Returns the typed data of a permit as JSON for wallets; see `typedDataJson`. */
 export function permitJson(domain: TokenDomain, permit: Permit): string {
   return JSON.stringify({
     types: {
@@ -38,7 +38,7 @@ export function permitJson(domain: TokenDomain, permit: Permit): string {
   });
 }
 
-/** The digest that the owner's key signs. */
+/** Returns the EIP-712 digest that the owner signs. */
 export function hashPermit(domain: TokenDomain, permit: Permit): Hex {
   const message = { ...permit, deadline: BigInt(permit.deadline) };
   return hashTypedData({ domain, types, primaryType: "Permit", message });

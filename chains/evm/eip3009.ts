@@ -2,7 +2,7 @@ import { encodeFunctionData, type Hex, hashDomain, keccak256, numberToHex, toFun
 import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
 import { splitSignature } from "./signature.ts";
 
-/** What a payer signs (EIP-3009). `value` in minor units; `validBefore` in Unix seconds; `validAfter` is always 0. */
+/** A transfer that its payer signs (EIP-3009). `value` is in minor units, `validBefore` in Unix seconds; `validAfter` is 0. */
 export type Authorization = {
   token: Hex;
   from: Hex;
@@ -12,7 +12,7 @@ export type Authorization = {
   nonce: Hex;
 };
 
-/** EIP-712 domain of a token, as its networks file entry gives it. */
+/** The EIP-712 domain of a token, from the networks file. */
 export type TokenDomain = { name: string; version: string; chainId: number; verifyingContract: Hex };
 
 const domainType = [
@@ -32,22 +32,22 @@ const authorizationType = [
 ] as const;
 
 /**
- * The nonce that binds an authorization to one payment (or one settlement): who pays the same payment twice on a token
- * signs the same nonce twice, and the token refuses the second one.
- * @param parts for example `["payment", "pay_…"]`; none may hold a line feed
+ * Derives the nonce that binds an authorization to one payment or one settlement. A buyer who pays the same payment twice
+ * with a token signs the same nonce twice, and the token refuses the second one.
+ * @param parts for example `["payment", "pay_…"]`; a part must not contain a line feed
  */
 export function deriveNonce(deployment: string, parts: readonly string[]): Hex {
   return keccak256(toHex([deployment, ...parts].join("\n")));
 }
 
-/** EIP-712 domain separator. */
+/** Returns the EIP-712 domain separator. */
 export function domainSeparator(domain: TokenDomain): Hex {
   return hashDomain({ domain: { ...domain, chainId: BigInt(domain.chainId) }, types: { EIP712Domain: domainType } });
 }
 
 /**
- * The EIP-712 digest that the payer's key signs. Packed by hand: every member is one word, and this runs for each
- * authorization that is looked at.
+ * Returns the EIP-712 digest that the payer signs. The members are packed by hand for speed: each is one word, and this
+ * runs for every authorization that is verified.
  */
 export function hashAuthorization(separator: Hex, authorization: Authorization): Hex {
   const struct = keccak256(
@@ -56,7 +56,7 @@ export function hashAuthorization(separator: Hex, authorization: Authorization):
   return keccak256(Buffer.from(`1901${separator.slice(2)}${struct.slice(2)}`, "hex"));
 }
 
-/** The six members in the order of EIP-3009, a word each, as hex without 0x. */
+/** Returns the six members in the order of EIP-3009, one word each, as hex without 0x. */
 function packMembers({ from, to, value, validBefore, nonce }: Authorization): string {
   return (
     packAddress(from) + packAddress(to) + packNumber(value) + packNumber(0n) + packNumber(validBefore) + nonce.slice(2)
@@ -67,9 +67,9 @@ const packAddress = (address: Hex) => address.slice(2).toLowerCase().padStart(64
 const packNumber = (number: bigint | number) => number.toString(16).padStart(64, "0");
 
 /**
- * The typed data as wallets take it: a JSON text with EIP712Domain listed and amounts as 0x hex, so that no wallet's
- * JSON parser can round one. The chain id is a plain number: a wallet on viem that strips EIP712Domain leaves a chain
- * id given as text out of the domain, and signs for no chain at all (docs/decisions/typed-data.md).
+ * Returns the typed data as JSON for wallets. Amounts are 0x hex, so that no wallet's JSON parser rounds them. The chain
+ * id is a number: a wallet on viem that strips EIP712Domain drops a chain id given as a string and then signs for no
+ * chain at all (docs/decisions/typed-data.md).
  */
 export function typedDataJson(domain: TokenDomain, authorization: Authorization): string {
   return JSON.stringify({
@@ -87,16 +87,16 @@ export function typedDataJson(domain: TokenDomain, authorization: Authorization)
   });
 }
 
-/** `transferWithAuthorization` with v, r and s. */
+/** The selector of transferWithAuthorization with v, r and s. */
 const SELECTOR = toFunctionSelector(tokenAbi[0]);
 
-/** Call data of `transferWithAuthorization` with v, r and s; the signature is a key's, in 65 bytes. */
+/** Returns call data of transferWithAuthorization with v, r and s. The signature has 65 bytes. */
 export function encodeTransfer(authorization: Authorization, signature: Hex): Hex {
   const { r, s, v } = splitSignature(signature);
   return `${SELECTOR}${packMembers(authorization)}${packNumber(v)}${r.slice(2)}${s.slice(2)}`;
 }
 
-/** Call data of the other overload, for a signature that a smart wallet judges (ERC-1271). */
+/** Returns call data of transferWithAuthorization with a bytes signature, which a smart wallet verifies (ERC-1271). */
 export function encodeBytesTransfer({ from, to, value, validBefore, nonce }: Authorization, signature: Hex): Hex {
   const args = [from, to, value, 0n, BigInt(validBefore), nonce, signature] as const;
   return encodeFunctionData({ abi: bytesTokenAbi, functionName: "transferWithAuthorization", args });

@@ -4,7 +4,7 @@ import { ChainFault } from "../faults.ts";
 import { type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain } from "./open.ts";
 
-/** Chainlink's AggregatorV3Interface, what we read of it. */
+/** The functions that we use of Chainlink's AggregatorV3Interface. */
 const abi = parseAbi([
   "function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)",
   "function decimals() view returns (uint8)",
@@ -13,8 +13,8 @@ const abi = parseAbi([
 const names = ["latestRoundData", "decimals", "description"] as const;
 
 /**
- * What a price feed says: `answer` with so many decimals, as of a time, and what it calls itself ("EUR / USD"). `sequencer`
- * is what the chain's uptime feed says, where that was asked.
+ * The state of a price feed: `answer` with `decimals` decimals as of `updatedAt`, and the feed's own name ("EUR / USD").
+ * `sequencer` is the state of the chain's uptime feed, if one was given.
  */
 export type FeedAnswer = {
   answer: bigint;
@@ -23,15 +23,15 @@ export type FeedAnswer = {
   description: string;
   sequencer?: SequencerAnswer;
 };
-/** Whether a rollup's sequencer is up, and since when. The time is 1970 where the feed has not been told yet. */
+/** Whether a rollup's sequencer is up, and since when. `since` is in 1970 until the feed receives its first report. */
 export type SequencerAnswer = { isUp: boolean; since: Date };
 
-/** Longest name of a feed that is kept, code points. */
-const LONGEST_DESCRIPTION = 100;
+/** Maximum length of a feed's name, in code points. */
+const MAX_DESCRIPTION_LENGTH = 100;
 
 /**
- * Asks a price feed, and the sequencer uptime feed where one is given; one eth_call. Throws ChainFault `wrong_contract` for
- * a contract that is none.
+ * Reads a price feed, and the sequencer uptime feed if one is given, with one eth_call. Throws ChainFault `wrong_contract`
+ * if a contract is not a feed.
  */
 export async function readFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Promise<FeedAnswer> {
   const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
@@ -49,11 +49,11 @@ export async function readFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Pro
       updatedAt: new Date(Number(data[3]) * 1_000),
       description: cleanText(
         decodeFunctionResult({ abi, functionName: "description", data: dataOf(description) }),
-        LONGEST_DESCRIPTION,
+        MAX_DESCRIPTION_LENGTH,
       ),
     };
   } catch (cause) {
-    throw new ChainFault("wrong_contract", { cause, detail: `${feed} does not answer as a price feed does` });
+    throw new ChainFault("wrong_contract", { cause, detail: `${feed} is not a price feed` });
   }
 }
 
@@ -63,7 +63,7 @@ function readRound(outcome: CallOutcome | undefined): Round {
   return decodeFunctionResult({ abi, functionName: "latestRoundData", data: dataOf(outcome) });
 }
 
-/** 0 is up and 1 is down; a round that has not started says nothing. */
+/** An answer of 0 means up, 1 means down. A round that has not started does not count as up. */
 function toSequencerAnswer([, answer, startedAt]: Round): SequencerAnswer {
   return { isUp: answer === 0n && startedAt > 0n, since: new Date(Number(startedAt) * 1_000) };
 }

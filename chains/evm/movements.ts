@@ -5,29 +5,32 @@ import { TRANSFER_TOPIC } from "./abi.ts";
 import { markAuthorized } from "./authorized.ts";
 import { COLLECTED_TOPIC } from "./collector.ts";
 import { DISBURSED_TOPIC } from "./disburser.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { readPush } from "./push.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
 
-/** Our contracts on a chain, and the account that they work for; in lower case. */
+/** Our contracts on a chain and the treasury that they serve, in lower case. */
 export type Contracts = { collector: Hex; disburser: Hex; treasury: Hex };
 
 /**
- * Reads Transfer logs, each with its natural key if a log shows it. EIP-3009: the AuthorizationUsed log of the same token,
- * payer and transaction (see markAuthorized). Permit2: our Collector's Collected log after it in the
- * same transaction, over the same token, payer and amount. Payouts through our Disburser: its Disbursed log, likewise.
- * Nothing else proves a transfer.
- * A transfer of zero is no movement: anybody may make one in anybody's name (`transferFrom` needs no allowance for it).
- * A log that an endpoint lists twice counts once. No log makes it throw, whatever a contract emits.
+ * Returns the movements of Transfer logs, each with its natural key if another log shows it:
+ * - EIP-3009: the AuthorizationUsed log of the same token, payer and transaction; see `markAuthorized`.
+ * - Permit2: a later Collected log of our Collector in the same transaction with the same token, payer and amount.
+ * - Payouts through our Disburser: a later Disbursed log, likewise.
+ *
+ * Nothing else proves a transfer. Zero amounts are skipped: any account can emit a transfer of zero in another account's
+ * name, because `transferFrom` needs no allowance for it. A log that an endpoint lists twice counts once. Never throws,
+ * whatever a contract emits.
  */
 export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasury }: Contracts): SeenTransfer[] {
   const seen: SeenTransfer[] = [];
-  const placeOf = ({ blockHash, logIndex }: RpcLog) => `${blockHash} ${logIndex && hexToNumber(logIndex)}`;
-  const byIndex = new Map(logs.map((log) => [placeOf(log), log]));
-  for (const log of byIndex.values()) {
+  const positionOf = ({ blockHash, logIndex }: RpcLog) => `${blockHash} ${logIndex && hexToNumber(logIndex)}`;
+  const byPosition = new Map(logs.map((log) => [positionOf(log), log]));
+  for (const log of byPosition.values()) {
     const [topic, from, to] = log.topics;
     if (!log.blockHash || !log.blockNumber || !log.transactionHash || !log.logIndex || log.removed) continue;
-    // Three topics and one word of data: an ERC-20 Transfer. ERC-721 shares the selector and has four topics.
+    // An ERC-20 Transfer has three topics and one word of data. ERC-721 uses the same topic but has four.
     if (topic !== TRANSFER_TOPIC || !from || !to || log.topics.length !== 3 || log.data.length !== 66) continue;
     const amount = hexToBigInt(log.data);
     if (amount === 0n) continue;
@@ -36,14 +39,14 @@ export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasu
       blockNumber: hexToNumber(log.blockNumber),
       txHash: log.transactionHash,
       logIndex: hexToNumber(log.logIndex),
-      token: log.address.toLowerCase() as Hex,
+      token: lowerCaseHex(log.address),
       payer: `0x${from.slice(-40)}`,
       receiver: `0x${to.slice(-40)}`,
       amount,
       authorizationNonce: null,
     });
   }
-  markAuthorized(seen, [...byIndex.values()]);
+  markAuthorized(seen, [...byPosition.values()]);
   const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
   const byTransaction = Map.groupBy(seen, ({ txHash }) => txHash);
   for (const log of collected) if (!log.removed) markCollected(byTransaction.get(log.transactionHash ?? "") ?? [], log);
@@ -53,19 +56,22 @@ export function pairLogs(logs: readonly RpcLog[], { collector, disburser, treasu
   return seen;
 }
 
-/** Gives the movement that a Collected log speaks of its nonce. */
+/** Sets the nonce of the movement that a Collected log describes. */
 function markCollected(seen: readonly SeenTransfer[], log: RpcLog): void {
   const [, token, payer, nonce] = log.topics;
   if (token && payer && nonce) markNamed(seen, log, { token, payer }, nonce);
 }
 
-/** The same for a Disbursed log, which speaks of a payout of the treasury's. */
+/** Sets the nonce of the payout that a Disbursed log describes. */
 function markDisbursed(seen: readonly SeenTransfer[], log: RpcLog, treasury: Hex): void {
   const [, token, receiver, nonce] = log.topics;
   if (token && receiver && nonce) markNamed(seen, log, { token, receiver, payer: treasury }, nonce);
 }
 
-/** Gives the nearest movement of the log's transaction before it that it can mean its nonce. Addresses may be padded. */
+/**
+ * Sets the nonce of the nearest earlier movement that matches the log. The log's addresses may be padded to a word.
+ * @param seen the movements of the log's transaction
+ */
 function markNamed(
   seen: readonly SeenTransfer[],
   log: RpcLog,
@@ -74,30 +80,32 @@ function markNamed(
 ): void {
   if (!log.logIndex || log.data.length !== 66) return;
   const [logIndex, amount] = [hexToNumber(log.logIndex), hexToBigInt(log.data)];
-  const is = (address: string, name: Hex | undefined) => name === undefined || address === `0x${name.slice(-40)}`;
-  const movements = seen.filter(
+  const isSame = (address: string, padded: Hex | undefined) =>
+    padded === undefined || address === `0x${padded.slice(-40)}`;
+  const matching = seen.filter(
     (one) =>
       one.blockHash === log.blockHash &&
       one.logIndex < logIndex &&
-      is(one.token, named.token) &&
-      is(one.payer, named.payer) &&
-      is(one.receiver, named.receiver) &&
+      isSame(one.token, named.token) &&
+      isSame(one.payer, named.payer) &&
+      isSame(one.receiver, named.receiver) &&
       one.amount === amount,
   );
-  const nearest = movements.toSorted((a, b) => b.logIndex - a.logIndex)[0];
+  const nearest = matching.toSorted((a, b) => b.logIndex - a.logIndex)[0];
   if (nearest) nearest.authorizationNonce = nonce;
 }
 
 /**
- * Gives movements that show no natural key of their own the tag of the transaction that made them, where that is a
- * push: sent by the payer himself, to the token, with the call data of exactly this movement. One call for each block
- * that holds such movements, however many.
+ * Sets the natural key of movements that push transactions made, namely the transaction's tag. A push is sent by the payer
+ * to the token contract with the call data of exactly this movement. Makes one call per block.
+ * @param candidates movements without a natural key
  */
 export async function markPushes(rpc: Rpc, candidates: readonly SeenTransfer[]): Promise<void> {
   for (const [blockHash, movements] of Map.groupBy(candidates, (one) => one.blockHash)) {
     const block = await rpc({ method: "eth_getBlockByHash", params: [blockHash as Hex, true] }).catch(throwFault);
     if (!block) throw new ChainFault("rpc_behind", { detail: `block ${blockHash}` });
-    const byHash = new Map((block.transactions as RpcTransaction[]).map((one) => [one.hash as string, one]));
+    const transactions = block.transactions.filter((one) => typeof one !== "string");
+    const byHash = new Map<string, RpcTransaction>(transactions.map((one) => [one.hash, one]));
     for (const movement of movements) {
       const transaction = byHash.get(movement.txHash);
       if (!transaction) throw new ChainFault("rpc_behind", { detail: `transaction ${movement.txHash}` });
@@ -106,7 +114,7 @@ export async function markPushes(rpc: Rpc, candidates: readonly SeenTransfer[]):
   }
 }
 
-/** The tag of a transaction, if it is a push that makes exactly this movement. */
+/** Returns the tag of a transaction if it is a push that makes exactly this movement. */
 export function findTag(
   transaction: Pick<RpcTransaction, "from" | "to" | "input">,
   movement: Pick<SeenTransfer, "token" | "payer" | "receiver" | "amount">,

@@ -6,10 +6,10 @@ import type { Rpc } from "./rpc.ts";
 import { isOutOfGas, throwFault } from "./rpc-errors.ts";
 
 export type Call = { target: Hex; data: Hex };
-/** What one call of several came to; `reason` is the contract's own words, cleaned and shortened. */
+/** The outcome of one call. `reason` is the contract's revert reason, cleaned and shortened. */
 export type CallOutcome = { ok: true; data: Hex } | { ok: false; reason: string };
 
-/** Solidity's own, and those of Permit2, our two contracts and ERC-6093 that a person should read by name. */
+/** The errors of Solidity, Permit2, our two contracts and ERC-6093 that are decoded to their names. */
 const errorAbi = parseAbi([
   "error Error(string message)",
   "error Panic(uint256 code)",
@@ -25,7 +25,7 @@ const errorAbi = parseAbi([
   "error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed)",
 ]);
 
-/** Call data that makes all calls in one transaction, each allowed to fail by itself. */
+/** Returns call data that makes all calls in one transaction. Each call may fail without failing the others. */
 export function encodeMulticall(calls: readonly Call[]): Hex {
   return encodeFunctionData({
     abi: multicallAbi,
@@ -35,8 +35,8 @@ export function encodeMulticall(calls: readonly Call[]): Hex {
 }
 
 /**
- * Makes all calls at the newest block in one eth_call. Order of the answer is the order of the calls.
- * Throws ChainFault `rpc_answer` when the whole call was refused.
+ * Simulates all calls at the newest block in one eth_call and returns their outcomes in order. Throws ChainFault
+ * `rpc_answer` if the endpoint refuses the whole call.
  */
 export async function simulateCalls(
   rpc: Rpc,
@@ -51,12 +51,12 @@ export async function simulateCalls(
     ...(at.gas === undefined ? {} : { gas: numberToHex(at.gas) }),
   };
   const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwFault);
-  // An address without code answers "0x" to anything.
-  if (answer === "0x") throw new ChainFault("wrong_contract", { detail: "the multicall address holds no code" });
+  // A call to an address without code returns "0x".
+  if (answer === "0x") throw new ChainFault("wrong_contract", { detail: "the multicall address has no code" });
   return decodeMulticall(answer);
 }
 
-/** Outcomes of the calls that `encodeMulticall` made, in order. */
+/** Returns the outcomes of the calls of `encodeMulticall`, in order. */
 export function decodeMulticall(answer: Hex): CallOutcome[] {
   const results = decodeFunctionResult({ abi: multicallAbi, functionName: "aggregate3", data: answer });
   return results.map(({ success, returnData }) =>
@@ -64,78 +64,82 @@ export function decodeMulticall(answer: Hex): CallOutcome[] {
   );
 }
 
-/** Gas that Multicall3 itself takes around a single member. */
-const AROUND_ONE = 60_000;
-
-/** Calls that belong together, in order: the last one is what it is about. `gas` is what all of them may take. */
-export type Member = { calls: readonly Call[]; gas: number; alone: boolean };
-
-/** Members asked by themselves at the same time. */
-const SIDE_BY_SIDE = 8;
+/** Gas that Multicall3 itself uses around a single member. */
+const MULTICALL_OVERHEAD_GAS = 60_000;
 
 /**
- * The same for members that must not be judged by each other: one that fails among others, or a call that fails as a
- * whole, is asked again by itself, with the gas it may really take. A payer whose wallet is code could otherwise burn
- * what the others need. Gives what the last call of each member came to.
+ * Calls that run in order. The outcome of the last one is the member's outcome. `gas` is the limit for all of them.
+ * A member that is `alone` is never simulated with others.
+ */
+export type Member = { calls: readonly Call[]; gas: number; alone: boolean };
+
+/** How many members `simulateAlone` simulates at the same time. */
+const CONCURRENCY = 8;
+
+/**
+ * Simulates members so that they do not affect each other's outcome. It simulates them in one call first. A member that
+ * fails there, and every member if the whole call fails, is simulated again alone with its own gas limit. Otherwise a
+ * payer whose wallet is a contract could burn the gas that the others need. Returns outcomes in the order of `members`.
  */
 export async function simulateEach(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
   members: readonly Member[],
 ): Promise<CallOutcome[]> {
-  const social = members.filter((member) => !member.alone);
-  // One that has no company is asked by itself right away.
-  const together = members.length > 1 ? await simulateTogether(rpc, at, social) : new Map<Member, CallOutcome>();
-  const failed = members.filter((member) => !together.get(member)?.ok);
-  const again = await simulateAlone(rpc, at, failed);
-  const none: CallOutcome = { ok: false, reason: "the simulation gave no answer" };
-  return members.map((member) => again.get(member) ?? together.get(member) ?? none);
+  const batchable = members.filter((member) => !member.alone);
+  // A single member needs no batch.
+  const batched = members.length > 1 ? await simulateTogether(rpc, at, batchable) : new Map<Member, CallOutcome>();
+  const failed = members.filter((member) => !batched.get(member)?.ok);
+  const retried = await simulateAlone(rpc, at, failed);
+  return members.map((member) => retried.get(member) ?? batched.get(member) ?? NO_RESULT);
 }
 
-/** What each member comes to by itself, with the gas that it may really take; a few at the same time. */
+const NO_RESULT: CallOutcome = { ok: false, reason: "the simulation returned no result" };
+
+/** Simulates each member in a call of its own with its own gas limit, a few at the same time. */
 export async function simulateAlone(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
   members: readonly Member[],
 ): Promise<Map<Member, CallOutcome>> {
-  const alone = async ({ calls, gas }: Member): Promise<CallOutcome> => {
-    const limit = { ...at, gas: BigInt(gas + AROUND_ONE) };
+  const simulate = async ({ calls, gas }: Member): Promise<CallOutcome> => {
+    const limit = { ...at, gas: BigInt(gas + MULTICALL_OVERHEAD_GAS) };
     const outcomes = await simulateCalls(rpc, limit, calls).catch((error: unknown): CallOutcome[] => {
       if (isOutOfGas(error)) return [{ ok: false, reason: `takes more than ${gas} gas` }];
       throw error;
     });
-    return outcomes.at(-1) ?? { ok: false, reason: "the simulation gave no answer" };
+    return outcomes.at(-1) ?? NO_RESULT;
   };
-  const aloneOrReason = (member: Member) =>
-    alone(member).catch(async (error: unknown): Promise<CallOutcome> => {
+  const simulateOrFail = (member: Member) =>
+    simulate(member).catch(async (error: unknown): Promise<CallOutcome> => {
       if (!(error instanceof ChainFault && error.code === "rpc_answer")) throw error;
       await requireAnswer(rpc, at.multicall);
       return { ok: false, reason: error.message };
     });
   const outcomes = new Map<Member, CallOutcome>();
-  for (let from = 0; from < members.length; from += SIDE_BY_SIDE) {
-    const some = members.slice(from, from + SIDE_BY_SIDE);
-    const answers = await Promise.all(some.map(aloneOrReason));
-    for (const [index, member] of some.entries()) outcomes.set(member, answers[index] as CallOutcome);
+  for (let from = 0; from < members.length; from += CONCURRENCY) {
+    const chunk = members.slice(from, from + CONCURRENCY);
+    const results = await Promise.all(chunk.map(async (member) => [member, await simulateOrFail(member)] as const));
+    for (const [member, outcome] of results) outcomes.set(member, outcome);
   }
   return outcomes;
 }
 
 /**
- * An endpoint that answers anything else has refused a call; one that does not says nothing about it. Throws what the
- * endpoint throws.
+ * Makes a harmless call after the endpoint refused another one. If it succeeds, the refusal was about the other call. If
+ * it fails, the endpoint is at fault and the function throws the endpoint's error.
  */
 export async function requireAnswer(rpc: Rpc, multicall: Hex): Promise<void> {
-  await simulateCalls(rpc, { multicall }, [askNumber(multicall)]);
+  await simulateCalls(rpc, { multicall }, [getBlockNumber(multicall)]);
 }
 
-/** A call that nobody's code takes part in. */
-const askNumber = (multicall: Hex): Call => ({
+/** A call that runs no code but Multicall3's. */
+const getBlockNumber = (multicall: Hex): Call => ({
   target: multicall,
   data: encodeFunctionData({ abi: multicallReadAbi, functionName: "getBlockNumber" }),
 });
 
-/** What each came to among the others; nothing when they could not be asked together. */
+/** Simulates all members in one call. Returns an empty map if the endpoint refuses that call. */
 export async function simulateTogether<M extends Pick<Member, "calls">>(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
@@ -156,14 +160,17 @@ export async function simulateTogether<M extends Pick<Member, "calls">>(
   return outcomes;
 }
 
-/** Longest reason of a contract that is kept, code points. */
-const LONGEST_REASON = 200;
+/** Maximum length of a revert reason, in code points. */
+const MAX_REASON_LENGTH = 200;
 
-/** The reason a contract gave for reverting. */
+/** Returns the reason of a revert from its return data. */
 export function readRevert(data: Hex): string {
   try {
     const { errorName, args } = decodeErrorResult({ abi: errorAbi, data });
-    return cleanText(errorName === "Error" ? String(args[0]) : [errorName, ...(args ?? [])].join(" "), LONGEST_REASON);
+    return cleanText(
+      errorName === "Error" ? String(args[0]) : [errorName, ...(args ?? [])].join(" "),
+      MAX_REASON_LENGTH,
+    );
   } catch {
     return data === "0x" ? "reverted without a reason" : `reverted with ${data.slice(0, 10)}`;
   }

@@ -5,15 +5,16 @@ import { parseAssetId } from "../caip.ts";
 import { collectorAddress } from "./collector.ts";
 import { disburserAddress } from "./disburser.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
+import { lowerCaseHex } from "./hex.ts";
 import { type Endpoints, openEndpoints, type Rpc } from "./rpc.ts";
 
 /**
- * A token as we use it: its networks file entry and its address in lower case; where signatures are made under a domain
- * of the token's own, that domain and its separator.
+ * A token: its entry of the networks file and its address in lower case. `tokenDomain` and `separator` are set if payers
+ * sign under the token's own EIP-712 domain.
  */
 export type EvmToken = EvmAsset & { token: Hex; tokenDomain: TokenDomain | undefined; separator: Hex | undefined };
 
-/** One EVM network, opened. Addresses are in lower case. */
+/** An opened EVM network. Addresses are in lower case. */
 export type EvmChain = {
   family: "evm";
   chain: string;
@@ -22,32 +23,35 @@ export type EvmChain = {
   rpc: Rpc;
   readWithOne: Endpoints["readWithOne"];
   endpoints: Endpoints["endpoints"];
-  /** Makes sure that every endpoint serves this chain. Throws ChainFault `wrong_chain`. */
+  /** Checks that every endpoint serves this chain. Throws ChainFault `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
   multicall: Hex;
   permit2: Hex;
-  /** Where the treasury's Collector stands, whether an asset needs it or not. */
+  /** The treasury's Collector, whether an asset needs it or not. */
   collector: Hex;
-  /** The same of its Disburser, through which payouts of tokens without EIP-3009 go. */
+  /** The treasury's Disburser, which makes payouts of tokens without EIP-3009. */
   disburser: Hex;
   treasury: Hex;
-  /** By CAIP-19, in lower case. */
+  /** By CAIP-19 id, in lower case. */
   tokens: ReadonlyMap<string, EvmToken>;
 };
 
-/** Opens a network without asking it anything yet. */
+/** Opens a network without sending a request. */
 export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
-  const treasury = network.treasury.address.toLowerCase() as Hex;
-  const permit2 = network.permit2.toLowerCase() as Hex;
+  const treasury = lowerCaseHex(network.treasury.address);
+  const permit2 = lowerCaseHex(network.permit2);
   const { rpc, readWithOne, endpoints, check } = openEndpoints(network, metrics);
   return {
     family: "evm",
     chain: network.chain,
     chainId,
     network,
-    ...{ rpc, readWithOne, endpoints, checkEndpoints: check },
-    multicall: network.multicall.toLowerCase() as Hex,
+    rpc,
+    readWithOne,
+    endpoints,
+    checkEndpoints: check,
+    multicall: lowerCaseHex(network.multicall),
     permit2,
     collector: collectorAddress({ permit2, treasury }),
     disburser: disburserAddress(treasury),
@@ -57,7 +61,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
 }
 
 function openToken(entry: EvmAsset, chainId: number): EvmToken {
-  const token = (parseAssetId(entry.asset)?.token ?? "") as Hex;
+  const token = lowerCaseHex(parseAssetId(entry.asset)?.token ?? "0x");
   const domain = domainOf(entry);
   const tokenDomain = domain && { ...domain, chainId, verifyingContract: getAddress(token) };
   return { ...entry, token, tokenDomain, separator: tokenDomain && domainSeparator(tokenDomain) };
@@ -68,9 +72,9 @@ function domainOf(entry: EvmAsset): { name: string; version: string } | undefine
   return entry.kind === "permit2" && entry.allowance.by === "permit" ? entry.allowance.domain : undefined;
 }
 
-/** A token that must be there, because a row names it. */
+/** Returns the token that a row names. Throws if the networks file lacks it. */
 export function getEvmToken(chain: EvmChain, asset: string): EvmToken {
   const token = chain.tokens.get(asset);
-  if (!token) throw new Error(`${asset} is no longer in the networks file, and a row names it`);
+  if (!token) throw new Error(`${asset} is used in the database but missing from the networks file`);
   return token;
 }

@@ -1,14 +1,14 @@
 import { ChainFault } from "../faults.ts";
 
-/** Blocks, both ends among them. */
+/** A range of blocks, both ends included. */
 export type Range = { from: number; to: number };
 
-/** Blocks of one part where nothing else is said: endpoints bound how many blocks and logs one answer covers. */
+/** Default number of blocks per part. Endpoints limit the blocks and logs of one answer. */
 export const LONGEST_PART = 50;
 
 /**
- * Reads a range of blocks in parts, lowest first. A part that the endpoint refuses is halved, and so are those after it,
- * down to one block. Throws what `read` throws for one block, and everything but a refusal (ChainFault `rpc_answer`).
+ * Reads a range of blocks in parts, lowest first. If the endpoint refuses a part (ChainFault `rpc_answer`), this part and
+ * the later ones are halved, down to one block. Throws the refusal of a single block, and any other error of `read`.
  */
 export async function* readInParts<T>(
   range: Range,

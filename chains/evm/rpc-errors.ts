@@ -1,47 +1,49 @@
-import { type Hex, isHex, RpcRequestError } from "viem";
+import { BaseError, type Hex, isHex, RpcRequestError } from "viem";
 import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 
-/** Longest text of a node that is kept, code points. */
-const LONGEST = 200;
+/** Maximum length of a node's error message, in code points. */
+const MAX_LENGTH = 200;
 
-/** Returns the node's own words, cleaned, without the request (which holds signed bytes). */
+/** Returns the node's error message, cleaned, without the request, which contains signed bytes. */
 export function describeRpcError(error: unknown): string {
-  for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
-    if (cause instanceof RpcRequestError) return cleanText(cause.details, LONGEST);
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof RpcRequestError) return cleanText(cause.details, MAX_LENGTH);
   }
   if (!(error instanceof Error)) return "unknown error";
-  return cleanText((error as { shortMessage?: string }).shortMessage ?? error.name, LONGEST);
+  return cleanText(error instanceof BaseError ? error.shortMessage : error.name, MAX_LENGTH);
 }
 
-/** What a contract reverted with, if that is what an error says (JSON-RPC code 3, or data beside the message). */
+/** Returns the revert data of an error, or undefined if it is not a revert. Reverts have JSON-RPC code 3 or carry data. */
 export function findRevertData(error: unknown): Hex | undefined {
-  for (let cause = error; cause instanceof Error; cause = cause.cause as Error) {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (!(cause instanceof RpcRequestError)) continue;
-    const data = typeof cause.data === "object" ? (cause.data as { data?: unknown } | null)?.data : cause.data;
-    if (isHex(data)) return data;
+    const { data }: { data?: unknown } = cause;
+    const inner = typeof data === "object" && data !== null && "data" in data ? data.data : data;
+    if (isHex(inner)) return inner;
     if (cause.code === 3) return "0x";
   }
   return undefined;
 }
 
 /**
- * True when a node would not make the call because its sender cannot pay for the gas. That says nothing about the call;
- * there is no code for it either. A contract's own words never get here: they come as a revert.
+ * Returns true if a node refused a call because the sender cannot pay for the gas, which does not show whether the call
+ * would succeed. Nodes have no error code for it, so the message is matched. A contract cannot produce this message: its
+ * errors come as reverts.
  */
 export function isUnfunded(error: unknown): boolean {
   return /insufficient funds|gas required exceeds allowance|outoffunds|lack of funds/i.test(describeRpcError(error));
 }
 
 /**
- * True when a simulation ended because the calls took all the gas they were given: that is their outcome, and no fault
- * of the endpoint. There is no code for it; these are the words of Geth, Nethermind, Erigon, Reth and Anvil.
+ * Returns true if a simulation ran out of gas. That is the outcome of the calls, not an error of the endpoint. Nodes have
+ * no error code for it, so the messages of Geth, Nethermind, Erigon, Reth and Anvil are matched.
  */
 export function isOutOfGas(error: unknown): boolean {
   return error instanceof ChainFault && error.code === "rpc_answer" && /out ?of ?gas/i.test(error.message);
 }
 
-/** Throws what an RPC request ended with as a fault: `rpc_answer` unless it is one already. */
+/** Throws the error of an RPC request as ChainFault: unchanged if it is one, otherwise as `rpc_answer`. */
 export function throwFault(cause: unknown): never {
   throw cause instanceof ChainFault ? cause : new ChainFault("rpc_answer", { cause, detail: describeRpcError(cause) });
 }

@@ -2,13 +2,13 @@ import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "vi
 import { ChainFault } from "../faults.ts";
 import type { Call, CallOutcome } from "./multicall.ts";
 
-/** The on-chain sanctions oracle, in the form that Chainalysis' has. */
+/** The on-chain sanctions oracle, with the interface of Chainalysis' oracle. */
 const oracleAbi = parseAbi(["function isSanctioned(address account) view returns (bool)"]);
 
-/** Gas that asking the oracle about one account may take. */
+/** Gas limit of one oracle call. */
 export const ORACLE_GAS = 60_000;
 
-/** The call that asks about an account. */
+/** Returns the call that checks an account. */
 export function askOracle(oracle: Hex, account: Hex): Call {
   return {
     target: oracle,
@@ -16,9 +16,12 @@ export function askOracle(oracle: Hex, account: Hex): Call {
   };
 }
 
-/** What it answered. Throws ChainFault `screening_down` for anything but yes or no: nobody passes an oracle that fails. */
+/**
+ * Returns true if the oracle lists the account. Throws ChainFault `screening_down` for anything but a boolean, so that no
+ * account passes while the oracle fails.
+ */
 export function readOracle(outcome: CallOutcome | undefined): boolean {
   if (outcome?.ok && /^0x0{63}[01]$/.test(outcome.data))
     return decodeFunctionResult({ abi: oracleAbi, functionName: "isSanctioned", data: outcome.data });
-  throw new ChainFault("screening_down", { detail: "the sanctions oracle gives no answer" });
+  throw new ChainFault("screening_down", { detail: "the sanctions oracle returned no boolean" });
 }

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { secp256k1 } from "@noble/curves/secp256k1";
 
-/** The three operations on secp256k1 that this project needs. Points are uncompressed, 65 bytes; all throw on bad input. */
+/** The three secp256k1 operations that this project needs. Points are uncompressed (65 bytes). All throw on bad input. */
 export type Curve = {
   name: "native" | "javascript";
   /** Signs a 32-byte digest with RFC 6979 nonces. `signature` is r and s, 64 bytes, with a low s; `recovery` is 0 or 1. */
@@ -21,8 +21,8 @@ type Bindings = {
 const require = createRequire(import.meta.url);
 
 /**
- * Opens libsecp256k1's compiled bindings; undefined where they were not built. The package's own index would fall back
- * to `elliptic`, which has accepted forged signatures (CVE-2025-14505), so only the bindings are ever loaded.
+ * Opens the compiled bindings of libsecp256k1, or returns undefined if they were not built. It never loads the package's
+ * index, which falls back to `elliptic`: that library accepted forged signatures (CVE-2025-14505).
  */
 export function openNativeCurve(): Curve | undefined {
   try {
@@ -41,7 +41,7 @@ export function openNativeCurve(): Curve | undefined {
   }
 }
 
-/** The same operations in audited JavaScript: about ten times slower. */
+/** The same operations in audited JavaScript, about ten times slower. */
 export const javascriptCurve: Curve = {
   name: "javascript",
   sign: (digest, key) => {

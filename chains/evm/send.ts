@@ -4,8 +4,8 @@ import type { Rpc } from "./rpc.ts";
 import { describeRpcError } from "./rpc-errors.ts";
 
 /**
- * What offering signed bytes came to. `unknown` means just that: they may be on their way. Only the chain itself can
- * say later whether a transaction happened; nothing here is a failure of a transfer.
+ * The result of a broadcast. `unknown` means that the transaction may have reached the network. No result is a failed
+ * transfer: only the chain shows later whether the transaction happened.
  */
 export type Offer =
   | { outcome: "accepted" }
@@ -16,11 +16,10 @@ export type Offer =
   | { outcome: "refused"; reason: string };
 
 /**
- * The words nodes use; there is no code for them, and Nethermind writes them without spaces. Known transactions count
- * as accepted: the same bytes are there.
+ * Error messages of nodes. They have no error codes, and Nethermind writes them without spaces. A known transaction counts
+ * as accepted, because the node has the same bytes.
  */
-const words: readonly [RegExp, Offer["outcome"]][] = [
-  [/already ?known|already imported|known transaction|already ?exists|already in mempool/i, "accepted"],
+const outcomesByMessage: readonly [RegExp, Exclude<Offer["outcome"], "accepted">][] = [
   [/nonce (is )?too low|nonce.*already used|old ?nonce/i, "nonce_too_low"],
   [
     /underpriced|max fee per gas less than block base fee|fee ?(cap)?.*(low|less)|gas price.*low|tip.*low|replacement ?not ?allowed/i,
@@ -29,7 +28,9 @@ const words: readonly [RegExp, Offer["outcome"]][] = [
   [/insufficient ?(funds|balance)/i, "no_gas_money"],
 ];
 
-/** Sends stored bytes once. Never throws for what the network or the node says. */
+const ALREADY_KNOWN = /already ?known|already imported|known transaction|already ?exists|already in mempool/i;
+
+/** Broadcasts stored bytes once. Never throws for an error of the network or the node. */
 export async function offerBytes(rpc: Rpc, bytes: Hex): Promise<Offer> {
   try {
     await rpc({ method: "eth_sendRawTransaction", params: [bytes] });
@@ -37,12 +38,13 @@ export async function offerBytes(rpc: Rpc, bytes: Hex): Promise<Offer> {
   } catch (error) {
     if (error instanceof ChainFault) return { outcome: "unknown", reason: error.message };
     const reason = describeRpcError(error);
-    const known = words.find(([pattern]) => pattern.test(reason));
-    return { outcome: known?.[1] ?? "refused", reason } as Offer;
+    if (ALREADY_KNOWN.test(reason)) return { outcome: "accepted" };
+    const match = outcomesByMessage.find(([pattern]) => pattern.test(reason));
+    return { outcome: match?.[1] ?? "refused", reason };
   }
 }
 
-/** What became of a transaction that is in a block. `gasPrice` in wei per gas, `fee` in wei: all that its sender paid. */
+/** The result of a mined transaction. `gasPrice` is in wei per gas; `fee` is everything that the sender paid, in wei. */
 export type Receipt = {
   hash: Hex;
   blockHash: Hex;
@@ -54,13 +56,13 @@ export type Receipt = {
   logs: readonly RpcLog[];
 };
 
-/** The receipt of a transaction, or undefined while the endpoint knows of none. */
+/** Returns the receipt of a transaction, or undefined while the endpoint has none. */
 export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefined> {
   const receipt = await rpc({ method: "eth_getTransactionReceipt", params: [hash] });
   if (!receipt?.blockHash || !receipt.blockNumber) return undefined;
   const gasUsed = hexToBigInt(receipt.gasUsed);
   const gasPrice = hexToBigInt(receipt.effectiveGasPrice);
-  // Rollups of the OP stack charge for their data apart from the gas, and say so in a member of their own.
+  // Rollups of the OP stack charge for L1 data on top of the gas and report it in `l1Fee`.
   const { l1Fee = "0x0" } = receipt as { l1Fee?: Hex | null };
   return {
     hash,
@@ -74,12 +76,12 @@ export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefi
   };
 }
 
-/** The nonce an account uses next, by what is in blocks. */
+/** Returns an account's next nonce, counting mined transactions only. */
 export async function readNextNonce(rpc: Rpc, address: Hex): Promise<number> {
   return hexToNumber(await rpc({ method: "eth_getTransactionCount", params: [address, "latest"] }));
 }
 
-/** Native balance, wei. */
+/** Returns an account's native balance in wei. */
 export async function readGasBalance(rpc: Rpc, address: Hex): Promise<bigint> {
   return hexToBigInt(await rpc({ method: "eth_getBalance", params: [address, "latest"] }));
 }

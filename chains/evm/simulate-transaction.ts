@@ -4,7 +4,7 @@ import { type CallOutcome, decodeMulticall, readRevert, requireAnswer } from "./
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, findRevertData, isUnfunded } from "./rpc-errors.ts";
 
-/** A transaction as a lane would sign it. */
+/** A transaction before a lane signs it. */
 export type UnsentTransaction = {
   from: Hex;
   to: Hex;
@@ -14,27 +14,30 @@ export type UnsentTransaction = {
   maxPriorityFeePerGas: bigint;
 };
 
-/** `unfunded`: the sender cannot pay for it, which says nothing about what it would do. */
+/** `unfunded`: the sender cannot pay for the gas, so the outcome of the call is unknown. */
 export type TransactionOutcome = CallOutcome | { ok: false; reason: string; unfunded: true };
 
 /**
- * Makes a whole transaction at the newest block just as it would be sent: the same sender, call data, gas and gas price. A
- * payer's code sees no more of a difference than the block itself. Returns what its last call came to.
- * Throws ChainFault when the endpoint does not answer.
+ * Simulates a whole transaction at the newest block with the sender, call data, gas limit and gas price of the later
+ * broadcast, so that a payer's contract can detect the simulation by the block alone. Returns the outcome of its last
+ * call. Throws ChainFault if the endpoint does not answer.
  */
 export async function simulateTransaction(
   rpc: Rpc,
   multicall: Hex,
-  { from, to, data, ...numbers }: UnsentTransaction,
+  { from, to, data, gas, maxFeePerGas, maxPriorityFeePerGas }: UnsentTransaction,
 ): Promise<TransactionOutcome> {
-  const { gas, maxFeePerGas, maxPriorityFeePerGas } = numbers;
   const request = {
-    ...{ from, to, data, gas: numberToHex(gas) },
-    ...{ maxFeePerGas: numberToHex(maxFeePerGas), maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas) },
+    from,
+    to,
+    data,
+    gas: numberToHex(gas),
+    maxFeePerGas: numberToHex(maxFeePerGas),
+    maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas),
   };
   try {
     const answer = await rpc({ method: "eth_call", params: [request, "latest"] });
-    const none: CallOutcome = { ok: false, reason: "the simulation gave no answer" };
+    const none: CallOutcome = { ok: false, reason: "the simulation returned no result" };
     return to === multicall ? (decodeMulticall(answer).at(-1) ?? none) : { ok: true, data: answer };
   } catch (error) {
     if (error instanceof ChainFault) throw error;

@@ -1,49 +1,50 @@
 import { concat, decodeAbiParameters, type Hex, hexToNumber, pad, size, slice } from "viem";
+import { lowerCaseHex } from "./hex.ts";
 import type { Call } from "./multicall.ts";
 import type { Rpc } from "./rpc.ts";
 import { throwFault } from "./rpc-errors.ts";
 
-/** What stands at an address: a key alone, a key that has delegated to code (EIP-7702), or a contract. */
+/** The kind of an account: a plain key, a key that delegates to code (EIP-7702), or a contract. */
 export type AccountKind = "key" | "delegated" | "contract";
 
 /**
- * Init code that is never deployed: it reads addresses, 32 bytes each, from behind itself and gives back a word about the
- * code at each, so that one eth_call tells of any number of accounts.
- * @param ask the instruction that is asked of each address: EXTCODESIZE or EXTCODEHASH
+ * Returns init code that is called and never deployed. It reads the addresses appended to it, 32 bytes each, and returns
+ * one word about the code at each address, so that one eth_call inspects many accounts.
+ * @param opcode EXTCODESIZE or EXTCODEHASH
  */
-const askOfCode = (ask: "3b" | "3f"): Hex =>
+const readCodeProgram = (opcode: "3b" | "3f"): Hex =>
   concat([
     "0x6024803803809160003960005b", // n = codesize - 0x24; codecopy(0, 0x24, n); for (i = 0;
     "0x81811015601f57", //             i < n;
-    `0x8051${ask}8152602001600c56`, //   i += 32) mstore(i, ask(mload(i)))
+    `0x8051${opcode}8152602001600c56`, // i += 32) mstore(i, opcode(mload(i)))
     "0x5b506000f3", //                return(0, n)
   ]);
-const CODE_SIZES = askOfCode("3b");
-const CODE_HASHES = askOfCode("3f");
-/** What an EVM lets such a call return is the size of a contract at most (EIP-170). */
-const MOST_ACCOUNTS = 700;
+const CODE_SIZES = readCodeProgram("3b");
+const CODE_HASHES = readCodeProgram("3f");
+/** Maximum number of accounts per call. The call returns at most the maximum size of a contract (EIP-170). */
+const MAX_ACCOUNTS = 700;
 /**
  * The account that is read first, because it has no code. The EVM refuses an answer whose first byte is 0xEF (EIP-3541),
  * and a stranger can choose code whose hash begins with it.
  */
 const NO_CODE: Hex = "0x00";
-/** EIP-7702: 0xef0100 and an address. */
+/** Size of an EIP-7702 delegation: 0xef0100 and an address. */
 const DELEGATION_BYTES = 23;
 
-/** What stands at each address, in the order asked. */
+/** Returns the kind of each account, in order. */
 export async function readAccountKinds(rpc: Rpc, accounts: readonly Hex[]): Promise<AccountKind[]> {
   return (await readWords(rpc, CODE_SIZES, accounts)).map((word) => toKind(hexToNumber(word)));
 }
 
-/** What the code at each address hashes to (EXTCODEHASH), in the order asked; a proxy's names what it forwards to. */
+/** Returns the hash of the code at each address (EXTCODEHASH), in order. A minimal proxy's code contains its target. */
 export function readCodeHashes(rpc: Rpc, accounts: readonly Hex[]): Promise<Hex[]> {
   return readWords(rpc, CODE_HASHES, accounts);
 }
 
 async function readWords(rpc: Rpc, program: Hex, accounts: readonly Hex[]): Promise<Hex[]> {
   const words: Hex[] = [];
-  for (let from = 0; from < accounts.length; from += MOST_ACCOUNTS) {
-    const some = accounts.slice(from, from + MOST_ACCOUNTS);
+  for (let from = 0; from < accounts.length; from += MAX_ACCOUNTS) {
+    const some = accounts.slice(from, from + MAX_ACCOUNTS);
     const data = concat([program, ...[NO_CODE, ...some].map((account) => pad(account))]);
     const answer = await rpc({ method: "eth_call", params: [{ data }, "latest"] }).catch(throwFault);
     words.push(...some.map((_account, index) => slice(answer, index * 32 + 32, index * 32 + 64)));
@@ -56,13 +57,13 @@ function toKind(codeSize: number): AccountKind {
   return codeSize === DELEGATION_BYTES ? "delegated" : "contract";
 }
 
-/** ERC-6492: what ends the signature of a wallet that may not be deployed yet. */
+/** ERC-6492: the suffix of a signature by a wallet that may not be deployed yet. */
 const MAGIC: Hex = `0x${"6492".repeat(16)}`;
 
-/** A smart wallet's signature, and the call that deploys the wallet where the signature brings one. */
+/** A smart wallet's signature, and the call that deploys the wallet if the signature contains one. */
 export type WalletSignature = { signature: Hex; deployment: Call | undefined };
 
-/** Takes a signature apart as ERC-6492 says; one of another form is the wallet's own. */
+/** Unwraps an ERC-6492 signature. Returns any other signature unchanged, without a deployment. */
 export function unwrapSignature(signature: Hex): WalletSignature {
   if (size(signature) < 32 || slice(signature, -32) !== MAGIC) return { signature, deployment: undefined };
   try {
@@ -70,7 +71,7 @@ export function unwrapSignature(signature: Hex): WalletSignature {
       [{ type: "address" }, { type: "bytes" }, { type: "bytes" }],
       slice(signature, 0, -32),
     );
-    return { signature: inner, deployment: { target: target.toLowerCase() as Hex, data } };
+    return { signature: inner, deployment: { target: lowerCaseHex(target), data } };
   } catch {
     return { signature, deployment: undefined };
   }

@@ -3,8 +3,8 @@ import { readTokenAccount } from "./mints.ts";
 import type { SolanaChain } from "./open.ts";
 
 /**
- * What the treasury holds of tokens (minor units) and lanes of SOL (lamports), all as of one final slot, in the orders
- * asked; one call. An account that is not there holds nothing.
+ * Reads the treasury's token balances (minor units) and the lanes' SOL balances (lamports) as of one final slot, in the
+ * given orders, with one call. A missing account has a balance of 0.
  */
 export async function readFinalBalances(
   chain: SolanaChain,

@@ -1,7 +1,7 @@
 import type { ParsedTransaction } from "./transactions.ts";
 import { BUDGET_PROGRAM, defaultUnits, MOST_UNITS } from "./wallet-extras.ts";
 
-/** Compute units that a transaction asks for, and micro-lamports that it offers for each. */
+/** Returns the compute unit limit of a transaction, and its price per unit in micro-lamports. */
 export function readBudget(parsed: Pick<ParsedTransaction, "instructions">): { units: number; unitPrice: bigint } {
   const budget = parsed.instructions.filter(({ program }) => program === BUDGET_PROGRAM);
   const dataOf = (kind: number) => {

@@ -21,9 +21,9 @@ import {
 } from "./wallet-extras.ts";
 
 export type Limits = {
-  /** Lamports of units times price that we pay at most. */
+  /** Maximum priority fee (compute units times price), in lamports. */
   maxFee: bigint;
-  /** The treasury's owner and token accounts, and the relayers. */
+  /** Our own accounts: the treasury, its token accounts and the relayers. */
   ours: ReadonlySet<string>;
 };
 
@@ -40,12 +40,12 @@ const kindNames: Record<Kind, string> = {
 };
 
 /**
- * Compares what a wallet handed back with what we built, by an allow-list: whatever is not named here is a reason to
- * refuse. Gives every reason, in words for who builds the wallet; empty means it is what we built. A wallet may set its
- * own compute budget under the cap, add up to four Lighthouse guards, change the blockhash, and write it as a legacy
- * transaction. The signatures are `findSignatureFault`'s.
+ * Compares the transaction that a wallet returned with the one that we built, and returns every reason to refuse it, in
+ * words for the wallet's developers. An empty list accepts it. The comparison is an allow-list: a wallet may set its own
+ * compute budget under the cap, add up to four Lighthouse guards, change the blockhash, and use the legacy format. Any
+ * other difference is a reason. `findSignatureFault` checks the signatures.
  *
- * Our relayer signs the whole transaction, so an address of ours may stand nowhere but where we put it.
+ * Our relayer signs the whole transaction, so our addresses may appear only where we put them.
  */
 export function findDifferences(parsed: ParsedTransaction, expected: SplTransfer, limits: Limits): string[] {
   const isProtected = (address: string) => address === expected.feePayer || limits.ours.has(address);
@@ -66,16 +66,16 @@ export function findDifferences(parsed: ParsedTransaction, expected: SplTransfer
     data: Uint8Array.from(one.data),
   }));
   return [
-    ...findFrameFaults(parsed, expected, limits),
+    ...validateSigners(parsed, expected, limits),
     ...findBudgetFaults(budget, instructions.length - budget.length, limits.maxFee),
     ...findGuardFaults(guards, isProtected),
-    ...findBodyFaults(rest, built, isProtected),
-    ...findAccountFaults(parsed, expected, ours, isProtected),
+    ...validateInstructions(rest, built, isProtected),
+    ...validateAccounts(parsed, expected, ours, isProtected),
   ];
 }
 
-/** Who pays, who signs, and that every account can be seen. */
-function findFrameFaults(parsed: ParsedTransaction, expected: SplTransfer, { ours }: Limits): string[] {
+/** Checks the fee payer, the signers, and that no account is hidden in a lookup table. */
+function validateSigners(parsed: ParsedTransaction, expected: SplTransfer, { ours }: Limits): string[] {
   const { feePayer, payer, mint, program } = expected;
   const reasons: string[] = [];
   if (parsed.lookupTables > 0) reasons.push("the transaction uses address lookup tables");
@@ -90,8 +90,8 @@ function findFrameFaults(parsed: ParsedTransaction, expected: SplTransfer, { our
   return reasons;
 }
 
-/** The instructions that are neither budget nor guard: exactly the ones we built, in our order. */
-function findBodyFaults(
+/** Checks that the instructions besides budget and guards are exactly the ones that we built, in the same order. */
+function validateInstructions(
   rest: readonly PlainInstruction[],
   built: readonly PlainInstruction[],
   isProtected: (address: string) => boolean,
@@ -131,7 +131,7 @@ const accountNames: Record<Kind, string[]> = {
   memo: [],
 };
 
-/** In what an instruction differs from ours of the same kind. */
+/** Returns how an instruction differs from the one of the same kind that we built. */
 function explain(kind: Kind, found: PlainInstruction, built: PlainInstruction): string[] {
   const reasons: string[] = [];
   const at = `instruction ${found.number}, the ${kindNames[kind]},`;
@@ -157,7 +157,7 @@ function explainData(kind: Kind, found: Uint8Array, built: Uint8Array): string {
   return `moves ${read(found)}, we built it with ${read(built)}`;
 }
 
-/** The memo as text that cannot break out of a line. */
+/** Returns the memo as quoted text on one line. */
 function quote(data: Uint8Array): string {
   return cleanText(JSON.stringify(Buffer.from(data).toString("utf8")), 100);
 }
@@ -186,8 +186,8 @@ function nameOf({ program, data }: PlainInstruction): string {
   return `a call of ${program}`;
 }
 
-/** What the message says of its accounts: each once, used, and writable where we made it so and nowhere else. */
-function findAccountFaults(
+/** Checks that each account is listed once, is used, and is writable only where we made it writable. */
+function validateAccounts(
   parsed: ParsedTransaction,
   expected: SplTransfer,
   built: readonly TransactionInstruction[],
@@ -211,7 +211,7 @@ function findAccountFaults(
     }
     if (isProtected(address) && !placed.has(address)) reasons.push(`${address} is ours and has no place here`);
     if (written.has(address) && !writable) reasons.push(`${address} has to be writable`);
-    // A payer that may be written is harmless: the wallet decides what becomes of the payer's own account.
+    // A writable payer is harmless: the wallet decides what happens to the payer's own account.
     if (writable && !written.has(address) && address !== expected.payer)
       reasons.push(`${address} must not be writable`);
   }
@@ -219,8 +219,8 @@ function findAccountFaults(
 }
 
 /**
- * Why the signatures do not do: the payer's own is missing or wrong, or another place holds one that is wrong. The fee
- * payer's place may be empty, since we fill it.
+ * Returns why the signatures are refused: the payer's signature is missing or invalid, or another signature is invalid.
+ * Other signatures may be missing, because the relayer signs later.
  */
 export function findSignatureFault(parsed: ParsedTransaction, payer: string): string | undefined {
   if (!parsed.signers.includes(payer)) return `the payer ${payer} is not among the signers`;
@@ -228,31 +228,31 @@ export function findSignatureFault(parsed: ParsedTransaction, payer: string): st
     const signature = parsed.signatures[index] ?? new Uint8Array();
     const empty = signature.every((byte) => byte === 0);
     if (empty && signer === payer) return `the signature of the payer ${payer} is missing`;
-    if (!empty && !verifySignature(signer, parsed.message, signature)) return `the signature of ${signer} is not good`;
+    if (!empty && !verifySignature(signer, parsed.message, signature)) return `the signature of ${signer} is invalid`;
   }
   return undefined;
 }
 
-/** The longest transaction there is in base64, in base58 (log 256 / log 58 digits a byte) and in hex. */
-const LONGEST_TEXT = Math.ceil(PACKET_DATA_SIZE / 3) * 4;
-const LONGEST_BASE58 = Math.ceil(PACKET_DATA_SIZE * 1.3658);
-const LONGEST_HEX = PACKET_DATA_SIZE * 2 + 2;
+/** Maximum length of a transaction in base64, in base58 (log 256 / log 58 digits per byte) and in hex. */
+const MAX_BASE64_LENGTH = Math.ceil(PACKET_DATA_SIZE / 3) * 4;
+const MAX_BASE58_LENGTH = Math.ceil(PACKET_DATA_SIZE * 1.3658);
+const MAX_HEX_LENGTH = PACKET_DATA_SIZE * 2 + 2;
 
 /**
- * What is wrong with the form of a result that should be the base64 of a whole signed transaction; undefined when it can
- * be one. Some wallets hand back base58, hex, or the signature alone.
+ * Returns why a result cannot be a signed transaction in base64, or undefined if it can be one. Some wallets return base58,
+ * hex, or only the signature.
  */
 export function describeWrongForm(text: string): string | undefined {
-  const tooLong = `the result is longer than ${LONGEST_TEXT} characters`;
+  const tooLong = `the result is longer than ${MAX_BASE64_LENGTH} characters`;
   if (text.trim() === "") return "the result is empty";
-  if (text.length > LONGEST_HEX) return tooLong;
+  if (text.length > MAX_HEX_LENGTH) return tooLong;
   if (/^(0x)?([0-9a-fA-F]{2})+$/.test(text)) return "the result is hex, it must be base64";
-  const bytes = text.length <= LONGEST_BASE58 && isBase58(text) ? base58.decode(text) : undefined;
+  const bytes = text.length <= MAX_BASE58_LENGTH && isBase58(text) ? base58.decode(text) : undefined;
   if (bytes?.length === SIGNATURE_BYTES) {
     return "the result is a signature in base58, it must be the whole transaction in base64";
   }
   if (bytes && !("fault" in parseTransaction(bytes))) return "the result is base58, it must be base64";
-  if (text.length > LONGEST_TEXT) return tooLong;
+  if (text.length > MAX_BASE64_LENGTH) return tooLong;
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return "the result is not base64";
   const detached = Buffer.from(text, "base64").length === SIGNATURE_BYTES;
   return detached ? "the result is a signature alone, it must be the whole transaction" : undefined;

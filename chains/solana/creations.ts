@@ -4,33 +4,38 @@ import type { ParsedTransaction } from "./transactions.ts";
 
 const ASSOCIATED = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
 const SYSTEM = SystemProgram.programId.toBase58();
-/** Instructions of the System program, by their little-endian numbers. */
+/** Instruction numbers of the System program. They are encoded as little-endian u32. */
 const TRANSFER = 2;
 const CREATE_WITH_SEED = 3;
 const WITHDRAW_NONCE = 5;
 const ALLOCATE_WITH_SEED = 9;
 
 const ASSOCIATED_BYTES = ASSOCIATED_TOKEN_PROGRAM_ID.toBuffer();
-const NUMBERS = [CREATE_WITH_SEED, WITHDRAW_NONCE, ALLOCATE_WITH_SEED].map((number) => Buffer.of(number, 0, 0, 0));
+const RENT_INSTRUCTIONS = [CREATE_WITH_SEED, WITHDRAW_NONCE, ALLOCATE_WITH_SEED].map((number) =>
+  Buffer.of(number, 0, 0, 0),
+);
 
-/** False when a transaction's bytes show already that it makes and closes no account: those of buyers hardly ever do. */
+/**
+ * Returns false if a transaction's bytes rule out that it creates or closes an account. This is a fast check before
+ * parsing: buyers' transactions rarely do either.
+ */
 export function mayChangeRent(bytes: Uint8Array): boolean {
   const buffer = Buffer.from(bytes);
-  return buffer.includes(ASSOCIATED_BYTES) || NUMBERS.some((number) => buffer.includes(number));
+  return buffer.includes(ASSOCIATED_BYTES) || RENT_INSTRUCTIONS.some((number) => buffer.includes(number));
 }
 
 type Instructions = Pick<ParsedTransaction, "instructions" | "accounts">;
 
-/** The accounts that a transaction of ours makes, unless they are there already; markers apart. */
+/** Returns the accounts that a transaction of ours creates if they do not exist yet, without payout markers. */
 export function listCreated(parsed: Instructions): string[] {
   return parsed.instructions.flatMap(({ program, data, accounts }) => {
-    const makes = program === ASSOCIATED || (program === SYSTEM && data[0] === CREATE_WITH_SEED);
-    const made = makes ? parsed.accounts[accounts[1] ?? -1] : undefined;
-    return made ? [made.address] : [];
+    const isCreation = program === ASSOCIATED || (program === SYSTEM && data[0] === CREATE_WITH_SEED);
+    const created = isCreation ? parsed.accounts[accounts[1] ?? -1] : undefined;
+    return created ? [created.address] : [];
   });
 }
 
-/** The markers of payouts that a transaction of ours makes, and what it pays into each, lamports. */
+/** Returns the payout markers that a transaction of ours creates, and the lamports that it pays into each. */
 export function listMarkersMade(parsed: Instructions): { address: string; lamports: bigint }[] {
   return listSystem(parsed, ALLOCATE_WITH_SEED).flatMap(({ accounts: [address] }) => {
     const paid = listSystem(parsed, TRANSFER).filter(({ accounts }) => accounts[1] === address);
@@ -39,7 +44,7 @@ export function listMarkersMade(parsed: Instructions): { address: string; lampor
   });
 }
 
-/** The markers that a transaction of ours closes. */
+/** Returns the payout markers that a transaction of ours closes. */
 export function listMarkersClosed(parsed: Instructions): string[] {
   return listSystem(parsed, WITHDRAW_NONCE).flatMap(({ accounts: [address] }) => address ?? []);
 }

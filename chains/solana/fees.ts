@@ -2,23 +2,23 @@ import { PublicKey } from "@solana/web3.js";
 import { isFresh } from "../fresh.ts";
 import type { SolanaChain } from "./open.ts";
 
-/** Lamports per signature; a constant of the protocol. */
+/** Lamports per signature, a constant of the protocol. */
 const PER_SIGNATURE = 5_000n;
-/** How long a price stays good, milliseconds. */
-const FRESH_MS = 5_000;
+/** How long a price is cached, in milliseconds. */
+const CACHE_MS = 5_000;
 
 const cache = new WeakMap<SolanaChain, { at: number; price: bigint }>();
 
 /**
- * What a compute unit costs just now, micro-lamports: what three quarters of the recent transactions that touched our
- * accounts have paid at most, under the network's cap for so many units. Asked every few seconds, however often it is
- * wanted; when it cannot be asked, nothing is offered above the signatures.
+ * Returns the price to bid per compute unit, in micro-lamports: the 75th percentile of recent transactions that touched
+ * our accounts, at most the network's fee cap for that many units. The price is cached for a few seconds. If the endpoints
+ * do not answer, the price is 0.
  */
 export async function chooseUnitPrice(chain: SolanaChain, units: number, now: number): Promise<bigint> {
-  const known = cache.get(chain);
-  const fresh = known && isFresh(known.at, now, FRESH_MS) ? known.price : await readPrice(chain, now);
+  const cached = cache.get(chain);
+  const price = cached && isFresh(cached.at, now, CACHE_MS) ? cached.price : await readPrice(chain, now);
   const cap = (chain.network.maxPriorityFee * 1_000_000n) / BigInt(units);
-  return fresh < cap ? fresh : cap;
+  return price < cap ? price : cap;
 }
 
 async function readPrice(chain: SolanaChain, now: number): Promise<bigint> {
@@ -36,7 +36,7 @@ async function readPrice(chain: SolanaChain, now: number): Promise<bigint> {
   return price;
 }
 
-/** What a transaction costs when it lands, failed or not, lamports: its signatures and its priority (rounded up). */
+/** Returns the fee of a transaction that lands, failed or not, in lamports: signatures plus the priority fee, rounded up. */
 export function feeOf(args: { signatures: number; units: bigint; unitPrice: bigint }): bigint {
   return BigInt(args.signatures) * PER_SIGNATURE + (args.units * args.unitPrice + 999_999n) / 1_000_000n;
 }

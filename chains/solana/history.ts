@@ -2,16 +2,15 @@ import { PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
 import { ChainFault } from "../faults.ts";
 import type { SolanaChain } from "./open.ts";
 
-/** Signatures in one call; what the method allows. Some endpoints give fewer. */
+/** Maximum number of signatures per call. Some endpoints return fewer. */
 const PAGE = 1_000;
 
-/** A final transaction that named an account. `memo` is what an endpoint says of its memos, foreign text as it came. */
+/** A final transaction that names an account. `memo` is the endpoint's text about its memos, not cleaned. */
 export type Listed = { signature: string; slot: number; failed: boolean; memo: string };
 
 /**
- * Lists some of the final transactions that named an account, the newest first: after `until`, and before `before` where
- * it is given. There are no more when it gives none. An endpoint that has not come to the slot `atSlot` is not believed.
- * Throws ChainFault.
+ * Returns a page of the final transactions that name an account, newest first, after `until` and before `before`. An empty
+ * page is the end of the list. Skips endpoints that have not reached slot `atSlot`. Throws ChainFault.
  */
 export async function listSignatures(
   chain: SolanaChain,
@@ -25,7 +24,7 @@ export async function listSignatures(
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
 }
 
-/** The newest final transaction that named an account. */
+/** Returns the newest final transaction that names an account, or undefined if there is none. */
 export async function findNewest(
   chain: SolanaChain,
   account: string,
@@ -36,7 +35,7 @@ export async function findNewest(
   return newest && { signature: newest.signature, slot: newest.slot };
 }
 
-/** What each endpoint that answers gives as a final transaction, by itself. */
+/** Returns a final transaction as each endpoint has it. Leaves out endpoints that do not answer or do not have it. */
 export async function readEachTransaction(
   chain: SolanaChain,
   signature: string,
@@ -48,21 +47,21 @@ export async function readEachTransaction(
 }
 
 /**
- * A final transaction whole: of the endpoints in their order, and when the first one does not have it or cannot give it,
- * of whichever can. Throws ChainFault: `rpc_behind` when those that answered do not have it.
+ * Returns a final transaction from the first endpoint, or from any other one if that endpoint does not have it or returns
+ * an error. Throws ChainFault, `rpc_behind` if no endpoint that answered has it.
  */
 export async function readTransaction(chain: SolanaChain, signature: string): Promise<VersionedTransactionResponse> {
   const ask: Parameters<typeof chain.rpc.ask<VersionedTransactionResponse | null>>[1] = (connection) =>
     connection.getTransaction(signature, { commitment: "finalized", maxSupportedTransactionVersion: 0 });
-  let fault: unknown;
+  let refusal: unknown;
   const first = await chain.rpc.ask("getTransaction", ask).catch((error: unknown) => {
     if (!(error instanceof ChainFault && error.code === "rpc_answer")) throw error;
-    fault = error;
+    refusal = error;
     return null;
   });
   if (first) return first;
   const all = await chain.rpc.askAny("getTransaction", ask);
   const found = all.find(({ answer }) => answer !== null)?.answer;
   if (found) return found;
-  throw fault ?? new ChainFault("rpc_behind", { detail: `transaction ${signature}` });
+  throw refusal ?? new ChainFault("rpc_behind", { detail: `transaction ${signature}` });
 }

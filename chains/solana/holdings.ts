@@ -3,17 +3,17 @@ import type { SolanaChain, SolanaToken } from "./open.ts";
 import { findTokenAccount } from "./payment.ts";
 import { readAccounts } from "./reads.ts";
 
-/** What accounts can spend of tokens out of their associated accounts, minor units, in the order asked. */
+/** Returns the spendable balances of associated token accounts, in minor units and in the order of `wanted`. */
 export async function readSpendable(
   chain: SolanaChain,
   wanted: readonly { account: string; token: SolanaToken }[],
 ): Promise<bigint[]> {
-  const places = wanted.map(({ account, token }) => findTokenAccount(account, token.token, token.program));
-  const found = await readAccounts(chain, places);
-  return found.map((place, index) => {
+  const addresses = wanted.map(({ account, token }) => findTokenAccount(account, token.token, token.program));
+  const accounts = await readAccounts(chain, addresses);
+  return accounts.map((account, index) => {
     const want = wanted[index];
-    const held = place && readTokenAccount(place.data);
-    const fault = want && findSourceFault(held, { mint: want.token.token, owner: want.account, amount: 0n });
-    return held && !fault ? held.amount : 0n;
+    const facts = account && readTokenAccount(account.data);
+    const error = want && findSourceFault(facts, { mint: want.token.token, owner: want.account, amount: 0n });
+    return facts && !error ? facts.amount : 0n;
   });
 }

@@ -3,10 +3,10 @@ import { z } from "zod";
 import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 
-/** One JSON-RPC call to one endpoint; gives its result, whose shape the caller checks. Throws ChainFault. */
+/** A JSON-RPC call to one endpoint. Returns the result; the caller checks its shape. Throws ChainFault. */
 export type Call = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** Calls side by side to one endpoint. */
+/** Maximum number of concurrent calls to one endpoint. */
 const CONNECTIONS = 64;
 
 const Answer = z.object({
@@ -15,8 +15,9 @@ const Answer = z.object({
 });
 
 /**
- * For the few calls that every payment takes: the library checks and copies whatever it reads, which costs more than the
- * call itself. Nothing is repeated here. Throws ChainFault `rpc_unreachable`, or `rpc_answer` with the endpoint's code.
+ * Creates a plain client for the few calls that every payment makes. web3.js validates and copies every response, which
+ * costs more than the call itself. The client does not retry. It throws ChainFault `rpc_unreachable`, or `rpc_answer` with
+ * the endpoint's error code.
  */
 export function createCall(url: string, timeoutMs: number): Call {
   const dispatcher = new Agent({ connections: CONNECTIONS, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
@@ -33,7 +34,7 @@ export function createCall(url: string, timeoutMs: number): Call {
 
 type Post = { body: string; dispatcher: Agent; signal: AbortSignal };
 
-/** An error in JSON-RPC's own form comes with 200; anything else is as good as no answer. */
+/** Sends a request. JSON-RPC errors have status 200; any other status counts as no answer. */
 async function post(url: string, options: Post): Promise<string> {
   try {
     const { statusCode, body } = await request(url, {

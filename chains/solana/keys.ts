@@ -2,16 +2,16 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 
 import { base58 } from "@scure/base";
 import { PublicKey } from "@solana/web3.js";
 
-/** A key we hold. `sign` gives the 64 bytes of an ed25519 signature over the message itself, which is not hashed. */
+/** A key that we hold. `sign` returns the 64 bytes of an ed25519 signature over the message, which is not hashed first. */
 export type SolanaSigner = { address: string; sign(message: Uint8Array): Uint8Array };
 
-/** What stands before the 32 bytes of an ed25519 key in PKCS #8 and in SubjectPublicKeyInfo (RFC 8410). */
+/** The bytes before a 32-byte ed25519 key in PKCS #8 and in SubjectPublicKeyInfo (RFC 8410). */
 const PRIVATE_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
 const PUBLIC_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
 
 /**
- * Opens a key pair of 64 bytes (seed, then public key), as `parseSecret` gives it. The key stays a KeyObject of OpenSSL:
- * signing takes a tenth of what it takes in JavaScript.
+ * Opens a key pair of 64 bytes (seed, then public key) from `parseSecret`. The key is an OpenSSL KeyObject, which signs ten
+ * times faster than JavaScript.
  */
 export function openKeypair(secret: Uint8Array): SolanaSigner {
   const key = openSeed(secret.subarray(0, 32));
@@ -20,19 +20,19 @@ export function openKeypair(secret: Uint8Array): SolanaSigner {
 }
 
 /**
- * Reads a secret key: base58 of 64 bytes, or the JSON array of 64 numbers that solana-keygen writes. Undefined when it is
- * neither, or when the public half does not belong to the private half.
+ * Reads a secret key: base58 of 64 bytes, or the JSON array of 64 numbers that solana-keygen writes. Returns undefined if
+ * the text is neither, or if the public half does not match the private half.
  */
 export function parseSecret(text: string): Uint8Array | undefined {
   const secret = text.trimStart().startsWith("[") ? readNumbers(text) : decode(text.trim());
   if (secret?.length !== 64) return undefined;
-  const belongs = publicHalf(openSeed(secret.subarray(0, 32))).equals(secret.subarray(32));
-  return belongs ? secret : undefined;
+  const isMatch = publicHalf(openSeed(secret.subarray(0, 32))).equals(secret.subarray(32));
+  return isMatch ? secret : undefined;
 }
 
 /**
- * Whether the signature is what the address's key gives for the message. Like the validators, the OpenSSL of Node 24
- * refuses points of small order, against which anybody could make signatures; a test holds it to that. Never throws.
+ * Returns true if the address signed the message. Like Solana's validators, the OpenSSL of Node 24 refuses points of small
+ * order, for which anyone can make signatures; a test checks that it does. Never throws.
  */
 export function verifySignature(address: string, message: Uint8Array, signature: Uint8Array): boolean {
   if (!isAddress(address)) return false;
@@ -40,13 +40,13 @@ export function verifySignature(address: string, message: Uint8Array, signature:
   return verify(null, message, createPublicKey({ key: der, format: "der", type: "spki" }), signature);
 }
 
-/** Whether the text is base58 of exactly 32 bytes. */
+/** Returns true if the text is base58 of exactly 32 bytes. */
 export function isAddress(text: string): boolean {
-  // 32 bytes take 32 to 44 digits; the bound keeps a long text away from a decoder that takes time by the square.
+  // 32 bytes have 32 to 44 digits. The limit protects the decoder, whose time is quadratic in the length.
   return text.length >= 32 && text.length <= 44 && decode(text)?.length === 32;
 }
 
-/** Whether a key can belong to the address: program-derived addresses lie off the curve. */
+/** Returns true if the address can have a key. Program-derived addresses are off the curve and have none. */
 export function isOnCurve(address: string): boolean {
   return isAddress(address) && PublicKey.isOnCurve(address);
 }

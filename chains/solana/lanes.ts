@@ -2,29 +2,29 @@ import { isFresh } from "../fresh.ts";
 import type { SolanaChain } from "./open.ts";
 import { readAccounts } from "./reads.ts";
 
-/** A relayer with less than this pays for no new transaction, lamports: it has to stay above an account's rent. */
+/** Minimum balance, in lamports, of a relayer that pays for new transactions. It must stay above the rent of an account. */
 export const LEAST_LAMPORTS = 3_000_000n;
-/** How long balances stay good, milliseconds. */
-const FRESH_MS = 10_000;
+/** How long balances are cached, in milliseconds. */
+const CACHE_MS = 10_000;
 
 const cache = new WeakMap<SolanaChain, { at: number; funded: string[] }>();
 
 /**
- * Which relayer pays for a transaction: its key spreads them evenly, and those without money are left out as long as one
- * has some. Balances are asked every few seconds only, and in live mode only.
+ * Returns the relayer that pays for a transaction. The key spreads transactions evenly over the funded relayers, or over
+ * all relayers if none is funded. Balances are read in live mode only, and cached for a few seconds.
  */
 export async function chooseLane(
   chain: SolanaChain,
   args: { key: string; now: number; isLive: boolean },
 ): Promise<string> {
   const funded = args.isLive && chain.lanes.length > 1 ? await listFunded(chain, args.now) : [];
-  const among = funded.length > 0 ? funded : chain.lanes;
-  return among[Number.parseInt(args.key.slice(2, 10), 16) % among.length] ?? "";
+  const candidates = funded.length > 0 ? funded : chain.lanes;
+  return candidates[Number.parseInt(args.key.slice(2, 10), 16) % candidates.length] ?? "";
 }
 
 async function listFunded(chain: SolanaChain, now: number): Promise<string[]> {
-  const known = cache.get(chain);
-  if (known && isFresh(known.at, now, FRESH_MS)) return known.funded;
+  const cached = cache.get(chain);
+  if (cached && isFresh(cached.at, now, CACHE_MS)) return cached.funded;
   const balances = await readAccounts(chain, chain.lanes);
   const funded = chain.lanes.filter((_lane, index) => (balances[index]?.lamports ?? 0n) >= LEAST_LAMPORTS);
   cache.set(chain, { at: now, funded });

@@ -11,28 +11,28 @@ import type { SolanaChain } from "./open.ts";
 import { buildTransaction } from "./payment.ts";
 import { readAccounts } from "./reads.ts";
 
-/** Markers that one transaction closes; more of them would not fit into its bytes. */
+/** Maximum number of markers that one transaction closes. More do not fit into its size limit. */
 export const CLOSED_TOGETHER = 12;
 
-/** A marker: its address, and the seed that the address follows from. */
+/** A payout marker: its address, and the seed that the address is derived from. */
 export type MarkerPlace = { address: string; seed: string };
 
 /**
- * Returns where the marker of a payout is: it follows from the treasury and the payout's number. A seed has at most 32
- * bytes, so it holds the first 16 bytes of the number's hash.
+ * Returns the address of a payout's marker, derived from the treasury and the payout's number. A seed has at most 32 bytes,
+ * so it is the first 16 bytes of the number's hash, in base64url.
  */
 export function findMarker(treasury: string, number: string): MarkerPlace {
   const seed = createHash("sha256").update(number).digest().subarray(0, 16).toString("base64url");
-  // PublicKey.createWithSeed gives the same and cannot be called where a transaction is built.
+  // PublicKey.createWithSeed returns the same address, but it is asynchronous.
   const hash = createHash("sha256").update(base58.decode(treasury)).update(seed);
   return { address: base58.encode(hash.update(SystemProgram.programId.toBytes()).digest()), seed };
 }
 
 /**
- * Makes the marker of a payout, in the payout's own transaction: a nonce account that nothing is ever signed against. The
- * System program refuses to allocate an account that has data, so a second transaction with the same marker fails and
- * pays nobody. Lamports that a stranger has sent to the address before do no harm. The treasury alone can allocate it
- * and can close it.
+ * Returns the instructions that create a payout's marker in the payout's own transaction. The marker is a nonce account
+ * that no transaction ever uses as its nonce. The System program refuses to allocate an account that has data, so a second
+ * transaction with the same marker fails and pays nothing. Lamports that someone else sent to the address before do not
+ * prevent the creation. Only the treasury can allocate the marker and close it.
  */
 export function makeMarker(args: {
   feePayer: string;
@@ -59,7 +59,7 @@ export function makeMarker(args: {
   ];
 }
 
-/** Builds the unsigned wire bytes that close markers and send what they hold to the fee payer. */
+/** Builds the unsigned transaction that closes markers and sends their lamports to the fee payer. */
 export function closeMarkers(args: {
   feePayer: string;
   treasury: string;
@@ -77,8 +77,8 @@ export function closeMarkers(args: {
 }
 
 /**
- * Returns which of some payouts have a marker, by their numbers: they have been made. Lamports alone at the address are
- * no marker. Throws ChainFault.
+ * Returns the numbers of those payouts that have a marker, which means that they were paid. An address that has only
+ * lamports has no marker. Throws ChainFault.
  */
 export async function listMarked(chain: SolanaChain, numbers: readonly string[]): Promise<Set<string>> {
   const accounts = await readAccounts(

@@ -1,7 +1,7 @@
 import { AccountLayout, AccountState, AccountType, ExtensionType, MintLayout } from "@solana/spl-token";
 import { type TokenProgram, tokenPrograms } from "./payment.ts";
 
-/** What a mint's account says. `extensions` are Token-2022's, by the names of the program's own source. */
+/** The facts of a mint's account. `extensions` are Token-2022 extensions, by their names in the program's source. */
 export type MintFacts = {
   program: TokenProgram;
   decimals: number;
@@ -13,7 +13,7 @@ export type MintFacts = {
   startsFrozen: boolean;
 };
 
-/** What a token account's data says; which program it belongs to stands beside the data, in the account's owner. */
+/** The facts of a token account's data. The program is not part of the data; it is the owner of the account. */
 export type TokenAccountFacts = {
   mint: string;
   owner: string;
@@ -21,18 +21,18 @@ export type TokenAccountFacts = {
   frozen: boolean;
   delegate: string | undefined;
   extensions: string[];
-  /** Whether the program takes a transfer to this account only directly behind a memo. */
+  /** Whether the program accepts a transfer to this account only directly after a memo. */
   memoRequired: boolean;
 };
 
-/** Token-2022 puts the kind of account where an account without extensions ends, and extensions behind it. */
-const KIND_AT = AccountLayout.span;
-/** A multisig's size, which no account with extensions has. */
+/** The offset of the account type in accounts with extensions: the size of an account without any. Extensions follow it. */
+const KIND_OFFSET = AccountLayout.span;
+/** The size of a multisig account. No account with extensions has this size. */
 const MULTISIG_SIZE = 355;
 
 /**
- * The extensions of a mint that we accept: none of them changes what arrives, moves what has arrived, or runs code of
- * others in a transfer. docs/decisions/mint-extensions.md speaks of each, and of those that are missing here.
+ * The mint extensions that we accept. None of them changes the amount that arrives, moves tokens afterwards, or runs other
+ * code in a transfer. docs/decisions/mint-extensions.md explains each, and the refused ones.
  */
 const accepted: ReadonlySet<string> = new Set([
   "MetadataPointer",
@@ -48,7 +48,7 @@ const accepted: ReadonlySet<string> = new Set([
 
 const refused: Readonly<Record<string, string>> = {
   TransferFeeConfig: "its issuer can take a fee from every transfer, so that less arrives than was sent",
-  TransferHook: "its issuer can have a program run in every transfer",
+  TransferHook: "its issuer can run a program in every transfer",
   PermanentDelegate: "its issuer can take tokens out of every account",
   NonTransferable: "it cannot be transferred",
   InterestBearingConfig: "wallets show another amount than is transferred",
@@ -56,7 +56,7 @@ const refused: Readonly<Record<string, string>> = {
   PausableConfig: "its issuer can stop every transfer at once",
 };
 
-/** Reads a mint as its account's owner and data are. Never throws. */
+/** Reads a mint from its account. Never throws. */
 export function readMint(account: { owner: string; data: Uint8Array }): MintFacts | { fault: string } {
   const program = (["token", "token-2022"] as const).find((one) => tokenPrograms[one].toBase58() === account.owner);
   if (!program) return { fault: "the mint's account does not belong to the Token program or Token-2022" };
@@ -75,19 +75,20 @@ export function readMint(account: { owner: string; data: Uint8Array }): MintFact
   };
 }
 
-/** Why we do not take this mint's token, which the networks file says is of this program and has these decimals. */
+/** Returns why the mint's token is refused, or undefined. `expected` is the networks file's entry. */
 export function findMintFault(
   facts: MintFacts,
   expected: { program: TokenProgram; decimals: number },
 ): string | undefined {
   if (facts.program !== expected.program) return `the mint belongs to ${facts.program}, not to ${expected.program}`;
   if (facts.decimals !== expected.decimals) return `the mint has ${facts.decimals} decimals, not ${expected.decimals}`;
-  const bad = facts.extensions.find((name) => !accepted.has(name));
-  if (bad) return `the mint has the extension ${bad}: ${refused[bad] ?? "it is not among those that we accept"}`;
+  const other = facts.extensions.find((name) => !accepted.has(name));
+  if (other)
+    return `the mint has the extension ${other}: ${refused[other] ?? "it is not on the list of accepted ones"}`;
   return facts.startsFrozen ? "the mint's token accounts start frozen" : undefined;
 }
 
-/** Reads a token account's data, of either program; undefined when it is none or not initialized. Never throws. */
+/** Reads the data of a token account of either program, or returns undefined if it is not an initialized one. Never throws. */
 export function readTokenAccount(bytes: Uint8Array): TokenAccountFacts | undefined {
   const data = Buffer.from(bytes);
   const extensions = data.length === AccountLayout.span ? new Map() : readExtensions(data, AccountType.Account);
@@ -105,43 +106,44 @@ export function readTokenAccount(bytes: Uint8Array): TokenAccountFacts | undefin
   };
 }
 
-/** Why a payer's account cannot pay this amount; an account that is not there holds nothing. */
+/** Returns why a payer's token account cannot pay the amount, or undefined. `account` is undefined if it does not exist. */
 export function findSourceFault(
   account: TokenAccountFacts | undefined,
   wanted: { mint: string; owner: string; amount: bigint },
 ): string | undefined {
   if (!account) return "the payer has no account for the token";
-  const held = findAccountFault(account, wanted);
-  if (held) return held;
+  const error = validateAccount(account, wanted);
+  if (error) return error;
   return account.amount < wanted.amount ? "the payer's account holds too little" : undefined;
 }
 
 /**
- * Why an account cannot be paid into. An associated account can have been handed to another owner, who would be paid;
- * and our memo stands behind the transfer, where it does not help an account that asks for one before it.
+ * Returns why a token account cannot receive a transfer, or undefined. An associated account may have been given to another
+ * owner, who would then be paid. An account that requires a memo before the transfer is refused, because our memo comes
+ * after it.
  */
 export function findDestinationFault(
   account: TokenAccountFacts,
   wanted: { mint: string; owner: string },
 ): string | undefined {
-  const fault = findAccountFault(account, wanted);
-  return fault ?? (account.memoRequired ? "the token account asks for a memo before each transfer" : undefined);
+  const error = validateAccount(account, wanted);
+  return error ?? (account.memoRequired ? "the token account requires a memo before each transfer" : undefined);
 }
 
-function findAccountFault(account: TokenAccountFacts, wanted: { mint: string; owner: string }): string | undefined {
+function validateAccount(account: TokenAccountFacts, wanted: { mint: string; owner: string }): string | undefined {
   if (account.mint !== wanted.mint) return "the token account is of another mint";
   if (account.owner !== wanted.owner) return "the token account belongs to another owner";
   return account.frozen ? "the token account is frozen" : undefined;
 }
 
 /**
- * The extensions behind a mint or a token account of Token-2022: type, length, value, until the type is zero or nothing
- * is left. Undefined when the data is not of that kind or an extension ends behind the data.
+ * Reads the extensions of a Token-2022 mint or token account: type, length and value, until the type is zero or the data
+ * ends. Returns undefined if the account is of another kind or an extension exceeds the data.
  */
 function readExtensions(data: Buffer, kind: AccountType): Map<string, Buffer> | undefined {
-  if (data.length === MULTISIG_SIZE || data[KIND_AT] !== kind) return undefined;
+  if (data.length === MULTISIG_SIZE || data[KIND_OFFSET] !== kind) return undefined;
   const extensions = new Map<string, Buffer>();
-  let at = KIND_AT + 1;
+  let at = KIND_OFFSET + 1;
   while (at + 4 <= data.length) {
     const type = data.readUInt16LE(at);
     const end = at + 4 + data.readUInt16LE(at + 2);

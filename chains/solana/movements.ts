@@ -5,49 +5,55 @@ import { cleanText } from "../../ops/clean-text.ts";
 import { ChainFault } from "../faults.ts";
 import { MEMO_PROGRAM, MEMO_PROGRAM_1, tokenPrograms } from "./payment.ts";
 
-/** The accounts whose movements are read: token accounts of one owner, each with its mint. */
+/** The treasury whose movements are read: its owner, and its token accounts with their mints. */
 export type Treasury = { owner: string; accounts: ReadonlyMap<string, string> };
 
-/** Tokens that came into the treasury or went out of it. */
+/** Tokens that moved into or out of the treasury. */
 export type Movement = {
   mint: string;
-  /** Who paid and who received, by the owners of the token accounts; empty where it cannot be known. */
+  /** The owners of the token accounts; empty if unknown. */
   payer: string;
   receiver: string;
-  /** What the treasury got or gave, in the token's smallest unit; never zero. */
+  /** The amount that the treasury received or paid, in the token's smallest unit; never zero. */
   amount: bigint;
-  /** The memo that stands behind the transfer, or the only one there is beside the only movement; cleaned, at most 200 characters. */
+  /**
+   * The memo after the transfer, or the transaction's only memo if there is only one movement. Cleaned, at most 200
+   * characters.
+   */
   memo: string | undefined;
-  /** The place in the transaction; the same however often and by whomever it is read. */
+  /** The position in the transaction; every endpoint gives the same one. */
   index: number;
 };
 
-/** `into` says which way: the treasury's owner can stand on both sides, with an account that is not listed. */
-type Found = Omit<Movement, "memo"> & { into: boolean };
-/** One instruction, outer or inner, in the order they ran. */
+/** `into` is the direction. The owners do not show it: the treasury's owner may also own an account that is not listed. */
+type DirectedMovement = Omit<Movement, "memo"> & { into: boolean };
+/** An outer or inner instruction. `index` is the order of execution. */
 type Step = { index: number; program: string; accounts: string[]; data: Uint8Array };
-/** Token accounts as an instruction names them; none where tokens are minted or burnt. */
+/** A transfer of an instruction. `source` is undefined for minted tokens, `destination` for burnt ones. */
 type Transfer = { source?: string | undefined; destination?: string | undefined; sent: bigint; arrived: bigint };
 
-/** Ours have 66 characters; a program can write kilobytes, more than an index of Postgres takes. Code points. */
-const LONGEST_MEMO = 200;
-/** Inner instructions are counted behind their outer one: the runtime runs 64 in all. */
+/**
+ * Maximum length of a memo, in code points. Our memos have 66 characters. A program can write kilobytes, which exceeds the
+ * size of a Postgres index entry.
+ */
+const MAX_MEMO_LENGTH = 200;
+/** Index distance of outer instructions. Inner instructions get the indexes between; the runtime runs at most 64. */
 const PER_OUTER = 256;
-/** Movements that no instruction shows are counted behind all instructions there can be. */
-const UNEXPLAINED = 65_536;
+/** The first index of movements that no instruction shows, above all indexes of instructions. */
+const FIRST_UNEXPLAINED_INDEX = 65_536;
 
 const tokenProgramIds: ReadonlySet<string> = new Set(Object.values(tokenPrograms).map((one) => one.toBase58()));
 
 /**
- * Reads what a transaction moved into and out of the treasury, from its instructions and those that programs called.
- * The balances before and after decide: what they show and the instructions do not (a program that moves tokens in a way
- * we cannot read) is one movement more for each mint, from or to nobody known. A transaction that failed moved nothing.
- * An answer without balances is a fault: what it moved cannot be known.
+ * Returns the movements of a transaction into and out of the treasury, read from its outer and inner instructions. The
+ * token balances before and after are authoritative: if they show a change that the instructions do not explain (a program
+ * moved tokens in a way that we cannot read), the function adds one movement per mint with an unknown counterparty. A
+ * failed transaction has no movements. Throws ChainFault `rpc_answer` for a response without balances.
  */
 export function readMovements(tx: VersionedTransactionResponse, treasury: Treasury): Movement[] {
   const { meta } = tx;
   if (!meta?.preTokenBalances || !meta.postTokenBalances) {
-    throw new ChainFault("rpc_answer", { detail: "a transaction without its token balances" });
+    throw new ChainFault("rpc_answer", { detail: "a transaction has no token balances" });
   }
   if (meta.err) return [];
   const { staticAccountKeys } = tx.transaction.message;
@@ -84,8 +90,8 @@ function listSteps(tx: VersionedTransactionResponse, addresses: readonly string[
   ]);
 }
 
-/** The movement an instruction makes, if it crosses the treasury's border. */
-function readMovement(step: Step, treasury: Treasury, owners: ReadonlyMap<string, string>): Found[] {
+/** Returns the movement of an instruction if it transfers tokens into or out of the treasury. */
+function readMovement(step: Step, treasury: Treasury, owners: ReadonlyMap<string, string>): DirectedMovement[] {
   const transfer = readTransfer(step);
   if (!transfer) return [];
   const { source = "", destination = "", sent, arrived } = transfer;
@@ -98,7 +104,7 @@ function readMovement(step: Step, treasury: Treasury, owners: ReadonlyMap<string
   return [{ mint, payer, receiver, amount, index: step.index, into: to !== undefined }];
 }
 
-/** What an instruction of the token programs moves, by the layouts of their instructions. */
+/** Decodes an instruction of the token programs that moves tokens. */
 function readTransfer({ program, accounts, data }: Step): Transfer | undefined {
   if (!tokenProgramIds.has(program)) return undefined;
   const [first, second, third] = accounts;
@@ -128,7 +134,7 @@ function readAmount(data: Uint8Array, at: number): bigint {
   return data.length < at + 8 ? 0n : Buffer.from(data).readBigUInt64LE(at);
 }
 
-/** What the treasury's accounts held. */
+/** Returns the balances of the treasury's token accounts. */
 function readHoldings(
   balances: readonly TokenBalance[],
   addresses: readonly string[],
@@ -145,30 +151,30 @@ function sum(holdings: ReadonlyMap<string, bigint>, mint: string, { accounts }: 
   return [...holdings].reduce((total, [address, held]) => (accounts.get(address) === mint ? total + held : total), 0n);
 }
 
-/** What changed beyond what the instructions say, as one movement. */
+/** Returns the balance change of a mint that the instructions do not explain, as one movement. */
 function findUnexplained(
   mint: string,
   { owner, accounts }: Treasury,
-  found: readonly Found[],
+  found: readonly DirectedMovement[],
   change: bigint,
   addresses: readonly string[],
-): Found[] {
+): DirectedMovement[] {
   const ofMint = found.filter((one) => one.mint === mint);
   const rest = ofMint.reduce((left, { into, amount }) => (into ? left - amount : left + amount), change);
   if (rest === 0n) return [];
-  const index = UNEXPLAINED + addresses.findIndex((address) => accounts.get(address) === mint);
+  const index = FIRST_UNEXPLAINED_INDEX + addresses.findIndex((address) => accounts.get(address) === mint);
   if (rest > 0n) return [{ mint, payer: "", receiver: owner, amount: rest, index, into: true }];
   return [{ mint, payer: owner, receiver: "", amount: -rest, index, into: false }];
 }
 
-function addMemos(found: readonly Found[], steps: readonly Step[]): Movement[] {
+function addMemos(found: readonly DirectedMovement[], steps: readonly Step[]): Movement[] {
   const memos = steps.filter(({ program }) => program === MEMO_PROGRAM || program === MEMO_PROGRAM_1);
-  const read = (step: Step | undefined) => step && cleanText(Buffer.from(step.data).toString("utf8"), LONGEST_MEMO);
+  const read = (step: Step | undefined) => step && cleanText(Buffer.from(step.data).toString("utf8"), MAX_MEMO_LENGTH);
   const [only, ...others] = memos;
   return found.map(({ mint, payer, receiver, amount, index }, at) => {
     const next = found[at + 1]?.index ?? Number.POSITIVE_INFINITY;
-    const behind = memos.find((memo) => memo.index > index && memo.index < next);
-    const alone = found.length === 1 && others.length === 0 ? only : undefined;
-    return { mint, payer, receiver, amount, memo: read(behind ?? alone), index };
+    const following = memos.find((memo) => memo.index > index && memo.index < next);
+    const single = found.length === 1 && others.length === 0 ? only : undefined;
+    return { mint, payer, receiver, amount, memo: read(following ?? single), index };
   });
 }

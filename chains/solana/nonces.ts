@@ -10,10 +10,10 @@ import { ChainFault } from "../faults.ts";
 import type { SolanaChain } from "./open.ts";
 import { readAccountsAt } from "./reads.ts";
 
-/** A durable nonce account of ours: its address, and the seed that it follows from. */
+/** A durable nonce account of ours: its address, and the seed that the address is derived from. */
 export type NoncePlace = { address: string; seed: string };
 
-/** Where a deployment's durable nonce accounts are; they follow from its name and its first relayer. */
+/** Returns a deployment's durable nonce accounts, derived from its name and its first relayer. */
 export async function listNoncePlaces(chain: SolanaChain, deployment: string): Promise<NoncePlace[]> {
   const base = new PublicKey(chain.lanes[0] ?? "");
   const name = createHash("sha256").update(deployment).digest("hex").slice(0, 16);
@@ -26,7 +26,7 @@ export async function listNoncePlaces(chain: SolanaChain, deployment: string): P
   );
 }
 
-/** What durable nonces say, in the order asked, and in which slot; undefined where there is no such account. */
+/** Reads durable nonces, in order, and the slot of the reading. A nonce is undefined if its account does not exist. */
 export async function readNonces(
   chain: SolanaChain,
   addresses: readonly string[],
@@ -40,7 +40,7 @@ function readNonce(data: Uint8Array): string | undefined {
   return data.length === NONCE_ACCOUNT_LENGTH ? NonceAccount.fromAccountData(Buffer.from(data)).nonce : undefined;
 }
 
-/** Makes a nonce account, paid for by the first relayer. The treasury alone may use it up. */
+/** Returns the instructions that create a nonce account at the first relayer's expense. Only the treasury may advance it. */
 export function makeNonceAccount(chain: SolanaChain, place: NoncePlace, lamports: bigint): TransactionInstruction[] {
   const base = new PublicKey(chain.lanes[0] ?? "");
   return SystemProgram.createNonceAccount({
@@ -53,11 +53,11 @@ export function makeNonceAccount(chain: SolanaChain, place: NoncePlace, lamports
   }).instructions;
 }
 
-/** What an account of so many bytes has to hold, lamports. Throws ChainFault. */
+/** Returns the rent-exempt minimum of an account with that many bytes, in lamports. Throws ChainFault. */
 export async function readRent(chain: SolanaChain, bytes: number = NONCE_ACCOUNT_LENGTH): Promise<bigint> {
   const method = "getMinimumBalanceForRentExemption";
   const rent = await chain.rpc.ask(method, (connection) => connection.getMinimumBalanceForRentExemption(bytes));
-  // The library gives 0 for an endpoint's error.
+  // web3.js returns 0 if the endpoint returns an error.
   if (rent === 0) throw new ChainFault("rpc_answer", { detail: `${chain.chain} ${method}` });
   return BigInt(rent);
 }

@@ -4,27 +4,27 @@ import { parseAssetId } from "../caip.ts";
 import { findTokenAccount } from "./payment.ts";
 import { openEndpoints, type SolanaRpc } from "./rpc.ts";
 
-/** A token as we use it: its networks file entry, its mint, and the treasury's account for it. */
+/** A token: its entry of the networks file, its mint, and the treasury's token account. */
 export type SolanaToken = SolanaAsset & { token: string; treasuryAccount: string };
 
-/** One Solana cluster, opened. Addresses are base58. */
+/** An opened Solana cluster. Addresses are base58. */
 export type SolanaChain = {
   family: "solana";
   chain: string;
   network: SolanaNetwork;
   rpc: SolanaRpc;
-  /** Makes sure that every endpoint serves this cluster. Throws ChainFault `wrong_chain`. */
+  /** Checks that every endpoint serves this cluster. Throws ChainFault `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
   treasury: string;
-  /** Relayers, any of which may pay the fee of a transaction. */
+  /** The relayers. Any of them may pay the fee of a transaction. */
   lanes: readonly string[];
-  /** By CAIP-19. */
+  /** By CAIP-19 id. */
   tokens: ReadonlyMap<string, SolanaToken>;
-  /** Everything that is ours, which a buyer's transaction may name only where we put it. */
+  /** All our accounts. A buyer's transaction may name them only where we put them. */
   ours: ReadonlySet<string>;
 };
 
-/** Opens a cluster without asking it anything yet. */
+/** Opens a cluster without sending a request. */
 export function openSolanaChain(network: SolanaNetwork, metrics: Metrics): SolanaChain {
   const { rpc, check } = openEndpoints(network, metrics);
   const treasury = network.treasury.address;
@@ -37,7 +37,8 @@ export function openSolanaChain(network: SolanaNetwork, metrics: Metrics): Solan
     family: "solana",
     chain: network.chain,
     network,
-    ...{ rpc, checkEndpoints: check },
+    rpc,
+    checkEndpoints: check,
     treasury,
     lanes,
     tokens: new Map(tokens.map((token) => [token.asset, token])),
@@ -45,9 +46,9 @@ export function openSolanaChain(network: SolanaNetwork, metrics: Metrics): Solan
   };
 }
 
-/** A token that must be there, because a row names it. */
+/** Returns the token that a row names. Throws if the networks file lacks it. */
 export function getSolanaToken(chain: SolanaChain, asset: string): SolanaToken {
   const token = chain.tokens.get(asset);
-  if (!token) throw new Error(`${asset} is no longer in the networks file, and a row names it`);
+  if (!token) throw new Error(`${asset} is used in the database but missing from the networks file`);
   return token;
 }

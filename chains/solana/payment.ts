@@ -16,7 +16,7 @@ import { encodeUnsigned } from "./transactions.ts";
 
 export type TokenProgram = "token" | "token-2022";
 
-/** A payment as we ask the buyer's wallet to sign it. */
+/** A token transfer that we ask the buyer's wallet to sign. */
 export type SplTransfer = {
   /** Our relayer. */
   feePayer: string;
@@ -24,7 +24,7 @@ export type SplTransfer = {
   mint: string;
   program: TokenProgram;
   decimals: number;
-  /** The owner, not the token account. */
+  /** The owner of the receiving token account. */
   receiver: string;
   /** In the token's smallest unit. */
   amount: bigint;
@@ -32,7 +32,7 @@ export type SplTransfer = {
   makeReceiverAccount: boolean;
 };
 
-/** What a transaction may use: compute units, and micro-lamports for each of them. */
+/** The compute budget of a transaction: its unit limit, and its price per unit in micro-lamports. */
 export type Budget = { units: number; unitPrice: bigint };
 
 export const tokenPrograms: Record<TokenProgram, PublicKey> = {
@@ -40,32 +40,32 @@ export const tokenPrograms: Record<TokenProgram, PublicKey> = {
   "token-2022": TOKEN_2022_PROGRAM_ID,
 };
 
-/** Memo version 2; without accounts it asks for no signature. */
+/** The Memo program, version 2. Without accounts it requires no signature. */
 export const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
-/** Its older version, which others still use. */
+/** The Memo program, version 1. Some wallets still use it. */
 export const MEMO_PROGRAM_1 = "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo";
 
 const MAX_AMOUNT = 2n ** 64n - 1n;
 
-/** Deriving an address takes a hundred times what looking one up takes; a bound keeps strangers from filling memory. */
-const REMEMBERED = 20_000;
-const remembered = new Map<string, string>();
+/** Maximum size of the cache. Deriving an address takes a hundred times as long as a lookup; the limit bounds its memory. */
+const MAX_CACHED = 20_000;
+const cache = new Map<string, string>();
 
-/** The associated token account of an owner, who may be a program's address (off the curve). */
+/** Returns the associated token account of an owner. The owner may be a program-derived address (off the curve). */
 export function findTokenAccount(owner: string, mint: string, program: TokenProgram): string {
   const key = `${owner} ${mint} ${program}`;
-  const known = remembered.get(key);
-  if (known) return known;
+  const cached = cache.get(key);
+  if (cached) return cached;
   const mintKey = new PublicKey(mint);
   const account = getAssociatedTokenAddressSync(mintKey, new PublicKey(owner), true, tokenPrograms[program]).toBase58();
-  const [oldest] = remembered.size >= REMEMBERED ? remembered.keys() : [];
-  if (oldest) remembered.delete(oldest);
-  remembered.set(key, account);
+  const [oldest] = cache.size >= MAX_CACHED ? cache.keys() : [];
+  if (oldest) cache.delete(oldest);
+  cache.set(key, account);
   return account;
 }
 
 /**
- * The unsigned wire bytes of a payment: a version 0 transaction without lookup tables, the same for the same arguments.
+ * Builds the unsigned wire bytes of a payment: a version 0 transaction without lookup tables. The result is deterministic.
  * The wallet signs as payer, our relayer as fee payer.
  */
 export function buildPayment(transfer: SplTransfer, budget: Budget, blockhash: string): Uint8Array {
@@ -83,7 +83,7 @@ export function buildTransaction(
   return encodeUnsigned(message.serialize(), message.header.numRequiredSignatures);
 }
 
-/** Its message as the library holds it, which may be too long to be sent. */
+/** Compiles instructions into a version 0 message, which may exceed the size limit of a transaction. */
 export function compile(feePayer: string, instructions: TransactionInstruction[], blockhash: string): MessageV0 {
   const payerKey = new PublicKey(feePayer);
   return new TransactionMessage({ payerKey, recentBlockhash: blockhash, instructions }).compileToV0Message();
@@ -97,16 +97,16 @@ export function limitBudget({ units, unitPrice }: Budget): TransactionInstructio
 }
 
 /**
- * The receiver's account made if it has to be, the transfer, and the memo that binds it to what it is for. An amount
- * that does not fit into 64 bits is thrown: the library would cut it.
+ * Returns the instructions of a transfer: the creation of the receiver's token account if requested, the transfer, and the
+ * memo that identifies it. Throws RangeError for an amount above 64 bits, which the library would truncate.
  */
 export function buildTransfer(transfer: SplTransfer): TransactionInstruction[] {
   const { feePayer, payer, receiver, mint, program, decimals, amount, memo } = transfer;
-  if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`${amount} is no amount of a token`);
+  if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`${amount} is not a token amount of 64 bits`);
   const source = new PublicKey(findTokenAccount(payer, mint, program));
   const destination = new PublicKey(findTokenAccount(receiver, mint, program));
   const [mintKey, programKey] = [new PublicKey(mint), tokenPrograms[program]];
-  const making = createAssociatedTokenAccountIdempotentInstruction(
+  const creation = createAssociatedTokenAccountIdempotentInstruction(
     new PublicKey(feePayer),
     destination,
     new PublicKey(receiver),
@@ -114,7 +114,7 @@ export function buildTransfer(transfer: SplTransfer): TransactionInstruction[] {
     programKey,
   );
   return [
-    ...(transfer.makeReceiverAccount ? [making] : []),
+    ...(transfer.makeReceiverAccount ? [creation] : []),
     createTransferCheckedInstruction(
       source,
       mintKey,

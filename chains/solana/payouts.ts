@@ -10,51 +10,51 @@ import { type Budget, buildTransaction, buildTransfer, compile, limitBudget, typ
 import { SIGNATURE_BYTES } from "./transactions.ts";
 
 /**
- * One of the transfers out of the treasury that a transaction makes. `destination` is the owner, `memo` the payout's
- * number, which its marker follows from; `makeAccount` costs rent.
+ * A transfer out of the treasury. `destination` is the owner of the receiving token account. `memo` is the payout's number,
+ * from which its marker is derived. `makeAccount` creates the token account, which costs rent.
  */
 export type Payout = { destination: string; amount: bigint; memo: string; makeAccount: boolean };
 
 export type PayoutArgs = {
-  /** Our relayer; it pays fees and rent. */
+  /** Our relayer, which pays fees and rent. */
   feePayer: string;
-  /** The owner of the account that is paid from. */
+  /** The owner of the paying token account. */
   treasury: string;
   mint: string;
   program: TokenProgram;
   decimals: number;
   payouts: readonly Payout[];
-  /** What a payout's marker has to hold, lamports. */
+  /** Rent of a payout marker, in lamports. */
   markerRent: bigint;
   nonceAccount: string;
   nonceAuthority: string;
-  /** The value the nonce account holds; it stands where a blockhash would, and is used up by this transaction. */
+  /** The nonce account's current value, which takes the place of the blockhash. The transaction advances it. */
   nonce: string;
   budget: Budget;
 };
 
 /**
- * Compute units, with room to spare for networks that still run the older programs (Token: 6,200 a transfer; Memo: 350 a
- * byte) and for addresses that take many steps to derive (1,500 each, every second one takes one more).
+ * Compute units, with a margin for networks with older programs (Token: 6,200 per transfer, Memo: 350 per byte) and for
+ * address derivations that take several steps (1,500 each; every second address takes another step).
  */
-const UNITS_OF_ALL = 1_000;
+const BASE_UNITS = 1_000;
 const UNITS_OF_TRANSFER: Record<TokenProgram, number> = { token: 8_000, "token-2022": 14_000 };
-const UNITS_OF_MAKING = 60_000;
-/** Three instructions of the System program, 150 each. */
+const UNITS_OF_ACCOUNT_CREATION = 60_000;
+/** Three System program instructions of 150 units each. */
 const UNITS_OF_MARKER = 1_000;
 const UNITS_OF_MEMO = 3_000;
 const UNITS_OF_MEMO_BYTE = 400;
 
 /**
- * The unsigned wire bytes of payouts, to be signed by fee payer, treasury and nonce authority. The nonce is advanced
- * first, so that a second transaction on the same nonce fails whatever it pays; and each payout makes its marker, so that
- * a second one with the same number fails on whatever nonce, and with whatever amount.
+ * Builds the unsigned wire bytes of payouts. Fee payer, treasury and nonce authority sign them. The transaction first
+ * advances the nonce, so that any second transaction with the same nonce fails. Each payout creates its marker, so that
+ * any second payout with the same number fails, whatever its nonce and amount.
  */
 export function buildPayouts(args: PayoutArgs): Uint8Array {
   return buildTransaction(args.feePayer, listInstructions(args), args.nonce);
 }
 
-/** How many of the payouts, from the first on, fit into one transaction: its 1232 bytes and the budget's units. */
+/** Returns how many payouts, from the first on, fit into one transaction of 1232 bytes and the budget's compute units. */
 export function takeFitting(payouts: readonly Payout[], args: Omit<PayoutArgs, "payouts">): number {
   for (let count = 1; count <= payouts.length; count++) {
     const taken = payouts.slice(0, count);
@@ -64,12 +64,12 @@ export function takeFitting(payouts: readonly Payout[], args: Omit<PayoutArgs, "
   return payouts.length;
 }
 
-/** The compute units that a transaction of these payouts takes at most. */
+/** Returns the maximum compute units of a transaction with these payouts. */
 export function countUnits(payouts: readonly Payout[], program: TokenProgram): number {
   return payouts.reduce((sum, { memo, makeAccount }) => {
     const ofMemo = UNITS_OF_MEMO + UNITS_OF_MEMO_BYTE * Buffer.byteLength(memo);
-    return sum + UNITS_OF_MARKER + UNITS_OF_TRANSFER[program] + ofMemo + (makeAccount ? UNITS_OF_MAKING : 0);
-  }, UNITS_OF_ALL);
+    return sum + UNITS_OF_MARKER + UNITS_OF_TRANSFER[program] + ofMemo + (makeAccount ? UNITS_OF_ACCOUNT_CREATION : 0);
+  }, BASE_UNITS);
 }
 
 function listInstructions(args: PayoutArgs): TransactionInstruction[] {
@@ -93,11 +93,11 @@ function listInstructions(args: PayoutArgs): TransactionInstruction[] {
       makeReceiverAccount: makeAccount,
     }),
   ]);
-  // The runtime sees a durable nonce only in the first instruction.
+  // The runtime recognizes a durable nonce only in the first instruction.
   return [advance, ...limitBudget(budget), ...transfers];
 }
 
-/** The wire bytes a message comes to with its signatures. The library cannot write one that is too long. */
+/** Returns the size of a message on the wire with its signatures. The library cannot serialize one that is too long. */
 function countBytes({ header, staticAccountKeys, compiledInstructions }: MessageV0): number {
   const ofLength = (length: number) => (length < 0x80 ? 1 : 2);
   const ofInstructions = compiledInstructions.reduce((sum, { accountKeyIndexes, data }) => {

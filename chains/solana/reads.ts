@@ -5,15 +5,15 @@ import { ChainFault } from "../faults.ts";
 import type { Call } from "./json-rpc.ts";
 import type { SolanaChain } from "./open.ts";
 
-/** Accounts in one call; what endpoints allow. */
-const ACCOUNTS = 100;
-/** Signatures in one call; what the method allows. */
-const STATUSES = 256;
+/** Maximum number of accounts per call. */
+const ACCOUNTS_PER_CALL = 100;
+/** Maximum number of signatures per call. */
+const SIGNATURES_PER_CALL = 256;
 
-/** An account as the chain has it. */
+/** An account on the chain. */
 export type Account = { owner: string; lamports: bigint; data: Uint8Array };
 
-/** Accounts at an address each, in the order asked; undefined where there is none. */
+/** Returns accounts in the order of their addresses, undefined for an account that does not exist. */
 export async function readAccounts(
   chain: SolanaChain,
   addresses: readonly string[],
@@ -22,13 +22,13 @@ export async function readAccounts(
   return (await readAccountsAt(chain, addresses, commitment)).accounts;
 }
 
-/** The same with the slot up to which whoever answered knows of everything. */
+/** Returns accounts in the order of their addresses, and the slot that the answering endpoints have reached. */
 export async function readAccountsAt(
   chain: SolanaChain,
   addresses: readonly string[],
   commitment: "confirmed" | "finalized",
 ): Promise<{ slot: number; accounts: (Account | undefined)[] }> {
-  const chunks = chunk(addresses, ACCOUNTS).map((some) =>
+  const chunks = chunk(addresses, ACCOUNTS_PER_CALL).map((some) =>
     chain.rpc.ask("getMultipleAccounts", (connection) =>
       connection.getMultipleAccountsInfoAndContext(
         some.map((address) => new PublicKey(address)),
@@ -47,41 +47,41 @@ function toAccount({ owner, lamports, data }: AccountInfo<Buffer>): Account {
   return { owner: owner.toBase58(), lamports: BigInt(lamports), data };
 }
 
-/** The newest slot at the network's finality. */
+/** Returns the newest slot at the network's finality. */
 export function readHead(chain: SolanaChain): Promise<number> {
   return chain.rpc.ask("getSlot", (connection) => connection.getSlot(chain.network.finality));
 }
 
-/** The newest slot that any endpoint knows of, final or not: what was sent to the cluster has reached none later. */
+/** Returns the newest slot of any endpoint, final or not. A transaction sent before the call cannot be in a later slot. */
 export async function readNewestSlot(chain: SolanaChain): Promise<number> {
   return Math.max(...(await chain.rpc.askEach("getSlot", (connection) => connection.getSlot("processed"))));
 }
 
 export type Final = { slot: number; height: number };
 
-/** How far the cluster is final: its slot, and the block height that blockhashes die by. */
+/** Returns the newest final slot and block height. Blockhashes expire by block height. */
 export async function readFinal(chain: SolanaChain): Promise<Final> {
   const { absoluteSlot, blockHeight } = await chain.rpc.ask("getEpochInfo", (connection) =>
     connection.getEpochInfo("finalized"),
   );
-  if (blockHeight === undefined) throw new Error(`${chain.chain} says no block height`);
+  if (blockHeight === undefined) throw new Error(`an endpoint of ${chain.chain} returned no block height`);
   return { slot: absoluteSlot, height: blockHeight };
 }
 
-/** Returns when a final slot was, by the cluster's own clock, whole seconds; undefined where an endpoint does not know. */
+/** Returns the cluster's time of a final slot in whole seconds, or undefined if the endpoint does not know it. */
 export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Date | undefined> {
-  const asked = chain.rpc.ask("getBlockTime", (connection) => connection.getBlockTime(slot));
-  const seconds = await asked.catch((error: unknown) => {
+  const answer = chain.rpc.ask("getBlockTime", (connection) => connection.getBlockTime(slot));
+  const seconds = await answer.catch((error: unknown) => {
     if (error instanceof ChainFault && error.code === "rpc_answer") return null;
     throw error;
   });
   return seconds === null ? undefined : new Date(seconds * 1_000);
 }
 
-/** A blockhash to build on, the last block height at which it lives, and the slot in which it was the newest. */
+/** A recent blockhash, the last block height at which it is valid, and the slot in which it was the newest. */
 export type Blockhash = { blockhash: string; lastHeight: number; slot: number };
 
-/** The newest blockhash at `confirmed`: a finalized one would have spent a third of its life already. */
+/** Returns the newest confirmed blockhash. A finalized one would already be a third of the way to its expiry. */
 export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
   const { context, value } = await chain.rpc.ask("getLatestBlockhash", (connection) =>
     connection.getLatestBlockhashAndContext("confirmed"),
@@ -89,13 +89,13 @@ export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
   return { blockhash: value.blockhash, lastHeight: value.lastValidBlockHeight, slot: context.slot };
 }
 
-/** What the cluster says of a transaction: not seen (undefined), or where, how deep, and whether it failed. */
+/** The status of a transaction: its slot, its commitment, and its error if it failed. */
 export type Status = { slot: number; depth: "processed" | "confirmed" | "finalized"; error: string | undefined };
 
 /**
- * The statuses of signatures, in the order asked, one call for 256 of them; and the slot up to which whoever answered
- * knows of everything. Nodes keep those of the last minute or so at hand; older ones they look for only when the whole
- * history is asked for.
+ * Returns the statuses of signatures in order, and the slot that the answering endpoints have reached. A status is undefined
+ * if the transaction is unknown. Nodes keep the statuses of about one minute in memory; they search for older ones only if
+ * `history` is true.
  */
 export async function readStatuses(
   chain: SolanaChain,
@@ -103,7 +103,7 @@ export async function readStatuses(
   { history }: { history: boolean },
 ): Promise<{ slot: number; statuses: (Status | undefined)[] }> {
   const answers = await Promise.all(
-    chunk(signatures, STATUSES).map((some) =>
+    chunk(signatures, SIGNATURES_PER_CALL).map((some) =>
       chain.rpc.ask("getSignatureStatuses", (_connection, call) => askStatuses(call, some, history)),
     ),
   );
@@ -111,13 +111,13 @@ export async function readStatuses(
   return { slot, statuses: answers.flatMap(({ statuses }) => statuses) };
 }
 
-/** One endpoint's word on a signature, and the slot up to which it knows of everything. */
+/** One endpoint's status of a signature, and the slot that the endpoint has reached. */
 export type Word = { by: string; slot: number; status: Status | undefined };
 
-/** What each endpoint that answers says of some signatures by itself, with the whole history searched. Never throws. */
+/** Returns the status of each signature at each endpoint that answers, searching the whole history. Never throws. */
 export async function readWords(chain: SolanaChain, signatures: readonly string[]): Promise<Map<string, Word[]>> {
   const words = new Map(signatures.map((signature): [string, Word[]] => [signature, []]));
-  for (const some of chunk([...words.keys()], STATUSES)) {
+  for (const some of chunk([...words.keys()], SIGNATURES_PER_CALL)) {
     const answers = await chain.rpc.askAny("getSignatureStatuses", (_connection, call) =>
       askStatuses(call, some, true),
     );
@@ -129,8 +129,8 @@ export async function readWords(chain: SolanaChain, signatures: readonly string[
 }
 
 /**
- * Which of some signatures no endpoint has ever seen, with the whole history searched: at least two endpoints have to say
- * so that have come to a slot themselves. Throws ChainFault while there are fewer: `rpc_unreachable`, or `rpc_behind`.
+ * Returns the signatures that no endpoint has ever seen, searching the whole history. At least two endpoints that have
+ * reached slot `since` must confirm it. Throws ChainFault `rpc_unreachable` or `rpc_behind` if fewer do.
  */
 export async function listNeverSeen(
   chain: SolanaChain,
@@ -138,14 +138,14 @@ export async function listNeverSeen(
   { since }: { since: number },
 ): Promise<Set<string>> {
   const never = new Set<string>();
-  for (const some of chunk(signatures, STATUSES)) {
+  for (const some of chunk(signatures, SIGNATURES_PER_CALL)) {
     const answers = await chain.rpc.askEach("getSignatureStatuses", (_connection, call) =>
       askStatuses(call, some, true),
     );
     const unseen = some.filter((_one, index) => answers.every(({ statuses }) => statuses[index] === undefined));
-    // An endpoint that lags has not seen anything yet, and what it does not know says nothing.
+    // A lagging endpoint may not have seen the transaction yet, so its answer does not count.
     if (unseen.length > 0 && answers.filter(({ slot }) => slot >= since).length < 2)
-      throw new ChainFault("rpc_behind", { detail: `${chain.chain}: slot ${since}, at two endpoints` });
+      throw new ChainFault("rpc_behind", { detail: `${chain.chain}: two endpoints must reach slot ${since}` });
     for (const signature of unseen) never.add(signature);
   }
   return never;
@@ -172,18 +172,18 @@ async function askStatuses(
 ): Promise<{ slot: number; statuses: (Status | undefined)[] }> {
   const options = history ? [{ searchTransactionHistory: true }] : [];
   const { context, value } = Statuses.parse(await call("getSignatureStatuses", [signatures, ...options]));
-  if (value.length !== signatures.length) throw new Error("an endpoint gave fewer statuses than it was asked for");
-  const statuses = value.map((told) => {
-    if (!told) return undefined;
-    const { slot, err, confirmationStatus, confirmations } = told;
-    // Old nodes name no depth; what is final has no confirmations to count any more.
+  if (value.length !== signatures.length) throw new Error("an endpoint returned a wrong number of statuses");
+  const statuses = value.map((entry) => {
+    if (!entry) return undefined;
+    const { slot, err, confirmationStatus, confirmations } = entry;
+    // Old nodes send no confirmationStatus. The confirmations of a final transaction are null.
     const depth = confirmationStatus ?? (confirmations === null ? "finalized" : "processed");
     return { slot, depth, error: err === null || err === undefined ? undefined : cleanText(JSON.stringify(err), 200) };
   });
   return { slot: context.slot, statuses };
 }
 
-/** Splits a list into parts of so many at most. */
+/** Splits a list into parts of at most `size` items. */
 function chunk<T>(all: readonly T[], size: number): T[][] {
   const parts: T[][] = [];
   for (let from = 0; from < all.length; from += size) parts.push(all.slice(from, from + size));

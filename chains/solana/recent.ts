@@ -2,19 +2,19 @@ import { isFresh } from "../fresh.ts";
 import type { SolanaChain } from "./open.ts";
 import { type Blockhash, readBlockhash } from "./reads.ts";
 
-/** A blockhash is given out for so long before a newer one is asked for, milliseconds. */
-const FRESH_MS = 1_000;
+/** How long a blockhash is cached, in milliseconds. */
+const CACHE_MS = 1_000;
 
-const cache = new WeakMap<SolanaChain, { at: number; asked: Promise<Blockhash> }>();
+const cache = new WeakMap<SolanaChain, { at: number; blockhash: Promise<Blockhash> }>();
 
-/** A blockhash of a second ago at most, however many want one. Throws ChainFault. */
+/** Returns a blockhash that was read at most a second ago. Concurrent callers share one request. Throws ChainFault. */
 export function recentBlockhash(chain: SolanaChain, now: number): Promise<Blockhash> {
-  const known = cache.get(chain);
-  if (known && isFresh(known.at, now, FRESH_MS)) return known.asked;
-  const asked = readBlockhash(chain);
-  const entry = { at: now, asked };
+  const cached = cache.get(chain);
+  if (cached && isFresh(cached.at, now, CACHE_MS)) return cached.blockhash;
+  const blockhash = readBlockhash(chain);
+  const entry = { at: now, blockhash };
   cache.set(chain, entry);
-  // What failed is asked again by the next one.
-  asked.catch(() => cache.get(chain) === entry && cache.delete(chain));
-  return asked;
+  // A failed request is not cached: the next caller sends another one.
+  blockhash.catch(() => cache.get(chain) === entry && cache.delete(chain));
+  return blockhash;
 }

@@ -1,13 +1,13 @@
 import { ChainFault } from "../faults.ts";
 import type { SolanaChain } from "./open.ts";
 
-/** What an offer of signed bytes came to: an endpoint took them, or nobody knows. */
+/** The result of a broadcast. `unknown` means that the transaction may have reached the cluster. */
 export type Offer = { outcome: "accepted" } | { outcome: "unknown"; reason: string };
 
 /**
- * Sends signed bytes once. The endpoint does not try them first, nor send them again: that they would go through was
- * seen before, and it is we who send the same bytes again. Never throws for an endpoint's trouble: after sending,
- * nothing but the chain knows.
+ * Broadcasts signed bytes once. The endpoint neither simulates nor rebroadcasts them: the transaction was simulated before,
+ * and the worker rebroadcasts the same bytes. Does not throw for a transient error, because only the chain shows later
+ * whether the transaction happened. Throws any other ChainFault.
  */
 export async function offerBytes(chain: SolanaChain, bytes: Uint8Array): Promise<Offer> {
   try {

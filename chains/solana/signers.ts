@@ -6,8 +6,8 @@ import { openKeypair, parseSecret, type SolanaSigner } from "./keys.ts";
 export type SolanaKeys = { treasury: SolanaSigner; lanes: ReadonlyMap<string, SolanaSigner> };
 
 /**
- * Opens the keys that a networks file points at. Throws what `readSecret` throws for a place without a key, and
- * ChainFault `wrong_key`, which names the address and never the key.
+ * Opens the keys that a networks file names. Throws the error of `readSecret` if a source has no key, and ChainFault
+ * `wrong_key`, which names the address and never the key.
  */
 export function openSolanaKeys(network: SolanaNetwork, readSecret: (source: SecretSource) => string): SolanaKeys {
   const open = ({ address, key }: { address: string; key: SecretSource }): SolanaSigner => {

@@ -2,7 +2,7 @@ import { createAssociatedTokenAccountIdempotentInstruction } from "@solana/spl-t
 import { PublicKey, type TransactionInstruction } from "@solana/web3.js";
 import { findTokenAccount, type TokenProgram, tokenPrograms } from "./payment.ts";
 
-/** Makes an owner's associated token account at a payer's expense, if it is not there. */
+/** Returns the instruction that creates an owner's associated token account at a payer's expense, if it does not exist. */
 export function makeTokenAccount(args: {
   payer: string;
   owner: string;

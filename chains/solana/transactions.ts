@@ -1,18 +1,18 @@
 import { base58 } from "@scure/base";
 import { type Message, type MessageV0, PACKET_DATA_SIZE, VersionedMessage } from "@solana/web3.js";
 
-/** A transaction as its bytes say it is; nothing is put in order or left out. `accounts` are the static ones. */
+/** A parsed transaction, in the order of its bytes and without omissions. `accounts` are the static accounts. */
 export type ParsedTransaction = {
   bytes: Uint8Array;
-  /** What is signed. */
+  /** The signed bytes. */
   message: Uint8Array;
-  /** 64 bytes each, in the order of `signers`; zeros where nobody has signed yet. */
+  /** 64 bytes each, in the order of `signers`. A missing signature is all zeros. */
   signatures: Uint8Array[];
   signers: string[];
   feePayer: string;
   blockhash: string;
   accounts: ParsedAccount[];
-  /** `accounts` are indexes into the transaction's; with lookup tables they may point behind the static ones. */
+  /** `accounts` are indexes into the transaction's accounts. With lookup tables they may exceed the static accounts. */
   instructions: { program: string; accounts: number[]; data: Uint8Array }[];
   lookupTables: number;
 };
@@ -22,16 +22,16 @@ export type ParsedAccount = { address: string; signer: boolean; writable: boolea
 export const SIGNATURE_BYTES = 64;
 
 /**
- * Reads the wire form of a transaction, legacy or version 0, of at most 1232 bytes. What does not come out as the same
- * bytes when written again is refused, and so is what a validator would refuse unread: counts that do not fit the header,
- * indexes that point at nothing. Never throws.
+ * Parses a transaction in wire format, legacy or version 0, of at most 1232 bytes. Refuses a transaction that does not
+ * serialize to the same bytes, and one that a validator would refuse without executing it: counts that contradict the
+ * header, or indexes out of range. Never throws.
  */
 export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { fault: string } {
   if (bytes.length === 0) return { fault: "the transaction is empty" };
   if (bytes.length > PACKET_DATA_SIZE) {
-    return { fault: `the transaction has ${bytes.length} bytes, the network takes ${PACKET_DATA_SIZE}` };
+    return { fault: `the transaction has ${bytes.length} bytes, the limit is ${PACKET_DATA_SIZE}` };
   }
-  // The count of signatures is a compact-u16: one byte below 128, and 1232 bytes have room for 19 of them.
+  // The signature count is a compact-u16, which is one byte below 128. At most 19 signatures fit into 1232 bytes.
   const count = bytes[0] ?? 0;
   const messageBytes = bytes.subarray(1 + SIGNATURE_BYTES * count);
   const message = readMessage(messageBytes);
@@ -41,7 +41,7 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { fault
     return { fault: `the transaction has ${count} signatures, its header says ${header.numRequiredSignatures}` };
   }
   const accounts = message.staticAccountKeys.map((key, index) => ({
-    address: nameOf(key.toBytes()),
+    address: encodeAddress(key.toBytes()),
     signer: index < header.numRequiredSignatures,
     writable: message.isAccountWritable(index),
   }));
@@ -55,13 +55,13 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { fault
     return { fault: "the transaction's header does not fit its accounts" };
   }
   const lookups = message.addressTableLookups;
-  const looked = lookups.reduce((sum, table) => sum + table.writableIndexes.length + table.readonlyIndexes.length, 0);
+  const lookedUp = lookups.reduce((sum, table) => sum + table.writableIndexes.length + table.readonlyIndexes.length, 0);
   const instructions = [];
   for (const { programIdIndex, accountKeyIndexes, data } of message.compiledInstructions) {
     const program = accounts[programIdIndex]?.address;
-    // The fee payer cannot be a program, and a program does not come out of a lookup table (the runtime's own rules).
-    if (!program || programIdIndex === 0 || accountKeyIndexes.some((index) => index >= accounts.length + looked)) {
-      return { fault: "an instruction of the transaction points at an account that is not there" };
+    // The runtime does not allow the fee payer as a program, nor a program from a lookup table.
+    if (!program || programIdIndex === 0 || accountKeyIndexes.some((index) => index >= accounts.length + lookedUp)) {
+      return { fault: "an instruction of the transaction names an account that does not exist" };
     }
     instructions.push({ program, accounts: [...accountKeyIndexes], data: Uint8Array.from(data) });
   }
@@ -78,22 +78,23 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { fault
   };
 }
 
-/** Addresses that come again and again, by their bytes: writing base58 takes longer than all else here. */
-const REMEMBERED = 20_000;
-const remembered = new Map<string, string>();
+/** Maximum size of the address cache. Encoding base58 is the slowest part of parsing. */
+const MAX_CACHED = 20_000;
+const addressCache = new Map<string, string>();
 
-function nameOf(key: Uint8Array): string {
+/** Returns the base58 of a public key, from a cache. */
+function encodeAddress(key: Uint8Array): string {
   const bytes = Buffer.from(key).toString("latin1");
-  const known = remembered.get(bytes);
-  if (known) return known;
-  const [oldest] = remembered.size >= REMEMBERED ? remembered.keys() : [];
-  if (oldest !== undefined) remembered.delete(oldest);
+  const cached = addressCache.get(bytes);
+  if (cached) return cached;
+  const [oldest] = addressCache.size >= MAX_CACHED ? addressCache.keys() : [];
+  if (oldest !== undefined) addressCache.delete(oldest);
   const address = base58.encode(key);
-  remembered.set(bytes, address);
+  addressCache.set(bytes, address);
   return address;
 }
 
-/** The wire bytes with a signature in the place of its signer; an address that is no signer is a bug and thrown. */
+/** Returns the wire bytes with a signer's signature set. Throws if the address is not a signer of the transaction. */
 export function withSignature(parsed: ParsedTransaction, address: string, signature: Uint8Array): Uint8Array {
   const place = parsed.signers.indexOf(address);
   if (place < 0 || signature.length !== SIGNATURE_BYTES) throw new Error(`${address} does not sign this transaction`);
@@ -102,12 +103,12 @@ export function withSignature(parsed: ParsedTransaction, address: string, signat
   return bytes;
 }
 
-/** The fee payer's signature, base58: the name the network knows the transaction by. */
+/** Returns the fee payer's signature in base58, which is the transaction's id. */
 export function firstSignature(bytes: Uint8Array): string {
   return base58.encode(signatureAt(bytes, 0));
 }
 
-/** The wire form of a message that nobody has signed yet. */
+/** Returns the wire format of an unsigned message. */
 export function encodeUnsigned(message: Uint8Array, signerCount: number): Uint8Array {
   const bytes = new Uint8Array(1 + SIGNATURE_BYTES * signerCount + message.length);
   bytes[0] = signerCount;

@@ -1,34 +1,34 @@
 import { ComputeBudgetProgram } from "@solana/web3.js";
 
-/** An instruction with its accounts by address; `number` counts from one, as a person does. */
+/** An instruction with its accounts as addresses. `number` is its position, counted from one. */
 export type PlainInstruction = { number: number; program: string; accounts: string[]; data: Uint8Array };
 
-/** What wallets may add to a transaction or set anew: their own compute budget, and guards. */
+/** The programs that wallets may call on their own: the compute budget and Lighthouse guards. */
 export const BUDGET_PROGRAM = ComputeBudgetProgram.programId.toBase58();
 export const GUARD_PROGRAM = "L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95";
 
 const SET_LIMIT = 2;
 const SET_PRICE = 3;
-/** The runtime's: units that a transaction has at most. */
+/** The runtime's maximum of compute units per transaction. */
 export const MOST_UNITS = 1_400_000n;
-/** Units of one that sets no limit, for each instruction; those of the budget are built in and get less (SIMD-0170). */
+/** Units per instruction of a transaction without a limit. The budget's instructions are builtins and get less (SIMD-0170). */
 const DEFAULT_UNITS = 200_000n;
 const BUILT_IN_UNITS = 3_000n;
 const MICRO = 1_000_000n;
 
-/** The most that a wallet is known to add; docs/decisions/wallet-guards.md. */
+/** Maximum number of guards that a known wallet adds; see docs/decisions/wallet-guards.md. */
 const MOST_GUARDS = 4;
 /**
- * Lighthouse's instructions 2 to 14 assert something of accounts they only read. 0 and 1 write and close a memory account
- * and take a payer for its rent; 15 and 16 call other programs or speak of their trees.
+ * Lighthouse's instructions 2 to 14 assert facts about accounts that they only read. 0 and 1 write and close a memory
+ * account at a payer's expense; 15 and 16 call other programs or assert facts about Merkle trees.
  */
 const FIRST_ASSERTION = 2;
 const LAST_ASSERTION = 14;
 
 /**
- * What speaks against the compute budget a wallet set: anything but the unit limit and the unit price, one of them
- * twice, or a price above `maxFee` lamports in all, as the runtime reckons it. `others` is how many instructions there
- * are beside these.
+ * Returns the reasons to refuse a wallet's compute budget: an instruction other than the unit limit and the unit price, a
+ * duplicate, or a priority fee above `maxFee` lamports by the runtime's formula.
+ * @param others the number of instructions besides those of the budget
  */
 export function findBudgetFaults(budget: readonly PlainInstruction[], others: number, maxFee: bigint): string[] {
   const reasons: string[] = [];
@@ -43,20 +43,20 @@ export function findBudgetFaults(budget: readonly PlainInstruction[], others: nu
   if (limits.length > 1) reasons.push("the compute unit limit is set more than once");
   if (prices.length > 1) reasons.push("the compute unit price is set more than once");
   const units =
-    limits.length > 0 ? most(limits.map(({ data }) => readNumber(data))) : defaultUnits(budget.length, others);
-  const price = most(prices.map(({ data }) => readNumber(data)));
+    limits.length > 0 ? max(limits.map(({ data }) => readNumber(data))) : defaultUnits(budget.length, others);
+  const price = max(prices.map(({ data }) => readNumber(data)));
   const fee = ((units < MOST_UNITS ? units : MOST_UNITS) * price + MICRO - 1n) / MICRO;
-  if (fee > maxFee) reasons.push(`the priority fee of ${fee} lamports is above the ${maxFee} that we pay at most`);
+  if (fee > maxFee) reasons.push(`the priority fee of ${fee} lamports is above the ${maxFee} lamports that we pay`);
   return reasons;
 }
 
-/** The units that the runtime gives a transaction without a limit, by its instructions of the budget and its others. */
+/** Returns the compute units of a transaction without a limit, by its numbers of budget and other instructions. */
 export function defaultUnits(budget: number, others: number): bigint {
   const units = BUILT_IN_UNITS * BigInt(budget) + DEFAULT_UNITS * BigInt(others);
   return units < MOST_UNITS ? units : MOST_UNITS;
 }
 
-/** What speaks against the guards a wallet added: too many, a kind that does more than read, or an account we protect. */
+/** Returns the reasons to refuse a wallet's guards: too many, one that does more than read, or one that names our account. */
 export function findGuardFaults(
   guards: readonly PlainInstruction[],
   isProtected: (address: string) => boolean,
@@ -79,11 +79,11 @@ export function findGuardFaults(
   return reasons;
 }
 
-/** The little-endian number behind the first byte. */
+/** Reads the little-endian number after the first byte. */
 function readNumber(data: Uint8Array): bigint {
   return data.subarray(1).reduceRight((sum, byte) => sum * 256n + BigInt(byte), 0n);
 }
 
-function most(numbers: readonly bigint[]): bigint {
+function max(numbers: readonly bigint[]): bigint {
   return numbers.reduce((highest, one) => (one > highest ? one : highest), 0n);
 }

@@ -1,5 +1,6 @@
-import type { Hex, PrivateKeyAccount, TypedDataDefinition } from "viem";
+import type { Hex, PrivateKeyAccount } from "viem";
 import { z } from "zod";
+import { parseTypedData } from "../../chains/evm/typed-data.ts";
 import type { Caller } from "./seed.ts";
 import type { SolanaKey } from "./solana-client.ts";
 import { signAsWallet } from "./solana-wallet.ts";
@@ -75,7 +76,7 @@ async function fetchActions(shop: Shop, paymentId: string, optionId: string, dat
 /** Signs typed data and transactions of Solana, and sends what it is asked to send if it can. */
 async function execute({ method, params }: z.infer<typeof WalletAction>["data"], buyer: Buyer): Promise<string> {
   if (method === "eth_signTypedData_v4" && "signTypedData" in buyer)
-    return await buyer.signTypedData(asTypedData(z.string().parse(params[1])));
+    return await buyer.signTypedData(parseTypedData(z.string().parse(params[1])));
   if (method === "eth_sendTransaction" && "sendCall" in buyer && buyer.sendCall !== undefined) {
     const { to, data } = z.object({ to: z.string(), data: z.string() }).parse(params[0]);
     return await buyer.sendCall({ to: to as Hex, data: data as Hex });
@@ -162,11 +163,4 @@ export async function ask(
   onAnswer?.(method, path, { status: response.status, body: JSON.parse(text) });
   if (response.ok) return JSON.parse(text);
   throw new Refused(`${method} ${path.split("?", 1)[0]} answered ${response.status}: ${text}`, response.status);
-}
-
-/** viem adds the domain's own type by itself and refuses to be told it twice. */
-function asTypedData(json: string): TypedDataDefinition {
-  const { types, ...rest } = JSON.parse(json) as { types: Record<string, unknown> };
-  const { EIP712Domain: _, ...own } = types;
-  return { ...rest, types: own } as unknown as TypedDataDefinition;
 }

@@ -1,14 +1,18 @@
 import { GoogleAuth } from "google-auth-library";
+import { z } from "zod";
 import type { RemoteKey } from "./remote.ts";
 
 /**
- * A key version in Google Cloud KMS (EC_SIGN_SECP256K1_SHA256). `name` is the whole resource name. Credentials come from
- * Google's usual chain (GOOGLE_APPLICATION_CREDENTIALS, workload identity, the machine's account).
+ * A key version in Google Cloud KMS (EC_SIGN_SECP256K1_SHA256). `name` is the full resource name. Credentials are Google's
+ * Application Default Credentials (GOOGLE_APPLICATION_CREDENTIALS, workload identity, the machine's service account).
  */
 export type GoogleKmsKey = { name: string; endpoint?: string | undefined };
 
-/** One call may take this long with its token, milliseconds: shorter than a lane's lease. */
+/** Timeout of one call with its access token, in milliseconds. It is shorter than a lane's lease. */
 const TIMEOUT_MS = 4_000;
+
+/** The members that we use of the answers to publicKey and asymmetricSign. */
+const Answer = z.object({ pem: z.string().optional(), signature: z.string().optional() });
 
 class KmsError extends Error {
   override readonly name = "KmsError";
@@ -20,12 +24,12 @@ class KmsError extends Error {
   }
 }
 
-/** Opens it; nothing is asked yet. */
+/** Opens the key without sending a request. */
 export function openGoogleKmsKey({ name, endpoint = "https://cloudkms.googleapis.com" }: GoogleKmsKey): RemoteKey {
-  // Told the project, the library does not go and ask for it.
+  // With a project id the library makes no request to find it.
   const [, projectId = ""] = name.split("/");
   const auth = new GoogleAuth({ scopes: "https://www.googleapis.com/auth/cloudkms", projectId });
-  const call = async (path: string, body?: unknown): Promise<Record<string, string>> => {
+  const call = async (path: string, body?: unknown): Promise<z.infer<typeof Answer>> => {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const token = await Promise.race([auth.getAccessToken(), whenAborted(signal)]);
     const response = await fetch(`${endpoint}/v1/${name}${path}`, {
@@ -35,7 +39,7 @@ export function openGoogleKmsKey({ name, endpoint = "https://cloudkms.googleapis
       signal,
     });
     if (!response.ok) throw new KmsError(response.status);
-    return (await response.json()) as Record<string, string>;
+    return Answer.parse(await response.json());
   };
   return {
     readPublicKey: async () => (await call("/publicKey")).pem ?? "",
@@ -43,7 +47,7 @@ export function openGoogleKmsKey({ name, endpoint = "https://cloudkms.googleapis
       const { signature } = await call(":asymmetricSign", { digest: { sha256: digest.toString("base64") } });
       return Buffer.from(signature ?? "", "base64");
     },
-    isPassing,
+    isTransient,
   };
 }
 
@@ -51,13 +55,13 @@ function whenAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }
 
-/** What the library says when no credentials are to be found. */
+/** The library's messages for missing credentials. */
 const NO_CREDENTIALS =
   /could not load the default credentials|cannot read the credential file|no such file|does not exist/i;
 
-/** Without a status nobody has answered. 4xx, and no credentials, say that somebody has to set it up. */
-function isPassing(error: unknown): boolean {
+/** An error without a status is a missing answer. A 4xx and missing credentials need the operator. */
+function isTransient(error: unknown): boolean {
   if (error instanceof Error && NO_CREDENTIALS.test(error.message)) return false;
-  const status = error instanceof KmsError ? error.status : Number((error as { status?: unknown }).status ?? 0);
+  const status = error instanceof Error && "status" in error ? Number(error.status ?? 0) : 0;
   return !(status >= 400 && status < 500) || status === 408 || status === 429;
 }

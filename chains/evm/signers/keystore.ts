@@ -17,7 +17,7 @@ const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
 const count = z.number().int().min(1);
 const powerOfTwo = count.max(2 ** 22).refine((n) => Number.isInteger(Math.log2(n)));
 
-/** Web3 Secret Storage, version 3: what Geth, Foundry and most wallets write. */
+/** Web3 Secret Storage, version 3: the format of Geth, Foundry and most wallets. */
 const Keystore = z.object({
   version: z.literal(3),
   crypto: z
@@ -48,35 +48,39 @@ const Keystore = z.object({
 type Crypto = z.infer<typeof Keystore>["crypto"];
 
 /**
- * The private key in a keystore file's text. Throws ChainFault `wrong_key` when the text is no keystore or the password
- * does not open it; the error shows neither.
+ * Decrypts the private key of a keystore file. Throws ChainFault `wrong_key` if the text is not a keystore or the password
+ * is wrong. The error contains neither.
  */
 export async function openKeystore(text: string, password: string): Promise<Hex> {
   const parsed = Keystore.safeParse(parse(text));
   if (!parsed.success)
-    throw new ChainFault("wrong_key", { detail: "the keystore is not of version 3 (Web3 Secret Storage)" });
+    throw new ChainFault("wrong_key", { detail: "the file is not a version 3 keystore (Web3 Secret Storage)" });
   const { crypto } = parsed.data;
   const derived = await derive(crypto, password);
-  const sealed = Buffer.from(crypto.ciphertext, "hex");
-  if (!timingSafeEqual(macOf(derived, sealed), Buffer.from(crypto.mac, "hex")))
-    throw new ChainFault("wrong_key", { detail: "the password does not open the keystore" });
+  const ciphertext = Buffer.from(crypto.ciphertext, "hex");
+  if (!timingSafeEqual(macOf(derived, ciphertext), Buffer.from(crypto.mac, "hex")))
+    throw new ChainFault("wrong_key", { detail: "the password of the keystore is wrong" });
   const decipher = createDecipheriv("aes-128-ctr", derived.subarray(0, 16), Buffer.from(crypto.cipherparams.iv, "hex"));
-  return `0x${Buffer.concat([decipher.update(sealed), decipher.final()]).toString("hex")}`;
+  return `0x${Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString("hex")}`;
 }
 
-/** Cost of making a key out of a password; what Geth uses: about a second. */
+/** scrypt parameters of Geth. Deriving a key takes about a second. */
 const SCRYPT = { n: 2 ** 18, r: 8, p: 1, dklen: 32 } as const;
 
-/** A private key as the text of a keystore file. `n` is scrypt's cost. */
+/** Encrypts a private key and returns the text of a keystore file. `n` is the scrypt cost. */
 export async function sealKeystore(key: Hex, password: string, n: number = SCRYPT.n): Promise<string> {
   const [salt, iv] = [randomBytes(32), randomBytes(16)];
   const kdfparams = { ...SCRYPT, n, salt: salt.toString("hex") };
   const derived = await derive({ kdf: "scrypt", kdfparams }, password);
   const cipher = createCipheriv("aes-128-ctr", derived.subarray(0, 16), iv);
-  const sealed = Buffer.concat([cipher.update(Buffer.from(key.slice(2), "hex")), cipher.final()]);
+  const ciphertext = Buffer.concat([cipher.update(Buffer.from(key.slice(2), "hex")), cipher.final()]);
   const crypto = {
-    ...{ cipher: "aes-128-ctr", ciphertext: sealed.toString("hex"), cipherparams: { iv: iv.toString("hex") } },
-    ...{ kdf: "scrypt", kdfparams, mac: macOf(derived, sealed).toString("hex") },
+    cipher: "aes-128-ctr",
+    ciphertext: ciphertext.toString("hex"),
+    cipherparams: { iv: iv.toString("hex") },
+    kdf: "scrypt",
+    kdfparams,
+    mac: macOf(derived, ciphertext).toString("hex"),
   };
   return `${JSON.stringify({ version: 3, id: randomUUID(), address: addressOfKey(key).slice(2), crypto }, null, 2)}\n`;
 }
@@ -90,9 +94,9 @@ async function derive(crypto: Pick<Crypto, "kdf" | "kdfparams">, password: strin
   return run(password, salt, dklen, { N, r, p, maxmem: 256 * N * r });
 }
 
-/** Keccak-256 over the second half of the derived key and the ciphertext. */
-function macOf(derived: Buffer, sealed: Buffer): Buffer {
-  return Buffer.from(keccak256(Buffer.concat([derived.subarray(16, 32), sealed])).slice(2), "hex");
+/** Returns Keccak-256 of the second half of the derived key and the ciphertext. */
+function macOf(derived: Buffer, ciphertext: Buffer): Buffer {
+  return Buffer.from(keccak256(Buffer.concat([derived.subarray(16, 32), ciphertext])).slice(2), "hex");
 }
 
 function parse(text: string): unknown {

@@ -3,7 +3,7 @@ import { ChainFault } from "../../faults.ts";
 import { addressOfKey, signWithKey } from "../signature.ts";
 import { createSigner, type Signer } from "./signer.ts";
 
-/** A signer over a private key in memory. Throws ChainFault `wrong_key` when it is another address's key. */
+/** Creates a signer for a private key in memory. Throws ChainFault `wrong_key` if the key belongs to another address. */
 export function createLocalSigner(address: string, key: Hex): Signer {
   if (addressOfKey(key) !== address.toLowerCase())
     throw new ChainFault("wrong_key", { detail: `expected the key of ${address}` });

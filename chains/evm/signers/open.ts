@@ -8,7 +8,7 @@ import type { Signer } from "./signer.ts";
 /** The keys of a network; only worker processes hold them. */
 export type EvmKeys = { treasury: Signer; lanes: readonly Signer[] };
 
-/** How the places that a networks file names are read: a plain key, any secret, a file. Each throws ConfigError. */
+/** Functions that read the key sources of a networks file: a plain key, any secret, a file. Each throws ConfigError. */
 export type Readers = {
   readKey: (source: { env: string } | { file: string }) => Hex;
   readSecret: (source: { env: string } | { file: string }) => string;
@@ -16,8 +16,8 @@ export type Readers = {
 };
 
 /**
- * Opens the keys that a networks file points at. Throws ConfigError (a place without a key), ChainFault `wrong_key`, and
- * for keys that a service holds `signer_unavailable` or `signer_refused`.
+ * Opens the keys that a networks file names. Throws ConfigError if a source has no key, ChainFault `wrong_key`, and for
+ * keys in a KMS `signer_unavailable` or `signer_refused`.
  */
 export async function openEvmKeys(network: EvmNetwork, readers: Readers): Promise<EvmKeys> {
   const open = ({ address, key }: { address: string; key: KeySource }) => openSigner(address, key, readers);
@@ -25,12 +25,12 @@ export async function openEvmKeys(network: EvmNetwork, readers: Readers): Promis
   return { treasury, lanes };
 }
 
-/** Opens the treasury's key alone; the same errors. */
+/** Opens the treasury's key only. Throws the same errors as `openEvmKeys`. */
 export function openTreasury({ treasury }: EvmNetwork, readers: Readers): Promise<Signer> {
   return openSigner(treasury.address, treasury.key, readers);
 }
 
-/** The clients of cloud services are loaded only where a key is in one. */
+/** Opens one key. The client libraries of cloud services are loaded only if a key needs them. */
 async function openSigner(address: string, key: KeySource, readers: Readers): Promise<Signer> {
   if ("awsKms" in key) {
     const { openAwsKmsKey } = await import("./aws-kms.ts");

@@ -43,13 +43,13 @@ const sources: [string, KeySource][] = [
   ["a key in Google Cloud KMS", google],
 ];
 
-/** What any signer has to pass. */
+/** Every kind of signer passes these tests. */
 describe.each(sources)("%s", (_what, source) => {
-  test("has the address that the networks file says, in lower case", async () => {
+  test("has the address of the networks file, in lower case", async () => {
     expect((await open(source)).address).toBe(key.address.toLowerCase());
   });
 
-  test("signs digests with a low s and v of 27 or 28, whatever its service gives", async () => {
+  test("signs digests with a low s and v of 27 or 28, whatever its service returns", async () => {
     const signer = await open(source);
     for (let index = 0; index < 6; index += 1) {
       const hash = keccak256(toHex(`digest ${index}`));
@@ -60,7 +60,7 @@ describe.each(sources)("%s", (_what, source) => {
     }
   });
 
-  test("signs transactions, typed data and messages as viem reads them", async () => {
+  test("signs transactions, typed data and messages that viem verifies", async () => {
     const signer = await open(source);
     const fees = { maxFeePerGas: 9n, maxPriorityFeePerGas: 1n };
     const transaction = { type: "eip1559", chainId: 1, nonce: 7, to: key.address, data: "0x01", gas: 21_000n } as const;
@@ -78,7 +78,7 @@ describe.each(sources)("%s", (_what, source) => {
     expect(await recoverMessageAddress({ message: "hello", signature })).toBe(key.address);
   });
 
-  test("of another address stops the process with the address's name", async () => {
+  test("of another address stops the process with an error that names the expected address", async () => {
     const other = newKey().address;
     const message = expect.stringContaining(other);
     await expect(open(source, other)).rejects.toMatchObject({ code: "wrong_key", message });
@@ -92,27 +92,27 @@ describe.each([
   const digest = { hash: keccak256(toHex("digest")) };
   const many = <T>(value: T) => Array.from({ length: 10 }, () => value);
 
-  test("that throttles or fails is passing trouble, and signs afterwards", async () => {
+  test("causes a transient error while it throttles or fails, and signs afterwards", async () => {
     const signer = await open(source);
-    for (const trouble of [
+    for (const error of [
       { status, name: throttled },
       { status: 500, name: "InternalException" },
     ]) {
-      kms.trouble(many(trouble));
+      kms.trouble(many(error));
       await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_unavailable", transient: true });
       kms.trouble([]);
     }
     expect(await recoverAddress({ ...digest, signature: await signer.sign(digest) })).toBe(key.address);
   });
 
-  test("that takes a call and says nothing is passing trouble within seconds", async () => {
+  test("causes a transient error within seconds if it does not answer", async () => {
     const signer = await open(source);
     kms.trouble(many({ status: 0, name: "silent" }));
     await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_unavailable", transient: true });
     kms.trouble([]);
   }, 15_000);
 
-  test("that denies wants a person", async () => {
+  test("causes a permanent error if it denies access", async () => {
     const signer = await open(source);
     kms.trouble(many({ status: 403, name: "AccessDeniedException" }));
     await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_refused", transient: false });
@@ -120,13 +120,16 @@ describe.each([
   });
 });
 
-test("a keystore with another password is refused without showing either", async () => {
+test("the error of a wrong keystore password contains neither the password nor the keystore", async () => {
   const error = await open({ keystore, password: { env: "WRONG_PASSWORD" } }).catch((cause: Error) => cause);
-  expect(error).toMatchObject({ code: "wrong_key", message: expect.stringContaining("does not open") });
+  expect(error).toMatchObject({
+    code: "wrong_key",
+    message: expect.stringContaining("the password of the keystore is wrong"),
+  });
   expect(String(error)).not.toMatch(/horse|battery/);
 });
 
-test("the example in the keystore format's own description opens", async () => {
+test("the example of the keystore specification is decrypted", async () => {
   const example = {
     crypto: {
       cipher: "aes-128-ctr",
@@ -150,16 +153,16 @@ test("the example in the keystore format's own description opens", async () => {
 test.each([
   ["trailing bytes", "3006020101020102ff"],
   ["a wrong length", "3007020101020102"],
-  ["no integer", "3006030101020102"],
+  ["a member that is not an integer", "3006030101020102"],
   ["a negative integer", "3006020181020102"],
-  ["a zero too many", "300702020001020102"],
+  ["an unneeded leading zero", "300702020001020102"],
   ["an r of zero", "3006020100020102"],
-  ["nothing", ""],
-])("a signature with %s is no DER", (_what, hex) => {
+  ["no bytes", ""],
+])("a DER signature with %s is refused", (_what, hex) => {
   expect(() => readDer(Buffer.from(hex, "hex"))).toThrow(expect.objectContaining({ code: "signer_refused" }));
 });
 
-test("a public key on another curve, and none at all, are refused", () => {
-  for (const given of [otherCurve(), Buffer.alloc(0), "no key"])
-    expect(() => addressOfPublicKey(given)).toThrow(expect.objectContaining({ code: "wrong_key" }));
+test("a public key on another curve and a missing public key are refused", () => {
+  for (const encoded of [otherCurve(), Buffer.alloc(0), "no key"])
+    expect(() => addressOfPublicKey(encoded)).toThrow(expect.objectContaining({ code: "wrong_key" }));
 });

@@ -24,15 +24,15 @@ function openChain(): SolanaChain {
 
 const reads: [string, string, (chain: SolanaChain, now: number) => Promise<unknown>][] = [
   [
-    "which relayers have money",
+    "the list of funded relayers",
     "getMultipleAccounts",
     (chain, now) => chooseLane(chain, { key: "0x00000000", now, isLive: true }),
   ],
-  ["the price of a unit", "getRecentPrioritizationFees", (chain, now) => chooseUnitPrice(chain, 1_000, now)],
+  ["the price of a compute unit", "getRecentPrioritizationFees", (chain, now) => chooseUnitPrice(chain, 1_000, now)],
   ["the newest blockhash", "getLatestBlockhash", (chain, now) => recentBlockhash(chain, now)],
 ];
 
-test.each(reads)("%s is read again after the clock was set back by an hour", async (_what, method, read) => {
+test.each(reads)("%s is read again after the clock is set back by an hour", async (_what, method, read) => {
   const chain = openChain();
   const now = Date.now();
   const countCalls = async (at: number) => {
@@ -41,7 +41,7 @@ test.each(reads)("%s is read again after the clock was set back by an hour", asy
     return (proxy.calls[method] ?? 0) - before;
   };
   expect(await countCalls(now)).toBe(1);
-  expect(await countCalls(now), "it is still fresh").toBe(0);
+  expect(await countCalls(now), "the value is still fresh").toBe(0);
   expect(await countCalls(now - HOUR_MS)).toBe(1);
-  expect(await countCalls(now - HOUR_MS + 10), "and is fresh by the clock as it is now").toBe(0);
+  expect(await countCalls(now - HOUR_MS + 10), "the new value is fresh by the changed clock").toBe(0);
 });

@@ -14,7 +14,7 @@ const solana = await startTestSolana();
 const keys = await makeSolanaKeys(solana);
 const first = await startFaultProxy({ target: solana.url });
 
-/** Opened anew, so that nobody has been set aside yet. */
+/** Opens the chain again, so that no endpoint is suspended. */
 function openChain(): SolanaChain {
   const { id, mint, slotMs } = solana;
   const entry = describeSolana({ id, mints: [mint], keys, rpcUrls: [first.url, solana.url], slotMs });
@@ -25,19 +25,19 @@ function openChain(): SolanaChain {
 const reads: [string, (chain: SolanaChain) => Promise<unknown>][] = [
   ["the newest blockhash", readBlockhash],
   ["the head", readHead],
-  ["what is final", readFinal],
+  ["the newest final slot", readFinal],
   ["accounts", (chain) => readAccounts(chain, chain.lanes)],
   ["statuses", (chain) => readStatuses(chain, ["1".repeat(64)], { history: true })],
   ["a history", (chain) => listSignatures(chain, { account: chain.lanes[0] ?? "", atSlot: 0 })],
   ["a rent", (chain) => readRent(chain)],
 ];
 
-test.each(reads)("%s is asked of the second endpoint while the first one is away", async (_what, read) => {
+test.each(reads)("%s is read from the second endpoint while the first one does not answer", async (_what, read) => {
   first.refuse(true);
   expect(await read(openChain())).toBeDefined();
 });
 
-test("an endpoint's error is no rent of nothing", async () => {
+test("an endpoint's error is not read as a rent of zero", async () => {
   first.refuse(false);
   first.fail(({ method }) =>
     method === "getMinimumBalanceForRentExemption" ? { code: -32_603, message: "no" } : undefined,

@@ -24,7 +24,7 @@ const LATE = 4_102_444_800;
 let count = 0;
 const nonceOf = (what: string) => keccak256(toHex(`${what} ${count++}`));
 
-/** A token with a payer who holds some of it and has approved Permit2. */
+/** Deploys a token with a payer who holds 1,000 units and, if `approve` is true, has approved Permit2. */
 async function setUp(name = "PermitToken", approve = true) {
   const token = await deployTestContract(client, "Tokens", name);
   const { abi } = testContract("Tokens", name);
@@ -55,7 +55,7 @@ function sign(payer: PrivateKeyAccount, permit: PermitTransfer, spender = collec
   return payer.signTypedData(permitTransferTypedData({ chainId, permit2, collector: spender }, permit));
 }
 
-/** Sends call data as a stranger; the receipt, or why it would revert. */
+/** Sends call data from an unrelated account and returns the receipt. Throws if the call would revert. */
 async function send(data: Hex, to = collector) {
   await client.call({ to, data });
   const hash = await client.sendTransaction({ to, data, gas: 1_000_000n });
@@ -69,11 +69,11 @@ const permitFor = (token: Hex, amount = 100n): PermitTransfer => ({
   deadline: LATE,
 });
 
-test("the code on the chain is the code we know, with this treasury and this Permit2", async () => {
+test("the deployed code equals the compiled code with this treasury and this Permit2", async () => {
   expect(await client.getCode({ address: collector })).toBe(collectorCode({ permit2, treasury }));
 });
 
-test("anybody may carry a signed payment, and the treasury gets exactly its amount", async () => {
+test("any account may submit a signed payment, and the treasury receives exactly its amount", async () => {
   const { token, payer, balance } = await setUp();
   const permit = permitFor(token);
   const receipt = await send(encodeCollect(payer.address, permit, await sign(payer, permit)));
@@ -82,7 +82,7 @@ test("anybody may carry a signed payment, and the treasury gets exactly its amou
   expect(event?.args).toMatchObject({ payer: payer.address, nonce: BigInt(permit.nonce), amount: 100n });
 });
 
-test("a payment is collected once, also when it is carried again", async () => {
+test("a payment that is submitted twice is collected once", async () => {
   const { token, payer, balance } = await setUp();
   const permit = permitFor(token);
   const data = encodeCollect(payer.address, permit, await sign(payer, permit));
@@ -91,12 +91,12 @@ test("a payment is collected once, also when it is carried again", async () => {
   expect(await balance(treasury)).toBe(100n);
 });
 
-test("a signature for one payment pays no other, no other amount, token or payer", async () => {
+test("a signature for one payment is refused for another payment, amount, token, deadline or payer", async () => {
   const { token, payer, balance } = await setUp();
   const other = await setUp();
   const permit = permitFor(token);
   const signature = await sign(payer, permit);
-  for (const [who, changed] of [
+  for (const [from, changed] of [
     [payer.address, { ...permit, nonce: nonceOf("another payment") }],
     [payer.address, { ...permit, amount: 99n }],
     [payer.address, { ...permit, amount: 101n }],
@@ -104,12 +104,12 @@ test("a signature for one payment pays no other, no other amount, token or payer
     [payer.address, { ...permit, deadline: LATE - 1 }],
     [other.payer.address, permit],
   ] as const)
-    await expect(send(encodeCollect(who, changed, signature))).rejects.toThrow();
+    await expect(send(encodeCollect(from, changed, signature))).rejects.toThrow();
   expect(await balance(payer.address)).toBe(1_000n);
   expect(await other.balance(other.payer.address)).toBe(1_000n);
 });
 
-test("a signature for our Collector is worthless to another spender, who could name another receiver", async () => {
+test("a signature for our Collector is refused for another spender, who could name another receiver", async () => {
   const { token, payer, balance } = await setUp();
   const thief = newKey().address.toLowerCase() as Hex;
   const theirs = await deployCollector(client, { permit2, treasury: thief });
@@ -133,41 +133,41 @@ test("a signature for our Collector is worthless to another spender, who could n
   expect(await balance(thief)).toBe(0n);
 });
 
-test("an expired permission collects nothing", async () => {
+test("an expired signature collects nothing", async () => {
   const { token, payer } = await setUp();
   const permit = { ...permitFor(token), deadline: 1 };
   await expect(send(encodeCollect(payer.address, permit, await sign(payer, permit)))).rejects.toThrow();
 });
 
-test("a token that keeps a fee is refused, because the treasury would get less than was signed", async () => {
+test("a token that keeps a fee is refused, because the treasury would receive less than the signed amount", async () => {
   const { token, payer, balance } = await setUp("FeeToken");
   const permit = permitFor(token);
   await expect(send(encodeCollect(payer.address, permit, await sign(payer, permit)))).rejects.toThrow();
   expect(await balance(payer.address)).toBe(1_000n);
 });
 
-test("a token that is re-entered collects nothing twice", async () => {
+test("a token that re-enters the Collector cannot collect a payment twice", async () => {
   const { token, payer, balance } = await setUp("ReenteringToken");
   const [outer, inner] = [permitFor(token), permitFor(token)];
   const call = async (permit: PermitTransfer) => encodeCollect(payer.address, permit, await sign(payer, permit));
-  // The same payment again, from inside: Permit2 has used its nonce already.
+  // The inner call repeats the payment: Permit2 has already used its nonce.
   await write(token, "ReenteringToken", "arm", [collector, await call(outer)]);
   await send(await call(outer));
   expect(await balance(treasury)).toBe(100n);
-  // Another payment from inside: the outer one would see two amounts arrive, and takes neither.
+  // The inner call makes another payment: the outer call sees both amounts arrive and reverts both.
   await write(token, "ReenteringToken", "arm", [collector, await call(inner)]);
   await expect(send(await call(permitFor(token)))).rejects.toThrow();
   expect(await balance(treasury)).toBe(100n);
 });
 
-test("a token that returns nothing, and wants its allowance changed through zero, is collected", async () => {
+test("a token that returns nothing, and requires an allowance of zero before a new one, is collected", async () => {
   const { token, payer, balance } = await setUp("ZeroFirstToken");
   const permit = permitFor(token);
   await send(encodeCollect(payer.address, permit, await sign(payer, permit)));
   expect(await balance(treasury)).toBe(100n);
 });
 
-test("a payer without gas signs the approval too, and it does no harm when somebody sent it before", async () => {
+test("a payer without gas signs a permit too, and a permit that was submitted before does not fail the payment", async () => {
   const { token, abi, payer, balance } = await setUp("PermitToken", false);
   const permission = await payer.signTypedData({
     domain: { name: "Permit Token", version: "1", chainId, verifyingContract: token },
@@ -204,13 +204,13 @@ test("a payer without gas signs the approval too, and it does no harm when someb
       ],
     });
   await client.waitForTransactionReceipt({ hash: await collect(permitFor(token)) });
-  // The permit's own nonce is used by now; the allowance it gave is there.
+  // The permit's nonce is used now, but its allowance remains.
   await client.waitForTransactionReceipt({ hash: await collect(permitFor(token)) });
   expect(await balance(treasury)).toBe(200n);
   expect(await client.readContract({ address: token, abi, functionName: "nonces", args: [payer.address] })).toBe(1n);
 });
 
-test("two treasuries have two Collectors, and deploying one again changes nothing", async () => {
+test("a Collector that is deployed cannot be deployed again", async () => {
   const again = client.sendTransaction({
     to: "0x4e59b44847b379578588920ca78fbf26c0b4956c",
     data: (await import("../../../chains/evm/collector.ts")).encodeCollectorDeployment({ permit2, treasury }).data,

@@ -27,7 +27,7 @@ await client.setBalance({ address: owner.address, value: 10n ** 18n });
 let count = 0;
 const nonceOf = (what: string) => keccak256(toHex(`${what} ${count++}`));
 
-/** A token of which the treasury holds 1,000 and lets a Disburser take all. */
+/** Deploys a token of which the treasury holds 1,000 units, all approved for the Disburser. */
 async function setUp(name = "PermitToken") {
   const token = await deployTestContract(client, "Tokens", name);
   const { abi } = testContract("Tokens", name);
@@ -50,14 +50,14 @@ const payoutOf = (token: Hex, amount = 100n): Disbursement => ({
 const sign = (payout: Disbursement, by = owner, at = { chainId, disburser }) =>
   by.sign({ hash: hashDisbursement(at, payout) });
 
-/** Sends call data as a stranger; the receipt, or why it would revert. */
+/** Sends call data from an unrelated account and returns the receipt. Throws if the call would revert. */
 async function send(data: Hex) {
   await client.call({ to: disburser, data });
   const hash = await client.sendTransaction({ to: disburser, data, gas: 1_000_000n });
   return client.waitForTransactionReceipt({ hash });
 }
 
-/** The named error that call data is refused with. */
+/** Returns the name of the custom error that call data reverts with. */
 async function refusal(data: Hex): Promise<string | undefined> {
   const [from] = await client.getAddresses();
   const answer = await fetch(chain.url, {
@@ -79,13 +79,13 @@ async function refusal(data: Hex): Promise<string | undefined> {
   )?.name as string | undefined;
 }
 
-test("the code on the chain is the code we know, with this treasury; another treasury's is another contract", async () => {
+test("the deployed code equals the compiled code with this treasury, and each treasury has its own contract", async () => {
   expect(await client.getCode({ address: disburser })).toBe(disburserCode(treasury));
   expect(await deployDisburser(client, newKey().address)).not.toBe(disburser);
   await expect(client.sendTransaction(encodeDisburserDeployment(treasury))).rejects.toThrow();
 });
 
-test("any account may submit what the treasury has signed, and the receiver gets exactly its amount", async () => {
+test("any account may submit a signed payout, and the receiver gets exactly its amount", async () => {
   const { token, balance } = await setUp();
   const payout = payoutOf(token);
   const receipt = await send(encodeDisburse(payout, await sign(payout)));
@@ -95,7 +95,7 @@ test("any account may submit what the treasury has signed, and the receiver gets
   expect(event?.args.receiver.toLowerCase()).toBe(payout.receiver);
 });
 
-test("a number is paid once, whatever a later signature of the treasury says", async () => {
+test("a nonce is paid once, whatever the treasury signs later", async () => {
   const { token, balance } = await setUp();
   const payout = payoutOf(token);
   const data = encodeDisburse(payout, await sign(payout));
@@ -121,7 +121,7 @@ test("the same payout twice in one transaction is paid once", async () => {
   expect(await balance(payout.receiver)).toBe(100n);
 });
 
-test("a signature pays no other receiver, amount, token or number", async () => {
+test("a signature is refused for another receiver, amount, token or nonce", async () => {
   const { token, balance } = await setUp();
   const other = await setUp();
   const payout = payoutOf(token);
@@ -137,37 +137,37 @@ test("a signature pays no other receiver, amount, token or number", async () => 
   expect(await balance(treasury)).toBe(1_000n);
 });
 
-test("nobody else's signature is taken, none for another chain or contract, and none in another form", async () => {
+test("a signature by another key, for another chain or contract, or in a malleated form is refused", async () => {
   const { token, balance } = await setUp();
   const payout = payoutOf(token);
   const stranger = privateKeyToAccount(newKey().privateKey);
   const own = await sign(payout);
   const { r, s, v } = splitSignature(own);
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-  const twin = joinSignature({ r, s: numberToHex(order - BigInt(s), { size: 32 }), v: v === 27 ? 28 : 27 });
+  const malleated = joinSignature({ r, s: numberToHex(order - BigInt(s), { size: 32 }), v: v === 27 ? 28 : 27 });
   for (const signature of [
     await sign(payout, stranger),
     await sign(payout, owner, { chainId: chainId + 1, disburser }),
     await sign(payout, owner, { chainId, disburser: newKey().address }),
-    twin,
+    malleated,
     joinSignature({ r, s, v: v + 2 }),
     joinSignature({ r: numberToHex(0, { size: 32 }), s: numberToHex(0, { size: 32 }), v: 27 }),
   ])
     expect(await refusal(encodeDisburse(payout, signature))).toBe("NotSigned");
   expect(await balance(treasury)).toBe(1_000n);
-  // None of this has used the number up.
+  // None of these calls has used the nonce.
   await send(encodeDisburse(payout, own));
   expect(await balance(payout.receiver)).toBe(100n);
 });
 
-test("a token that keeps a fee pays nothing: the receiver would get less than was signed", async () => {
+test("a token that keeps a fee pays nothing, because the receiver would get less than the signed amount", async () => {
   const { token, balance } = await setUp("FeeToken");
   const payout = payoutOf(token);
   expect(await refusal(encodeDisburse(payout, await sign(payout)))).toBe("WrongAmount");
   expect(await balance(treasury)).toBe(1_000n);
 });
 
-test("a token that answers no pays nothing, also when it moved the money; one that answers nothing pays", async () => {
+test("a token that returns false pays nothing, even if it moved the money, and a token that returns nothing pays", async () => {
   for (const name of ["RefusingToken", "LyingToken"]) {
     const { token, balance } = await setUp(name);
     const payout = payoutOf(token);
@@ -180,28 +180,28 @@ test("a token that answers no pays nothing, also when it moved the money; one th
   expect(await balance(payout.receiver)).toBe(100n);
 });
 
-test("an address without code pays nothing and uses no number up", async () => {
+test("a payout of an address without code pays nothing and does not use its nonce", async () => {
   const payout = payoutOf(`0x${"99".repeat(20)}`);
   await expect(send(encodeDisburse(payout, await sign(payout)))).rejects.toThrow();
   const args = [payout.nonce] as const;
   expect(await client.readContract({ address: disburser, abi: disburserAbi, functionName: "used", args })).toBe(false);
 });
 
-test("a token that is re-entered pays no number twice, and no receiver two amounts for one", async () => {
+test("a token that re-enters the Disburser cannot pay a nonce twice", async () => {
   const { token, write, balance } = await setUp("ReenteringToken");
   const [outer, inner] = [payoutOf(token), payoutOf(token)];
   const call = async (payout: Disbursement) => encodeDisburse(payout, await sign(payout));
   await write("arm", [disburser, await call(outer)]);
   await send(await call(outer));
   expect(await balance(outer.receiver)).toBe(100n);
-  // Another payout to the same receiver from inside: the outer one would see two amounts arrive, and takes neither.
+  // The inner call pays the same receiver: the outer call sees both amounts arrive and reverts both.
   const same = { ...payoutOf(token), receiver: inner.receiver };
   await write("arm", [disburser, await call(same)]);
   expect(await refusal(await call(inner))).toBe("WrongAmount");
   expect(await balance(inner.receiver)).toBe(0n);
 });
 
-test("a payout without approval or without money in the treasury uses no number up", async () => {
+test("a payout without approval or without money in the treasury does not use its nonce", async () => {
   const { token, write, balance } = await setUp();
   const payout = payoutOf(token, 1_001n);
   const data = encodeDisburse(payout, await sign(payout));
@@ -214,14 +214,14 @@ test("a payout without approval or without money in the treasury uses no number 
   expect(await balance(payout.receiver)).toBe(1_001n);
 });
 
-/** Calls of twenty payouts in one transaction; gives the gas for each. */
-async function gasTogether(calls: readonly Call[]): Promise<bigint> {
+/** Makes calls in one transaction and returns the gas per call. */
+async function gasPerCall(calls: readonly Call[]): Promise<bigint> {
   const data = encodeMulticall(calls);
   const hash = await client.sendTransaction({ to: chain.contracts.multicall, data, gas: 5_000_000n });
   return (await client.waitForTransactionReceipt({ hash })).gasUsed / BigInt(calls.length);
 }
 
-/** The way that was not taken: the treasury signs for Permit2, and a contract of ours, here a Collector, is the spender. */
+/** Returns a payout by the rejected design: the treasury signs for Permit2 with a contract of ours (a Collector) as spender. */
 async function callPermit2(permit2: Hex, token: Hex): Promise<Call> {
   const parts = { permit2, treasury: newKey().address.toLowerCase() as Hex };
   const collector = await deployCollector(client, parts);
@@ -230,16 +230,16 @@ async function callPermit2(permit2: Hex, token: Hex): Promise<Call> {
   return { target: collector, data: encodeCollect(treasury, permit, signature) };
 }
 
-test("a payout costs less gas in a batch than by itself, and no more than by Permit2 (docs/decisions/disburser.md)", async () => {
+test("a payout in a batch costs less gas than a single one, and no more than by Permit2 (docs/decisions/disburser.md)", async () => {
   const { token, write } = await setUp();
   const [first, ...others] = Array.from({ length: 21 }, () => payoutOf(token, 10n));
   if (!first) throw new Error("there is no payout");
-  const alone = (await send(encodeDisburse(first, await sign(first)))).gasUsed;
+  const single = (await send(encodeDisburse(first, await sign(first)))).gasUsed;
   const disburse = async (payout: Disbursement) => ({
     target: disburser,
     data: encodeDisburse(payout, await sign(payout)),
   });
-  const together = await gasTogether(await Promise.all(others.map(disburse)));
+  const batched = await gasPerCall(await Promise.all(others.map(disburse)));
   const hash = await client.writeContract({
     ...{ account: owner, address: token, abi: testContract("Tokens", "PermitToken").abi, functionName: "transfer" },
     args: [newKey().address, 1n],
@@ -249,8 +249,8 @@ test("a payout costs less gas in a batch than by itself, and no more than by Per
   await write("approve", [permit2, maxUint256], owner as never);
   const calls: Call[] = [];
   for (let index = 0; index < 20; index += 1) calls.push(await callPermit2(permit2, token));
-  const byPermit2 = await gasTogether(calls);
-  expect(pushed).toBeLessThan(together);
-  expect(together).toBeLessThan(alone);
-  expect(together).toBeLessThanOrEqual(byPermit2);
+  const byPermit2 = await gasPerCall(calls);
+  expect(pushed).toBeLessThan(batched);
+  expect(batched).toBeLessThan(single);
+  expect(batched).toBeLessThanOrEqual(byPermit2);
 });

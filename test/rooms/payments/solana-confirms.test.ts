@@ -188,7 +188,7 @@ describe("a signed transaction", () => {
     const { buyer, transaction } = begun;
     const forged = Buffer.from(signAsWallet(transaction, buyer), "base64");
     forged[70] = (forged[70] ?? 0) ^ 1;
-    expect(await judge(begun, forged.toString("base64"))).toEqual({ refused: expect.stringContaining("is not good") });
+    expect(await judge(begun, forged.toString("base64"))).toEqual({ refused: expect.stringContaining("is invalid") });
     await expectUntouched(begun.paymentId);
     expect(await judge(begun, signAsWallet(transaction, buyer))).toBe("verified");
     await carryThrough(begun.paymentId);
@@ -199,7 +199,7 @@ describe("a signed transaction", () => {
     const bytes = Buffer.from(signAsWallet(begun.transaction, begun.buyer), "base64");
     bytes.fill(7, 1, 65);
     expect(await judge(begun, bytes.toString("base64"))).toEqual({
-      refused: expect.stringContaining(`the signature of ${relayer.address} is not good`),
+      refused: expect.stringContaining(`the signature of ${relayer.address} is invalid`),
     });
   });
 });

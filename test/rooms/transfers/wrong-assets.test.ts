@@ -16,7 +16,7 @@ test.each([
   ["at whose address there is no code", at(`0x${"99".repeat(20)}`), "does not have 6 decimals"],
   ["that is another contract", at(chain.contracts.multicall), "does not have 6 decimals"],
   ["with other decimals", { decimals: 18 }, "does not have 18 decimals"],
-  ["with another domain", { domain: { name: "USD Coin", version: "9" } }, "is not the token's own"],
+  ["with another domain", { domain: { name: "USD Coin", version: "9" } }, "does not match the token contract"],
 ])("an asset %s stops the start, and is named", async (_what, change, words) => {
   const { deps } = await makeDeps(chain, { change: { assets: [{ ...usdc, ...change }] } });
   const error = { code: "wrong_contract", transient: false, message: expect.stringContaining(words) };

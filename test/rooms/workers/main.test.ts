@@ -82,7 +82,7 @@ describe("a worker that cannot start", () => {
     });
     atEnd(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
-    expect(started.tail()).toContain("is not the token's own");
+    expect(started.tail()).toContain("does not match the token contract");
   });
 
   test("a worker waits for an unavailable RPC endpoint, is not ready meanwhile, and then works", async () => {

@@ -41,7 +41,7 @@ const treasury: Hex = `0x${"7e".repeat(20)}`;
 const collector: Hex = `0x${"c0".repeat(20)}`;
 const pairLogs = (logs: readonly RpcLog[]) => pair(logs, { collector, disburser, treasury });
 
-test("a Transfer directly after its AuthorizationUsed is an authorized movement, with all its members", () => {
+test("a Transfer directly after its AuthorizationUsed log is read with the authorization's nonce", () => {
   expect(pairLogs([used(3), moved(4)])).toEqual([
     {
       blockHash: `0x${"b1".repeat(32)}`,
@@ -57,7 +57,7 @@ test("a Transfer directly after its AuthorizationUsed is an authorized movement,
   ]);
 });
 
-test("a batch gives each movement its own nonce, in whatever order the node lists the logs", () => {
+test("each movement of a batch gets its own nonce, in whatever order the node lists the logs", () => {
   const logs = [moved(6, {}, stranger), used(3), log(5, [AUTHORIZATION_USED_TOPIC, pad(stranger), second]), moved(4)];
   expect(pairLogs(logs).map((seen) => [seen.logIndex, seen.authorizationNonce])).toEqual([
     [6, second],
@@ -66,43 +66,46 @@ test("a batch gives each movement its own nonce, in whatever order the node list
 });
 
 test.each<[string, RpcLog[]]>([
-  ["stands alone", [moved(4)]],
-  ["is another token's", [used(3, { address: otherToken }), moved(4)]],
-  ["is another payer's", [used(3, {}, stranger), moved(4)]],
-  ["is in another transaction", [used(3, { transactionHash: `0x${"d2".repeat(32)}` }), moved(4)]],
-  ["follows another Transfer", [moved(3), moved(4)]],
-])("a Transfer that %s is seen without a nonce", (_how, logs) => {
+  ["without an authorization", [moved(4)]],
+  ["beside an authorization of another token", [used(3, { address: otherToken }), moved(4)]],
+  ["beside an authorization of another payer", [used(3, {}, stranger), moved(4)]],
+  ["after an authorization in another transaction", [used(3, { transactionHash: `0x${"d2".repeat(32)}` }), moved(4)]],
+  ["after another Transfer", [moved(3), moved(4)]],
+])("a Transfer %s is read without a nonce", (_how, logs) => {
   const seen = pairLogs(logs);
   expect(seen.length).toBeGreaterThan(0);
   for (const movement of seen) expect(movement.authorizationNonce).toBeNull();
 });
 
 test.each<[string, RpcLog[]]>([
-  ["has a log of something else in between", [used(2), moved(4)]],
-  ["comes before its authorization", [moved(3), used(4)]],
-  ["comes before it, with something in between", [moved(2), used(4)]],
-  ["has a transfer of zero in between", [used(2), moved(3, { data: amountData(0n) }), moved(4)]],
-])("the only Transfer of a payer that %s has the nonce of the only authorization", (_how, logs) => {
+  ["with another log in between", [used(2), moved(4)]],
+  ["before the authorization", [moved(3), used(4)]],
+  ["before the authorization, with another log in between", [moved(2), used(4)]],
+  ["with a transfer of zero in between", [used(2), moved(3, { data: amountData(0n) }), moved(4)]],
+])("a payer's only Transfer %s gets the nonce of their only authorization", (_how, logs) => {
   expect(pairLogs(logs).map((seen) => [seen.authorizationNonce, seen.usedNonces])).toEqual([[nonce, undefined]]);
 });
 
 const usedSecond = (index: number) => log(index, [AUTHORIZATION_USED_TOPIC, pad(payer), second]);
 test.each<[string, RpcLog[]]>([
-  ["before it", [used(1), moved(2), usedSecond(3), moved(4)]],
-  ["after it", [moved(1), used(2), moved(3), usedSecond(4)]],
-  ["before it, with something in between", [used(1), moved(3), usedSecond(4), moved(6)]],
-])("two transfers of one payer in one transaction have a nonce each, where the token tells of it %s", (_how, logs) => {
-  const seen = pairLogs(logs).toSorted((a, b) => a.logIndex - b.logIndex);
-  expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, second]);
-});
+  ["before the transfer", [used(1), moved(2), usedSecond(3), moved(4)]],
+  ["after the transfer", [moved(1), used(2), moved(3), usedSecond(4)]],
+  ["before the transfer, with another log in between", [used(1), moved(3), usedSecond(4), moved(6)]],
+])(
+  "two transfers of one payer in one transaction get a nonce each if the token logs authorizations %s",
+  (_how, logs) => {
+    const seen = pairLogs(logs).toSorted((a, b) => a.logIndex - b.logIndex);
+    expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, second]);
+  },
+);
 
-test("one authorization vouches for one Transfer, not for the next one as well, and both name it", () => {
+test("one authorization sets the nonce of one of two Transfers, and both list it as a used nonce", () => {
   const seen = pairLogs([used(3), moved(4), moved(5)]);
   expect(seen.map((one) => one.authorizationNonce)).toEqual([nonce, null]);
   expect(seen.map((one) => one.usedNonces)).toEqual([[nonce], [nonce]]);
 });
 
-test("an authorization after the last of several transfers vouches for the one before it", () => {
+test("an authorization after the last of several transfers belongs to the transfer before it", () => {
   expect(pairLogs([moved(1), moved(3), used(4)]).map((seen) => seen.authorizationNonce)).toEqual([null, nonce]);
 });
 
@@ -110,34 +113,34 @@ test.each<[string, RpcLog]>([
   ["an ERC-721 transfer, which has four topics", log(4, [TRANSFER_TOPIC, pad(payer), pad(receiver), pad("0x01")])],
   ["a transfer without an amount", moved(4, { data: "0x" })],
   ["a transfer with more than an amount", moved(4, { data: `${amountData(1n)}${"00".repeat(32)}` as Hex })],
-  ["a transfer of zero, which anybody may make in anybody's name", moved(4, { data: amountData(0n) })],
+  ["a transfer of zero, which any account can make in another's name", moved(4, { data: amountData(0n) })],
   ["a removed log", moved(4, { removed: true })],
   ["a pending log", moved(4, { blockHash: null as never, blockNumber: null as never })],
   ["another event", log(4, [`0x${"ee".repeat(32)}`, pad(payer), pad(receiver)], { data: amountData(1n) })],
-])("%s is no movement", (_what, one) => {
+])("%s is not a movement", (_what, one) => {
   expect(pairLogs([used(3), one])).toEqual([]);
 });
 
-test("addresses come out in lower case, however a node writes the token", () => {
-  const shouted = { address: token.toUpperCase().replace("0X", "0x") as Hex };
+test("addresses are read in lower case, whatever case a node uses for the token", () => {
+  const upperCase = { address: token.toUpperCase().replace("0X", "0x") as Hex };
   const mixed: Hex = `0x${"Ab".repeat(20)}`;
   const [seen] = pairLogs([used(3, { address: mixed }), moved(4, { address: mixed })]);
   expect(seen).toMatchObject({ token: mixed.toLowerCase(), authorizationNonce: nonce });
-  expect(pairLogs([moved(4, shouted)])[0]?.token).toBe(token);
+  expect(pairLogs([moved(4, upperCase)])[0]?.token).toBe(token);
 });
 
-test("an authorization whose log was removed vouches for nothing", () => {
+test("a removed authorization log sets no nonce", () => {
   expect(pairLogs([used(3, { removed: true }), moved(4)])[0]?.authorizationNonce).toBeNull();
 });
 
-test("a log that an endpoint lists twice is one movement", () => {
+test("a log that an endpoint lists twice is read as one movement", () => {
   expect(pairLogs([used(3), moved(4), used(3), moved(4)])).toHaveLength(1);
 });
 
 const collected = (index: number, topics: Hex[], data: Hex) =>
   log(index, [COLLECTED_TOPIC, ...topics], { address: collector, data });
 
-test("a Collected log gives the nearest movement before it the nonce, once it speaks of just that movement", () => {
+test("a Collected log sets the nonce of the nearest matching movement before it", () => {
   const mark = collected(6, [pad(token), pad(payer), nonce], amountData(5n));
   expect(pairLogs([moved(3), moved(4), mark]).map((seen) => seen.authorizationNonce)).toEqual([null, nonce]);
 });
@@ -151,7 +154,7 @@ test.each<[string, RpcLog]>([
   ["without data", collected(6, [pad(token), pad(payer), nonce], "0x")],
   ["with more data", collected(6, [pad(token), pad(payer), nonce], `${amountData(5n)}${"00".repeat(32)}` as Hex)],
   ["of another contract", { ...collected(6, [pad(token), pad(payer), nonce], amountData(5n)), address: stranger }],
-])("a Collected log %s vouches for nothing", (_how, mark) => {
+])("a Collected log %s sets no nonce", (_how, mark) => {
   expect(pairLogs([moved(4), mark]).map((seen) => seen.authorizationNonce)).toEqual([null]);
 });
 
@@ -183,7 +186,7 @@ const anyLog = fc.record({
   removed: fc.boolean(),
 });
 
-test("no log that a contract can emit, and no order of them, makes the reading throw or gives what cannot be booked", () => {
+test("no log that a contract can emit, in any order, makes the reader throw or return an invalid movement", () => {
   const property = fc.property(fc.array(anyLog, { maxLength: 12 }), (logs) => {
     const seen = pairLogs(logs as unknown as RpcLog[]);
     const places = seen.map(({ blockHash, logIndex }) => `${blockHash} ${logIndex}`);

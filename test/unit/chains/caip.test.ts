@@ -13,7 +13,7 @@ describe("an account (CAIP-10)", () => {
     ["cosmos:cosmoshub-3:cosmos1t2u", { chain: "cosmos:cosmoshub-3", address: "cosmos1t2u" }],
     ["hedera:mainnet:0.0.1234567890-zbhlt", { chain: "hedera:mainnet", address: "0.0.1234567890-zbhlt" }],
     [`eip155:1:${"a".repeat(128)}`, { chain: "eip155:1", address: "a".repeat(128) }],
-  ])("%s is taken apart with its address as written", (text, parts) => {
+  ])("%s is split, and the address keeps its spelling", (text, parts) => {
     expect(parseAccountId(text)).toEqual(parts);
   });
 
@@ -34,7 +34,7 @@ describe("an account (CAIP-10)", () => {
     `eip155:1:${"a".repeat(129)}`,
     "eip155:1:a b",
     "eip155:1:a/b",
-  ])("%j is none", (text) => {
+  ])("%j is refused", (text) => {
     expect(parseAccountId(text)).toBeUndefined();
   });
 });
@@ -47,7 +47,7 @@ describe("an asset (CAIP-19)", () => {
       { chain: "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", namespace: "token", token: "EPjFWdd5" },
     ],
     ["eip155:1/slip44:60", { chain: "eip155:1", namespace: "slip44", token: "60" }],
-  ])("%s is taken apart", (text, parts) => {
+  ])("%s is split", (text, parts) => {
     expect(parseAssetId(text)).toEqual(parts);
   });
 
@@ -62,7 +62,7 @@ describe("an asset (CAIP-19)", () => {
     `eip155:1/erc20:${address}\n`,
     `eip155:1//erc20:${address}`,
     `eip155:1/ERC20:${address}`,
-  ])("%j is none", (text) => {
+  ])("%j is refused", (text) => {
     expect(parseAssetId(text)).toBeUndefined();
   });
 });
@@ -76,6 +76,6 @@ test.each([
   ["eip155:1:2", false],
   ["eip155:1\n", false],
   ["EIP155:1", false],
-])("%j is a chain (CAIP-2): %s", (text, is) => {
-  expect(isChainId(text)).toBe(is);
+])("%j is a chain id (CAIP-2): %s", (text, expected) => {
+  expect(isChainId(text)).toBe(expected);
 });

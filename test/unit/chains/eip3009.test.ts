@@ -52,13 +52,15 @@ function randomAuthorization(): Authorization {
   };
 }
 
-/** What viem makes of the same thing. */
+/** Returns the digest that viem computes for the same authorization. */
 function digestByViem(domain: TokenDomain, { from, to, value, validBefore, nonce }: Authorization): Hex {
   const message = { from, to, value, validAfter: 0n, validBefore: BigInt(validBefore), nonce };
   return hashTypedData({ domain, types, primaryType: "TransferWithAuthorization", message });
 }
 
-test("the digest and the separator are viem's, over 300 random domains and authorizations", { timeout: 60_000 }, () => {
+test("the digest and the domain separator equal viem's for 300 random domains and authorizations", {
+  timeout: 60_000,
+}, () => {
   for (let round = 0; round < 300; round += 1) {
     const domain = randomDomain();
     const authorization = randomAuthorization();
@@ -70,7 +72,7 @@ test("the digest and the separator are viem's, over 300 random domains and autho
   }
 });
 
-test("every member of an authorization changes its digest, the token through the separator alone", () => {
+test("every member of an authorization changes its digest, the token through the domain separator", () => {
   const domain = randomDomain();
   const separator = domainSeparator(domain);
   const one = randomAuthorization();
@@ -87,7 +89,7 @@ test("every member of an authorization changes its digest, the token through the
   expect(hashAuthorization(elsewhere, one)).not.toBe(digests[0]);
 });
 
-describe("the typed data that a wallet gets", () => {
+describe("the typed data for wallets", () => {
   const domain = { ...randomDomain(), chainId: 8453 };
   const authorization = { ...randomAuthorization(), value: 2n ** 200n + 1n, validBefore: 1_900_000_000 };
   const parsed = JSON.parse(typedDataJson(domain, authorization)) as {
@@ -97,25 +99,25 @@ describe("the typed data that a wallet gets", () => {
     message: Record<string, unknown>;
   };
 
-  test("names its chain by a number, as wallets compare it", () => {
+  test("has the chain id as a number, because wallets compare numbers", () => {
     expect(parsed.domain.chainId).toBe(8453);
   });
 
-  test("lists EIP712Domain with exactly the members the domain has", () => {
+  test("lists EIP712Domain with exactly the members of the domain", () => {
     expect(parsed.types.EIP712Domain?.map(({ name }) => name).sort()).toEqual(Object.keys(parsed.domain).sort());
   });
 
-  test("has one root type, and the message has exactly its members", () => {
+  test("has one root type, and its message has exactly the members of that type", () => {
     expect(Object.keys(parsed.types).filter((name) => name !== "EIP712Domain")).toEqual([parsed.primaryType]);
     expect(Object.keys(parsed.message)).toEqual(parsed.types[parsed.primaryType]?.map(({ name }) => name));
   });
 
-  test("writes amounts as 0x hex, so that no JSON parser rounds one", () => {
+  test("has amounts as 0x hex, so that no JSON parser rounds them", () => {
     for (const name of ["value", "validAfter", "validBefore"]) expect(parsed.message[name]).toMatch(/^0x[0-9a-f]+$/);
     expect(BigInt(parsed.message.value as string)).toBe(authorization.value);
   });
 
-  test("signed whole or with EIP712Domain taken away, is what we verify", async () => {
+  test("gives the signature that we verify, whether a wallet strips EIP712Domain or not", async () => {
     const account = privateKeyToAccount(generatePrivateKey());
     const own = { ...authorization, from: account.address };
     const whole = JSON.parse(typedDataJson(domain, own)) as TypedDataDefinition & { types: Record<string, unknown> };
@@ -132,7 +134,7 @@ describe("the typed data that a wallet gets", () => {
 });
 
 describe("the nonce of an authorization", () => {
-  test("is another one for every deployment, purpose, payment and merchant", () => {
+  test("differs by deployment, purpose, payment and merchant", () => {
     const nonces = [
       deriveNonce("shop", ["payment", "pay_1"]),
       deriveNonce("shop2", ["payment", "pay_1"]),
@@ -148,12 +150,12 @@ describe("the nonce of an authorization", () => {
     for (const nonce of nonces) expect(nonce).toMatch(/^0x[0-9a-f]{64}$/);
   });
 
-  test("is the same one however often it is derived, so that signing again cannot pay twice", () => {
+  test("is deterministic, so that signing again cannot pay twice", () => {
     expect(deriveNonce("shop", ["payment", "pay_1"])).toBe(deriveNonce("shop", ["payment", "pay_1"]));
   });
 });
 
-test.each([0, 1, 27, 28])("a signature whose v is %i reaches the token as 27 or 28", (v) => {
+test.each([0, 1, 27, 28])("a signature with v of %i is encoded with v of 27 or 28", (v) => {
   const authorization = randomAuthorization();
   const [r, s] = [randomHex(32), `0x${"1".repeat(64)}` as Hex];
   const signature = `${r}${s.slice(2)}${v.toString(16).padStart(2, "0")}` as Hex;

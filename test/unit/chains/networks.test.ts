@@ -41,21 +41,21 @@ function messageOf(run: () => unknown): string {
     expect(error).toBeInstanceOf(ConfigError);
     return (error as Error).message;
   }
-  throw new Error("nothing was refused");
+  throw new Error("the document was accepted");
 }
 
-describe("a networks document that is not usable names the member and never its value:", () => {
+describe("the error of an invalid networks document names the member and never its value:", () => {
   test.each<[string, object, string]>([
-    ["an address", { multicall: secret }, "chains.0.multicall"],
-    ["a URL", { rpc: [{ name: "one", url: secret }] }, "chains.0.rpc.0.url"],
+    ["an invalid address", { multicall: secret }, "chains.0.multicall"],
+    ["an invalid URL", { rpc: [{ name: "one", url: secret }] }, "chains.0.rpc.0.url"],
     ["no endpoint", { rpc: [] }, "chains.0.rpc"],
+    ["agreeFrom with only one endpoint", { assets: [{ ...asset, agreeFrom: "5" }] }, "assets.0.agreeFrom"],
+    ["a private key instead of its source", { treasury: { address, key: secret } }, "chains.0.treasury.key"],
     [
-      "an amount for two endpoints where there is one",
-      { assets: [{ ...asset, agreeFrom: "5" }] },
-      "assets.0.agreeFrom",
+      "a private key beside its source",
+      { treasury: { address, key: { env: "A", key: secret } } },
+      "chains.0.treasury.key",
     ],
-    ["a key in place of where it is", { treasury: { address, key: secret } }, "chains.0.treasury.key"],
-    ["a key beside where it is", { treasury: { address, key: { env: "A", key: secret } } }, "chains.0.treasury.key"],
     ["a fee that is a number", { fees: { maxFeePerGas: 5, priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
     ["a fee with a fraction", { fees: { maxFeePerGas: "1.5", priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
     ["dust that is a number", { assets: [{ ...asset, dust: 5 }] }, "assets.0.dust"],
@@ -66,11 +66,11 @@ describe("a networks document that is not usable names the member and never its 
       { assets: [{ ...asset, asset: asset.asset.replace("31337", "1") }] },
       "assets.0.asset",
     ],
-    ["a peg that is no currency", { assets: [{ ...asset, peg: secret }] }, "chains.0.assets.0.peg"],
+    ["a peg that is not a currency", { assets: [{ ...asset, peg: secret }] }, "chains.0.assets.0.peg"],
     ["a public endpoint over plain HTTP", { forWallets: { rpc: [`http://${secret}`] } }, "chains.0.forWallets.rpc.0"],
     ["no public endpoint", { forWallets: { rpc: [] } }, "chains.0.forWallets.rpc"],
     [
-      "an explorer that is none",
+      "an explorer that is not a URL",
       { forWallets: { rpc: ["https://a.example"], explorer: secret } },
       "chains.0.forWallets.explorer: expected an https URL",
     ],
@@ -80,7 +80,7 @@ describe("a networks document that is not usable names the member and never its 
       "chains.0.forWallets.currency.symbol",
     ],
     [
-      "an endpoint of our own among the public ones",
+      "a private endpoint among the public ones",
       {
         rpc: [{ name: "one", url: `https://rpc.example/${secret}` }],
         forWallets: { rpc: ["https://a.example", `https://RPC.example:443/${secret}`] },
@@ -88,24 +88,24 @@ describe("a networks document that is not usable names the member and never its 
       "chains.0.forWallets.rpc.1: stands in rpc too",
     ],
     ["a lane without a key", { lanes: [{ address }] }, "chains.0.lanes.0.key"],
-    ["a member that there is not", { retries: secret }, "chains.0"],
+    ["an unknown member", { retries: secret }, "chains.0"],
   ])("%s", (_what, change, member) => {
     const message = messageOf(() => parseNetworks(document(change)));
     expect(message).toContain(member);
     expect(message).not.toContain(secret);
   });
 
-  test("one chain that stands twice", () => {
+  test("a chain that is listed twice", () => {
     const twice = { deployment: "test", chains: [network, network] };
     expect(messageOf(() => parseNetworks(twice))).toContain("chains: one chain stands twice");
   });
 });
 
-test("assets are compared in lower case, whatever the file writes", () => {
+test("assets are read in lower case, whatever case the file uses", () => {
   expect(parseNetworks(document({})).chains[0]?.assets[0]?.asset).toBe(asset.asset.toLowerCase());
 });
 
-describe("what a file holds", () => {
+describe("the content of a file", () => {
   const folder = mkdtemp(join(tmpdir(), "networks-test-"));
   afterAll(async () => rm(await folder, { recursive: true }));
   const write = async (text: string) => {
@@ -114,17 +114,17 @@ describe("what a file holds", () => {
     return file;
   };
 
-  test("is never shown when it is no JSON", async () => {
+  test("is not part of the error if it is not JSON", async () => {
     const file = await write(`{"deployment": "${secret}"`);
     expect(messageOf(() => readNetworks(file))).not.toContain(secret);
   });
 
-  test("is read as a key without the line's end", async () => {
+  test("is read as a key without its final line feed", async () => {
     const key = generatePrivateKey();
     expect(readKey({ file: await write(`${key}\n`) })).toBe(key);
   });
 
-  test("is never shown when it is no key, nor where it is missing", async () => {
+  test("is not part of the error if it is not a key, and a missing file is named", async () => {
     const file = await write(`${generatePrivateKey()}00`);
     const message = messageOf(() => readKey({ file }));
     expect(message).toContain(file);
@@ -141,25 +141,25 @@ describe("a key in a variable", () => {
     ["is empty", { RELAY: "" }],
     ["lacks its 0x", { RELAY: key.slice(2) }],
     ["is too short", { RELAY: key.slice(0, -2) }],
-  ])("that %s is named by its variable and not shown", (_how, env) => {
+  ])("that %s is reported by its variable without its value", (_how, env) => {
     const message = messageOf(() => readKey({ env: "RELAY" }, env));
     expect(message).toContain("RELAY");
     expect(message).not.toContain(key.slice(4, 40));
   });
 
-  test("that belongs to another address stops the start, naming the address and not the key", async () => {
+  test("that belongs to another address stops the start with an error that names the address and not the key", async () => {
     const other = privateKeyToAddress(generatePrivateKey());
     const parsed = parseNetworks(document({ treasury: { address: other, key: { env: "KEY" } } }));
     const [first] = listEvmNetworks(parsed);
     if (!first) throw new Error("no network");
     const readers = { readKey: () => key, readSecret: () => "", readText: () => "" };
-    const said = await openEvmKeys(first, readers).then(String, String);
-    expect(said).toContain(other);
-    expect(said).not.toContain(key.slice(4, 40));
+    const error = await openEvmKeys(first, readers).then(String, String);
+    expect(error).toContain(other);
+    expect(error).not.toContain(key.slice(4, 40));
   });
 });
 
-test("two endpoints have to agree from 10,000 whole units on, unless the asset names an amount or there is one endpoint", () => {
+test("two endpoints must agree from 10,000 whole units, unless the asset sets an amount or there is only one endpoint", () => {
   const one = { name: "one", url: "http://127.0.0.1:1" };
   const two = { name: "two", url: "http://127.0.0.1:2" };
   const limitOf = (rpc: object[], more: object = {}) => {

@@ -3,14 +3,14 @@ import { describe, expect, test } from "vitest";
 import { offerBytes } from "../../../chains/evm/send.ts";
 import { ChainFault, faults, isTransientChainError } from "../../../chains/faults.ts";
 
-/** An endpoint that answers every send with these words, as viem hands them on. */
-const sayWords = (message: string) => () =>
+/** An endpoint that answers every broadcast with this error, as viem throws it. */
+const failWith = (message: string) => () =>
   Promise.reject(
     new RpcRequestError({ body: { params: ["0xsecret"] }, error: { code: -32000, message }, url: "http://n" }),
   );
 
-// geth, nethermind, erigon, besu, reth, anvil, and the rollups' own.
-const phrases = {
+// Messages of Geth, Nethermind, Erigon, Besu, Reth, Anvil and rollups.
+const messages = {
   accepted: ["already known", "known transaction: 0xabc", "transaction already imported", "Known transaction"],
   nonce_too_low: [
     "nonce too low",
@@ -34,27 +34,27 @@ const phrases = {
   refused: ["intrinsic gas too low", "txpool is full", "exceeds block gas limit", "invalid sender", "nonce too high"],
 } as const;
 
-describe.each(Object.entries(phrases))("an offer is %s", (outcome, said) => {
-  test.each(said)("when a node says %j", async (message) => {
-    expect(await offerBytes(sayWords(message) as never, "0x02")).toMatchObject({ outcome });
+describe.each(Object.entries(messages))("a broadcast is %s", (outcome, errors) => {
+  test.each(errors)("if a node returns the error %j", async (message) => {
+    expect(await offerBytes(failWith(message) as never, "0x02")).toMatchObject({ outcome });
   });
 });
 
-test("an offer that a node takes is accepted", async () => {
+test("a broadcast that a node accepts is accepted", async () => {
   expect(await offerBytes((async () => "0xhash") as never, "0x02")).toEqual({ outcome: "accepted" });
 });
 
-test("an offer that nobody answered is unknown, and never a failure", async () => {
+test("a broadcast without an answer is unknown, not failed", async () => {
   const silent = () => Promise.reject(new ChainFault("rpc_unreachable"));
   expect(await offerBytes(silent as never, "0x02")).toMatchObject({ outcome: "unknown" });
 });
 
-test("the reason never holds what was sent", async () => {
-  const offer = await offerBytes(sayWords("txpool is full") as never, "0x02");
-  expect(JSON.stringify(offer)).not.toContain("secret");
+test("the reason never contains the broadcast bytes", async () => {
+  const result = await offerBytes(failWith("txpool is full") as never, "0x02");
+  expect(JSON.stringify(result)).not.toContain("secret");
 });
 
-test("a chain's trouble passes or wants a person, by the table", () => {
+test("the table of chain errors decides which errors are transient", () => {
   for (const [code, { transient }] of Object.entries(faults))
     expect(isTransientChainError(new ChainFault(code as keyof typeof faults)), code).toBe(transient);
   const answered = new RpcRequestError({ body: {}, error: { code: -32000, message: "busy" }, url: "http://n" });
@@ -69,6 +69,6 @@ test.each([
   ["underpriced", "FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7"],
   ["underpriced", "ReplacementNotAllowed"],
   ["no_gas_money", "InsufficientFunds, Account balance: 0, cumulative cost: 5"],
-])("an offer is %s when Nethermind, which writes its words without spaces, says %j", async (outcome, message) => {
-  expect(await offerBytes(sayWords(message) as never, "0x02")).toMatchObject({ outcome });
+])("a broadcast is %s if Nethermind, which writes errors without spaces, returns %j", async (outcome, message) => {
+  expect(await offerBytes(failWith(message) as never, "0x02")).toMatchObject({ outcome });
 });

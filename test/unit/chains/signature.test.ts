@@ -12,23 +12,23 @@ const signature = await account.sign({ hash: digest });
 const withV = (v: number): Hex => concat([slice(signature, 0, 64), numberToHex(v, { size: 1 })]);
 const v = Number(slice(signature, 64));
 
-/** The other signature of the same key over the same digest: s mirrored, v turned over. */
-function twinOf(original: Hex): Hex {
+/** Returns the malleated signature of the same digest: s mirrored, v flipped. */
+function malleate(original: Hex): Hex {
   const s = numberToHex(N - BigInt(slice(original, 32, 64)), { size: 32 });
   return concat([slice(original, 0, 32), s, numberToHex(Number(slice(original, 64)) === 27 ? 28 : 27, { size: 1 })]);
 }
 
 describe("the form of a signature", () => {
-  test("v of 27 and 28, or of 0 and 1 as some wallets write it, is good", () => {
-    for (const good of [0, 1, 27, 28]) expect(findSignatureFault(withV(good))).toBeUndefined();
+  test("v of 27 or 28, or of 0 or 1 as some wallets write it, is accepted", () => {
+    for (const valid of [0, 1, 27, 28]) expect(findSignatureFault(withV(valid))).toBeUndefined();
   });
 
-  test("hex in capitals is good", () => {
+  test("upper-case hex is accepted", () => {
     expect(findSignatureFault(`0x${signature.slice(2).toUpperCase()}`)).toBeUndefined();
   });
 
-  test.each([2, 26, 29, 35, 36, 255])("v of %i is refused with a sentence about the last byte", (bad) => {
-    expect(findSignatureFault(withV(bad))).toContain("last byte");
+  test.each([2, 26, 29, 35, 36, 255])("v of %i is refused with a reason that names the last byte", (invalid) => {
+    expect(findSignatureFault(withV(invalid))).toContain("last byte");
   });
 
   test("64 and 66 bytes are refused for their length", () => {
@@ -45,42 +45,42 @@ describe("the form of a signature", () => {
     `${signature.slice(0, -1)}g`,
     ` ${signature}`,
     `${signature}\n`,
-  ])("%j is refused as no hex", (text) => {
+  ])("%j is refused, because it is not hex", (text) => {
     expect(findSignatureFault(text)).toContain("hex");
   });
 
-  test("the twin with a high s is refused, though its key would be recovered from it", async () => {
-    const twin = twinOf(signature);
-    expect(await recoverAddress({ hash: digest, signature: twin })).toBe(account.address);
-    expect(findSignatureFault(twin)).toContain("upper half");
+  test("a malleated signature with a high s is refused, although its key can be recovered", async () => {
+    const malleated = malleate(signature);
+    expect(await recoverAddress({ hash: digest, signature: malleated })).toBe(account.address);
+    expect(findSignatureFault(malleated)).toContain("upper half");
   });
 
-  test("the highest s that a token takes is good and the next one is not", () => {
+  test("the highest s that tokens accept is accepted, and the next one is refused", () => {
     const withS = (s: bigint) => concat([slice(signature, 0, 32), numberToHex(s, { size: 32 }), "0x1b"]);
     expect(findSignatureFault(withS(N / 2n))).toBeUndefined();
     expect(findSignatureFault(withS(N / 2n + 1n))).toContain("upper half");
   });
 });
 
-describe("who signed", () => {
-  test("is what viem says, over 200 random keys and digests", { timeout: 60_000 }, async () => {
+describe("the recovered signer", () => {
+  test("equals viem's for 200 random keys and digests", { timeout: 60_000 }, async () => {
     for (let round = 0; round < 200; round += 1) {
       const signer = privateKeyToAccount(generatePrivateKey());
       const hash = toHex(randomBytes(32));
       const signed = await signer.sign({ hash });
       expect(recoverSigner(hash, signed)).toBe(signer.address.toLowerCase());
-      // Another digest gives another signer or none, and the same one as viem.
+      // Another digest gives another signer or none, as with viem.
       const other = toHex(randomBytes(32));
       const byViem = await recoverAddress({ hash: other, signature: signed }).catch(() => undefined);
       expect(recoverSigner(other, signed)).toBe(byViem?.toLowerCase());
     }
   });
 
-  test("does not depend on whether v is written as 0 and 1 or as 27 and 28", () => {
+  test("is the same for v of 0 or 1 as for v of 27 or 28", () => {
     expect(recoverSigner(digest, withV(v - 27))).toBe(account.address.toLowerCase());
   });
 
-  test("is nobody for numbers that no key could have made", () => {
+  test("is undefined for numbers that no key can have made", () => {
     const zero = numberToHex(0, { size: 32 });
     const r = slice(signature, 0, 32);
     const s = slice(signature, 32, 64);

@@ -10,7 +10,7 @@ import { readTransaction } from "../../../../ops/local/solana/wire.ts";
 
 const keyFor = (address: string) => keyOf(new PublicKey(address).toBytes());
 
-/** The real programs in this process, without a server: what lands is asked for by an unmodified Connection. */
+/** Opens a ledger with the real programs in this process. Tests read results with an unmodified web3.js Connection. */
 export function openBank() {
   let now = 1_800_000_000_000;
   const ledger = openLedger({ finalAfter: 2, now: () => now });
@@ -38,15 +38,15 @@ export function openBank() {
       ledger.bank.accounts.write(keyFor(address), { lamports: 10_000_000n, owner, data, executable: false });
     },
     read: (address: string) => ledger.bank.accounts.read(keyFor(address)),
-    /** Signs wire bytes with these keys and puts them into a slot; what became of them. */
+    /** Signs a transaction with these keys, executes it, and returns it as a Connection reads it. */
     async land(bytes: Uint8Array, ...signers: SolanaSigner[]): Promise<VersionedTransactionResponse> {
       const signed = signers.reduce(signWith, bytes);
       const landed = ledger.land(readTransaction(signed));
-      if (!landed) throw new Error("no block takes the transaction");
+      if (!landed) throw new Error("the ledger refused the transaction");
       this.advance();
       this.advance();
       const found = await connection.getTransaction(firstSignature(signed), { maxSupportedTransactionVersion: 0 });
-      if (!found) throw new Error("the transaction is not found");
+      if (!found) throw new Error("the transaction was not found");
       return found;
     },
   };
@@ -58,7 +58,7 @@ function signWith(bytes: Uint8Array, signer: SolanaSigner): Uint8Array {
   return withSignature(parsed, signer.address, signer.sign(parsed.message));
 }
 
-/** A Connection whose calls are answered from the ledger. */
+/** Returns a Connection whose calls the ledger answers. */
 function connectTo(ledger: Ledger): Connection {
   const methods = historyMethods(ledger);
   const answer = (_: unknown, init?: { body?: unknown }) => {

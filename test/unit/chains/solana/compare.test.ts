@@ -62,7 +62,7 @@ const limits: Limits = {
   ours: new Set([treasury, account(treasury), account(treasury, "token-2022"), relayer.address, secondRelayer]),
 };
 const transfer = makeTransfer();
-const making = makeTransfer({ makeReceiverAccount: true });
+const withCreation = makeTransfer({ makeReceiverAccount: true });
 const stranger = makeAddress();
 
 function parse(bytes: Uint8Array): ParsedTransaction {
@@ -71,7 +71,7 @@ function parse(bytes: Uint8Array): ParsedTransaction {
   return parsed;
 }
 
-/** What is said of a transaction of these instructions, when `expected` was built. */
+/** Returns the reasons to refuse a transaction of these instructions, if we built `expected`. */
 function reasonsOf(instructions: TransactionInstruction[], expected: SplTransfer = transfer): string[] {
   return findDifferences(parse(buildTransaction(relayer.address, instructions, blockhash)), expected, limits);
 }
@@ -85,32 +85,34 @@ const guard = (data: number[], ...accounts: string[]) =>
     keys: accounts.map((one) => ({ pubkey: key(one), isSigner: false, isWritable: false })),
     data: Buffer.from(data),
   });
-/** Kind 9, several assertions about a token account, as wallets add. */
+/** A guard of kind 9 as wallets add it: several assertions about a token account. */
 const usualGuard = () => guard([9, 0, 1, 0, 0], account(buyer.address));
 
-describe("what we built", () => {
+describe("the transaction that we built", () => {
   test.each([
     ["on the Token program", transfer],
-    ["with the receiver's account made", making],
+    ["that creates the receiver's account", withCreation],
     ["on Token-2022", makeTransfer({ program: "token-2022", makeReceiverAccount: true })],
-    ["of nothing", makeTransfer({ amount: 0n, memo: "" })],
-    ["of the largest amount", makeTransfer({ amount: 2n ** 64n - 1n })],
-    ["to a merchant of his own", makeTransfer({ receiver: stranger })],
+    ["with an amount of zero", makeTransfer({ amount: 0n, memo: "" })],
+    ["with the largest amount", makeTransfer({ amount: 2n ** 64n - 1n })],
+    ["to another receiver", makeTransfer({ receiver: stranger })],
     ["to an address off the curve", makeTransfer({ receiver: account(stranger) })],
-  ])("%s is taken back, whatever the blockhash", (_, expected) => {
+  ])("%s is accepted with any blockhash", (_, expected) => {
     for (const hash of [blockhash, makeAddress()]) {
       expect(findDifferences(parse(buildPayment(expected, budget, hash)), expected, limits)).toEqual([]);
     }
   });
 
-  test("is taken back as a legacy transaction", () => {
+  test("is accepted in the legacy format", () => {
     const legacy = new Transaction({ feePayer: key(relayer.address), recentBlockhash: blockhash });
-    const bytes = legacy.add(...built(making)).serialize({ requireAllSignatures: false, verifySignatures: false });
+    const bytes = legacy
+      .add(...built(withCreation))
+      .serialize({ requireAllSignatures: false, verifySignatures: false });
     expect(parse(bytes).bytes[129]).toBeLessThan(0x80);
-    expect(findDifferences(parse(bytes), making, limits)).toEqual([]);
+    expect(findDifferences(parse(bytes), withCreation, limits)).toEqual([]);
   });
 
-  test("is taken back when the wallet marks its own account writable", () => {
+  test("is accepted if the wallet marks its own account writable", () => {
     const parsed = parse(buildPayment(transfer, budget, blockhash));
     const message = Uint8Array.from(parsed.message);
     message[2] = 0;
@@ -120,36 +122,36 @@ describe("what we built", () => {
   });
 });
 
-describe("the compute budget of the wallet", () => {
+describe("a wallet's compute budget with", () => {
   const [unitLimit, unitPrice] = [ComputeBudgetProgram.setComputeUnitLimit, ComputeBudgetProgram.setComputeUnitPrice];
   const withBudget = (...budgets: TransactionInstruction[]) => reasonsOf([...budgets, ...buildTransfer(transfer)]);
   const units = (count: number) => unitLimit.call(ComputeBudgetProgram, { units: count });
   const price = (each: bigint) => unitPrice.call(ComputeBudgetProgram, { microLamports: each });
 
   test.each([
-    ["none at all", []],
-    ["a limit alone", [units(1_400_000)]],
+    ["no instructions", []],
+    ["only a limit", [units(1_400_000)]],
     ["a fee of exactly the cap", [units(100_000), price(10_000n)]],
-    ["a fee that comes to the cap by rounding up", [units(99_999), price(10_000n)]],
+    ["a fee that reaches the cap by rounding up", [units(99_999), price(10_000n)]],
     ["the price before the limit", [price(1n), units(200_000)]],
-    ["no limit, and a price that fits two instructions' default", [price(2_481n)]],
-    ["more units than the runtime gives, which it cuts", [units(2 ** 32 - 1), price(714n)]],
-    ["the highest price on no units", [units(0), price(2n ** 64n - 1n)]],
-  ])("%s is let through", (_, budgets) => {
+    ["no limit, and a price that fits the default of two instructions", [price(2_481n)]],
+    ["a limit above the runtime's maximum, to which the runtime cuts it", [units(2 ** 32 - 1), price(714n)]],
+    ["the highest price for zero units", [units(0), price(2n ** 64n - 1n)]],
+  ])("%s is accepted", (_, budgets) => {
     expect(withBudget(...budgets)).toEqual([]);
   });
 
   test.each([
     ["a fee one lamport above the cap", [units(100_000), price(10_001n)], "1001 lamports is above the 1000"],
     ["no limit, and a price too high for the default", [price(2_482n)], "1001 lamports"],
-    ["the largest of everything", [units(2 ** 32 - 1), price(2n ** 64n - 1n)], "above the 1000"],
-    ["one unit of an enormous price", [units(1), price(2n ** 64n - 1n)], "above the 1000"],
+    ["the largest limit and price", [units(2 ** 32 - 1), price(2n ** 64n - 1n)], "above the 1000"],
+    ["one unit at an enormous price", [units(1), price(2n ** 64n - 1n)], "above the 1000"],
     ["two limits", [units(1), units(1)], "limit is set more than once"],
     ["two prices", [price(1n), price(1n)], "price is set more than once"],
-    ["two prices, the later one high", [units(1_000), price(0n), price(2n ** 40n)], "above the 1000"],
+    ["two prices, the second one high", [units(1_000), price(0n), price(2n ** 40n)], "above the 1000"],
     ["a heap frame", [ComputeBudgetProgram.requestHeapFrame({ bytes: 32_768 })], "neither"],
     [
-      "a limit of the data loaded",
+      "a limit of the loaded account data",
       [
         new TransactionInstruction({
           programId: ComputeBudgetProgram.programId,
@@ -160,7 +162,7 @@ describe("the compute budget of the wallet", () => {
       "neither",
     ],
     [
-      "a price with a byte behind it, which the runtime would read",
+      "a price with a trailing byte, which the runtime accepts",
       [
         new TransactionInstruction({
           programId: ComputeBudgetProgram.programId,
@@ -186,8 +188,8 @@ describe("the compute budget of the wallet", () => {
   });
 });
 
-describe("guards of the wallet", () => {
-  test("up to four are let through, in front, between and behind", () => {
+describe("a wallet's guards", () => {
+  test("are accepted up to four, before, between and after our instructions", () => {
     for (const count of [1, 2, 3, 4]) {
       const guards = Array.from({ length: count }, usualGuard);
       const [limit, price, ...body] = built();
@@ -198,7 +200,7 @@ describe("guards of the wallet", () => {
     }
   });
 
-  test("about the payer alone are let through where Phantom puts them: three before the transfer, one behind the memo", () => {
+  test("are accepted where Phantom puts them: three before the transfer and one after the memo, about the payer only", () => {
     const [limit, price, ...body] = built();
     if (!limit || !price) throw new Error("no budget");
     const own = [buyer.address, account(buyer.address)] as const;
@@ -206,13 +208,13 @@ describe("guards of the wallet", () => {
     expect(reasonsOf([...sent, ...body, guard([8, 0, 0], own[1])])).toEqual([]);
   });
 
-  test("five are refused", () => {
+  test("are refused if there are five", () => {
     expect(reasonsOf([...built(), ...Array.from({ length: 5 }, usualGuard)])).toEqual([
       "there are 5 Lighthouse guards, 4 are allowed",
     ]);
   });
 
-  test("of every kind that only reads are let through, every other number is refused", () => {
+  test("are accepted if they only read, and every other kind is refused", () => {
     for (let kind = 0; kind < 256; kind++) {
       const reasons = reasonsOf([...built(), guard([kind, 0, 0], account(buyer.address))]);
       if (kind >= 2 && kind <= 14) expect(reasons).toEqual([]);
@@ -232,7 +234,7 @@ describe("guards of the wallet", () => {
     );
   });
 
-  test("that write an account of their own, paid by us, are refused for both", () => {
+  test("that write their own account at our expense are refused for both", () => {
     const write = new TransactionInstruction({
       programId: key(GUARD_PROGRAM),
       keys: [
@@ -249,7 +251,7 @@ describe("guards of the wallet", () => {
     expect(reasons).toContain(`${stranger} must not be writable`);
   });
 
-  test("that ask for a further signature are refused", () => {
+  test("that require another signature are refused", () => {
     const signed = new TransactionInstruction({
       ...usualGuard(),
       keys: [{ pubkey: key(stranger), isSigner: true, isWritable: false }],
@@ -258,30 +260,30 @@ describe("guards of the wallet", () => {
   });
 });
 
-describe("an instruction more", () => {
-  const [us, him] = [key(relayer.address), key(buyer.address)];
+describe("an additional instruction:", () => {
+  const [us, payer] = [key(relayer.address), key(buyer.address)];
   const ours = key(account(treasury));
-  const his = key(account(buyer.address));
+  const theirs = key(account(buyer.address));
   const other = key(stranger);
   const nonce = key(makeAddress());
   const attacks: [string, TransactionInstruction, string][] = [
     [
       "a transfer of our SOL",
-      SystemProgram.transfer({ fromPubkey: us, toPubkey: him, lamports: 1 }),
+      SystemProgram.transfer({ fromPubkey: us, toPubkey: payer, lamports: 1 }),
       "Transfer of the System program",
     ],
     [
       "a transfer of the payer's own SOL",
-      SystemProgram.transfer({ fromPubkey: him, toPubkey: other, lamports: 1 }),
+      SystemProgram.transfer({ fromPubkey: payer, toPubkey: other, lamports: 1 }),
       "Transfer of the System program",
     ],
     [
-      "an account made with our SOL",
-      SystemProgram.createAccount({ fromPubkey: us, newAccountPubkey: him, lamports: 1, space: 0, programId: other }),
+      "an account created with our SOL",
+      SystemProgram.createAccount({ fromPubkey: us, newAccountPubkey: payer, lamports: 1, space: 0, programId: other }),
       "CreateAccount of the System program",
     ],
     [
-      "an account made from a seed with our SOL",
+      "an account created from a seed with our SOL",
       SystemProgram.createAccountWithSeed({
         fromPubkey: us,
         basePubkey: us,
@@ -294,12 +296,12 @@ describe("an instruction more", () => {
       "CreateAccountWithSeed of the System program",
     ],
     [
-      "our account given to another program",
+      "our account assigned to another program",
       SystemProgram.assign({ accountPubkey: us, programId: other }),
       "Assign of the System program",
     ],
     [
-      "space in our account",
+      "space allocated in our account",
       SystemProgram.allocate({ accountPubkey: us, space: 10 }),
       "Allocate of the System program",
     ],
@@ -310,42 +312,52 @@ describe("an instruction more", () => {
     ],
     [
       "a withdrawal from a nonce account of ours",
-      SystemProgram.nonceWithdraw({ noncePubkey: nonce, authorizedPubkey: us, toPubkey: him, lamports: 1 }),
+      SystemProgram.nonceWithdraw({ noncePubkey: nonce, authorizedPubkey: us, toPubkey: payer, lamports: 1 }),
       "WithdrawNonceAccount of the System program",
     ],
     [
-      "a nonce account of ours handed over",
-      SystemProgram.nonceAuthorize({ noncePubkey: nonce, authorizedPubkey: us, newAuthorizedPubkey: him }),
+      "a new authority of our nonce account",
+      SystemProgram.nonceAuthorize({ noncePubkey: nonce, authorizedPubkey: us, newAuthorizedPubkey: payer }),
       "AuthorizeNonceAccount of the System program",
     ],
-    ["an approval for our tokens", createApproveInstruction(ours, him, us, 1n), "Approve of the Token program"],
-    ["a revocation", createRevokeInstruction(his, him), "Revoke of the Token program"],
+    ["an approval for our tokens", createApproveInstruction(ours, payer, us, 1n), "Approve of the Token program"],
+    ["a revocation", createRevokeInstruction(theirs, payer), "Revoke of the Token program"],
     [
-      "an account closed towards the payer",
-      createCloseAccountInstruction(ours, him, us),
+      "our token account closed to the payer",
+      createCloseAccountInstruction(ours, payer, us),
       "CloseAccount of the Token program",
     ],
     [
-      "the payer's account closed towards us",
-      createCloseAccountInstruction(his, us, him),
+      "the payer's token account closed to us",
+      createCloseAccountInstruction(theirs, us, payer),
       "CloseAccount of the Token program",
     ],
     [
       "a new authority",
-      createSetAuthorityInstruction(ours, us, AuthorityType.AccountOwner, him),
+      createSetAuthorityInstruction(ours, us, AuthorityType.AccountOwner, payer),
       "SetAuthority of the Token program",
     ],
     [
       "an unchecked transfer out of our account",
-      createTransferInstruction(ours, his, us, 1n),
+      createTransferInstruction(ours, theirs, us, 1n),
       "Transfer of the Token program",
     ],
     ["a burn of our tokens", createBurnInstruction(ours, key(mint), us, 1n), "Burn of the Token program"],
-    ["a minting to us", createMintToInstruction(key(mint), ours, us, 1n), "MintTo of the Token program"],
-    ["a sync", createSyncNativeInstruction(his), "SyncNative of the Token program"],
+    ["tokens minted to us", createMintToInstruction(key(mint), ours, us, 1n), "MintTo of the Token program"],
+    ["a sync of native SOL", createSyncNativeInstruction(theirs), "SyncNative of the Token program"],
     [
       "a transfer with a fee",
-      createTransferCheckedWithFeeInstruction(his, key(mint), ours, him, 1n, 6, 0n, [], tokenPrograms["token-2022"]),
+      createTransferCheckedWithFeeInstruction(
+        theirs,
+        key(mint),
+        ours,
+        payer,
+        1n,
+        6,
+        0n,
+        [],
+        tokenPrograms["token-2022"],
+      ),
       "TransferFeeExtension of Token-2022",
     ],
     [
@@ -358,10 +370,14 @@ describe("an instruction more", () => {
       AddressLookupTableProgram.createLookupTable({ authority: us, payer: us, recentSlot: 1 })[0],
       "a call of AddressLookupTab1e",
     ],
-    ["a program nobody knows", new TransactionInstruction({ programId: other, keys: [] }), `a call of ${stranger}`],
+    [
+      "a call of an unknown program",
+      new TransactionInstruction({ programId: other, keys: [] }),
+      `a call of ${stranger}`,
+    ],
   ];
 
-  test.each(attacks)("%s is refused by name", (_, attack, name) => {
+  test.each(attacks)("%s is refused with its name", (_, attack, name) => {
     for (const instructions of [
       [...built(), attack],
       [attack, ...built()],
@@ -373,7 +389,7 @@ describe("an instruction more", () => {
   });
 
   test.each(attacks.filter(([, attack]) => attack.keys.some((one) => one.pubkey.equals(us))))(
-    "%s that uses our relayer is refused for that as well",
+    "%s is also refused because it names our relayer",
     (_, attack) => {
       expect(reasonsOf([...built(), attack])).toContainEqual(
         `instruction 5 names ${relayer.address}, which is the fee payer or an account of ours`,
@@ -381,24 +397,24 @@ describe("an instruction more", () => {
     },
   );
 
-  test("everything at once gives every reason", () => {
+  test("several at once are refused with every reason", () => {
     const all = attacks.slice(0, 8).map(([, attack]) => attack);
     const reasons = reasonsOf([...built(), ...all]);
     expect(reasons.filter((reason) => reason.includes("which we did not build"))).toHaveLength(8);
   });
 
-  test("a second transfer, to us or out of our treasury, is refused", () => {
+  test("a second transfer to us or from our treasury is refused", () => {
     const [move] = buildTransfer(transfer);
     if (!move) throw new Error("nothing built");
     expect(reasonsOf([...built(), move])).toEqual(['there are 2 of "TransferChecked instruction", we built 1']);
-    const out = createTransferCheckedInstruction(ours, key(mint), his, us, 1n, 6);
+    const out = createTransferCheckedInstruction(ours, key(mint), theirs, us, 1n, 6);
     const reasons = reasonsOf([...built(), out]).join("\n");
     expect(reasons).toContain("there are 2");
     expect(reasons).toContain(`has ${relayer.address} as its authority`);
     expect(reasons).toContain(`has ${account(treasury)} as its source token account`);
   });
 
-  test("a second memo is refused, be it the same, another one, or of the older program", () => {
+  test("a second memo is refused, whether it is the same, another one, or one of the older program", () => {
     const older = new TransactionInstruction({
       ...memo("x"),
       programId: key("Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"),
@@ -409,7 +425,7 @@ describe("an instruction more", () => {
   });
 });
 
-describe("what we built, otherwise", () => {
+describe("the transaction that we built with", () => {
   const other = makeTransfer({ payer: stranger });
   test.each<[string, Partial<SplTransfer>, string]>([
     [
@@ -417,38 +433,38 @@ describe("what we built, otherwise", () => {
       { amount: 12_499_999n },
       "moves 12499999 with 6 decimals, we built it with 12500000 with 6 decimals",
     ],
-    ["nothing", { amount: 0n }, "moves 0 with 6"],
+    ["an amount of zero", { amount: 0n }, "moves 0 with 6"],
     ["the largest amount", { amount: 2n ** 64n - 1n }, "moves 18446744073709551615 with 6"],
-    ["an amount that is the same in its lower 32 bits", { amount: 12_500_000n + 2n ** 32n }, "moves 4307467296 with 6"],
+    ["an amount with the same lower 32 bits", { amount: 12_500_000n + 2n ** 32n }, "moves 4307467296 with 6"],
     ["other decimals", { decimals: 9 }, "with 9 decimals"],
     ["another mint", { mint: stranger }, `has ${stranger} as its mint`],
     ["another receiver", { receiver: stranger }, `has ${account(stranger)} as its destination token account`],
     ["another payer", { payer: stranger }, `has ${account(stranger)} as its source token account`],
     [
-      "Token-2022 for Token",
+      "Token-2022 instead of Token",
       { program: "token-2022" },
       `calls ${tokenPrograms["token-2022"].toBase58()}, we built it for`,
     ],
     ["another memo", { memo: "pay_other" }, `says "pay_other", we built it with "${transfer.memo}"`],
     ["a memo cut short", { memo: transfer.memo.slice(0, -1) }, "the memo, says"],
-    ["no memo text", { memo: "" }, 'says ""'],
+    ["an empty memo", { memo: "" }, 'says ""'],
   ])("%s is refused", (_, change, reason) => {
     expect(reasonsOf(built({ ...transfer, ...change })).join("\n")).toContain(reason);
   });
 
-  test("Token for Token-2022 is refused", () => {
+  test("Token instead of Token-2022 is refused", () => {
     const expected = makeTransfer({ program: "token-2022" });
     expect(reasonsOf(built(transfer), expected).join("\n")).toContain("we built it for Tokenz");
   });
 
-  test("a token account of the payer that is not his associated one is refused", () => {
+  test("a token account of the payer that is not the associated one is refused", () => {
     const [, , move, note] = built();
     if (!move || !note) throw new Error("nothing built");
     move.keys[0] = { pubkey: key(stranger), isSigner: false, isWritable: true };
     expect(reasonsOf([move, note]).join("\n")).toContain(`has ${stranger} as its source token account`);
   });
 
-  test("no memo, no transfer, or neither is refused", () => {
+  test("no memo, no transfer, or no instruction is refused", () => {
     const [limit, price, move, note] = built();
     if (!limit || !price || !move || !note) throw new Error("nothing built");
     expect(reasonsOf([limit, price, move])).toContain('there are 0 of "memo", we built 1');
@@ -456,7 +472,7 @@ describe("what we built, otherwise", () => {
     expect(reasonsOf([])).toHaveLength(3);
   });
 
-  test("a memo that asks somebody to sign, or stands before the transfer, is refused", () => {
+  test("a memo that requires a signature or precedes the transfer is refused", () => {
     const [, , move, note] = built();
     if (!move || !note) throw new Error("nothing built");
     expect(reasonsOf([note, move])).toEqual(["our instructions are in another order"]);
@@ -467,7 +483,7 @@ describe("what we built, otherwise", () => {
     expect(reasonsOf([move, signed])).toContain("instruction 2, the memo, names 1 accounts, we built it with 0");
   });
 
-  test("a transfer with an account or a byte more is refused", () => {
+  test("a transfer with another number of accounts or bytes is refused", () => {
     const [, , move, note] = built();
     if (!move || !note) throw new Error("nothing built");
     const longer = new TransactionInstruction({ ...move, data: Buffer.concat([move.data, Buffer.from([0])]) });
@@ -481,7 +497,7 @@ describe("what we built, otherwise", () => {
     expect(reasonsOf([wider, note]).join()).toContain("names 5 accounts");
   });
 
-  test("a payment of another buyer is refused, and so is one that an account of ours would pay", () => {
+  test("another payer, or an account of ours as payer, is refused", () => {
     expect(reasonsOf(built(other)).join("\n")).toContain(`${stranger} must not sign`);
     expect(reasonsOf(built(other)).join("\n")).toContain(`the payer ${buyer.address} does not sign`);
     for (const payer of [relayer.address, treasury, secondRelayer]) {
@@ -491,39 +507,39 @@ describe("what we built, otherwise", () => {
   });
 });
 
-describe("the receiver's account", () => {
+describe("the creation of the receiver's token account", () => {
   const [us, owner, mintKey] = [key(relayer.address), key(treasury), key(mint)];
   const ata = key(account(treasury));
 
-  test("dropped by the wallet, or made when it should not be, is refused", () => {
-    expect(reasonsOf(built(transfer), making)).toContain(
+  test("is refused if the wallet dropped it, or added it", () => {
+    expect(reasonsOf(built(transfer), withCreation)).toContain(
       'there are 0 of "instruction that makes a token account", we built 1',
     );
-    expect(reasonsOf(built(making), transfer)).toContain(
+    expect(reasonsOf(built(withCreation), transfer)).toContain(
       'there are 1 of "instruction that makes a token account", we built 0',
     );
   });
 
   test.each<[string, TransactionInstruction, string]>([
-    ["made twice", createAssociatedTokenAccountIdempotentInstruction(us, ata, owner, mintKey), "there are 2"],
+    ["added a second time", createAssociatedTokenAccountIdempotentInstruction(us, ata, owner, mintKey), "there are 2"],
     [
-      "of a stranger made at our cost",
+      "followed by that of a stranger's account at our expense",
       createAssociatedTokenAccountIdempotentInstruction(us, key(account(stranger)), key(stranger), mintKey),
       `has ${stranger} as its owner`,
     ],
     [
-      "nested, recovered",
+      "followed by a RecoverNested instruction",
       createRecoverNestedInstruction(ata, mintKey, ata, ata, mintKey, us),
       "is not CreateIdempotent",
     ],
-  ])("%s is refused", (_, more, reason) => {
-    expect(reasonsOf([...built(making), more], making).join("\n")).toContain(reason);
+  ])("is refused if it is %s", (_, more, reason) => {
+    expect(reasonsOf([...built(withCreation), more], withCreation).join("\n")).toContain(reason);
   });
 
-  test("made for somebody else, by another payer, or not idempotently, instead of ours, is refused", () => {
-    const [limit, price, , ...rest] = built(making);
+  test("is refused for another owner, another payer or another program, or if it is not idempotent", () => {
+    const [limit, price, , ...rest] = built(withCreation);
     if (!limit || !price) throw new Error("nothing built");
-    const instead = (one: TransactionInstruction) => reasonsOf([limit, price, one, ...rest], making).join("\n");
+    const instead = (one: TransactionInstruction) => reasonsOf([limit, price, one, ...rest], withCreation).join("\n");
     const make = createAssociatedTokenAccountIdempotentInstruction;
     expect(instead(make(us, key(account(stranger)), key(stranger), mintKey))).toContain(`has ${stranger} as its owner`);
     expect(instead(make(key(secondRelayer), ata, owner, mintKey))).toContain(`${secondRelayer} must not sign`);
@@ -535,11 +551,11 @@ describe("the receiver's account", () => {
   });
 });
 
-describe("who pays and who signs", () => {
+describe("the accounts and signers of a transaction:", () => {
   const compileFor = (feePayer: string, instructions: TransactionInstruction[]) =>
     findDifferences(parse(buildTransaction(feePayer, instructions, blockhash)), transfer, limits);
 
-  test("a fee payer swapped with the payer, a stranger or another relayer of ours is refused", () => {
+  test("the payer, a stranger or another relayer of ours as fee payer is refused", () => {
     for (const feePayer of [buyer.address, stranger, secondRelayer]) {
       expect(compileFor(feePayer, built())).toContain(
         `the fee payer is ${feePayer}, we built it with ${relayer.address}`,
@@ -547,14 +563,14 @@ describe("who pays and who signs", () => {
     }
   });
 
-  test("a signer more is refused", () => {
+  test("an additional signer is refused", () => {
     const [limit, price, move, note] = built();
     if (!limit || !price || !move || !note) throw new Error("nothing built");
     move.keys[1] = { pubkey: key(mint), isSigner: true, isWritable: false };
     expect(reasonsOf([limit, price, move, note])).toEqual([`${mint} must not sign`]);
   });
 
-  /** What is said of our transaction with one account more in its list. */
+  /** Returns the reasons to refuse our transaction with one more account in its list. */
   function reasonsWith(address: string): string[] {
     const { header, staticAccountKeys, compiledInstructions } = new TransactionMessage({
       payerKey: key(relayer.address),
@@ -574,7 +590,7 @@ describe("who pays and who signs", () => {
     return findDifferences(parse(encodeUnsigned(message.serialize(), 2)), transfer, limits);
   }
 
-  test("an account of ours listed without use, or anybody's, is refused", () => {
+  test("an unused account is refused, and one of ours also because it is protected", () => {
     for (const address of [treasury, secondRelayer, stranger]) {
       const reasons = reasonsWith(address);
       expect(reasons).toContain(`${address} is listed and no instruction uses it`);
@@ -582,11 +598,11 @@ describe("who pays and who signs", () => {
     }
   });
 
-  test("an account listed twice is refused, although its instruction uses it", () => {
+  test("an account that is listed twice is refused, although an instruction uses it", () => {
     expect(reasonsWith(mint)).toEqual([`${mint} is listed twice`]);
   });
 
-  test("lookup tables are refused, whatever stands in them", () => {
+  test("lookup tables are refused, whatever they contain", () => {
     const table = new AddressLookupTableAccount({
       key: key(stranger),
       state: {
@@ -606,7 +622,7 @@ describe("who pays and who signs", () => {
     expect(reasons.join("\n")).toContain("entry");
   });
 
-  test("accounts that cannot be written though they must, or can though they need not, are refused", () => {
+  test("accounts that are read-only but must be writable, or the reverse, are refused", () => {
     const parsed = parse(buildPayment(transfer, budget, blockhash));
     const withReadonly = (change: number) => {
       const message = Uint8Array.from(parsed.message);
@@ -618,18 +634,18 @@ describe("who pays and who signs", () => {
   });
 });
 
-describe("nothing but blockhash, budget, signatures and the payer's own flag may change", () => {
-  const original = parse(buildPayment(making, budget, blockhash));
+describe("an accepted transaction differs only in blockhash, budget, signatures and the payer's writable flag", () => {
+  const original = parse(buildPayment(withCreation, budget, blockhash));
 
-  /** What an accepted transaction shares with the original, whatever the wallet set anew. */
-  const essence = (parsed: ParsedTransaction) => ({
+  /** The parts of an accepted transaction that must equal the original. */
+  const fixedParts = (parsed: ParsedTransaction) => ({
     accounts: parsed.accounts.map((one) => (one.address === buyer.address ? { ...one, writable: true } : one)),
     instructions: parsed.instructions.filter((one) => one.program !== ComputeBudgetProgram.programId.toBase58()),
     budget: parsed.instructions.filter((one) => one.program === ComputeBudgetProgram.programId.toBase58()).length,
     lookupTables: parsed.lookupTables,
   });
 
-  test("for every byte of the message, set to what matters somewhere", () => {
+  test("for every byte of the message, set to values that have a meaning somewhere", () => {
     let accepted = 0;
     for (let at = 129; at < original.bytes.length; at++) {
       const byte = original.bytes[at] ?? 0;
@@ -637,12 +653,12 @@ describe("nothing but blockhash, budget, signatures and the payer's own flag may
         const bytes = Uint8Array.from(original.bytes);
         bytes[at] = value;
         const parsed = parseTransaction(bytes);
-        if (value === byte || "fault" in parsed || findDifferences(parsed, making, limits).length > 0) continue;
+        if (value === byte || "fault" in parsed || findDifferences(parsed, withCreation, limits).length > 0) continue;
         accepted++;
-        expect(essence(parsed)).toEqual(essence(original));
+        expect(fixedParts(parsed)).toEqual(fixedParts(original));
       }
     }
-    // The 32 bytes of the blockhash, at least, can be anything.
+    // At least the 32 bytes of the blockhash may have any value.
     expect(accepted).toBeGreaterThan(32 * 5);
   }, 30_000);
 
@@ -653,15 +669,15 @@ describe("nothing but blockhash, budget, signatures and the payer's own flag may
         const bytes = Uint8Array.from(original.bytes);
         for (const [at, value] of changes) bytes[at] = value;
         const parsed = parseTransaction(bytes);
-        if ("fault" in parsed || findDifferences(parsed, making, limits).length > 0) return;
-        expect(essence(parsed)).toEqual(essence(original));
+        if ("fault" in parsed || findDifferences(parsed, withCreation, limits).length > 0) return;
+        expect(fixedParts(parsed)).toEqual(fixedParts(original));
       }),
       { numRuns: 2_000 },
     );
   });
 
-  test("for instructions dropped, doubled, put in another order or changed in an account", () => {
-    const steps = built(making);
+  test("for instructions that are dropped, repeated, reordered or changed in an account", () => {
+    const steps = built(withCreation);
     const arbitrary = fc.tuple(
       fc.array(fc.nat(steps.length - 1), { maxLength: 7 }),
       fc.option(fc.tuple(fc.nat(6), fc.nat(6), fc.constantFrom(relayer.address, treasury, stranger, buyer.address))),
@@ -675,7 +691,7 @@ describe("nothing but blockhash, budget, signatures and the payer's own flag may
         const meta = swap && copy[swap[0]]?.keys[swap[1]];
         if (swap && meta) copy[swap[0]]?.keys.splice(swap[1], 1, { ...meta, pubkey: key(swap[2]) });
         const parsed = parse(buildTransaction(relayer.address, copy, blockhash));
-        if (findDifferences(parsed, making, limits).length > 0) return;
+        if (findDifferences(parsed, withCreation, limits).length > 0) return;
         const names = (one: ParsedTransaction) =>
           one.instructions
             .filter((it) => it.program !== ComputeBudgetProgram.programId.toBase58())
@@ -690,7 +706,7 @@ describe("nothing but blockhash, budget, signatures and the payer's own flag may
     );
   });
 
-  test("and whatever parses gives reasons without a throw", () => {
+  test("and the comparison never throws for a transaction that parses", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(original.bytes.length), fc.nat(255)), { maxLength: 30 }), (changes) => {
         const bytes = Uint8Array.from(original.bytes);
@@ -704,32 +720,32 @@ describe("nothing but blockhash, budget, signatures and the payer's own flag may
   });
 });
 
-describe("the signatures", () => {
+describe("the signatures of a transaction", () => {
   const unsigned = parse(buildPayment(transfer, budget, blockhash));
   const signedBy = (signature: Uint8Array) => parse(withSignature(unsigned, buyer.address, signature));
-  const good = signedBy(buyer.sign(unsigned.message));
+  const signed = signedBy(buyer.sign(unsigned.message));
 
-  test("of the payer alone, or of both, are good", () => {
-    expect(findSignatureFault(good, buyer.address)).toBeUndefined();
-    const both = parse(withSignature(good, relayer.address, relayer.sign(good.message)));
+  test("are accepted from the payer alone, and from payer and relayer", () => {
+    expect(findSignatureFault(signed, buyer.address)).toBeUndefined();
+    const both = parse(withSignature(signed, relayer.address, relayer.sign(signed.message)));
     expect(findSignatureFault(both, buyer.address)).toBeUndefined();
   });
 
-  test("that are missing, of another message, of another key, or somebody else's in our place, are not", () => {
+  test("are refused if missing, of another message, by another key, or by another key in the relayer's place", () => {
     expect(findSignatureFault(unsigned, buyer.address)).toContain("is missing");
-    expect(findSignatureFault(signedBy(buyer.sign(Buffer.from("x"))), buyer.address)).toContain("is not good");
-    expect(findSignatureFault(signedBy(makeSigner().sign(unsigned.message)), buyer.address)).toContain("is not good");
-    const spoilt = parse(withSignature(good, relayer.address, buyer.sign(good.message)));
-    expect(findSignatureFault(spoilt, buyer.address)).toBe(`the signature of ${relayer.address} is not good`);
-    expect(findSignatureFault(good, stranger)).toContain("not among the signers");
+    expect(findSignatureFault(signedBy(buyer.sign(Buffer.from("x"))), buyer.address)).toContain("is invalid");
+    expect(findSignatureFault(signedBy(makeSigner().sign(unsigned.message)), buyer.address)).toContain("is invalid");
+    const forged = parse(withSignature(signed, relayer.address, buyer.sign(signed.message)));
+    expect(findSignatureFault(forged, buyer.address)).toBe(`the signature of ${relayer.address} is invalid`);
+    expect(findSignatureFault(signed, stranger)).toContain("not among the signers");
   });
 });
 
-describe("the form of a result", () => {
+describe("the format of a wallet's result", () => {
   const whole = Buffer.from(parse(buildPayment(transfer, budget, blockhash)).bytes);
   const signature = buyer.sign(Buffer.from("x"));
 
-  test("base64 of a transaction is good, also of one that will be refused for another reason", () => {
+  test("is accepted if it is base64, also of a transaction that is refused for another reason", () => {
     expect(describeWrongForm(whole.toString("base64"))).toBeUndefined();
     expect(describeWrongForm(Buffer.concat([whole, Buffer.alloc(3)]).toString("base64"))).toBeUndefined();
   });
@@ -750,11 +766,11 @@ describe("the form of a result", () => {
     [Buffer.alloc(1300).toString("base64"), "longer than 1644"],
     ["A".repeat(1_000_000), "longer than 1644"],
     ["{}", "is not base64"],
-  ])("%j is told apart", (text, reason) => {
+  ])("is refused with its own reason for %j", (text, reason) => {
     expect(describeWrongForm(text)).toContain(reason);
   });
 
-  test("no text makes it throw", () => {
+  test("is checked without a throw for any text", () => {
     fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => describeWrongForm(text) !== null));
   });
 });

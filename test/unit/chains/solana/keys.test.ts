@@ -26,31 +26,31 @@ describe("a secret key", () => {
     }
   });
 
-  test("signs as any other ed25519 signs, byte for byte", () => {
+  test("gives the same signature as another ed25519 implementation", () => {
     expect(Buffer.from(openKeypair(secret).sign(message))).toEqual(
       Buffer.from(ed25519.sign(message, secret.subarray(0, 32))),
     );
   });
 
-  const turned = Uint8Array.from(secret);
-  turned[40] = (turned[40] ?? 0) ^ 1;
+  const mismatched = Uint8Array.from(secret);
+  mismatched[40] = (mismatched[40] ?? 0) ^ 1;
   test.each([
     ["nothing", ""],
-    ["no base58", "0OIl"],
+    ["text that is not base58", "0OIl"],
     ["the seed alone", base58.encode(secret.subarray(0, 32))],
     ["65 bytes", base58.encode(Buffer.concat([secret, Buffer.from([1])]))],
-    ["another public half", base58.encode(turned)],
-    ["another public half as numbers", JSON.stringify([...turned])],
-    ["numbers that are no bytes", JSON.stringify([...secret.subarray(0, 63), (secret[63] ?? 0) + 256])],
-    ["numbers that are no integers", JSON.stringify([...secret.subarray(0, 63), (secret[63] ?? 0) + 0.5])],
-    ["texts", JSON.stringify([...secret].map(String))],
+    ["another public half", base58.encode(mismatched)],
+    ["another public half as numbers", JSON.stringify([...mismatched])],
+    ["numbers above 255", JSON.stringify([...secret.subarray(0, 63), (secret[63] ?? 0) + 256])],
+    ["fractions", JSON.stringify([...secret.subarray(0, 63), (secret[63] ?? 0) + 0.5])],
+    ["an array of strings", JSON.stringify([...secret].map(String))],
     ["half an array", JSON.stringify([...secret]).slice(0, -1)],
     ["hex", Buffer.from(secret).toString("hex")],
-  ])("%s is none", (_, text) => {
+  ])("%s is refused", (_, text) => {
     expect(parseSecret(text)).toBeUndefined();
   });
 
-  test("no text makes the reader throw", () => {
+  test("is read from any text without a throw", () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => parseSecret(text) === undefined));
   });
 });
@@ -59,21 +59,21 @@ describe("a signature", () => {
   const signer = makeSigner();
   const signature = signer.sign(message);
 
-  test("of the address over the message is good", () => {
+  test("of the message by the address's key is valid", () => {
     expect(verifySignature(signer.address, message, signature)).toBe(true);
   });
 
-  test("of another address, over another message, or with a bit turned is not", () => {
+  test("by another key, of another message, or with a flipped bit is invalid", () => {
     expect(verifySignature(makeSigner().address, message, signature)).toBe(false);
     expect(verifySignature(signer.address, Buffer.from("another"), signature)).toBe(false);
     for (const at of [0, 31, 32, 63]) {
-      const turned = Uint8Array.from(signature);
-      turned[at] = (turned[at] ?? 0) ^ 1;
-      expect(verifySignature(signer.address, message, turned)).toBe(false);
+      const flipped = Uint8Array.from(signature);
+      flipped[at] = (flipped[at] ?? 0) ^ 1;
+      expect(verifySignature(signer.address, message, flipped)).toBe(false);
     }
   });
 
-  test("of a wrong length, or for what is no address, is not good, and nothing throws", () => {
+  test("with a wrong length or for an invalid address is invalid, without a throw", () => {
     for (const length of [0, 1, 63, 65]) {
       expect(verifySignature(signer.address, message, new Uint8Array(length))).toBe(false);
     }
@@ -84,22 +84,22 @@ describe("a signature", () => {
       fc.property(
         fc.uint8Array({ minLength: 32, maxLength: 32 }),
         fc.uint8Array({ minLength: 64, maxLength: 64 }),
-        (key, made) => {
-          expect(verifySignature(base58.encode(key), message, made)).toBe(false);
+        (key, random) => {
+          expect(verifySignature(base58.encode(key), message, random)).toBe(false);
         },
       ),
     );
   });
 
-  test("for the System program's address, which anybody could make, is not good", () => {
-    // The key of zeros is a point of order four, so with R = the neutral point and s = 0 one message in four passes.
+  test("for the System program's address, which anyone could forge, is invalid", () => {
+    // The all-zero key is a point of order four. With R = the neutral point and s = 0, one message in four would verify.
     const forged = new Uint8Array(64);
     forged[0] = 1;
     const messages = Array.from({ length: 64 }, (_, index) => Buffer.from(`message ${index}`));
     expect(messages.filter((one) => verifySignature(SystemProgram.programId.toBase58(), one, forged))).toEqual([]);
   });
 
-  test("whose first half is a point of small order is not good, though the equation holds", () => {
+  test("whose R is a point of small order is invalid, although the equation holds", () => {
     const { scalar, pointBytes } = ed25519.utils.getExtendedPublicKey(makeSecret().subarray(0, 32));
     const neutral = ed25519.ExtendedPoint.ZERO.toRawBytes();
     const digest = createHash("sha512")
@@ -107,12 +107,12 @@ describe("a signature", () => {
       .digest();
     const challenge = BigInt(`0x${digest.reverse().toString("hex")}`);
     const s = Buffer.from(((challenge * scalar) % ed25519.CURVE.n).toString(16).padStart(64, "0"), "hex").reverse();
-    const made = Buffer.concat([neutral, s]);
-    expect(ed25519.verify(made, message, pointBytes, { zip215: true })).toBe(true);
-    expect(verifySignature(base58.encode(pointBytes), message, made)).toBe(false);
+    const forged = Buffer.concat([neutral, s]);
+    expect(ed25519.verify(forged, message, pointBytes, { zip215: true })).toBe(true);
+    expect(verifySignature(base58.encode(pointBytes), message, forged)).toBe(false);
   });
 
-  test("against each point of small order is refused, whatever the sign", () => {
+  test("for a key that is any point of small order is invalid", () => {
     const torsion = ed25519.ExtendedPoint.fromHex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05");
     let point = torsion;
     const forged = new Uint8Array(64);
@@ -139,7 +139,7 @@ describe("an address", () => {
     expect(isAddress(`${treasury.slice(0, -1)}0`)).toBe(false);
   });
 
-  test("of a key lies on the curve, one that a program derives does not", () => {
+  test("of a key is on the curve, and a program-derived address is not", () => {
     expect(isOnCurve(treasury)).toBe(true);
     expect(isOnCurve(findTokenAccount(treasury, mint, "token"))).toBe(false);
     expect(isOnCurve("no address")).toBe(false);

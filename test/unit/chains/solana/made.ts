@@ -3,7 +3,7 @@ import { base58 } from "@scure/base";
 import { openKeypair, parseSecret, type SolanaSigner } from "../../../../chains/solana/keys.ts";
 import type { SplTransfer } from "../../../../chains/solana/payment.ts";
 
-/** A key pair of its own, in the 64 bytes that wallets export. */
+/** Returns a new key pair in the 64-byte format that wallets export. */
 export function makeSecret(): Uint8Array {
   const jwk = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
   return Buffer.concat([Buffer.from(jwk.d ?? "", "base64url"), Buffer.from(jwk.x ?? "", "base64url")]);
@@ -11,7 +11,7 @@ export function makeSecret(): Uint8Array {
 
 export function makeSigner(): SolanaSigner {
   const secret = parseSecret(base58.encode(makeSecret()));
-  if (!secret) throw new Error("a made key pair is not one");
+  if (!secret) throw new Error("the new key pair is invalid");
   return openKeypair(secret);
 }
 
@@ -24,8 +24,8 @@ export const mint = makeAddress();
 export const blockhash = makeAddress();
 export const budget = { units: 60_000, unitPrice: 10_000n };
 
-/** A payment of 12.5 to the treasury; every member can be otherwise. */
-export function makeTransfer(otherwise: Partial<SplTransfer> = {}): SplTransfer {
+/** Returns a transfer of 12.5 to the treasury, with changed members. */
+export function makeTransfer(changes: Partial<SplTransfer> = {}): SplTransfer {
   return {
     feePayer: relayer.address,
     payer: buyer.address,
@@ -36,6 +36,6 @@ export function makeTransfer(otherwise: Partial<SplTransfer> = {}): SplTransfer 
     amount: 12_500_000n,
     memo: "pay_0123456789abcdef",
     makeReceiverAccount: false,
-    ...otherwise,
+    ...changes,
   };
 }

@@ -16,7 +16,7 @@ const TOKEN = tokenPrograms.token.toBase58();
 const TOKEN_2022 = tokenPrograms["token-2022"].toBase58();
 const freezer = makeAddress();
 
-/** A mint's or a token account's data, with extensions as the program writes them behind byte 165. */
+/** Returns the data of a mint or token account with extensions, which follow the account type at byte 165. */
 function withExtensions(base: Uint8Array, kind: number, extensions: [number, number[]][]): Buffer {
   const head = Buffer.alloc(166);
   head.set(base);
@@ -31,7 +31,7 @@ function withExtensions(base: Uint8Array, kind: number, extensions: [number, num
   return Buffer.concat([head, ...entries]);
 }
 
-function mintData(otherwise: object = {}): Buffer {
+function mintData(changes: object = {}): Buffer {
   const data = Buffer.alloc(MintLayout.span);
   MintLayout.encode(
     {
@@ -42,14 +42,14 @@ function mintData(otherwise: object = {}): Buffer {
       isInitialized: true,
       freezeAuthorityOption: 1,
       freezeAuthority: new PublicKey(freezer),
-      ...otherwise,
+      ...changes,
     },
     data,
   );
   return data;
 }
 
-function accountData(otherwise: object = {}): Buffer {
+function accountData(changes: object = {}): Buffer {
   const data = Buffer.alloc(AccountLayout.span);
   AccountLayout.encode(
     {
@@ -64,7 +64,7 @@ function accountData(otherwise: object = {}): Buffer {
       delegatedAmount: 0n,
       closeAuthorityOption: 0,
       closeAuthority: PublicKey.default,
-      ...otherwise,
+      ...changes,
     },
     data,
   );
@@ -74,13 +74,13 @@ function accountData(otherwise: object = {}): Buffer {
 const read2022 = (...extensions: [number, number[]][]) =>
   readMint({ owner: TOKEN_2022, data: withExtensions(mintData(), 1, extensions) });
 
-/** Why a mint of Token-2022 with these extensions is not taken. */
-function faultOf(...extensions: [number, number[]][]): string | undefined {
+/** Returns why a Token-2022 mint with these extensions is refused. */
+function refusalOf(...extensions: [number, number[]][]): string | undefined {
   const facts = read2022(...extensions);
   return "fault" in facts ? facts.fault : findMintFault(facts, { program: "token-2022", decimals: 6 });
 }
 
-/** USDC's mint as the main network holds it, the supply aside. */
+/** USDC's mint on mainnet, except for the supply. */
 const usdc = Buffer.from(
   "0100000098fe86e88d9be2ea8bc1cca4878b2988c240f52b8424bfb40ed1a2ddcb5e199b" +
     "0000000000000000060101000000" +
@@ -89,7 +89,7 @@ const usdc = Buffer.from(
 );
 
 describe("a mint", () => {
-  test("of the Token program says its decimals, supply and who may freeze", () => {
+  test("of the Token program is read with its decimals, supply and freeze authority", () => {
     expect(readMint({ owner: TOKEN, data: mintData() })).toEqual({
       program: "token",
       decimals: 6,
@@ -103,14 +103,14 @@ describe("a mint", () => {
     });
   });
 
-  test("with a freezing authority, as USDC's, is taken", () => {
+  test("with a freeze authority, such as USDC, is accepted", () => {
     const facts = readMint({ owner: TOKEN, data: usdc });
     if ("fault" in facts) throw new Error(facts.fault);
     expect(facts.freezeAuthority).toBe("7dGbd2QZcCKcTndnHcTL8q7SMVXAkp688NTQYwrRCrar");
     expect(findMintFault(facts, { program: "token", decimals: 6 })).toBeUndefined();
   });
 
-  test("of another program or with other decimals than the networks file says is not taken", () => {
+  test("whose program or decimals differ from the networks file is refused", () => {
     const facts = readMint({ owner: TOKEN, data: mintData() });
     if ("fault" in facts) throw new Error(facts.fault);
     expect(findMintFault(facts, { program: "token-2022", decimals: 6 })).toContain(
@@ -119,9 +119,9 @@ describe("a mint", () => {
     expect(findMintFault(facts, { program: "token", decimals: 9 })).toContain("6 decimals, not 9");
   });
 
-  test("of Token-2022 without extensions, short or long, is taken", () => {
+  test("of Token-2022 without extensions is accepted, with and without an account type", () => {
     expect(readMint({ owner: TOKEN_2022, data: mintData() })).toMatchObject({ program: "token-2022", extensions: [] });
-    expect(faultOf()).toBeUndefined();
+    expect(refusalOf()).toBeUndefined();
   });
 
   const harmless: [string, number, number[]][] = [
@@ -136,44 +136,46 @@ describe("a mint", () => {
     ["DefaultAccountState", ExtensionType.DefaultAccountState, [1]],
   ];
 
-  test.each(harmless)("with %s is taken", (name, type, value) => {
+  test.each(harmless)("with %s is accepted", (name, type, value) => {
     expect(read2022([type, value])).toMatchObject({ extensions: [name] });
-    expect(faultOf([type, value])).toBeUndefined();
+    expect(refusalOf([type, value])).toBeUndefined();
   });
 
-  test("with all of these is taken, and padding behind them is none", () => {
+  test("with all of these is accepted, and padding after them is not an extension", () => {
     const all = harmless.map(([, type, value]): [number, number[]] => [type, value]);
-    expect(faultOf(...all)).toBeUndefined();
+    expect(refusalOf(...all)).toBeUndefined();
     const padded = Buffer.concat([withExtensions(mintData(), 1, all), Buffer.alloc(2)]);
     expect(readMint({ owner: TOKEN_2022, data: padded })).toMatchObject({ extensions: harmless.map(([name]) => name) });
-    const widely = Buffer.concat([withExtensions(mintData(), 1, all), Buffer.alloc(40)]);
-    expect(readMint({ owner: TOKEN_2022, data: widely })).toMatchObject({ extensions: harmless.map(([name]) => name) });
+    const longPadding = Buffer.concat([withExtensions(mintData(), 1, all), Buffer.alloc(40)]);
+    expect(readMint({ owner: TOKEN_2022, data: longPadding })).toMatchObject({
+      extensions: harmless.map(([name]) => name),
+    });
   });
 
-  test("whose accounts start frozen is not taken", () => {
-    expect(faultOf([ExtensionType.DefaultAccountState, [2]])).toBe("the mint's token accounts start frozen");
+  test("whose token accounts start frozen is refused", () => {
+    expect(refusalOf([ExtensionType.DefaultAccountState, [2]])).toBe("the mint's token accounts start frozen");
   });
 
-  test("with any extension that is not on the list is refused by its name or its number", () => {
-    const taken = new Set(harmless.map(([, type]) => type));
+  test("with any extension that is not on the list is refused, with the extension's name or number", () => {
+    const accepted = new Set(harmless.map(([, type]) => type));
     for (let type = 1; type < 64; type++) {
-      if (taken.has(type)) continue;
+      if (accepted.has(type)) continue;
       const name = ExtensionType[type] ?? `number ${type}`;
-      expect(faultOf([ExtensionType.MetadataPointer, []], [type, [0]])).toContain(`has the extension ${name}: `);
+      expect(refusalOf([ExtensionType.MetadataPointer, []], [type, [0]])).toContain(`has the extension ${name}: `);
     }
   });
 
   test.each([
     ["TransferFeeConfig", "take a fee"],
-    ["TransferHook", "program run in every transfer"],
+    ["TransferHook", "run a program in every transfer"],
     ["PermanentDelegate", "take tokens out of every account"],
     ["NonTransferable", "cannot be transferred"],
     ["InterestBearingConfig", "another amount"],
     ["ScaledUiAmountConfig", "another amount"],
     ["PausableConfig", "stop every transfer"],
-    ["PermissionedBurn", "not among those that we accept"],
+    ["PermissionedBurn", "not on the list of accepted ones"],
   ] as const)("with %s is refused with a reason", (name, reason) => {
-    expect(faultOf([ExtensionType[name], Array(40).fill(0)])).toContain(reason);
+    expect(refusalOf([ExtensionType[name], Array(40).fill(0)])).toContain(reason);
   });
 
   test.each<[string, string, Uint8Array]>([
@@ -185,12 +187,12 @@ describe("a mint", () => {
     ["that is a short token account", TOKEN, accountData()],
     ["of the Token program with extensions", TOKEN, withExtensions(mintData(), 1, [[18, [1]]])],
     ["of a multisig's size", TOKEN_2022, withExtensions(mintData(), 1, [[19, Array(185).fill(1)]])],
-    ["whose extension ends behind the data", TOKEN_2022, withExtensions(mintData(), 1, [[19, [1, 2]]]).subarray(0, -1)],
-  ])("%s is none", (_, owner, data) => {
+    ["whose extension exceeds the data", TOKEN_2022, withExtensions(mintData(), 1, [[19, [1, 2]]]).subarray(0, -1)],
+  ])("%s is refused", (_, owner, data) => {
     expect(readMint({ owner, data })).toHaveProperty("fault");
   });
 
-  test("or a token account of any bytes never makes the reader throw", () => {
+  test("is read from any bytes without a throw, and so is a token account", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), fc.constantFrom(0, 1, 2), (bytes, kind) => {
         if (bytes.length > 165) bytes[165] = kind;
@@ -203,13 +205,13 @@ describe("a mint", () => {
 });
 
 describe("a token account", () => {
-  const facts = (otherwise: object = {}) => {
-    const read = readTokenAccount(accountData(otherwise));
+  const facts = (changes: object = {}) => {
+    const read = readTokenAccount(accountData(changes));
     if (!read) throw new Error("no token account");
     return read;
   };
 
-  test("says its mint, owner, amount and delegate", () => {
+  test("is read with its mint, owner, amount and delegate", () => {
     expect(facts({ amount: 2n ** 64n - 1n, delegateOption: 1, delegate: new PublicKey(freezer) })).toEqual({
       mint,
       owner: treasury,
@@ -222,7 +224,7 @@ describe("a token account", () => {
     expect(facts().delegate).toBeUndefined();
   });
 
-  test("of Token-2022 says its extensions, and whether it asks for a memo", () => {
+  test("of Token-2022 is read with its extensions and whether it requires a memo", () => {
     const data = withExtensions(accountData(), 2, [
       [ExtensionType.ImmutableOwner, []],
       [ExtensionType.MemoTransfer, [1]],
@@ -235,7 +237,7 @@ describe("a token account", () => {
     expect(readTokenAccount(turnedOff)).toMatchObject({ memoRequired: false });
   });
 
-  test("that was never opened, is cut short, or is a mint or a multisig, is none", () => {
+  test("that is not initialized, is cut short, or is a mint or a multisig, is refused", () => {
     expect(readTokenAccount(accountData({ state: AccountState.Uninitialized }))).toBeUndefined();
     expect(readTokenAccount(accountData({ state: 3 }))).toBeUndefined();
     expect(readTokenAccount(accountData().subarray(0, 164))).toBeUndefined();
@@ -246,28 +248,28 @@ describe("a token account", () => {
 
   const wanted = { mint, owner: treasury, amount: 5n };
 
-  test("with enough of the token can pay, and with one too little cannot", () => {
+  test("with enough tokens can pay, and with one unit too few cannot", () => {
     expect(findSourceFault(facts(), wanted)).toBeUndefined();
     expect(findSourceFault(facts(), { ...wanted, amount: 6n })).toContain("holds too little");
     expect(findSourceFault(undefined, wanted)).toContain("no account for the token");
   });
 
-  test("that is frozen, of another mint, or of another owner can neither pay nor be paid", () => {
+  test("that is frozen, of another mint, or of another owner can neither pay nor receive", () => {
     const cases: [object, string][] = [
       [{ state: AccountState.Frozen }, "is frozen"],
       [{ mint: new PublicKey(freezer) }, "of another mint"],
       [{ owner: new PublicKey(buyer.address) }, "belongs to another owner"],
     ];
-    for (const [otherwise, reason] of cases) {
-      expect(findSourceFault(facts(otherwise), wanted)).toContain(reason);
-      expect(findDestinationFault(facts(otherwise), wanted)).toContain(reason);
+    for (const [changes, reason] of cases) {
+      expect(findSourceFault(facts(changes), wanted)).toContain(reason);
+      expect(findDestinationFault(facts(changes), wanted)).toContain(reason);
     }
   });
 
-  test("that asks for a memo before a transfer can pay but not be paid", () => {
+  test("that requires a memo before a transfer can pay but not receive", () => {
     const account = { ...facts(), memoRequired: true };
     expect(findSourceFault(account, wanted)).toBeUndefined();
-    expect(findDestinationFault(account, wanted)).toContain("asks for a memo");
+    expect(findDestinationFault(account, wanted)).toContain("requires a memo");
     expect(findDestinationFault(facts(), wanted)).toBeUndefined();
   });
 });

@@ -65,7 +65,7 @@ const open = (of: string, token = mint, program: TokenProgram = "token") =>
   );
 const move = (from: string, to: string, amount: bigint) =>
   createTransferCheckedInstruction(key(account(from)), key(mint), key(account(to)), key(from), amount, 6);
-/** Fetches back what was sent to the associated account of the treasury's own token account. */
+/** Recovers tokens that were sent to the associated account of the treasury's own token account. */
 const recover = () => {
   const [nested, own] = [key(account(account(owner.address))), key(account(owner.address))];
   return createRecoverNestedInstruction(nested, key(mint), own, own, key(mint), key(owner.address));
@@ -73,7 +73,7 @@ const recover = () => {
 
 let bank: ReturnType<typeof openBank>;
 
-/** Runs these instructions on the real programs, signed by everybody they name; the answer as Connection gives it. */
+/** Runs instructions on the real programs, signed by all signers that they name, and returns the result of web3.js. */
 async function run(...instructions: TransactionInstruction[]) {
   const named = new Set(
     instructions.flatMap((one) => one.keys.filter((it) => it.isSigner).map((it) => it.pubkey.toBase58())),
@@ -98,8 +98,8 @@ beforeEach(async () => {
   );
 });
 
-describe("what came in", () => {
-  test("by a payment as we build it says who paid, how much and which memo", async () => {
+describe("an incoming movement", () => {
+  test("of a payment that we built has its payer, amount and memo", async () => {
     const transfer = makeTransfer({ mint, receiver: owner.address, amount: 12n });
     const landed = await bank.land(buildPayment(transfer, budget, bank.blockhash()), relayer, buyer);
     expect(readMovements(landed, treasury)).toEqual([
@@ -107,7 +107,7 @@ describe("what came in", () => {
     ]);
   });
 
-  test("into an account that the transaction itself made", async () => {
+  test("into an account that the same transaction created is read", async () => {
     const fresh = makeSigner();
     const accounts = new Map([[account(fresh.address), mint]]);
     const transfer = makeTransfer({ mint, receiver: fresh.address, amount: 5n, makeReceiverAccount: true });
@@ -117,7 +117,7 @@ describe("what came in", () => {
     ]);
   });
 
-  test("by the unchecked transfer of other wallets, with the memo in front or of the older program", async () => {
+  test("by an unchecked transfer, with a memo before it or one of the older program, is read", async () => {
     const plain = createTransferInstruction(
       key(account(buyer.address)),
       key(account(owner.address)),
@@ -131,7 +131,7 @@ describe("what came in", () => {
     }
   });
 
-  test("by a delegate is paid by the owner of the account, not by the delegate", async () => {
+  test("by a delegate has the account's owner as payer, not the delegate", async () => {
     await run(createApproveInstruction(key(account(buyer.address)), key(relayer.address), key(buyer.address), 10n));
     const [from, to] = [key(account(buyer.address)), key(account(owner.address))];
     expect(await movementsOf(createTransferInstruction(from, to, key(relayer.address), 4n))).toMatchObject([
@@ -151,14 +151,14 @@ describe("what came in", () => {
     }
   });
 
-  test("by an instruction too short to be read is known by its amount alone", async () => {
+  test("by an instruction that is too short to decode has its amount but no payer", async () => {
     const landed = await run(move(buyer.address, owner.address, 5n));
     const [instruction] = landed.transaction.message.compiledInstructions;
     if (instruction) instruction.data = instruction.data.slice(0, 5);
     expect(readMovements(landed, treasury)).toMatchObject([{ payer: "", receiver: owner.address, amount: 5n }]);
   });
 
-  test("by a program that calls the Token program is found among the inner instructions", async () => {
+  test("by a program that calls the Token program is read from the inner instructions", async () => {
     await run(open(account(owner.address)), move(buyer.address, account(owner.address), 8n));
     const landed = await run(memo("before"), recover());
     const [found, ...others] = readMovements(landed, treasury);
@@ -168,14 +168,14 @@ describe("what came in", () => {
     expect(others).toEqual([]);
   });
 
-  test("is known by its amount alone where the inner instructions are missing", async () => {
+  test("has its amount but no payer if the inner instructions are missing", async () => {
     await run(open(account(owner.address)), move(buyer.address, account(owner.address), 8n));
     const landed = await run(recover());
     if (landed.meta) landed.meta.innerInstructions = null;
     expect(readMovements(landed, treasury)).toMatchObject([{ mint, payer: "", receiver: owner.address, amount: 8n }]);
   });
 
-  test("as lamports that were wrapped later is found though no transfer shows it", async () => {
+  test("of lamports that are wrapped later is read although no token transfer shows it", async () => {
     const wrapped = findTokenAccount(owner.address, NATIVE_MINT.toBase58(), "token");
     await run(open(owner.address, NATIVE_MINT.toBase58()));
     const [found, ...others] = await movementsOf(
@@ -187,7 +187,7 @@ describe("what came in", () => {
     expect(others).toEqual([]);
   });
 
-  test("in a batch that the Token program runs as one instruction is found, beside what is told plainly", async () => {
+  test("in a batch that the Token program runs as one instruction is read, beside a plain transfer", async () => {
     const inner = [move(buyer.address, owner.address, 2n), move(buyer.address, owner.address, 3n)];
     const batch = new TransactionInstruction({
       programId: tokenPrograms.token,
@@ -204,7 +204,7 @@ describe("what came in", () => {
     ]);
   });
 
-  test("through accounts of a lookup table is found", async () => {
+  test("through accounts of a lookup table is read", async () => {
     const slot = Number(bank.ledger.slots.tip().slot) - 1;
     const [create, table] = AddressLookupTableProgram.createLookupTable({
       authority: key(relayer.address),
@@ -234,8 +234,8 @@ describe("what came in", () => {
   });
 });
 
-describe("what went out", () => {
-  test("to several receivers is told one by one, each with the memo behind it", async () => {
+describe("an outgoing movement", () => {
+  test("of each of several receivers is read with the memo after it", async () => {
     const [first, second] = [move(owner.address, merchant, 5n), move(owner.address, buyer.address, 6n)];
     expect(await movementsOf(first, memo("a"), second, memo("b"))).toEqual([
       { mint, payer: owner.address, receiver: merchant, amount: 5n, memo: "a", index: 0 },
@@ -243,7 +243,7 @@ describe("what went out", () => {
     ]);
   });
 
-  test("has a memo that Postgres takes, whatever bytes a program has written and however many", async () => {
+  test("has a memo that Postgres can store and index, whatever bytes a program writes", async () => {
     const landed = await run(move(owner.address, merchant, 5n), memo("here"));
     const [, note] = landed.transaction.message.compiledInstructions;
     if (!note) throw new Error("the memo is missing");
@@ -253,11 +253,11 @@ describe("what went out", () => {
     };
     expect(memoOf(Uint8Array.of(0))).toBe("\ufffd");
     expect(memoOf(Uint8Array.of(0xc3, 0x28, 0xff))).toBe("\ufffd(\ufffd");
-    // Longer than what an index of Postgres takes.
+    // This memo exceeds the size of a Postgres index entry.
     expect(memoOf(Buffer.from("m".repeat(9_000)))).toBe(`${"m".repeat(199)}…`);
   });
 
-  test("has no memo that stands behind another one, or before several", async () => {
+  test("has no memo that follows another movement or precedes several", async () => {
     const [first, second] = [move(owner.address, merchant, 5n), move(owner.address, buyer.address, 6n)];
     expect((await movementsOf(memo("x"), first, second, memo("b"))).map((one) => one.memo)).toEqual([undefined, "b"]);
   });
@@ -272,7 +272,7 @@ describe("what went out", () => {
     }
   });
 
-  test("to an account of the same owner that is not listed is told as going out", async () => {
+  test("to an unlisted account of the same owner is outgoing", async () => {
     const { accounts } = treasury;
     const only = { owner: owner.address, accounts: new Map([...accounts].filter(([, one]) => one === mint)) };
     const other = makeSigner();
@@ -295,20 +295,20 @@ describe("what went out", () => {
   });
 });
 
-describe("what did not move", () => {
-  test("a transaction that failed gives nothing", async () => {
+describe("no movement", () => {
+  test("is read from a failed transaction", async () => {
     const landed = await run(move(buyer.address, owner.address, 5n), move(buyer.address, owner.address, 1_000n));
     expect(landed.meta?.err).not.toBeNull();
     expect(readMovements(landed, treasury)).toEqual([]);
   });
 
-  test("transfers of nothing, among others, and from the treasury to itself give nothing", async () => {
+  test("is read from a transfer of zero, one between others, or one from the treasury to itself", async () => {
     expect(await movementsOf(move(buyer.address, owner.address, 0n))).toEqual([]);
     expect(await movementsOf(move(buyer.address, merchant, 5n))).toEqual([]);
     expect(await movementsOf(move(owner.address, owner.address, 5n))).toEqual([]);
   });
 
-  test("an answer without its balances is a fault that passes, not an empty list", async () => {
+  test("is never assumed for a response without balances, which is a transient error", async () => {
     const landed = await run(move(buyer.address, owner.address, 5n));
     const without = { ...landed, meta: landed.meta && { ...landed.meta, postTokenBalances: null } };
     for (const answer of [without, { ...landed, meta: null }]) {
@@ -320,7 +320,7 @@ describe("what did not move", () => {
 });
 
 describe("a token that takes a fee", () => {
-  test("arrives with what is left, and leaves with all of it", async () => {
+  test("moves the amount after the fee into the treasury, and the whole amount out of it", async () => {
     const fees = makeSigner();
     const size = getMintLen([ExtensionType.TransferFeeConfig]);
     const program = tokenPrograms["token-2022"];
@@ -339,7 +339,7 @@ describe("a token that takes a fee", () => {
     const of = (one: string) => key(findTokenAccount(one, fees.address, "token-2022"));
     await run(open(owner.address, fees.address, "token-2022"), open(buyer.address, fees.address, "token-2022"));
     await run(createMintToInstruction(key(fees.address), of(buyer.address), key(owner.address), 500n, [], program));
-    const its = { owner: owner.address, accounts: new Map([[of(owner.address).toBase58(), fees.address]]) };
+    const feeTreasury = { owner: owner.address, accounts: new Map([[of(owner.address).toBase58(), fees.address]]) };
     const send = (from: string, to: string, amount: bigint, fee: bigint) =>
       createTransferCheckedWithFeeInstruction(
         of(from),
@@ -352,13 +352,13 @@ describe("a token that takes a fee", () => {
         [],
         program,
       );
-    expect(readMovements(await run(send(buyer.address, owner.address, 100n, 10n)), its)).toMatchObject([
+    expect(readMovements(await run(send(buyer.address, owner.address, 100n, 10n)), feeTreasury)).toMatchObject([
       { payer: buyer.address, receiver: owner.address, amount: 90n },
     ]);
-    expect(readMovements(await run(send(owner.address, buyer.address, 50n, 5n)), its)).toMatchObject([
+    expect(readMovements(await run(send(owner.address, buyer.address, 50n, 5n)), feeTreasury)).toMatchObject([
       { payer: owner.address, receiver: buyer.address, amount: 50n },
     ]);
-    const silent = createTransferCheckedInstruction(
+    const withoutFee = createTransferCheckedInstruction(
       of(buyer.address),
       key(fees.address),
       of(owner.address),
@@ -368,18 +368,18 @@ describe("a token that takes a fee", () => {
       [],
       program,
     );
-    expect(readMovements(await run(silent), its)).toMatchObject([
+    expect(readMovements(await run(withoutFee), feeTreasury)).toMatchObject([
       { payer: buyer.address, amount: 200n },
       { payer: owner.address, receiver: "", amount: 20n },
     ]);
   });
 });
 
-test("whatever moves, the movements come to what the balances say, for each token", async () => {
-  const people = [owner.address, buyer.address, merchant];
+test("the movements of each token add up to the change of its balances, whatever moves", async () => {
+  const owners = [owner.address, buyer.address, merchant];
   const step = fc.oneof(
     fc
-      .tuple(fc.constantFrom(owner.address, buyer.address), fc.constantFrom(...people), fc.bigInt(0n, 400n))
+      .tuple(fc.constantFrom(owner.address, buyer.address), fc.constantFrom(...owners), fc.bigInt(0n, 400n))
       .map(([from, to, amount]) => move(from, to, amount)),
     fc
       .bigInt(0n, 50n)
@@ -408,12 +408,12 @@ test("whatever moves, the movements come to what the balances say, for each toke
       const before = held();
       const found = readMovements(await run(...steps), treasury);
       const mints = [...treasury.accounts.values()];
-      const told = mints.map((one) =>
+      const changes = mints.map((one) =>
         found
           .filter((it) => it.mint === one)
           .reduce((total, it) => (it.payer === owner.address ? total - it.amount : total + it.amount), 0n),
       );
-      expect(told).toEqual(held().map((now, at) => now - (before[at] ?? 0n)));
+      expect(changes).toEqual(held().map((now, at) => now - (before[at] ?? 0n)));
       expect(new Set(found.map((it) => it.index)).size).toBe(found.length);
       expect(found.every((it) => it.amount > 0n && it.index < 65_536)).toBe(true);
       moved += found.length;

@@ -9,14 +9,14 @@ import { expect, test } from "vitest";
 import { buildPayment, findTokenAccount, MEMO_PROGRAM } from "../../../../chains/solana/payment.ts";
 import { blockhash, budget, buyer, makeAddress, makeTransfer, mint, relayer, treasury } from "./made.ts";
 
-/** What the reference library reads out of our bytes. */
+/** Reads our bytes with web3.js. */
 function read(bytes: Uint8Array) {
   const { message, signatures } = VersionedTransaction.deserialize(bytes);
   const { instructions, payerKey, recentBlockhash } = TransactionMessage.decompile(message);
   return { message, signatures, instructions, payerKey, recentBlockhash };
 }
 
-test("a payment is the budget, the checked transfer between the two associated accounts, and the memo", () => {
+test("a payment consists of the budget, a TransferChecked between the associated token accounts, and the memo", () => {
   const { instructions, payerKey, recentBlockhash, signatures } = read(buildPayment(makeTransfer(), budget, blockhash));
   const [limit, price, transfer, memo] = instructions;
   if (!limit || !price || !transfer || !memo) throw new Error("too few instructions");
@@ -37,17 +37,17 @@ test("a payment is the budget, the checked transfer between the two associated a
   expect(memo.data.toString()).toBe("pay_0123456789abcdef");
 });
 
-test("a missing account of the receiver is made before the transfer, and our relayer pays for it", () => {
+test("a missing token account of the receiver is created before the transfer at our relayer's expense", () => {
   const { instructions } = read(buildPayment(makeTransfer({ makeReceiverAccount: true }), budget, blockhash));
-  const making = instructions[2];
+  const creation = instructions[2];
   expect(instructions).toHaveLength(5);
-  expect(making?.data).toEqual(Buffer.from([1]));
-  expect(making?.keys[0]?.pubkey.toBase58()).toBe(relayer.address);
-  expect(making?.keys[1]?.pubkey.toBase58()).toBe(findTokenAccount(treasury, mint, "token"));
-  expect(making?.keys[2]?.pubkey.toBase58()).toBe(treasury);
+  expect(creation?.data).toEqual(Buffer.from([1]));
+  expect(creation?.keys[0]?.pubkey.toBase58()).toBe(relayer.address);
+  expect(creation?.keys[1]?.pubkey.toBase58()).toBe(findTokenAccount(treasury, mint, "token"));
+  expect(creation?.keys[2]?.pubkey.toBase58()).toBe(treasury);
 });
 
-test("a Token-2022 payment names that program and its accounts", () => {
+test("a Token-2022 payment calls that program with its token accounts", () => {
   const transfer = makeTransfer({ program: "token-2022", makeReceiverAccount: true });
   const { instructions } = read(buildPayment(transfer, budget, blockhash));
   expect(instructions[3]?.programId).toEqual(TOKEN_2022_PROGRAM_ID);
@@ -55,7 +55,7 @@ test("a Token-2022 payment names that program and its accounts", () => {
   expect(findTokenAccount(treasury, mint, "token-2022")).not.toBe(findTokenAccount(treasury, mint, "token"));
 });
 
-test("the same arguments give the same bytes, in version 0 and without lookup tables", () => {
+test("a payment is deterministic, of version 0 and without lookup tables", () => {
   const bytes = buildPayment(makeTransfer(), budget, blockhash);
   expect(buildPayment(makeTransfer(), budget, blockhash)).toEqual(bytes);
   const { message } = read(bytes);
@@ -63,22 +63,22 @@ test("the same arguments give the same bytes, in version 0 and without lookup ta
   expect(message.addressTableLookups).toEqual([]);
 });
 
-test("the largest amount goes in, one more is refused rather than cut", () => {
-  const most = 2n ** 64n - 1n;
-  const { instructions } = read(buildPayment(makeTransfer({ amount: most }), budget, blockhash));
+test("the largest 64-bit amount is encoded, and a larger one is refused rather than truncated", () => {
+  const largest = 2n ** 64n - 1n;
+  const { instructions } = read(buildPayment(makeTransfer({ amount: largest }), budget, blockhash));
   const transfer = instructions[2];
-  expect(transfer && decodeTransferCheckedInstruction(transfer).data.amount).toBe(most);
-  expect(() => buildPayment(makeTransfer({ amount: most + 1n }), budget, blockhash)).toThrow();
+  expect(transfer && decodeTransferCheckedInstruction(transfer).data.amount).toBe(largest);
+  expect(() => buildPayment(makeTransfer({ amount: largest + 1n }), budget, blockhash)).toThrow();
   expect(() => buildPayment(makeTransfer({ amount: -1n }), budget, blockhash)).toThrow();
 });
 
-test("a program's address may own the receiving account", () => {
+test("a program-derived address may own the receiving token account", () => {
   const vault = findTokenAccount(makeAddress(), mint, "token");
   const expected = getAssociatedTokenAddressSync(new PublicKey(mint), new PublicKey(vault), true).toBase58();
   expect(findTokenAccount(vault, mint, "token")).toBe(expected);
 });
 
-test("an account looked up twice is the same, however many were looked up between", () => {
+test("the associated token account of an owner and a mint is always the same", () => {
   const owner = makeAddress();
   const first = findTokenAccount(owner, mint, "token");
   expect(findTokenAccount(owner, mint, "token")).toBe(first);

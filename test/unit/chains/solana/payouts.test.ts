@@ -23,15 +23,15 @@ import { makeAddress, makeSigner, mint } from "./made.ts";
 
 const key = (address: string) => new PublicKey(address);
 const [relayer, treasury, nonceAccount] = [makeSigner(), makeSigner(), makeSigner()];
-/** What an account of 80 bytes has to hold on mainnet, lamports. */
+/** Rent of an account of 80 bytes on mainnet, in lamports. */
 const markerRent = 1_447_680n;
-let made = 0;
-const payout = (otherwise: Partial<Payout> = {}): Payout => ({
+let payoutCount = 0;
+const payout = (changes: Partial<Payout> = {}): Payout => ({
   destination: makeAddress(),
   amount: 3n,
-  memo: `stl_${String(made++).padStart(16, "0")}`,
+  memo: `stl_${String(payoutCount++).padStart(16, "0")}`,
   makeAccount: false,
-  ...otherwise,
+  ...changes,
 });
 const args: Omit<PayoutArgs, "payouts"> = {
   feePayer: relayer.address,
@@ -46,7 +46,7 @@ const args: Omit<PayoutArgs, "payouts"> = {
   budget: { units: 1_400_000, unitPrice: 1_000n },
 };
 
-/** The real programs with a treasury of a thousand and a nonce account of our relayer. */
+/** Opens a ledger with the real programs, a treasury of 1,000 units, and a nonce account of our relayer. */
 async function openTreasury(program: TokenProgram) {
   const bank = openBank();
   const account = findTokenAccount(treasury.address, mint, program);
@@ -74,7 +74,7 @@ async function openTreasury(program: TokenProgram) {
 }
 
 describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
-  test("reach several destinations in one transaction, accounts made where they are missing", async () => {
+  test("reach several destinations in one transaction, which creates missing token accounts", async () => {
     const bank = await openTreasury(program);
     const payouts = [payout({ makeAccount: true }), payout({ amount: 7n, memo: "é", makeAccount: true })];
     const bytes = buildPayouts({ ...args, program, payouts, nonce: bank.readNonce() });
@@ -85,20 +85,20 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
     expect(landed.meta?.computeUnitsConsumed).toBeLessThan(countUnits(payouts, program));
   });
 
-  test("signed a second time on the same nonce, whatever they pay, are taken by no block", async () => {
+  test("that are signed again with the same nonce are refused, whatever they pay", async () => {
     const bank = await openTreasury(program);
     const nonce = bank.readNonce();
     const first = payout({ makeAccount: true });
     const build = (payouts: Payout[]) => buildPayouts({ ...args, program, payouts, nonce });
     await bank.land(build([first]), relayer, treasury);
-    await expect(bank.land(build([first]), relayer, treasury)).rejects.toThrow("no block takes");
-    const again = { ...first, amount: 4n, makeAccount: false };
-    await expect(bank.land(build([again]), relayer, treasury)).rejects.toThrow("no block takes");
+    await expect(bank.land(build([first]), relayer, treasury)).rejects.toThrow("the ledger refused");
+    const second = { ...first, amount: 4n, makeAccount: false };
+    await expect(bank.land(build([second]), relayer, treasury)).rejects.toThrow("the ledger refused");
     expect(bank.held(first.destination)).toBe(3n);
     expect(bank.readNonce()).not.toBe(nonce);
   });
 
-  test("do not die with their blockhash, which they have none of", async () => {
+  test("do not expire, because they use a nonce instead of a blockhash", async () => {
     const bank = await openTreasury(program);
     const one = payout({ makeAccount: true });
     const bytes = buildPayouts({ ...args, program, payouts: [one], nonce: bank.readNonce() });
@@ -107,7 +107,7 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
     expect(bank.held(one.destination)).toBe(3n);
   });
 
-  test("one of which fails pay nobody", async () => {
+  test("pay nothing if one of them fails", async () => {
     const bank = await openTreasury(program);
     const payouts = [payout({ makeAccount: true }), payout({ makeAccount: true, amount: 1_001n })];
     const bytes = buildPayouts({ ...args, program, payouts, nonce: bank.readNonce() });
@@ -118,18 +118,18 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
 });
 
 describe("a payout's marker", () => {
-  /** The same number again, on the nonce as it is now. */
+  /** Makes payouts with the current nonce and returns the transaction's error. */
   const land = async (bank: Awaited<ReturnType<typeof openTreasury>>, ...payouts: Payout[]) => {
     const landed = await bank.land(buildPayouts({ ...args, payouts, nonce: bank.readNonce() }), relayer, treasury);
     return landed.meta?.err ?? undefined;
   };
   const close = async (bank: Awaited<ReturnType<typeof openTreasury>>, address: string, authority = treasury) => {
     const markers = [{ address, lamports: bank.read(address)?.lamports ?? 0n }];
-    const frame = { feePayer: relayer.address, treasury: authority.address, markers, blockhash: bank.blockhash() };
-    return (await bank.land(closeMarkers(frame), relayer, authority)).meta?.err ?? undefined;
+    const request = { feePayer: relayer.address, treasury: authority.address, markers, blockhash: bank.blockhash() };
+    return (await bank.land(closeMarkers(request), relayer, authority)).meta?.err ?? undefined;
   };
 
-  test("is where the library says that an account with its seed is", async () => {
+  test("has the address that web3.js derives from its seed", async () => {
     const { address, seed } = findMarker(treasury.address, "stl_1");
     expect(seed).toHaveLength(22);
     const found = await PublicKey.createWithSeed(key(treasury.address), seed, SystemProgram.programId);
@@ -138,7 +138,7 @@ describe("a payout's marker", () => {
     expect(findMarker(relayer.address, "stl_1").address).not.toBe(address);
   });
 
-  test("refuses a second payout with its number, whatever the nonce, the amount and the destination", async () => {
+  test("prevents a second payout with its number, whatever the nonce, the amount and the destination", async () => {
     const bank = await openTreasury("token");
     const first = payout({ makeAccount: true });
     expect(await land(bank, first)).toBeUndefined();
@@ -150,7 +150,7 @@ describe("a payout's marker", () => {
     expect(bank.held(first.destination)).toBe(6n);
   });
 
-  test("is made although a stranger has sent lamports to its address, and refuses a second payout then too", async () => {
+  test("is created at an address that already has lamports, and prevents a second payout there too", async () => {
     const bank = await openTreasury("token");
     const first = payout({ makeAccount: true });
     const { address } = findMarker(treasury.address, first.memo);
@@ -161,7 +161,7 @@ describe("a payout's marker", () => {
     expect(bank.read(address)?.lamports).toBe(5_000_000n + markerRent);
   });
 
-  test("is closed by the treasury alone, gives back all it holds, and its number can be paid again then", async () => {
+  test("can be closed by the treasury only, returns all its lamports, and no longer prevents a payout then", async () => {
     const bank = await openTreasury("token");
     const first = payout({ makeAccount: true });
     await land(bank, first);
@@ -174,29 +174,29 @@ describe("a payout's marker", () => {
     expect(await land(bank, { ...first, makeAccount: false })).toBeUndefined();
   });
 
-  test("costs so many bytes that two payouts fit, and twelve markers are closed by one transaction", () => {
+  test("leaves room for two payouts per transaction, and one transaction closes twelve markers", () => {
     const number = `0x${"0".repeat(64)}`;
     const payouts = Array.from({ length: 5 }, () => payout({ memo: number }));
     expect(takeFitting(payouts, args)).toBe(2);
     const markers = Array.from({ length: CLOSED_TOGETHER }, () => ({ address: makeAddress(), lamports: 1n }));
-    const frame = { feePayer: relayer.address, treasury: treasury.address, blockhash: makeAddress() };
-    expect(closeMarkers({ ...frame, markers }).length).toBeLessThanOrEqual(1232);
+    const request = { feePayer: relayer.address, treasury: treasury.address, blockhash: makeAddress() };
+    expect(closeMarkers({ ...request, markers }).length).toBeLessThanOrEqual(1232);
   });
 });
 
-/** Whether the network takes a transaction of so many bytes. */
+/** Returns true if a transaction of these payouts has at most 1232 bytes. */
 const fits = (payouts: Payout[]) => {
   try {
     return buildPayouts({ ...args, payouts }).length <= 1232;
   } catch (error) {
-    // The library has no room for a message that is too long.
+    // web3.js throws for a message that exceeds its buffer.
     if (error instanceof RangeError) return false;
     throw error;
   }
 };
 
 describe("a transaction of payouts", () => {
-  test("advances the nonce first and is signed by fee payer, treasury and the nonce's authority", () => {
+  test("advances the nonce first, and requires the signatures of fee payer, treasury and nonce authority", () => {
     const parsed = parseTransaction(buildPayouts({ ...args, payouts: [payout()] }));
     if ("fault" in parsed) throw new Error(parsed.fault);
     expect(parsed.instructions[0]).toMatchObject({
@@ -211,12 +211,12 @@ describe("a transaction of payouts", () => {
     expect("fault" in other ? other.fault : other.signers).toContain(authority);
   });
 
-  test("is the same for the same arguments", () => {
+  test("is deterministic", () => {
     const payouts = [payout(), payout({ makeAccount: true })];
     expect(buildPayouts({ ...args, payouts })).toEqual(buildPayouts({ ...args, payouts }));
   });
 
-  test("takes as many as fit into its bytes and not one more", () => {
+  test("contains as many payouts as fit into its bytes, and not one more", () => {
     const some = fc.record({
       destination: fc.constant("").map(() => makeAddress()),
       amount: fc.bigInt({ min: 1n, max: 2n ** 64n - 1n }),
@@ -234,15 +234,15 @@ describe("a transaction of payouts", () => {
     );
   });
 
-  test("is filled to the last byte", () => {
+  test("may use every byte of the size limit", () => {
     const one = payout();
     const lengths = Array.from({ length: 100 }, (_, more) => 380 + more);
-    const taken = lengths.map((length) => takeFitting([{ ...one, memo: "x".repeat(length) }], args) === 1);
-    expect(taken).toEqual(lengths.map((length) => fits([{ ...one, memo: "x".repeat(length) }])));
-    expect(new Set(taken).size).toBe(2);
+    const accepted = lengths.map((length) => takeFitting([{ ...one, memo: "x".repeat(length) }], args) === 1);
+    expect(accepted).toEqual(lengths.map((length) => fits([{ ...one, memo: "x".repeat(length) }])));
+    expect(new Set(accepted).size).toBe(2);
   });
 
-  test("takes no more than the budget's units allow", () => {
+  test("contains no more payouts than the budget's compute units allow", () => {
     const payouts = Array.from({ length: 5 }, () => payout());
     const units = countUnits(payouts.slice(0, 2), "token");
     expect(takeFitting(payouts, { ...args, budget: { units, unitPrice: 1n } })).toBe(2);
@@ -250,7 +250,7 @@ describe("a transaction of payouts", () => {
     expect(takeFitting(payouts, { ...args, budget: { units: 10, unitPrice: 1n } })).toBe(0);
   });
 
-  test("takes all there are when they are few, and none of none", () => {
+  test("contains all payouts if they are few, and none if there are none", () => {
     expect(takeFitting([payout(), payout()], args)).toBe(2);
     expect(takeFitting([], args)).toBe(0);
   });

@@ -28,7 +28,7 @@ function parse(bytes: Uint8Array): ParsedTransaction {
   return parsed;
 }
 
-function faultOf(bytes: Uint8Array): string {
+function refusalOf(bytes: Uint8Array): string {
   const parsed = parseTransaction(bytes);
   return "fault" in parsed ? parsed.fault : "none";
 }
@@ -39,7 +39,7 @@ function changed(bytes: Uint8Array, at: number, value: number): Uint8Array {
   return copy;
 }
 
-/** A legacy transaction as older wallets hand it back: signed by the payer, the fee payer's place empty. */
+/** A legacy transaction as older wallets return it: signed by the payer, without the fee payer's signature. */
 const payer = Keypair.generate();
 const feePayer = Keypair.generate();
 const legacy = new Transaction({ feePayer: feePayer.publicKey, recentBlockhash: blockhash });
@@ -47,8 +47,8 @@ legacy.add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: feePa
 legacy.partialSign(payer);
 const legacyBytes = legacy.serialize({ requireAllSignatures: false });
 
-describe("a transaction's bytes", () => {
-  test("of a version 0 payment say who signs, who pays, which accounts and what is done", () => {
+describe("the bytes of a transaction", () => {
+  test("of version 0 are parsed into signers, fee payer, accounts and instructions", () => {
     const parsed = parse(payment);
     expect(parsed.signers).toEqual([relayer.address, buyer.address]);
     expect(parsed.feePayer).toBe(relayer.address);
@@ -63,7 +63,7 @@ describe("a transaction's bytes", () => {
     expect(Buffer.from(encodeUnsigned(parsed.message, 2))).toEqual(Buffer.from(payment));
   });
 
-  test("of a legacy transaction are read as they are", () => {
+  test("in the legacy format are parsed", () => {
     const parsed = parse(legacyBytes);
     expect(parsed.signers).toEqual([feePayer.publicKey.toBase58(), payer.publicKey.toBase58()]);
     expect(Buffer.from(parsed.message)).toEqual(legacy.serializeMessage());
@@ -78,8 +78,8 @@ describe("a transaction's bytes", () => {
     expect(Buffer.from(parsed.signatures[1] ?? [])).toEqual(legacy.signatures[1]?.signature);
   });
 
-  test("that name an account twice are not put in order", () => {
-    // Keys start behind the count, two signatures, the version, the header and the number of keys.
+  test("that list an account twice are parsed without removing the duplicate", () => {
+    // Keys start after the count, two signatures, the version, the header and the number of keys.
     const keys = 1 + 128 + 1 + 3 + 1;
     const doubled = Uint8Array.from(payment);
     doubled.set(payment.subarray(keys, keys + 32), keys + 64);
@@ -88,7 +88,7 @@ describe("a transaction's bytes", () => {
     expect(parsed.accounts).toHaveLength(parse(payment).accounts.length);
   });
 
-  test("with a lookup table are read, and the table is counted", () => {
+  test("with a lookup table are parsed, and the table is counted", () => {
     const [inTable, from] = [Keypair.generate().publicKey, Keypair.generate().publicKey];
     const table = new AddressLookupTableAccount({
       key: Keypair.generate().publicKey,
@@ -106,43 +106,43 @@ describe("a transaction's bytes", () => {
   });
 
   test.each([
-    ["nothing", new Uint8Array(), "empty"],
+    ["no bytes", new Uint8Array(), "empty"],
     ["1233 bytes", new Uint8Array(1233), "1233 bytes"],
-    ["a byte behind the end", Buffer.concat([payment, Buffer.from([0])]), "not a legacy or version 0"],
-    ["a byte short", payment.subarray(0, -1), "not a legacy or version 0"],
+    ["a trailing byte", Buffer.concat([payment, Buffer.from([0])]), "not a legacy or version 0"],
+    ["the last byte missing", payment.subarray(0, -1), "not a legacy or version 0"],
     [
-      "a length written in two bytes where one does",
+      "a length in two bytes that fits into one",
       Buffer.concat([Buffer.from([0x82, 0]), payment.subarray(1)]),
       "not a legacy",
     ],
     ["version 1", changed(payment, 129, 0x81), "not a legacy"],
     ["version 127", changed(payment, 129, 0xff), "not a legacy"],
     [
-      "one signature where the header says two",
+      "one signature and a header for two",
       Buffer.concat([Buffer.from([1]), payment.subarray(65)]),
       "1 signatures, its header says 2",
     ],
-    ["two signatures where the header says one", changed(payment, 130, 1), "2 signatures, its header says 1"],
-    ["only signers that may not be written", changed(payment, 131, 2), "header does not fit"],
-    ["more read-only accounts than there are", changed(payment, 132, 200), "header does not fit"],
+    ["two signatures and a header for one", changed(payment, 130, 1), "2 signatures, its header says 1"],
+    ["only read-only signers", changed(payment, 131, 2), "header does not fit"],
+    ["more read-only accounts than accounts", changed(payment, 132, 200), "header does not fit"],
   ])("with %s are refused", (_, bytes, reason) => {
-    expect(faultOf(bytes)).toContain(reason);
+    expect(refusalOf(bytes)).toContain(reason);
   });
 
-  test("whose instruction points behind the accounts, or takes the fee payer for a program, are refused", () => {
+  test("with an instruction whose index exceeds the accounts, or whose program is the fee payer, are refused", () => {
     const at = payment.length - 1 - Buffer.from("pay_0123456789abcdef").length - 3;
     expect(payment[at]).toBe(parse(payment).accounts.findIndex((one) => one.address.startsWith("Memo")));
-    expect(faultOf(changed(payment, at, 40))).toContain("points at an account that is not there");
-    expect(faultOf(changed(payment, at, 0))).toContain("points at an account that is not there");
-    // The transfer's last account stands before its ten bytes of data and their length.
+    expect(refusalOf(changed(payment, at, 40))).toContain("names an account that does not exist");
+    expect(refusalOf(changed(payment, at, 0))).toContain("names an account that does not exist");
+    // The transfer's last account precedes its ten bytes of data and their length.
     const authority = at - 12;
     expect(payment[authority]).toBe(1);
     const { length } = parse(payment).accounts;
-    expect(faultOf(changed(payment, authority, length))).toContain("points at an account that is not there");
-    expect(faultOf(changed(payment, authority, length - 1))).toBe("none");
+    expect(refusalOf(changed(payment, authority, length))).toContain("names an account that does not exist");
+    expect(refusalOf(changed(payment, authority, length - 1))).toBe("none");
   });
 
-  test("never make the reader throw, whatever they are, and what is read is what was given", () => {
+  test("never make the parser throw, and the parsed transaction serializes to the same bytes", () => {
     const holds = (bytes: Uint8Array) => {
       const parsed = parseTransaction(bytes);
       if ("fault" in parsed) return;
@@ -164,35 +164,35 @@ describe("a transaction's bytes", () => {
     );
   });
 
-  test("that promise more than two thousand million of anything are refused at once", () => {
+  test("with a length of more than two billion are refused at once", () => {
     for (const prefix of [[0xff, 0xff, 0xff, 0xff, 0x07], [0xff, 0xff, 0xff, 0xff, 0x0f], Array(900).fill(0x80)]) {
-      expect(faultOf(Uint8Array.from(prefix))).toContain("not a legacy");
-      expect(faultOf(Uint8Array.from([0, 1, 0, 0, ...prefix]))).toContain("not a legacy");
+      expect(refusalOf(Uint8Array.from(prefix))).toContain("not a legacy");
+      expect(refusalOf(Uint8Array.from([0, 1, 0, 0, ...prefix]))).toContain("not a legacy");
     }
   });
 });
 
-describe("a signature put in its place", () => {
-  test("changes nothing else, and the fee payer's is the transaction's name", () => {
+describe("adding a signature", () => {
+  test("changes nothing else, and the fee payer's signature is the transaction's id", () => {
     const before = Uint8Array.from(payment);
     const parsed = parse(payment);
     const signature = relayer.sign(parsed.message);
     const signed = withSignature(parsed, relayer.address, signature);
     expect(firstSignature(signed)).toBe(base58.encode(signature));
-    const again = parse(withSignature(parse(signed), buyer.address, buyer.sign(parsed.message)));
-    expect(Buffer.from(again.message)).toEqual(Buffer.from(parsed.message));
-    expect(Buffer.from(again.signatures[0] ?? [])).toEqual(Buffer.from(signature));
-    expect(Buffer.from(again.signatures[1] ?? [])).toEqual(Buffer.from(buyer.sign(parsed.message)));
+    const both = parse(withSignature(parse(signed), buyer.address, buyer.sign(parsed.message)));
+    expect(Buffer.from(both.message)).toEqual(Buffer.from(parsed.message));
+    expect(Buffer.from(both.signatures[0] ?? [])).toEqual(Buffer.from(signature));
+    expect(Buffer.from(both.signatures[1] ?? [])).toEqual(Buffer.from(buyer.sign(parsed.message)));
     expect(parsed.bytes).toEqual(before);
   });
 
-  test("of somebody who does not sign, or of another length, is a bug", () => {
+  test("of an account that is not a signer, or with a wrong length, throws", () => {
     const parsed = parse(payment);
     expect(() => withSignature(parsed, makeSigner().address, new Uint8Array(64))).toThrow("does not sign");
     expect(() => withSignature(parsed, buyer.address, new Uint8Array(63))).toThrow("does not sign");
   });
 
-  test("is what the reference makes of it", () => {
+  test("gives the same bytes as web3.js", () => {
     const parsed = parse(payment);
     const reference = VersionedTransaction.deserialize(payment);
     reference.addSignature(new PublicKey(buyer.address), buyer.sign(parsed.message));

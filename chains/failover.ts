@@ -1,0 +1,131 @@
+import pRetry from "p-retry";
+import type { Metrics } from "../ops/metrics.ts";
+import { countEndpoints } from "./endpoints.ts";
+import { ChainFault } from "./faults.ts";
+
+/** How long a failed endpoint is suspended, in milliseconds. A suspended endpoint is tried last. */
+const SUSPEND_MS = 5_000;
+
+/** A request to one endpoint through its client. */
+export type Query<Client, T> = (client: Client) => Promise<T>;
+
+export type FailoverEndpoint<Client> = {
+  name: string;
+  isSuspended(): boolean;
+  /** Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). */
+  request<T>(method: string, query: Query<Client, T>): Promise<T>;
+  /** Like `request`, but suspends the endpoint after an error that leads to the next endpoint. */
+  requestOrSuspend<T>(method: string, query: Query<Client, T>): Promise<T>;
+};
+
+export type Failover<Client> = {
+  /** The endpoints in the order of the networks file. */
+  endpoints: readonly FailoverEndpoint<Client>[];
+  /**
+   * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
+   * last. Throws ChainFault `rpc_unreachable` if all endpoints fail, and `wrong_chain` if one of them serves another chain.
+   */
+  run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string): Promise<T>;
+  /** Checks the chain of every endpoint. Throws ChainFault `wrong_chain`. Ignores endpoints that do not answer. */
+  check(): Promise<void>;
+};
+
+export type FailoverOptions<Client> = {
+  network: { chain: string; name: string; rpc: readonly { name: string; url: string }[] };
+  metrics: Metrics;
+  connect: (url: string) => Client;
+  /** Asks an endpoint for its chain: the CAIP-2 id, and a description for the error message. */
+  identify: { method: string; query: Query<Client, { chain: string; description: string }> };
+  /** Converts the error of a request to the error that the caller gets. */
+  toError: (error: unknown, detail: string) => unknown;
+  /** Returns true if the next endpoint is tried after an error. */
+  isFailover: (error: unknown) => error is ChainFault;
+};
+
+/** Opens the endpoints of a network without sending a request. */
+export function openFailover<Client>(options: FailoverOptions<Client>): Failover<Client> {
+  const { network, metrics, isFailover } = options;
+  metrics.chainEndpoints.set({ chain: network.chain }, countEndpoints(network));
+  const opened = network.rpc.map((entry) => openEndpoint(entry, options));
+  const endpoints = opened.map(({ endpoint }) => endpoint);
+
+  return {
+    endpoints,
+    async run(work, detail) {
+      const inOrder = endpoints.toSorted((a, b) => Number(a.isSuspended()) - Number(b.isSuspended()));
+      const errors: ChainFault[] = [];
+      for (const endpoint of inOrder) {
+        try {
+          return await work(endpoint);
+        } catch (error) {
+          if (!isFailover(error)) throw error;
+          errors.push(error);
+        }
+      }
+      const wrongChain = errors.findLast(({ code }) => code === "wrong_chain");
+      throw wrongChain ?? new ChainFault("rpc_unreachable", { cause: errors.at(-1), detail });
+    },
+    async check() {
+      const results = await Promise.allSettled(opened.map(({ identify }) => identify()));
+      for (const { reason } of results.filter((one) => one.status === "rejected"))
+        if (reason instanceof ChainFault && reason.code === "wrong_chain") throw reason;
+    },
+  };
+}
+
+function openEndpoint<Client>(
+  { name, url }: { name: string; url: string },
+  options: FailoverOptions<Client>,
+): { endpoint: FailoverEndpoint<Client>; identify: () => Promise<void> } {
+  const { network, metrics, isFailover } = options;
+  const client = options.connect(url);
+  let suspendedUntil = 0;
+  let isRightChain = false;
+
+  const send = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
+    const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
+    let outcome = "ok";
+    try {
+      return await query(client);
+    } catch (cause) {
+      const error = options.toError(cause, `${name} of ${network.chain}, ${method}`);
+      outcome = error instanceof ChainFault && error.code === "rpc_unreachable" ? "unreachable" : "error";
+      throw error;
+    } finally {
+      stop();
+      metrics.rpcCalls.inc({ chain: network.chain, endpoint: name, method, outcome });
+    }
+  };
+  // An endpoint of another chain would return wrong data and take transactions of this chain.
+  const identify = async (): Promise<void> => {
+    const { chain, description } = await send(options.identify.method, options.identify.query);
+    if (chain !== network.chain)
+      throw new ChainFault("wrong_chain", { detail: `endpoint ${name} of ${network.name} serves ${description}` });
+    isRightChain = true;
+  };
+  const request = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
+    if (!isRightChain) await identify();
+    return send(method, query);
+  };
+  const endpoint: FailoverEndpoint<Client> = {
+    name,
+    isSuspended: () => suspendedUntil > performance.now(),
+    request,
+    requestOrSuspend: (method, query) =>
+      request(method, query).catch((error: unknown) => {
+        if (isFailover(error)) suspendedUntil = performance.now() + SUSPEND_MS;
+        throw error;
+      }),
+  };
+  return { endpoint, identify };
+}
+
+/** Runs a read up to three times while it throws ChainFault `rpc_unreachable`. */
+export function retryUnreachable<T>(read: () => Promise<T>): Promise<T> {
+  return pRetry(read, {
+    retries: 2,
+    minTimeout: 100,
+    randomize: true,
+    shouldRetry: ({ error }) => error instanceof ChainFault && error.code === "rpc_unreachable",
+  });
+}
