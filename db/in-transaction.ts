@@ -1,7 +1,7 @@
 import type { Transaction } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 
-/** Runs work in the open transaction, or in one of its own when there is none. */
+/** Runs `work` in the open transaction, or in a new transaction when none is open. */
 export function inTransaction<T>(db: Db, work: (db: Transaction<Tables>) => Promise<T>): Promise<T> {
   return db.isTransaction ? work(db as Transaction<Tables>) : db.transaction().execute(work);
 }

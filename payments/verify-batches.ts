@@ -1,5 +1,5 @@
 import { listWaitingAttempts, type WholeAttempt } from "../db/attempts.ts";
-import { together } from "../db/together.ts";
+import { batchCalls } from "../db/together.ts";
 import { type End, type VerifyDeps, verifyTogether } from "./verify.ts";
 
 /** Contract wallets asked at the same time. */
@@ -19,7 +19,7 @@ export function createVerify(
   deps: VerifyDeps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
 ): (attemptId: string) => Promise<"done" | "by code"> {
   const shared = { most: JUDGED, isOnes: (cause: unknown) => !deps.isTransient(cause) };
-  const find = together(async (ids: string[]) => {
+  const find = batchCalls(async (ids: string[]) => {
     const waiting = await deps.outOfContext(() => listWaitingAttempts(deps.db, ids));
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
     return ids.map((id) => byId.get(id));
@@ -27,7 +27,7 @@ export function createVerify(
   const judges = new Map<string, (whole: WholeAttempt) => Promise<End>>();
   const payerOf = ({ option }: WholeAttempt) => option.payer;
   const makeJudge = (isWallet: boolean) =>
-    together(
+    batchCalls(
       async (group: WholeAttempt[]) => {
         // Two jobs of one attempt may have met: the sweep's and the first one.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
