@@ -1,4 +1,4 @@
-import { type Selectable, sql } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 import { statementTogether } from "./together.ts";
 
@@ -7,7 +7,9 @@ export type OptionRow = Selectable<Tables["payment_option"]>;
 /** A quote with the merchant's current destination (CAIP-10) for the quoted or owed asset; null when there is none. */
 export type CurrentOption = OptionRow & { registered: string | null };
 /** A new quote, with the next number of its payment, payer and asset. */
-export type NewOption = Omit<OptionRow, "blockhash_until">;
+export type NewOption = Omit<OptionRow, "blockhash_until" | AddressColumn> &
+  Pick<Insertable<Tables["payment_option"]>, AddressColumn>;
+type AddressColumn = "token" | "payer" | "receiver";
 
 /** Returns the newest quote of a payment for each of these payers and each asset. */
 export async function listNewestOptions(
@@ -52,7 +54,7 @@ export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise
   return [...inserted, ...newest.filter((row) => missing.has(keyOf(row)))];
 }
 
-const keyOf = ({ payer, asset }: Pick<OptionRow, "payer" | "asset">) => `${payer} ${asset}`;
+const keyOf = ({ payer, asset }: Pick<NewOption, "payer" | "asset">) => `${payer} ${asset}`;
 
 /** Returns a quote of a payment. */
 export async function findOption(db: Db, args: { id: string; paymentId: string }): Promise<CurrentOption | undefined> {

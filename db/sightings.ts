@@ -60,21 +60,23 @@ export async function listClaimed(db: Db, transferIds: readonly string[]): Promi
 }
 
 /** The properties of a transfer that its movement must have. */
-type Movement = Pick<TransferRow, "chain" | "token" | "payer" | "receiver" | "amount" | "authorization_nonce">;
+type Movement = {
+  chain: string;
+  token: string;
+  payer: string;
+  receiver: string;
+  amount: bigint;
+  authorization_nonce: string;
+};
+
+/** SQL: the movement is not orphaned and has these properties. */
+const isMovement = (movement: Movement) => sql<boolean>`
+  chain = ${movement.chain} and authorization_nonce = ${movement.authorization_nonce} and token = ${movement.token}
+  and payer = ${movement.payer} and receiver = ${movement.receiver} and amount = ${movement.amount} and not orphaned`;
 
 /** Returns true when exactly this movement has been observed and is not orphaned. */
 export async function isSighted(db: Db, movement: Movement): Promise<boolean> {
-  const row = await db
-    .selectFrom("sighting")
-    .select("log_index")
-    .where("chain", "=", movement.chain)
-    .where("authorization_nonce", "=", movement.authorization_nonce)
-    .where("token", "=", movement.token)
-    .where("payer", "=", movement.payer)
-    .where("receiver", "=", movement.receiver)
-    .where("amount", "=", movement.amount)
-    .where("orphaned", "=", false)
-    .executeTakeFirst();
+  const row = await db.selectFrom("sighting").select("log_index").where(isMovement(movement)).executeTakeFirst();
   return row !== undefined;
 }
 
@@ -102,14 +104,8 @@ export async function claimSighting(db: Db, transfer: TransferRow): Promise<bool
   const result = await db
     .updateTable("sighting")
     .set({ transfer_id: transfer.id })
-    .where("chain", "=", transfer.chain)
-    .where("authorization_nonce", "=", transfer.authorization_nonce)
-    .where("token", "=", transfer.token)
-    .where("payer", "=", transfer.payer)
-    .where("receiver", "=", transfer.receiver)
-    .where("amount", "=", transfer.amount)
+    .where(isMovement(transfer))
     .where((eb) => eb.or([eb("transfer_id", "is", null), eb("transfer_id", "=", transfer.id)]))
-    .where("orphaned", "=", false)
     .where("booked", "=", false)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
@@ -140,7 +136,7 @@ export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer:
     .selectFrom("sighting")
     .select("authorization_nonce")
     .where("chain", "=", args.chain)
-    .where("payer", "=", args.payer)
+    .where(sql<boolean>`payer = ${args.payer}`)
     .where("transfer_id", "is", null)
     .where("authorization_nonce", "is not", null)
     .where("orphaned", "=", false)
@@ -154,7 +150,7 @@ export async function isNumberUnclaimed(db: Db, args: { chain: string; number: s
     .selectFrom("sighting")
     .select("chain")
     .where("chain", "=", args.chain)
-    .where("authorization_nonce", "=", args.number)
+    .where(sql<boolean>`authorization_nonce = ${args.number}`)
     .where("transfer_id", "is", null)
     .where("orphaned", "=", false)
     .limit(1)
@@ -189,7 +185,7 @@ export async function takeSighting(
 }
 
 /** The place of a movement: a log of a block, or an index within a transaction. */
-export type SightingKey = Pick<StraySighting, "chain" | "block_hash" | "tx_hash" | "log_index">;
+export type SightingKey = { chain: string; block_hash: string; tx_hash: string; log_index: number };
 
 /** Returns the natural key of an unmatched movement among the failed bookings. */
 export const nameSighting = ({ block_hash, tx_hash, log_index }: Omit<SightingKey, "chain">) =>

@@ -151,10 +151,10 @@ export async function carryAssigned(
   args: { slots: readonly { id: string; laneId: string; nonce: number }[]; at: Date },
 ): Promise<string[]> {
   const column = <K extends "id" | "laneId" | "nonce">(key: K) => args.slots.map((slot) => slot[key]);
-  const slot = (name: "lane_id" | "nonce") => sql`(
+  const slot = <T extends string | number>(name: "lane_id" | "nonce") => sql<T>`(
     select f.${sql.ref(name)} from unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
       as f (id, lane_id, nonce) where f.id = transfer.id)`;
-  const set = { lane_id: slot("lane_id"), lane_nonce: slot("nonce"), due_at: null, hold_until: null };
+  const set = { lane_id: slot<string>("lane_id"), lane_nonce: slot<number>("nonce"), due_at: null, hold_until: null };
   return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "carried", at: args.at, set });
 }
 
@@ -256,7 +256,7 @@ export async function uncarryTransfers(
     detail: { reason: args.reason },
     set: {
       ...{ lane_id: null, lane_nonce: null, alone: true, last_trouble: args.reason },
-      ...{ troubles: sql`troubles + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
+      ...{ troubles: sql<number>`troubles + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
     },
   });
 }
@@ -274,7 +274,7 @@ export type ConfirmedTransfer = {
   amount: bigint;
   block_number: number;
   block_hash: string;
-  tx_hash: string;
+  tx_hash: Selectable<Tables["sighting"]>["tx_hash"];
   log_index: number;
 };
 

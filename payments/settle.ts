@@ -173,7 +173,7 @@ async function beginTogether(deps: Deps, db: Db, payouts: readonly Payout[]): Pr
   const ids = payouts.map(({ settlement }) => settlement.id);
   const destinations = payouts.map(({ settlement }) => settlement.registered);
   // What was signed is what is written down.
-  const destination = sql`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
+  const destination = sql<string>`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
   // A refund may have taken some of it meanwhile, or its merchant be paid elsewhere now: then it is signed anew, later.
   const where = sql`(id, amount) in (
     select * from unnest(${ids}::text[], ${payouts.map(({ transfer }) => transfer.amount)}::numeric[]))

@@ -49,14 +49,19 @@ async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promis
   return first && { asset: first.token.asset, amount: first.amount };
 }
 
-function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Paid | undefined): Setting {
+function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Paid | undefined): Setting<"payment"> {
   if (paid) return { tx_id: `test:${payment.id}`, paid_asset: paid.asset, paid_amount: paid.amount };
   if (to === "failed") return { failure_code: "declined_user" };
   return to === "cancelled" ? { cancelled_reason: "cancelled_by_merchant" } : {};
 }
 
 /** Each step is a guarded move and an event of its own, as in live mode. False when somebody else was quicker. */
-async function walk(deps: PaymentDeps, id: string, path: readonly PaymentState[], last: Setting): Promise<boolean> {
+async function walk(
+  deps: PaymentDeps,
+  id: string,
+  path: readonly PaymentState[],
+  last: Setting<"payment">,
+): Promise<boolean> {
   const steps = path.slice(1).map((to, index) => ({ from: path[index] as PaymentState, to }));
   const moved = await deps.db.transaction().execute(async (db) => {
     for (const [index, { from, to }] of steps.entries()) {

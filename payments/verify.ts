@@ -142,7 +142,7 @@ async function accept(
     const still = await keepCovered(db, { verdicts, attempts: mine, raced });
     const paymentIds = still.map(({ payment }) => payment.id);
     const chosen = JSON.stringify(Object.fromEntries(still.map(({ payment, option }) => [payment.id, option.id])));
-    const set = { due_at: null, option_id: sql`${chosen}::jsonb ->> payment.id` };
+    const set = { due_at: null, option_id: sql<string>`${chosen}::jsonb ->> payment.id` };
     const attemptIds = still.map(({ attempt }) => attempt.id);
     const inTime = {
       where: sql`exists (select from attempt a

@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import { readAgreeFrom } from "../chains/endpoints.ts";
 import { pairLogs } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
@@ -14,7 +13,8 @@ import { readFinal } from "./witness.ts";
 const AGREED_BY = 2;
 
 /** What each endpoint has to show of a movement by itself. */
-type Shown = Pick<StraySighting, "block_number" | "block_hash" | "tx_hash" | "log_index" | "token" | "amount"> & {
+type Shown = Pick<StraySighting, "block_number" | "block_hash" | "tx_hash" | "log_index" | "amount"> & {
+  token: string;
   receiver: string;
 };
 
@@ -40,7 +40,7 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
     const final = finals.get(endpoint) ?? readFinal(chain, endpoint.rpc);
     finals.set(endpoint, final);
     if ((await final) < movement.block_number) return false;
-    const receipt = await readReceipt(endpoint.rpc, movement.tx_hash as Hex);
+    const receipt = await readReceipt(endpoint.rpc, movement.tx_hash);
     if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_hash) return false;
     return pairLogs(receipt.logs, chain).some((log) => isSame(log, movement));
   };

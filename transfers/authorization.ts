@@ -18,12 +18,12 @@ import type { Kind } from "../db/tables.ts";
 export type AuthorizationRow = {
   kind: Kind;
   asset: string;
-  token: string;
-  payer: string;
-  receiver: string;
+  token: Hex;
+  payer: Hex;
+  receiver: Hex;
   amount: bigint;
   valid_before: number;
-  authorization_nonce: string;
+  authorization_nonce: Hex;
 };
 
 /** The same with what the payer has signed. `permit` is the EIP-2612 signature for Permit2, where one was needed. */
@@ -57,7 +57,7 @@ export function isAllowedFactory(chain: EvmChain, address: Hex): boolean {
 
 function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
   if (row.kind === "permit2") {
-    const [payer, permit] = [row.payer as Hex, toPermitTransfer(row)];
+    const [payer, permit] = [row.payer, toPermitTransfer(row)];
     // Permit2 hands v to the chain as it is.
     const written = row.smart_wallet ? signature : joinSignature(splitSignature(signature));
     const data = row.permit
@@ -69,37 +69,37 @@ function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
   const token = getEvmToken(chain, row.asset);
   const asBytes = row.smart_wallet && token.kind === "eip3009" && token.bytesSignatures;
   const encode = asBytes ? encodeBytesTransfer : encodeTransfer;
-  return { target: row.token as Hex, data: encode(toAuthorization(row), signature) };
+  return { target: row.token, data: encode(toAuthorization(row), signature) };
 }
 
 /** Call data of a row's push: the owner's own transaction, marked with the natural key. */
 export function toPushData(row: Pick<AuthorizationRow, "receiver" | "amount" | "authorization_nonce">): Hex {
   const { receiver, amount, authorization_nonce: tag } = row;
-  return encodePush({ receiver: receiver as Hex, amount, tag: tag as Hex });
+  return encodePush({ receiver, amount, tag });
 }
 
 /** The EIP-3009 authorization that a row stands for. */
 export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): Authorization {
   return {
-    token: row.token as Hex,
-    from: row.payer as Hex,
-    to: row.receiver as Hex,
+    token: row.token,
+    from: row.payer,
+    to: row.receiver,
     value: row.amount,
     validBefore: row.valid_before,
-    nonce: row.authorization_nonce as Hex,
+    nonce: row.authorization_nonce,
   };
 }
 
 /** The payout through the Disburser that a row stands for. */
 export function toDisbursement(row: Omit<AuthorizationRow, "kind" | "asset">): Disbursement {
   const { token, receiver, amount, authorization_nonce: nonce } = row;
-  return { token: token as Hex, receiver: receiver as Hex, amount, nonce: nonce as Hex };
+  return { token, receiver, amount, nonce };
 }
 
 /** The Permit2 transfer that a row stands for. */
 export function toPermitTransfer(row: AuthorizationRow): PermitTransfer {
   const { token, amount, authorization_nonce: nonce, valid_before: deadline } = row;
-  return { token: token as Hex, amount, nonce: nonce as Hex, deadline };
+  return { token, amount, nonce, deadline };
 }
 
 function toHex(bytes: Buffer | null): Hex {

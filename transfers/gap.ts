@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import { readBlock, readTransfersBetween } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { LONGEST_PART, type Range, readInParts } from "../chains/evm/ranges.ts";
@@ -60,9 +59,7 @@ async function readFinal(chain: EvmChain, head: number): Promise<number> {
 /** No block of the range says what is in it, so what we have in flight is asked for. */
 async function readLandedBetween(deps: Pick<TransferDeps, "db">, chain: EvmChain, range: Range): Promise<Landed[]> {
   const rows = await listInFlight(deps.db, chain.chain);
-  const found = await Promise.all(
-    rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash as Hex) })),
-  );
+  const found = await Promise.all(rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash) })));
   return found.flatMap(({ row, receipt }) =>
     receipt && receipt.blockNumber >= range.from && receipt.blockNumber <= range.to ? [{ row, receipt }] : [],
   );

@@ -89,7 +89,7 @@ async function freeUsedNonces(
   for (const row of passed) {
     const address = addressOfLane(row.lane_id);
     const twins = await listByNonce(deps.db, row);
-    const receipts = await Promise.all(twins.map((twin) => readReceipt(chain.rpc, twin.hash as Hex)));
+    const receipts = await Promise.all(twins.map((twin) => readReceipt(chain.rpc, twin.hash)));
     // Ours, and the watcher is about to read its block.
     if (receipts.some((receipt) => receipt !== undefined)) continue;
     if (!(await isPassedForGood(chain, address, row.nonce))) continue;

@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import { readReceipt } from "../chains/evm/send.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
@@ -49,9 +48,7 @@ async function readLanded(
   if (chain.family !== "evm") return [];
   const hashes = due.filter(({ kind }) => kind === "transaction").map(({ subject }) => subject);
   const rows = await listByHashes(deps.db, { chain: chain.chain, hashes });
-  const found = await Promise.all(
-    rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash as Hex) })),
-  );
+  const found = await Promise.all(rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash) })));
   return found.flatMap(({ row, receipt }) => (receipt && receipt.blockNumber <= number ? [{ row, receipt }] : []));
 }
 

@@ -76,7 +76,7 @@ async function checkForms(
   { all, by }: { all: readonly EvmSigned[]; by: "key" | "wallet" },
   verdicts: Map<EvmSigned, Verdict>,
 ): Promise<Formal[]> {
-  const payers = [...new Set(all.map((one) => one.payer as Hex))];
+  const payers = [...new Set(all.map((one) => one.payer))];
   const kinds = await readAccountKinds(chain.rpc, payers);
   const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
   const good: { one: EvmSigned; smartWallet: boolean }[] = [];
@@ -101,7 +101,7 @@ async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promis
   if (wallets.length === 0) return new Map();
   const hashes = await readCodeHashes(
     chain.rpc,
-    wallets.map(({ payer }) => payer as Hex),
+    wallets.map(({ payer }) => payer),
   );
   return new Map(
     wallets.map((one, index) => {

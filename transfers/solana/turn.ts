@@ -166,7 +166,7 @@ async function confirmRest(
   chain: SolanaChain,
   { followed, slot, books }: { followed: readonly Followed[]; slot: number; books: Books },
 ): Promise<void> {
-  const shallow = new Set(
+  const shallow = new Set<string>(
     followed.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
   );
   const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
