@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";
 import { insertBurnedGas } from "../db/burned-gas.ts";
@@ -233,7 +232,7 @@ function toRow(deps: TransferDeps, chain: Watching, log: SeenTransfer, transfer:
     payer: log.payer,
     receiver: log.receiver,
     amount: log.amount,
-    authorization_nonce: log.authorizationNonce as Hex | null,
+    authorization_nonce: log.authorizationNonce,
     transfer_id: transfer?.id ?? null,
     seen_at: deps.now(),
   };
