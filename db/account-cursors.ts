@@ -1,4 +1,4 @@
-import { type Selectable, sql } from "kysely";
+import { type Selectable, sql, type Updateable } from "kysely";
 import type { Db, Listing, Tables } from "./tables.ts";
 
 export type AccountCursor = Selectable<Tables["account_cursor"]>;
@@ -52,14 +52,18 @@ export type ListingProgress =
 
 /** Stores the progress of a listing. Returns false when another owner has the lease by now. */
 export async function storeListing(db: Db, held: Held, progress: ListingProgress): Promise<boolean> {
-  if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) as never });
+  if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
   const { newest, at, final } = progress.complete;
   const place = newest && { signature: newest.signature, slot: newest.slot };
   return update(db, held, { ...place, listing: null, listed_at: at, listed_slot: final });
 }
 
 /** Updates the cursor. Returns false when the owner no longer has the lease. */
-async function update(db: Db, { chain, account, owner }: Held, set: Partial<AccountCursor>): Promise<boolean> {
+async function update(
+  db: Db,
+  { chain, account, owner }: Held,
+  set: Updateable<Tables["account_cursor"]>,
+): Promise<boolean> {
   const result = await db
     .updateTable("account_cursor")
     .set(set)

@@ -12,11 +12,11 @@ function parseCount(text: string): number {
   return count;
 }
 
-const types = {
+const types: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: "text" | "binary") {
     if (oid === NUMERIC) return BigInt;
     if (oid === INT8) return parseCount;
-    return pg.types.getTypeParser(oid, format as "text");
+    return format === "binary" ? pg.types.getTypeParser(oid, format) : pg.types.getTypeParser(oid, format);
   },
 };
 
@@ -44,7 +44,7 @@ export function openDb(
     connectionTimeoutMillis: 5_000,
     statement_timeout: options.statementTimeoutMs ?? 15_000,
     idle_in_transaction_session_timeout: 15_000,
-    types: types as pg.CustomTypesConfig,
+    types,
   });
   // Without an error listener, a connection that Postgres closes (a restart) would end the process. The pool listens to
   // its idle connections only, so each connection gets a listener for the time between two statements of a transaction.

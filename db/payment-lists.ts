@@ -1,7 +1,7 @@
-import { type SelectQueryBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { deducted } from "./deductions.ts";
 import type { PaymentState } from "./states.ts";
-import type { Db, Mode, Tables } from "./tables.ts";
+import type { Db, Mode } from "./tables.ts";
 
 /** Selects the payments of a list. An undefined member does not narrow. */
 export type PaymentFilter = {
@@ -105,17 +105,12 @@ const settlementHash = sql<string | null>`coalesce(s.tx_hash, (
   select g.tx_hash from transfer t join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
   where t.settlement_id = p.settlement_id and t.purpose = 'settlement'))`;
 
-type Joined = Omit<Tables, never> & {
-  p: Tables["payment"];
-  o: { [C in keyof Tables["payment_option"]]: Tables["payment_option"][C] | null };
-};
-
 function narrow(db: Db, filter: PaymentFilter) {
   let query = db
     .selectFrom("payment as p")
     .leftJoin("payment_option as o", "o.id", "p.option_id")
     .where("p.account_id", "=", filter.accountId)
-    .where("p.mode", "=", filter.mode) as unknown as SelectQueryBuilder<Joined, "p" | "o", object>;
+    .where("p.mode", "=", filter.mode);
   const { merchantIds, from, before, states, chains, assets, reference } = filter;
   if (merchantIds) query = query.where("p.merchant_id", "in", [...merchantIds]);
   if (from) query = query.where("p.created_at", ">=", from);

@@ -15,7 +15,7 @@ const programmingErrors = new Set(["Error", "TypeError", "RangeError", "SyntaxEr
  */
 export function isRowError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const { code } = error as { code?: unknown };
+  const code = "code" in error ? error.code : undefined;
   if (code !== undefined) return typeof code === "string" && code.length === 5 && rowClasses.test(code);
   if (error.cause !== undefined && !isRowError(error.cause)) return false;
   return programmingErrors.has(error.name) && !connectionWords.test(error.message);

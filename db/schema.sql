@@ -282,9 +282,9 @@ create table ledger_day (
   account text not null,
   asset text not null,
   day date not null,
-  slot smallint not null,
+  shard smallint not null,
   amount numeric(78,0) not null,
-  PRIMARY KEY (account, asset, day, slot) INCLUDE (amount)
+  PRIMARY KEY (account, asset, day, shard) INCLUDE (amount)
 );
 
 create table ledger_entry (
@@ -808,13 +808,13 @@ CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
  LANGUAGE plpgsql
 AS $function$
   begin
-    insert into ledger_day as d (account, asset, day, slot, amount)
+    insert into ledger_day as d (account, asset, day, shard, amount)
     select e.account, e.asset, ledger_day_of(g.at),
       case when e.account ~ '^(payable|lane):' then 0 else pg_backend_pid() % 16 end, sum(e.amount)
     from booked e join ledger_group g on g.id = e.group_id
     group by e.account, e.asset, ledger_day_of(g.at)
     order by 1, 2, 3
-    on conflict (account, asset, day, slot) do update set amount = d.amount + excluded.amount;
+    on conflict (account, asset, day, shard) do update set amount = d.amount + excluded.amount;
     return null;
   end $function$
 ;

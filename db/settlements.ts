@@ -165,6 +165,14 @@ export async function listOpenNumbers(
 /** A settlement whose payout has not begun, from which a refund may still deduct. */
 export type Unbegun = { id: string; state: "due" | "gathering"; number: number; amount: bigint };
 
+function selectUnbegun(db: Db) {
+  return db
+    .selectFrom("settlement")
+    .select(["id", "state", "number", "amount"])
+    .where("state", "in", ["due", "gathering"])
+    .$narrowType<Pick<Unbegun, "state">>();
+}
+
 /** The number of settlements per query of `chooseUnbegun`. */
 const PAGE = 100;
 
@@ -177,28 +185,12 @@ export async function chooseUnbegun(
   args: { merchantId: string; asset: string; own: string | null; amount: bigint },
 ): Promise<Unbegun[]> {
   const { merchantId, asset, own, amount } = args;
-  const page = (after: number) =>
-    db
-      .selectFrom("settlement")
-      .select(["id", "state", "number", "amount"])
-      .where("merchant_id", "=", merchantId)
-      .where("asset", "=", asset)
-      .where("state", "in", ["due", "gathering"])
-      .where("number", ">", after)
-      .orderBy("number")
-      .limit(PAGE)
-      .execute() as Promise<Unbegun[]>;
-  const chosen = (await db
-    .selectFrom("settlement")
-    .select(["id", "state", "number", "amount"])
-    .where("id", "=", own ?? "")
-    .where("merchant_id", "=", merchantId)
-    .where("asset", "=", asset)
-    .where("state", "in", ["due", "gathering"])
-    .execute()) as Unbegun[];
+  const ofMerchant = selectUnbegun(db).where("merchant_id", "=", merchantId).where("asset", "=", asset);
+  const readPage = (after: number) => ofMerchant.where("number", ">", after).orderBy("number").limit(PAGE).execute();
+  const chosen: Unbegun[] = await ofMerchant.where("id", "=", own ?? "").execute();
   let left = amount - sumOf(chosen);
   for (let after = 0, full = true; full && left > 0n; ) {
-    const rows = await page(after);
+    const rows = await readPage(after);
     for (const row of rows) {
       if (left <= 0n || row.id === own) continue;
       chosen.push(row);
@@ -212,14 +204,7 @@ export async function chooseUnbegun(
 
 /** Locks those of these settlements that still have not begun, until the commit. Returns them as they are now, in the order of `ids`. */
 export async function lockUnbegun(db: Db, ids: readonly string[]): Promise<Unbegun[]> {
-  const rows = (await db
-    .selectFrom("settlement")
-    .select(["id", "state", "number", "amount"])
-    .where(sql<boolean>`id = any(${ids})`)
-    .where("state", "in", ["due", "gathering"])
-    .orderBy("id")
-    .forUpdate()
-    .execute()) as Unbegun[];
+  const rows = await selectUnbegun(db).where(sql<boolean>`id = any(${ids})`).orderBy("id").forUpdate().execute();
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }

@@ -101,9 +101,10 @@ export function isFinalPaymentState(state: PaymentState): boolean {
 
 /** Returns all moves as rows of the table `transition`. */
 export function listTransitions(): { machine: Machine; from_state: string; to_state: string }[] {
-  return Object.entries(machines).flatMap(([machine, states]) =>
+  const all: Record<string, Record<string, readonly string[]>> = machines;
+  return Object.entries(all).flatMap(([machine, states]) =>
     Object.entries(states).flatMap(([from_state, targets]) =>
-      (targets as readonly string[]).map((to_state) => ({ machine: machine as Machine, from_state, to_state })),
+      targets.map((to_state) => ({ machine: machine as Machine, from_state, to_state })),
     ),
   );
 }

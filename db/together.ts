@@ -63,7 +63,7 @@ function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, key
 }
 
 /** SQLSTATE classes 22 and 23: an invalid value or a violated constraint of one row, which must not fail the others. */
-const isOneRows = (cause: unknown) => /^2[23]/.test(String((cause as { code?: unknown } | null)?.code));
+const isOneRows = (cause: unknown) => cause instanceof Error && "code" in cause && /^2[23]/.test(String(cause.code));
 
 /**
  * Batches calls of a statement, with one queue per database. In a transaction every call runs alone, because it must see

@@ -26,8 +26,8 @@ export type LedgerTables = {
     at: Date;
   };
   ledger_entry: { id: Generated<number>; group_id: number; account: string; asset: string; amount: bigint };
-  /** Sums of entries by UTC day (YYYY-MM-DD), kept by a trigger. Every sum is spread over several slots. */
-  ledger_day: { account: string; asset: string; day: string; slot: number; amount: bigint };
+  /** Sums of entries by UTC day (YYYY-MM-DD), kept by a trigger. Every sum is spread over several shards. */
+  ledger_day: { account: string; asset: string; day: string; shard: number; amount: bigint };
   merchant_balance: { merchant_id: string; asset: string; amount: bigint; next_settlement: Generated<number> };
   /** The newest comparison of the ledger with a chain: `held` should equal `booked` plus `in_flight`. */
   reconciliation: {

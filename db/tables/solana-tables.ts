@@ -1,4 +1,4 @@
-import type { Generated } from "kysely";
+import type { ColumnType, Generated } from "kysely";
 import type { Listing } from "./column-types.ts";
 
 export type SolanaTables = {
@@ -13,7 +13,7 @@ export type SolanaTables = {
     listed_at: Date | null;
     listed_slot: number | null;
     /** A listing in progress. */
-    listing: Listing | null;
+    listing: ColumnType<Listing | null, string | null, string | null>;
     /** Everything that was final at this time, and up to this slot, has been read. */
     read_at: Date | null;
     read_slot: number | null;

@@ -47,16 +47,16 @@ create constraint trigger ledger_entry_balanced after insert on ledger_entry
 -- Sums by account, asset and UTC day, so that a balance does not add up every entry ever made. A trigger on
 -- `ledger_entry` maintains them.
 --
--- An account that many transactions book on has 16 slots per day: concurrent transactions then rarely wait for each
--- other's row. `payable:` and `lane:` accounts need one slot, because their writers are already serialized (by the
+-- An account that many transactions book on has 16 shards per day: concurrent transactions then rarely wait for each
+-- other's row. `payable:` and `lane:` accounts need one shard, because their writers are already serialized (by the
 -- merchant's balance row and by the chain's watcher).
 create table ledger_day (
   account text not null,
   asset text not null,
   day date not null,
-  slot smallint not null,
+  shard smallint not null,
   amount numeric(78,0) not null,
-  primary key (account, asset, day, slot) include (amount)
+  primary key (account, asset, day, shard) include (amount)
 );
 
 create function ledger_day_of(at timestamptz) returns date language sql immutable
@@ -64,13 +64,13 @@ create function ledger_day_of(at timestamptz) returns date language sql immutabl
 
 create function add_to_ledger_day() returns trigger language plpgsql as $$
   begin
-    insert into ledger_day as d (account, asset, day, slot, amount)
+    insert into ledger_day as d (account, asset, day, shard, amount)
     select e.account, e.asset, ledger_day_of(g.at),
       case when e.account ~ '^(payable|lane):' then 0 else pg_backend_pid() % 16 end, sum(e.amount)
     from booked e join ledger_group g on g.id = e.group_id
     group by e.account, e.asset, ledger_day_of(g.at)
     order by 1, 2, 3
-    on conflict (account, asset, day, slot) do update set amount = d.amount + excluded.amount;
+    on conflict (account, asset, day, shard) do update set amount = d.amount + excluded.amount;
     return null;
   end $$;
 create trigger ledger_entry_day after insert on ledger_entry referencing new table as booked
