@@ -1,11 +1,11 @@
-import { type Selectable, sql } from "kysely";
+import { type Selectable, sql, type Updateable } from "kysely";
 import type { Db, Listing, Tables } from "./tables.ts";
 
 export type AccountCursor = Selectable<Tables["account_cursor"]>;
-/** An account whose history one reader holds: writes of another owner match no row. */
+/** A lease on an account's history. Writes of an owner without the lease match no row. */
 export type Held = { chain: string; account: string; owner: string };
 
-/** Begins to read an account's history after a signature; one that has begun keeps its place. */
+/** Starts reading an account's history after the `newest` signature. Keeps the cursor of an account that has one. */
 export async function ensureAccountCursor(
   db: Db,
   {
@@ -25,7 +25,7 @@ export async function ensureAccountCursor(
     .execute();
 }
 
-/** Takes an account's history for one reader; undefined while another one has it, and for an account without a cursor. */
+/** Leases an account's history. Returns undefined while another owner has the lease, and for an account without a cursor. */
 export async function takeAccount(
   db: Db,
   { chain, account, owner, now, until }: Held & { now: Date; until: Date },
@@ -40,27 +40,30 @@ export async function takeAccount(
     .executeTakeFirst();
 }
 
-/** Lets go of an account's history. */
+/** Releases an account's history. */
 export async function releaseAccount(db: Db, held: Held): Promise<void> {
   await update(db, held, { owner: null, lease_until: null });
 }
 
-/** A listing that goes on, or one that is complete: the newest it has found, when it began, and the final slot then. */
+/** A listing in progress, or a complete one: the newest transaction it found, when it began, and the final slot then. */
 export type ListingProgress =
   | { listing: Listing }
   | { complete: { newest: { signature: string; slot: number } | undefined; at: Date; final: number } };
 
-/**
- * Notes how far a listing has come. False when the account is another reader's by now.
- */
+/** Stores the progress of a listing. Returns false when another owner has the lease by now. */
 export async function storeListing(db: Db, held: Held, progress: ListingProgress): Promise<boolean> {
-  if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) as never });
+  if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
   const { newest, at, final } = progress.complete;
   const place = newest && { signature: newest.signature, slot: newest.slot };
   return update(db, held, { ...place, listing: null, listed_at: at, listed_slot: final });
 }
 
-async function update(db: Db, { chain, account, owner }: Held, set: Partial<AccountCursor>): Promise<boolean> {
+/** Updates the cursor. Returns false when the owner no longer has the lease. */
+async function update(
+  db: Db,
+  { chain, account, owner }: Held,
+  set: Updateable<Tables["account_cursor"]>,
+): Promise<boolean> {
   const result = await db
     .updateTable("account_cursor")
     .set(set)
@@ -72,11 +75,11 @@ async function update(db: Db, { chain, account, owner }: Held, set: Partial<Acco
 }
 
 /**
- * Notes up to when and up to which slot everything of an account has been read: before the oldest entry that is left.
- * An entry that was tried so often that it cannot be read holds up nothing.
+ * Stores the time and the slot up to which an account's history has been read completely: those before its oldest unread
+ * entry. Ignores entries with `unreadable` failed attempts or more.
  */
 export async function noteRead(db: Db, held: Held, { unreadable }: { unreadable: number }): Promise<void> {
-  // Apart, so that each is one step into the index however much strangers send.
+  // Two subqueries, so that each is one index lookup, however many transactions strangers send.
   const oldest = (urgent: boolean) => sql`
     select slot, listed_after from history_entry
     where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and tries < ${unreadable}
@@ -92,21 +95,21 @@ export async function noteRead(db: Db, held: Held, { unreadable }: { unreadable:
     where c.chain = ${held.chain} and c.account = ${held.account} and c.owner = ${held.owner}`.execute(db);
 }
 
-/** How far the histories of a chain's accounts are known. */
+/** How far the histories of a chain's accounts have been read. */
 export type HistoryProgress = {
-  /** When the listing began of which everything is known to be there. */
+  /** When the last complete listing began. */
   listedAt: Date | null;
-  /** Everything that was final at this time has been read. */
+  /** Every transaction that was final at this time has been read. */
   readAt: Date | null;
-  /** Everything up to this slot has been read. */
+  /** Every transaction up to this slot has been read. */
   readSlot: number | null;
-  /** Up to this slot everything has been read that names something of ours, by what endpoints say of memos. */
+  /** Up to this slot, every transaction has been read whose memo, as the endpoint lists it, names a payment of ours. */
   namedSlot: number | null;
 };
 
 /**
- * The account that is furthest behind decides, of those that are read; null before the first listing. Undefined where no
- * history is read.
+ * Returns the progress of the account that is furthest behind. A member is null before the first listing. Returns
+ * undefined when no history of the chain is read.
  */
 export async function findHistoryProgress(
   db: Db,

@@ -6,7 +6,7 @@ import { statementTogether } from "./together.ts";
 
 export type AttemptRow = Selectable<Tables["attempt"]>;
 
-/** An attempt without what its wallet handed over, which may be long. */
+/** An attempt without the wallet's results, which may be long. */
 export type AttemptHead = Omit<AttemptRow, "results" | "digest" | "chain" | "merchant_id">;
 const head = [
   "id",
@@ -20,7 +20,7 @@ const head = [
   "due_try",
 ] as const satisfies readonly (keyof AttemptHead)[];
 
-/** The attempt that was made with exactly this confirm, if it was made before. Those of the same moment share a statement. */
+/** Returns the attempt that an identical confirm created before, if there is one. Concurrent calls share a statement. */
 export const findAttemptByDigest: (
   db: Db,
   args: { paymentId: string; digest: Buffer },
@@ -38,7 +38,7 @@ export const findAttemptByDigest: (
   );
 });
 
-/** Writes an attempt; false when the same confirm has been written meanwhile. */
+/** Inserts an attempt. Returns false when an identical confirm has been inserted meanwhile. */
 export async function insertAttempt(db: Db, row: Insertable<Tables["attempt"]>): Promise<boolean> {
   const inserted = await db
     .insertInto("attempt")
@@ -49,7 +49,7 @@ export async function insertAttempt(db: Db, row: Insertable<Tables["attempt"]>):
   return inserted.length > 0;
 }
 
-/** A confirm that is to be written. */
+/** A confirm that is going to be inserted as an attempt. */
 export type NewAttempt = {
   id: string;
   payment_id: string;
@@ -61,12 +61,12 @@ export type NewAttempt = {
   due_at: Date;
 };
 
-/** Confirms with a good signature of the payer's key that are kept for one option: only the payer can make them. */
+/** The maximum number of attempts per option with a valid signature of the payer's key, which only the payer can make. */
 const KEY_ATTEMPTS = 10;
 
 /**
- * Writes an attempt that waits; false when the same confirm has been written meanwhile, or its option has too many of its
- * kind. Those of the same moment share a statement and a commit.
+ * Inserts a waiting attempt. Returns false when an identical confirm has been inserted meanwhile, or when the option has
+ * too many attempts of this kind. Concurrent calls share a statement and a commit.
  */
 export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = statementTogether(async (db, rows) => {
   const given = rows.map(({ digest, ...row }, at) => ({ ...row, at, digest: digest.toString("hex") }));
@@ -89,7 +89,10 @@ export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = s
   return rows.map(({ id }) => ids.has(id));
 });
 
-/** Locks a payment's attempts against others who count them, and gives those that are not proved by a key. */
+/**
+ * Returns a payment's attempts that no key signature proves. Until the commit, other calls for the payment wait, so that
+ * the caller can count the attempts.
+ */
 export async function lockUnproved(db: Db, paymentId: string): Promise<AttemptHead[]> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`attempts of ${paymentId}`}, 0))`.execute(db);
   return db
@@ -101,12 +104,12 @@ export async function lockUnproved(db: Db, paymentId: string): Promise<AttemptHe
     .execute();
 }
 
-/** Deletes refused attempts; their events stay. */
+/** Deletes refused attempts. Keeps their events. */
 export async function deleteRefused(db: Db, ids: readonly string[]): Promise<void> {
   await db.deleteFrom("attempt").where(sql<boolean>`id = any(${ids})`).where("state", "=", "refused").execute();
 }
 
-/** Deletes attempts from before a time that were refused; their events stay. Returns how many. */
+/** Deletes refused attempts that were created before a time, and returns how many. Keeps their events. */
 export async function deleteOldRefused(db: Db, args: { before: Date; limit: number }): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom("attempt")
@@ -119,7 +122,7 @@ export async function deleteOldRefused(db: Db, args: { before: Date; limit: numb
   return Number(numDeletedRows);
 }
 
-/** When an attempt last changed its state. */
+/** Returns when an attempt last changed its state. */
 export async function findLastMove(db: Db, attemptId: string): Promise<Date | undefined> {
   const row = await db
     .selectFrom("event")
@@ -131,7 +134,7 @@ export async function findLastMove(db: Db, attemptId: string): Promise<Date | un
   return row?.at;
 }
 
-/** Waiting attempts of payers that turned out to be code are verified as such from now on. */
+/** Marks waiting attempts, whose payers turned out to be contracts, to be verified by the contract. */
 export async function markByCode(db: Db, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await db
@@ -142,7 +145,7 @@ export async function markByCode(db: Db, ids: readonly string[]): Promise<void> 
     .execute();
 }
 
-/** Where an attempt stands. Those that are asked for at the same moment share a statement. */
+/** Returns an attempt. Concurrent calls share a statement. */
 export const findAttempt: (db: Db, id: string) => Promise<AttemptHead | undefined> = statementTogether(
   async (db, ids) => {
     const rows = await db.selectFrom("attempt").select(head).where(sql<boolean>`id = any(${ids})`).execute();
@@ -151,7 +154,7 @@ export const findAttempt: (db: Db, id: string) => Promise<AttemptHead | undefine
   },
 );
 
-/** Returns a payment's verified attempt when the money itself has opened it, and no confirm. */
+/** Returns a payment's verified attempt when an unsolicited payment created it, and not a confirm. */
 export async function findOpenedByChain(db: Db, paymentId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom("attempt")
@@ -163,10 +166,10 @@ export async function findOpenedByChain(db: Db, paymentId: string): Promise<stri
   return row?.id;
 }
 
-/** An attempt with everything that judging it needs. */
+/** An attempt with the rows that its verification needs. */
 export type WholeAttempt = { attempt: AttemptRow; option: CurrentOption; payment: PaymentRow };
 
-/** Attempts that wait for a verdict, whole; in no particular order. */
+/** Returns those of these attempts that wait for verification, with their options and payments, in no particular order. */
 export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promise<WholeAttempt[]> {
   const attempts = await db
     .selectFrom("attempt")
@@ -190,12 +193,12 @@ export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promi
   return attempts.map((attempt) => {
     const option = optionOf.get(attempt.option_id);
     const payment = paymentOf.get(attempt.payment_id);
-    if (!option || !payment) throw new Error(`attempt ${attempt.id} has lost its option or its payment`);
+    if (!option || !payment) throw new Error(`attempt ${attempt.id} has no option or no payment`);
     return { attempt, option, payment };
   });
 }
 
-/** Locks the attempts of payments that wait, for the rest of the transaction, in the order of their ids. */
+/** Locks the waiting attempts of payments until the commit, in the order of their ids. */
 export async function lockWaitingOf(db: Db, paymentIds: readonly string[]): Promise<void> {
   await db
     .selectFrom("attempt")
@@ -207,7 +210,7 @@ export async function lockWaitingOf(db: Db, paymentIds: readonly string[]): Prom
     .execute();
 }
 
-/** Locks those of these attempts that still wait, for the rest of the transaction. */
+/** Locks those of these attempts that still wait, until the commit. Returns their ids. */
 export async function lockWaiting(db: Db, ids: readonly string[]): Promise<string[]> {
   const rows = await db
     .selectFrom("attempt")

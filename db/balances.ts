@@ -1,20 +1,20 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** What an account of the ledger held of an asset; positive is debit, negative credit. */
+/** The balance of a ledger account in one asset: positive is debit, negative is credit. */
 export type Balance = { account: string; asset: string; amount: bigint };
-/** Of one account or all, of one asset or all, at the end of a day (UTC, YYYY-MM-DD; today's end when unset). */
+/** Selects balances by account and asset, at the end of a day (UTC, YYYY-MM-DD). An unset member does not narrow. */
 export type BalanceFilter = { account?: string | undefined; asset?: string | undefined; day?: string | undefined };
 
 /**
- * Balances at the end of a day, from sums by day: what it takes depends on days, not on entries. Accounts that stand at
- * zero are left out.
+ * Returns the balances at the end of a day, without those that are zero. Adds up the sums by day, so that the cost depends
+ * on the number of days and not on the number of entries.
  */
 export async function listBalances(db: Db, filter: BalanceFilter = {}): Promise<Balance[]> {
   return (await selectBalances(filter).execute(db)).rows;
 }
 
-/** The query of it, for whoever wants to see its plan. */
+/** Builds the query of `listBalances`. Exported for a test of its query plan. */
 export function selectBalances({ account, asset, day }: BalanceFilter): RawBuilder<Balance> {
   return sql<Balance>`
     select account, asset, sum(amount) as amount from ledger_day

@@ -2,7 +2,7 @@ import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
-/** Writes what included transactions cost that moved no money for a transfer; one that is on record stays as it is. */
+/** Records the gas of included transactions that moved no money for a transfer. Keeps rows that exist. */
 export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["burned_gas"]>[]): Promise<void> {
   if (rows.length === 0) return;
   await db
@@ -12,12 +12,12 @@ export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["
     .execute();
 }
 
-/** Blocks above a height are gone, and what was burned in them with them. */
+/** Deletes the records of blocks above a height, which a reorg removed. */
 export async function forgetBurnedGas(db: Db, args: { chain: string; above: number }): Promise<void> {
   await db.deleteFrom("burned_gas").where("chain", "=", args.chain).where("block_number", ">", args.above).execute();
 }
 
-/** Deletes rows from before a time whose transfers have ended. Returns how many. */
+/** Deletes rows from before a time whose transfers are finished, and returns how many. */
 export async function deleteOldBurnedGas(db: Db, args: { before: Date; limit: number }): Promise<number> {
   const result = await sql`
     delete from burned_gas where (transfer_id, lane_id, nonce) in (
@@ -27,8 +27,8 @@ export async function deleteOldBurnedGas(db: Db, args: { before: Date; limit: nu
 }
 
 /**
- * What a payer has burned since `dayAgo`: in `transactions` of its own, `gas` in all, and of that `lastHour` since
- * `hourAgo`. `codeHash` is null for a plain key.
+ * The gas that a payer has burned since `dayAgo`: `gas` in total, in how many `transactions`, and the part since `hourAgo`
+ * as `lastHour`. `codeHash` is null for a payer with a plain key.
  */
 export type BurnedByPayer = {
   payer: string;
@@ -38,7 +38,7 @@ export type BurnedByPayer = {
   lastHour: bigint;
 };
 
-/** What was burned on a chain, by payer and code. What a shared transaction has burned is laid to no payer. */
+/** Returns the gas burned on a chain by payer and code hash. A transaction that several transfers shared counts for no payer. */
 export async function listBurnedByPayer(
   db: Db,
   args: { chain: string; dayAgo: Date; hourAgo: Date },
@@ -59,7 +59,7 @@ export async function listBurnedByPayer(
     .execute();
 }
 
-/** Contract wallets with a transaction on its way. */
+/** Returns the contract wallets that have a transaction in flight. */
 export async function listWalletsInFlight(
   db: Db,
   chain: string,
@@ -73,19 +73,19 @@ export async function listWalletsInFlight(
     .execute();
 }
 
-/** SQL: no transaction that ever carried the transfer can still land. Correlates with `transfer` under this name. */
+/** SQL: no transaction that the transfer was ever assigned to can still land. `name` is the alias of `transfer`. */
 const nothingInFlight = (name: string) => sql<boolean>`not exists (
   select from event e
   join transaction x on x.lane_id = e.detail ->> 'lane' and x.nonce = (e.detail ->> 'nonce')::bigint
   where e.subject = ${sql.ref(`${name}.id`)} and e.machine = 'transfer' and e.to_state = 'carried'
     and x.state in ('signed', 'offered', 'accepted', 'included'))`;
 
-/** SQL, for moves: the same of the row that is moved. */
+/** SQL for `moveRows`: no transaction that the moved transfer was ever assigned to can still land. */
 export const isSettledInFlight = nothingInFlight("transfer");
 
 /**
- * Buyers' transfers that no lane takes any more: of payers that are barred, and those that were included `inclusions`
- * times without moving money. Only those of which every transaction is final.
+ * Returns buyers' transfers that no lane takes any more: those of barred payers, and those that were included `inclusions`
+ * times without moving money. Returns only transfers whose transactions are all final.
  */
 export async function listFruitless(
   db: Db,

@@ -4,12 +4,12 @@ import type { Db, Tables } from "./tables.ts";
 export type CollectedRow = Selectable<Tables["collected_data"]>;
 type NewRow = Insertable<Tables["collected_data"]>;
 
-/** Requesters whose data for one payment and account is kept ahead of a confirm; a further one replaces the oldest. */
+/** The maximum number of requesters whose data is kept for one payment and account before a confirm; one more replaces the oldest. */
 const POSTED = 50;
-/** Requesters whose data is kept of one attempt that proves nobody. */
+/** The maximum number of requesters whose data is kept for one attempt that proves no identity. */
 const CLAIMED = 5;
 
-/** Writes what a requester posted for an account of a payment, in place of what the same requester posted before. */
+/** Stores the data that a requester posted for an account of a payment. Replaces the same requester's earlier data. */
 export async function upsertPosted(db: Db, row: Omit<NewRow, "attempt_id">): Promise<void> {
   const { id, key_id, sealed, created_at, delete_at, keep_until } = row;
   await db
@@ -29,7 +29,7 @@ export async function upsertPosted(db: Db, row: Omit<NewRow, "attempt_id">): Pro
       order by created_at desc, id offset ${POSTED})`.execute(db);
 }
 
-/** What a requester has posted for an account of a payment. */
+/** Returns the data that a requester has posted for an account of a payment. */
 export async function findPosted(
   db: Db,
   of: { paymentId: string; account: string; requester: string },
@@ -45,9 +45,9 @@ export async function findPosted(
 }
 
 /**
- * Makes data part of an attempt, in place of what it had of the same requester. Nothing of a verified attempt is replaced;
- * to one that proves nobody a further requester's data is still added. The attempt is locked until the commit, so that
- * its verification comes before or after.
+ * Attaches data to an attempt and replaces the same requester's earlier data there. Never replaces data of a verified
+ * attempt; an attempt that proves no identity still accepts data of another requester. Locks the attempt until the commit,
+ * so that its verification happens entirely before or after this.
  */
 export async function putOnAttempt(db: Db, row: NewRow & { attempt_id: string }): Promise<void> {
   const attempt = await db
@@ -72,7 +72,7 @@ export async function putOnAttempt(db: Db, row: NewRow & { attempt_id: string })
     .execute();
 }
 
-/** Keeps the data of attempts that were verified for its whole time. */
+/** Extends the retention of verified attempts' data to `keep_until`. */
 export async function keepVerified(db: Db, attemptIds: readonly string[]): Promise<void> {
   if (attemptIds.length === 0) return;
   await db
@@ -82,13 +82,14 @@ export async function keepVerified(db: Db, attemptIds: readonly string[]): Promi
     .execute();
 }
 
-/** A requester that is no name: of data that no signature proves, and nobody's session either. */
-const NOBODY = "unproven";
+/** The requester of data that neither a signature nor a session proves. No real requester has this name. */
+const UNPROVEN = "unproven";
 
 /**
- * Makes the data of an option's other confirms part of the attempt that the money itself has opened, and keeps it for its
- * whole time: of those that the payer's key signed the newest, of pushes each requester's.
- * @param isProved false for a confirm that only the payer's code could have proved: its data is nobody's then
+ * Attaches the data of an option's other confirms to the attempt that an unsolicited payment opened, and extends its
+ * retention. Takes the newest data that the payer's key signed, and of pushes the newest data of each requester.
+ * @param attempt.isProved false for a confirm that only the payer's contract could have proved; its data then loses its
+ * requester
  */
 export async function moveToOpened(
   db: Db,
@@ -97,7 +98,7 @@ export async function moveToOpened(
   if (!attempt.isProved)
     await db
       .updateTable("collected_data")
-      .set({ requester: NOBODY })
+      .set({ requester: UNPROVEN })
       .where("attempt_id", "=", attempt.id)
       .where("requester", "=", "")
       .execute();
@@ -111,7 +112,7 @@ export async function moveToOpened(
   await keepVerified(db, [attempt.id]);
 }
 
-/** Data of a payment with the state of the attempt it is part of, if it is part of one. */
+/** Returns a payment's data, each with the state of its attempt (null for data that belongs to no attempt). */
 export async function listCollected(
   db: Db,
   paymentId: string,

@@ -1,15 +1,15 @@
 import { type Kysely, sql } from "kysely";
 
 /**
- * Indexes that a migration adds to tables which may be large, by their names; each value is what follows the name in
- * `create index`. They serve speed alone: a unique index guards rows, and belongs into the migration's transaction. Each
- * start builds what is missing of them, so a migration that drops one takes it out of this list.
+ * Indexes that a migration adds to tables that may be large, by name. The value is the text that follows the name in
+ * `create index`. Such an index only serves speed; a unique index protects rows and belongs in the migration's
+ * transaction. Every start builds the missing ones, so a migration that drops an index removes it from this list.
  */
 export type ConcurrentIndexes = Readonly<Record<string, string>>;
 
 /**
- * Builds indexes without keeping anybody from writing, outside any transaction. One that is there stays; one that an
- * earlier run has left half built is dropped and built anew. Waits for transactions that are older, however long they take.
+ * Builds indexes outside any transaction and without blocking writes. Keeps a valid index; drops and rebuilds one that an
+ * interrupted run left invalid. Waits for every older transaction, however long it takes.
  */
 export async function buildIndexes<T>(db: Kysely<T>, indexes: ConcurrentIndexes): Promise<void> {
   for (const [name, definition] of Object.entries(indexes)) {
@@ -20,7 +20,7 @@ export async function buildIndexes<T>(db: Kysely<T>, indexes: ConcurrentIndexes)
   }
 }
 
-/** Returns whether an index is whole; undefined where there is none of that name. */
+/** Returns whether an index is valid. Undefined when no index has that name. */
 async function readValidity<T>(db: Kysely<T>, name: string): Promise<boolean | undefined> {
   const { rows } = await sql<{ valid: boolean }>`
     select indisvalid as valid from pg_index where indexrelid = to_regclass(quote_ident(${name}))`.execute(db);

@@ -2,15 +2,16 @@ import { type Insertable, sql } from "kysely";
 import { fromNow } from "./clock.ts";
 import type { Db, Tables } from "./tables.ts";
 
-/** How far a chain has been read, in one watcher's hands: writes with an older fence match no row. */
+/** How far a chain has been read, with the watcher's fencing token: writes with an older fence match no row. */
 export type Cursor = { chain: string; number: number; hash: string; finalNumber: number; fence: number };
 
 /**
- * How far a watcher has come. `reachedHeadAt`: when it asked for the head at which it stands. `chainTime`: the chain's own
- * time up to which it has read everything. What is undefined stays as it was.
+ * A watcher's progress. `reachedHeadAt`: when it asked for the head that it has reached. `chainTime`: the chain's own time
+ * up to which it has read everything. An undefined member leaves the stored value unchanged.
  */
 export type Reached = { reachedHeadAt?: Date | undefined; chainTime?: Date | undefined };
 
+/** Returns the columns of the members that are set. */
 function toColumns({ reachedHeadAt, chainTime }: Reached) {
   return {
     ...(reachedHeadAt ? { reached_head_at: reachedHeadAt } : {}),
@@ -18,7 +19,7 @@ function toColumns({ reachedHeadAt, chainTime }: Reached) {
   };
 }
 
-/** Starts reading a chain at a block, the first time it is watched; false when it was watched before. */
+/** Creates the cursor of a chain that is watched for the first time. Returns false when the chain has one already. */
 export async function ensureCursor(
   db: Db,
   args: { chain: string; number: number; hash: string; dueAt: Date; assets: readonly string[] },
@@ -34,7 +35,7 @@ export async function ensureCursor(
     reached_head_at: null,
     owner: null,
     lease_until: null,
-    // What was never watched cannot have been forgotten.
+    // A chain that was never watched has nothing that a restore could have lost.
     epoch: sql<string>`(select id from database_epoch)`,
   };
   const inserted = await db
@@ -47,8 +48,8 @@ export async function ensureCursor(
 }
 
 /**
- * Takes the watch over a chain, raising its fence; undefined while another owner's lease lasts. `assets`: those of which
- * everything up to the cursor has been read. `rereading`: those that are read again, which is not complete yet.
+ * Leases a chain's cursor and increments its fence. Returns undefined while another owner has the lease. `assets`: the
+ * assets that have been read completely up to the cursor. `rereading`: the assets with a backfill in progress.
  */
 export async function takeCursor(
   db: Db,
@@ -71,7 +72,7 @@ export async function takeCursor(
     .executeTakeFirst();
 }
 
-/** Keeps the watch for longer; does nothing when it is somebody else's by now. */
+/** Renews the lease. Does nothing when another watcher has it by now. */
 export async function renewCursor(db: Db, cursor: Cursor, leaseMs: number): Promise<void> {
   const until = fromNow(leaseMs);
   await db
@@ -79,12 +80,12 @@ export async function renewCursor(db: Db, cursor: Cursor, leaseMs: number): Prom
     .set({ lease_until: until, due_at: until })
     .where("chain", "=", cursor.chain)
     .where("fence", "=", cursor.fence)
-    // A renewal that was on its way when the watch was released does not take it again.
+    // A renewal that arrives after the release does not take the lease again.
     .where("owner", "is not", null)
     .execute();
 }
 
-/** Lets go of the watch; the due time stays, so that the sweep rings if nobody goes on. */
+/** Releases the lease. Keeps the due time, so that the sweep enqueues a job if no other watcher continues. */
 export async function releaseCursor(db: Db, cursor: Cursor, reached: Reached): Promise<void> {
   await db
     .updateTable("chain_cursor")
@@ -95,8 +96,8 @@ export async function releaseCursor(db: Db, cursor: Cursor, reached: Reached): P
 }
 
 /**
- * Moves the cursor to another block; confirmed heights above it are taken back. False when it does not stand where it
- * is believed to, or the watch is somebody else's.
+ * Moves the cursor to another block, and lowers the final height to at most that block. Returns false when the cursor is
+ * not at `from`, or when another watcher has the lease.
  */
 export async function advanceCursor(
   db: Db,
@@ -122,7 +123,7 @@ export async function advanceCursor(
   return result.numUpdatedRows === 1n;
 }
 
-/** Notes up to which height everything has been confirmed. */
+/** Raises the height up to which everything has been confirmed. */
 export async function raiseFinal(db: Db, args: { chain: string; finalNumber: number }): Promise<void> {
   await db
     .updateTable("chain_cursor")
@@ -132,14 +133,14 @@ export async function raiseFinal(db: Db, args: { chain: string; finalNumber: num
     .execute();
 }
 
-/** True when the chain has a cursor. */
+/** Returns true when the chain has a cursor. */
 export async function isWatched(db: Db, chain: string): Promise<boolean> {
   return (
     (await db.selectFrom("chain_cursor").select("chain").where("chain", "=", chain).executeTakeFirst()) !== undefined
   );
 }
 
-/** When the watcher of a chain last stood at its head. */
+/** Returns when a chain's watcher last reached the head. */
 export async function findReachedHead(db: Db, chain: string): Promise<Date | undefined> {
   const row = await db
     .selectFrom("chain_cursor")
@@ -149,7 +150,7 @@ export async function findReachedHead(db: Db, chain: string): Promise<Date | und
   return row?.reached_head_at ?? undefined;
 }
 
-/** Remembers blocks, so that a later one's parent can be followed. */
+/** Stores blocks, against which the parent hashes of later blocks are checked. */
 export async function insertBlocks(db: Db, rows: readonly Insertable<Tables["chain_block"]>[]): Promise<void> {
   await db
     .insertInto("chain_block")
@@ -166,7 +167,7 @@ export async function insertBlocks(db: Db, rows: readonly Insertable<Tables["cha
     .execute();
 }
 
-/** The remembered block at a height. */
+/** Returns the stored block at a height. */
 export async function findBlock(
   db: Db,
   args: { chain: string; number: number },
@@ -180,8 +181,8 @@ export async function findBlock(
 }
 
 /**
- * Who was believed for the blocks of a range, lowest first: each remembered block, and the first one above the range, stands
- * for those below it that are not remembered.
+ * Returns which endpoint the blocks of a range were read from, lowest block first. Each stored block, and the first stored
+ * block above the range, also stands for the blocks below it that are not stored.
  */
 export async function listReaders(
   db: Db,
@@ -195,7 +196,7 @@ export async function listReaders(
   return rows;
 }
 
-/** The highest remembered block below a height. (A long gap leaves few of its blocks.) */
+/** Returns the highest stored block below a height. (Few blocks of a long gap are stored.) */
 export async function findBlockBelow(
   db: Db,
   args: { chain: string; number: number },
@@ -210,7 +211,7 @@ export async function findBlockBelow(
     .executeTakeFirst();
 }
 
-/** Base fee of the newest block read, wei per gas. */
+/** Returns the base fee of the newest block that was read, wei per gas. */
 export async function findBaseFee(db: Db, chain: string): Promise<bigint | undefined> {
   const row = await db
     .selectFrom("chain_block")
@@ -222,7 +223,7 @@ export async function findBaseFee(db: Db, chain: string): Promise<bigint | undef
   return row?.base_fee;
 }
 
-/** Forgets blocks above a height (a reorg took them) and below another (nobody asks any more). */
+/** Deletes blocks above a height (a reorg removed them) and below another (no longer needed). */
 export async function forgetBlocks(db: Db, args: { chain: string; above?: number; below?: number }): Promise<void> {
   await sql`delete from chain_block where chain = ${args.chain}
     and (number > ${args.above ?? Number.MAX_SAFE_INTEGER} or number < ${args.below ?? -1})`.execute(db);

@@ -1,16 +1,16 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** SQL: what refunds have taken of a payment (`p`) before its payout, minor units of the asset that its merchant is paid in. */
+/** SQL: the amount that refunds deducted from a payment (`p`) before its payout, minor units of the asset of the payout. */
 export const deducted = sql<bigint>`(
   select coalesce(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)`;
 
-/** SQL: what a payment (`p`) that has succeeded comes to for its merchant, without what refunds have taken of it. */
+/** SQL: the amount that a succeeded payment (`p`) earns its merchant, before deductions by refunds. */
 const owed = sql`coalesce(p.owed_amount, p.paid_amount - p.fee)`;
 
 /**
- * Notes what a refund has taken out of a settlement that is locked: of its own payment's part first, then of the parts of
- * the oldest others. What is in the settlement beyond the parts of its payments has none to be noted for.
+ * Records what a refund deducts from a locked settlement: from the share of its own payment first, then from the shares of
+ * the oldest other payments. An amount beyond the shares of all payments is not recorded for any payment.
  */
 export async function insertDeductions(
   db: Db,
@@ -21,7 +21,7 @@ export async function insertDeductions(
   if (rest > 0n) await deduct(db, { ...args, amount: rest }, sql`p.id is distinct from ${args.paymentId}`);
 }
 
-/** Returns how much of the amount these payments have covered. */
+/** Deducts from the selected payments and returns the amount that they cover. */
 async function deduct(
   db: Db,
   { refundId, settlementId, amount }: { refundId: string; settlementId: string; amount: bigint },

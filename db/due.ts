@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Db, Verification } from "./tables.ts";
 
-/** A row whose job is owed: the how-manieth ring this is. */
+/** A due row, with the number of times its job has been enqueued. */
 export type DueRow = { id: string; again: number };
-/** A due attempt, with how it is to be verified. */
+/** A due attempt, with the way it is verified. */
 export type DueAttempt = DueRow & { verification: Verification };
 export type DueTransfer = DueRow & { chain: string; isWallet: boolean };
 type DueOf = { payment: DueRow; attempt: DueAttempt };
@@ -15,7 +15,7 @@ const returned = {
 
 type Args = { now: Date; limit: number; graceMs?: number };
 
-/** What the rows of a table are shared out by when more are due than one sweep takes; an index begins with it. */
+/** The columns by which due rows are divided when more are due than one sweep takes. An index begins with them. */
 const sharedBy = {
   payment: [sql.ref("merchant_id")],
   attempt: [sql.ref("chain"), sql.ref("merchant_id")],
@@ -23,11 +23,12 @@ const sharedBy = {
 type Shared = keyof typeof sharedBy;
 
 /**
- * Rows whose due time has passed. Each is pushed to a later due time in the same statement, longer every time up to a
- * minute, so that several sweeps never find the same row and a row in trouble is not rung for ever more often.
- * When the oldest alone fill the limit, as many are taken again in equal shares: of each merchant, and for attempts of
- * each chain and merchant. A flood of one never delays the others.
- * @param graceMs how long past its due time a row is left to the job that was rung for it
+ * Takes rows whose due time has passed, oldest first. The same statement sets a later due time (exponential backoff up to
+ * one minute), so that concurrent sweeps never take the same row.
+ *
+ * When the oldest rows alone reach the limit, the same number of rows is taken in addition, in equal shares: per merchant,
+ * and for attempts per chain and merchant. One merchant's backlog therefore never delays the others.
+ * @param graceMs how long after its due time a row is left to the job that was enqueued for it, milliseconds
  */
 export async function takeDue<T extends Shared>(db: Db, args: Args & { table: T }): Promise<DueOf[T][]> {
   const { rows: oldest } = await takeOldest(args).execute(db);
@@ -36,13 +37,13 @@ export async function takeDue<T extends Shared>(db: Db, args: Args & { table: T 
   return [...oldest, ...shares];
 }
 
-/** The statement for the oldest rows, for tests of its plan too. */
+/** Builds the statement for the oldest rows. Exported for a test of its query plan. */
 export function takeOldest<T extends Shared>({ table, ...args }: Args & { table: T }) {
   const found = sql`select id from ${sql.table(table)} where due_at <= ${until(args)} order by due_at limit ${args.limit}`;
   return sql<DueOf[T]>`${push(table, args, found)} returning ${returned[table]}`;
 }
 
-/** The statement for equal shares: it steps from key to key through the index and reads only what it takes. */
+/** Builds the statement for equal shares: it skips from key to key through the index and reads only the rows it takes. */
 export function takeShares<T extends Shared>({ table, ...args }: Args & { table: T }) {
   const rows = sql.table(table);
   const key = sql.join([...sharedBy[table]]);
@@ -54,27 +55,27 @@ export function takeShares<T extends Shared>({ table, ...args }: Args & { table:
       select next.* from keys cross join lateral (
         select ${key} from ${rows} r where r.due_at is not null and (${of("r")}) > (${of("keys")}) order by ${key} limit 1
       ) next
-    ), owed as (
+    ), due_keys as (
       select ${key} from keys where exists (
         select from ${rows} r where (${of("r")}) = (${of("keys")}) and r.due_at <= ${until(args)})
     )
     select id from (
-      select r.id, r.due_at, row_number() over (partition by ${of("owed")} order by r.due_at) as place
-      from owed cross join lateral (
-        select id, due_at from ${rows} r where (${of("r")}) = (${of("owed")}) and r.due_at <= ${until(args)}
-        order by due_at limit (select least(${args.limit}, 1 + ${10 * args.limit} / count(*)) from owed)
+      select r.id, r.due_at, row_number() over (partition by ${of("due_keys")} order by r.due_at) as place
+      from due_keys cross join lateral (
+        select id, due_at from ${rows} r where (${of("r")}) = (${of("due_keys")}) and r.due_at <= ${until(args)}
+        order by due_at limit (select least(${args.limit}, 1 + ${10 * args.limit} / count(*)) from due_keys)
       ) r
     ) ranked order by place, due_at limit ${args.limit}`;
   return sql<DueOf[T]>`${push(table, args, found)} returning ${returned[table]}`;
 }
 
-/** Due transfers, each with the chain it is to be carried on, and whether its payer is code: at most `limit` of each of these chains. */
+/** Takes at most `limit` due transfers of each chain. `isWallet` is true when the payer is a contract wallet. */
 export async function takeDueTransfers(db: Db, args: Args & { chains: readonly string[] }): Promise<DueTransfer[]> {
   const { rows } = await takeTransfers(args).execute(db);
   return rows;
 }
 
-/** The statement of it, for tests of its plan. */
+/** Builds the statement of `takeDueTransfers`. Exported for a test of its query plan. */
 export function takeTransfers(args: Args & { chains: readonly string[] }) {
   const found = sql`
     select f.id from unnest(${args.chains}::text[]) as c (chain) cross join lateral (
@@ -83,11 +84,12 @@ export function takeTransfers(args: Args & { chains: readonly string[] }) {
   return sql<DueTransfer>`${push("transfer", args, found)} returning id, due_try as again, chain, smart_wallet as "isWallet"`;
 }
 
+/** Returns the latest due time that counts as passed. */
 function until({ now, graceMs = 0 }: Args) {
   return new Date(now.getTime() - graceMs);
 }
 
-/** Pushes the rows of a selection that are still due and that no other sweep has in its hands. */
+/** Builds an update that postpones the selected rows, except those that are no longer due or locked by another sweep. */
 function push(table: string, args: Args, found: RawBuilder<unknown>) {
   return sql`
     update ${sql.table(table)} set due_try = due_try + 1,
@@ -98,7 +100,7 @@ function push(table: string, args: Args, found: RawBuilder<unknown>) {
     )`;
 }
 
-/** Which of these chains' watchers have not been heard of, and the block each waits for. */
+/** Takes the chains whose watcher's lease has run out, each with the next block to read. */
 export async function takeDueChains(
   db: Db,
   args: { chains: readonly string[] },

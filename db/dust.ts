@@ -2,12 +2,12 @@ import { type Selectable, sql } from "kysely";
 import { isBookable } from "./failed-bookings.ts";
 import type { Db, Tables } from "./tables.ts";
 
-/** The unmatched deposits of one asset and day that are each below the asset's dust amount. `day` is YYYY-MM-DD, UTC. */
+/** The sum of one asset's unmatched deposits of one day that are each below the asset's dust amount. `day` is YYYY-MM-DD, UTC. */
 export type DustRow = Selectable<Tables["dust"]>;
 
 /**
- * Adds deposits to the row of their asset and day, or, when that day is in the ledger already, to the first day after it
- * that is not. Returns the id of the row.
+ * Adds deposits to the row of their asset and day. When that day is booked already, adds them to the first later day that
+ * is not. Returns the id of the row.
  */
 export async function addDust(
   db: Db,
@@ -23,14 +23,14 @@ export async function addDust(
       last_block = greatest(d.last_block, excluded.last_block)
     where d.group_id is null
     returning id`.execute(db);
-  if (!rows[0]) throw new Error(`the dust of ${dust.asset} was booked at this moment`);
+  if (!rows[0]) throw new Error(`another worker booked the dust of ${dust.asset} at the same time`);
   return rows[0].id;
 }
 
 const columns = ["id", "chain", "asset", "amount", "transfers", "last_block", "group_id"] as const;
 const day = sql<string>`day::text`.as("day");
 
-/** Days of a chain that are not in the ledger yet, oldest first; without those that could not be booked. */
+/** Returns the days of a chain that are not booked yet, oldest first, without those whose booking failed recently. */
 export async function listOpenDust(db: Db, chain: string): Promise<DustRow[]> {
   return db
     .selectFrom("dust")
@@ -42,7 +42,7 @@ export async function listOpenDust(db: Db, chain: string): Promise<DustRow[]> {
     .execute();
 }
 
-/** Those of some days that are still not in the ledger, as they are now; nothing is added to them until the commit. */
+/** Locks those of these days that are still not booked, and returns them as they are now. */
 export async function lockDust(db: Db, days: readonly Pick<DustRow, "id">[]): Promise<DustRow[]> {
   return db
     .selectFrom("dust")
@@ -54,14 +54,14 @@ export async function lockDust(db: Db, days: readonly Pick<DustRow, "id">[]): Pr
     .execute();
 }
 
-/** Names the ledger group that a day's dust is booked by; the caller has locked the day. */
+/** Stores the ledger group that books a day's dust. The caller has locked the day. */
 export async function closeDust(db: Db, args: { id: number; subject: string }): Promise<void> {
   await sql`
     update dust set group_id = g.id from ledger_group g
     where dust.id = ${args.id} and g.kind = 'dust' and g.subject = ${args.subject}`.execute(db);
 }
 
-/** The time of the first remembered block at or above each height; undefined where none is remembered. */
+/** Returns the time of the first stored block at or above each height. Heights without such a block are missing. */
 export async function listBlockTimes(
   db: Db,
   args: { chain: string; numbers: readonly number[] },

@@ -1,27 +1,31 @@
 import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** How often the count of the database's epoch is raised by the whole fleet at least, milliseconds. */
+/** The longest interval between two increments of the epoch's count, over all processes, milliseconds. */
 const COUNT_EVERY_MS = 900;
 
-/** The database's epoch as its row has it; `live` is what the server says of itself now, and should be the `identity`. */
+/** The row of the database's epoch. `live` is the server's identity now, which should equal the stored `identity`. */
 export type EpochRow = { id: string; count: number; identity: string; live: string };
 
 const columns = sql`id, count, identity, database_identity(tableoid) as live`;
 
+/** Returns the database's current epoch. */
 export async function readEpoch(db: Db): Promise<EpochRow> {
   const { rows } = await sql<EpochRow>`select ${columns} from database_epoch`.execute(db);
-  return theOne(rows);
+  return theOnly(rows);
 }
 
-/** Raises the count, in the transaction of what is counted. Transactions that do so wait for each other: do it last. */
+/**
+ * Increments the count within the transaction that it counts. Such transactions wait for each other, so call this last in
+ * the transaction.
+ */
 export async function countInEpoch(db: Db): Promise<EpochRow> {
   const { rows } = await sql<EpochRow>`
     update database_epoch set count = count + 1, counted_at = clock_timestamp() returning ${columns}`.execute(db);
-  return theOne(rows);
+  return theOnly(rows);
 }
 
-/** Raises the count unless another process has done so within the last second. */
+/** Increments the count unless another process has incremented it within `COUNT_EVERY_MS`. */
 export async function keepCounting(db: Db): Promise<void> {
   await sql`
     update database_epoch set count = count + 1, counted_at = clock_timestamp()
@@ -29,8 +33,8 @@ export async function keepCounting(db: Db): Promise<void> {
 }
 
 /**
- * Begins a new epoch after the one with an id, and counts on from a number. False when another process has begun one
- * already.
+ * Begins a new epoch after the one with the given id and continues its count. Returns false when another process has
+ * begun one already.
  */
 export async function beginEpoch(db: Db, after: { id: string; count: number }): Promise<boolean> {
   const result = await sql`
@@ -40,15 +44,15 @@ export async function beginEpoch(db: Db, after: { id: string; count: number }): 
   return result.numAffectedRows === 1n;
 }
 
-/** When the database was last found to have stepped back in time. */
+/** Returns when the database was last found to have been restored to an earlier time. */
 export async function findLastStep(db: Db): Promise<Date | undefined> {
   const row = await db.selectFrom("database_epoch").select("began_at").executeTakeFirst();
   return row?.began_at ?? undefined;
 }
 
 /**
- * Returns the epoch whose reading of a chain is not finished, with the height up to which it has to go once that is
- * known; undefined when the chain was read in the present epoch.
+ * Returns the current epoch while a chain has not been read completely in it, with the height up to which the chain must
+ * be read, once that is known. Returns undefined when the chain has been read in the current epoch.
  */
 export async function findUnread(
   db: Db,
@@ -62,7 +66,7 @@ export async function findUnread(
   return row && { epoch: row.id, height: row.height ?? undefined };
 }
 
-/** Chains that have not been read in the present epoch. */
+/** Returns the chains that have not been read completely in the current epoch. */
 export async function listUnread(db: Db): Promise<string[]> {
   const { rows } = await sql<{ chain: string }>`
     select c.chain from chain_cursor c, database_epoch e
@@ -70,7 +74,7 @@ export async function listUnread(db: Db): Promise<string[]> {
   return rows.map(({ chain }) => chain);
 }
 
-/** Notes up to which height a chain has to be read in an epoch. */
+/** Records the height up to which a chain must be read in an epoch. */
 export async function noteUnread(db: Db, args: { chain: string; epoch: string; height: number }): Promise<void> {
   await db
     .updateTable("chain_cursor")
@@ -80,7 +84,7 @@ export async function noteUnread(db: Db, args: { chain: string; epoch: string; h
     .execute();
 }
 
-/** Notes that a chain was read in an epoch up to the height that it had to be. */
+/** Records that a chain has been read in an epoch up to the required height. */
 export async function noteRead(db: Db, args: { chain: string; epoch: string; upTo: number }): Promise<void> {
   await db
     .updateTable("chain_cursor")
@@ -91,8 +95,9 @@ export async function noteRead(db: Db, args: { chain: string; epoch: string; upT
     .execute();
 }
 
-function theOne(rows: readonly EpochRow[]): EpochRow {
+/** Returns the only row. Throws when it has been deleted. */
+function theOnly(rows: readonly EpochRow[]): EpochRow {
   const [row] = rows;
-  if (!row) throw new Error("the database has no epoch: its row has been deleted");
+  if (!row) throw new Error("the row of database_epoch has been deleted");
   return { ...row, count: Number(row.count) };
 }

@@ -3,36 +3,36 @@ import type { Entry } from "./ledger.ts";
 import type { PaymentState } from "./states.ts";
 import type { Db } from "./tables.ts";
 
-/** Money in the books that belongs to nobody yet, and all that the rows know of it. */
+/** An open exception: money in the ledger that is assigned to no owner yet, with everything that the rows know about it. */
 export type ExceptionRow = {
-  /** Of the ledger group that booked it. */
+  /** The id of the ledger group that booked it. */
   id: number;
   /** The kind of that group. */
   booked: "stray" | "exception" | "overpaid" | "dust";
   at: Date;
   chain: string;
-  /** Null for small deposits of a day, which are booked together. */
+  /** Null for a day's dust, which is booked in one group. */
   txHash: string | null;
   asset: string;
-  /** Minor units; negative for what has left the treasury without us. */
+  /** Minor units; negative for an outflow from the treasury that no transfer explains. */
   amount: bigint;
-  /** Addresses; null where the movement is not on record any more. */
+  /** Addresses; null when the observation of the movement no longer exists. */
   payer: string | null;
   receiver: string | null;
-  /** The payment that the movement names, by its transfer or by its natural key. */
+  /** The payment that the movement refers to, by its transfer or by its natural key. */
   paymentId: string | null;
   paymentState: PaymentState | null;
-  /** What a quote of the named payment asked for: of the same payer and the same amount, where there is one. */
+  /** The amount of a quote of that payment; preferably a quote of the same payer and amount. */
   asked: bigint | null;
-  /** A transfer of ours that the movement names: made, and then forgotten by a database that was restored. */
+  /** Our transfer that the movement refers to; set when a restored database has lost the fact that it was made. */
   transferId: string | null;
-  /** The newest payment that this payer had an option of, where the movement names none. */
+  /** The newest payment for which this payer had an option, when the movement refers to no payment. */
   perhaps: string | null;
-  /** What the booking says of itself; of small deposits, how many and of which day. */
+  /** The note of the booking; for dust, the number of deposits and the day. */
   note: string | null;
 };
 
-/** What is open, oldest first; one when its id is given. */
+/** Returns the open exceptions, oldest first, or the one with the given id. */
 export async function listOpenExceptions(
   db: Db,
   args: { id?: number | undefined; limit: number },
@@ -65,15 +65,15 @@ export async function listOpenExceptions(
   return rows;
 }
 
-/** Keeps others from closing the same exception until the commit. */
+/** Locks an exception until the commit, so that it is resolved only once. */
 export async function lockException(db: Db, id: number): Promise<void> {
   await db.selectFrom("ledger_group").select("id").where("id", "=", id).forUpdate().execute();
 }
 
-/** How a movement is booked as an exception, with what an operator has made of it (`resolved`). */
+/** A movement's booking as an exception, with the entries of its resolution when an operator has `resolved` it. */
 export type ExceptionBooking = { groupId: number; resolved: boolean; entries: Entry[] };
 
-/** The booking of a movement that belonged to no transfer; undefined when it never was booked. Locked until the commit. */
+/** Returns the booking of an unmatched movement and locks it until the commit. Undefined when the movement was never booked. */
 export async function findExceptionBooking(
   db: Db,
   place: { chain: string; block_hash: string; tx_hash: string; log_index: number },
@@ -83,7 +83,7 @@ export async function findExceptionBooking(
     .selectFrom("ledger_group")
     .select("id")
     .where("kind", "=", "stray")
-    // By its natural key: the block's on EVM, the transaction's on Solana.
+    // Its natural key starts with the block hash on EVM and with the transaction on Solana.
     .where("subject", "in", [`${chain}/${block_hash}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
     .where("tx_hash", "=", tx_hash)
     .forUpdate()

@@ -3,13 +3,13 @@ import type { Db, FailedKind, Tables } from "./tables.ts";
 
 export type FailedBookingRow = Selectable<Tables["failed_booking"]>;
 
-/** What names a row that could not be booked: its chain, its kind, and its natural key among that kind. */
+/** The key of a row that could not be booked: its chain, its kind, and its natural key within that kind. */
 export type FailedKey = { chain: string; kind: FailedKind; subject: string };
 
-/** A movement that could not be written down, with what is needed to try it again. */
+/** A movement that could not be recorded, with everything that a retry needs. */
 export type FailedMovement = { block_number: number; movement: Record<string, unknown> };
 
-/** Writes down that a row could not be booked; one that failed before is tried again later each time, up to an hour. */
+/** Records that a row could not be booked. Each further failure doubles the time until the retry, up to one hour. */
 export async function insertFailure(
   db: Db,
   { chain, kind, subject, error, of }: FailedKey & { error: string; of?: FailedMovement | undefined },
@@ -23,7 +23,7 @@ export async function insertFailure(
       retry_at = now() + least(60, power(2, least(f.retries + 1, 6))) * interval '1 minute'`.execute(db);
 }
 
-/** SQL: the row is not left out because it could not be booked a moment ago. Chain and subject are columns of it. */
+/** SQL: the row has no failed booking that waits for its retry. `row.chain` and `row.subject` are columns of the row. */
 export function isBookable(
   kind: FailedKind,
   row: { chain: string; subject: RawBuilder<unknown> },
@@ -33,7 +33,7 @@ export function isBookable(
     where f.chain = ${sql.ref(row.chain)} and f.kind = ${kind} and f.subject = ${row.subject} and f.retry_at > now())`;
 }
 
-/** Returns those of some rows that are not left out; see `isBookable`. */
+/** Returns the rows that have no failed booking waiting for its retry; see `isBookable`. */
 export async function keepBookable<R>(
   db: Db,
   rows: readonly R[],
@@ -52,7 +52,7 @@ export async function keepBookable<R>(
   return rows.filter((row) => !subjects.has(subjectOf(row)));
 }
 
-/** What a chain's watcher is to try again now. */
+/** Returns the failed bookings that a chain's watcher retries now. */
 export async function listDueFailures(db: Db, chain: string): Promise<FailedBookingRow[]> {
   return db
     .selectFrom("failed_booking")
@@ -64,7 +64,7 @@ export async function listDueFailures(db: Db, chain: string): Promise<FailedBook
     .execute();
 }
 
-/** Forgets failures that have been tried again and did not fail once more. */
+/** Deletes failed bookings whose retry succeeded, which a repeated failure would have rescheduled. */
 export async function deleteDueFailures(db: Db, ids: readonly number[]): Promise<void> {
   await db
     .deleteFrom("failed_booking")
@@ -73,7 +73,7 @@ export async function deleteDueFailures(db: Db, ids: readonly number[]): Promise
     .execute();
 }
 
-/** Forgets movements whose blocks are gone from the chain: those above a height, or those of some transactions. */
+/** Deletes failed movements whose blocks a reorg removed: those above a height, or those of the given transactions. */
 export async function deleteFailedMovements(
   db: Db,
   args: { chain: string } & ({ above: number } | { txHashes: readonly string[] }),
@@ -90,19 +90,19 @@ export async function deleteFailedMovements(
     .execute();
 }
 
-/** Everything that could not be booked, oldest first. */
+/** Returns all failed bookings, oldest first. */
 export async function listFailures(db: Db, limit: number): Promise<FailedBookingRow[]> {
   return db.selectFrom("failed_booking").selectAll().orderBy("id").limit(limit).execute();
 }
 
-/** Has the watchers try failures again at once: one by its id, or all. Returns how many there are. */
+/** Makes one failed booking, or all of them, due for a retry now. Returns how many. */
 export async function requestRetries(db: Db, id: number | undefined): Promise<number> {
   const update = db.updateTable("failed_booking").set({ retry_at: sql`now()` });
   const result = await (id === undefined ? update : update.where("id", "=", id)).executeTakeFirst();
   return Number(result.numUpdatedRows);
 }
 
-/** How many rows of each chain could not be booked. */
+/** Returns the number of failed bookings of each chain. */
 export async function countFailures(db: Db): Promise<{ chain: string; count: number }[]> {
   return db
     .selectFrom("failed_booking")

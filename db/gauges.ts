@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** What may owe a job. */
+/** Tables whose rows may wait for a job. */
 export type OwedTable =
   | "payment"
   | "attempt"
@@ -12,15 +12,16 @@ export type OwedTable =
   | "webhook_delivery";
 
 /**
- * Since when the oldest row of each kind has waited for its job; null where nothing waits. A sweep pushes `due_at` on,
- * so the wait is counted from what does not move: a payment's deadline, the making of the others, and for a transfer in
- * trouble the end of its hold. A settlement waits from the end of its gathering until its payout has arrived, whatever
- * blocks it, unless an operator holds its merchant. A push waits for its block, however long its sender makes that, and not
- * for a job. A chain's own wait is in `listChainLooks`; here it only tells that no
- * sweep has run.
+ * Returns, for each table, since when its oldest row has waited for its job; null where no row waits.
+ *
+ * A sweep postpones `due_at`, so the wait is counted from a time that does not move: a payment's deadline, the creation
+ * time of the other rows, and the end of the hold of a transfer that failed. A settlement waits from the time when it is
+ * closed until its payout arrives, whatever blocks it, unless an operator holds the merchant. A push does not count: it
+ * waits for its block, not for a job. For a chain this only shows that no sweep has run; `listChainLooks` has the age of
+ * its cursor.
  */
 export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTable; since: Date | null }[]> {
-  // Longer than the sweep's longest push: no row that is overdue lies beyond it in the index.
+  // Longer than the sweep's longest backoff, so every overdue row lies below it in the index.
   const pushed = sql`${now}::timestamptz + interval '2 minutes'`;
   const { rows } = await sql<{ table: OwedTable; since: Date | null }>`
     select 'payment' as table, min(expires_at) as since from payment where due_at <= ${pushed} and expires_at <= ${now}
@@ -50,7 +51,7 @@ export async function listOldestOwed(db: Db, now: Date): Promise<{ table: OwedTa
   return rows;
 }
 
-/** When the oldest event happened that its endpoint has not taken yet and that is not given up; null for none. */
+/** Returns the time of the oldest event that is still to be delivered to its endpoint; null when there is none. */
 export async function findOldestPendingEvent(db: Db): Promise<Date | null> {
   const { rows } = await sql<{ at: Date | null }>`
     select least((select min(at) from webhook_delivery where state = 'pending'), (select min(at) from webhook_fanout)) as at`.execute(
@@ -59,23 +60,23 @@ export async function findOldestPendingEvent(db: Db): Promise<Date | null> {
   return rows[0]?.at ?? null;
 }
 
-/** What a lane has on its way. Fees in wei per gas; null where there is no such transaction. */
+/** The transactions that a lane has in flight. Fees are wei per gas; null when there is no such transaction. */
 export type LaneLook = {
   chain: string;
   address: string;
   nextNonce: number;
-  /** Nonces that are taken and in no block yet. */
+  /** The number of used nonces whose transaction is in no block yet. */
   inFlight: number;
-  /** When the lowest of them was first signed. */
+  /** When a transaction with the lowest of them was first signed. */
   oldestAt: Date | null;
-  /** Of the newest transaction, included or not. */
+  /** The maximum fee of the newest transaction, included or not. */
   newestMaxFee: bigint | null;
-  /** Of the newest bytes of the lowest nonce that is in no block yet. */
+  /** The fees of the newest transaction with the lowest nonce that is in no block yet. */
   lowestMaxFee: bigint | null;
   lowestPriorityFee: bigint | null;
 };
 
-/** Every lane and what it has on its way, as the rows tell it: the same whoever asks. */
+/** Returns every lane with its transactions in flight. Reads only rows, so every process returns the same. */
 export async function listLaneLooks(db: Db): Promise<LaneLook[]> {
   const { rows } = await sql<LaneLook>`
     with unincluded as (
@@ -100,19 +101,19 @@ export async function listLaneLooks(db: Db): Promise<LaneLook[]> {
   return rows;
 }
 
-/** How far a chain has been read, and what its lanes have to reckon with. */
+/** How far a chain has been read, and its base fee. */
 export type ChainLook = {
   chain: string;
   cursor: number;
-  /** When a watcher last stood at the head; before the first time, when the block it began at was made. */
+  /** When a watcher last reached the head; before the first time, the time of the block at which it began. */
   reachedHeadAt: Date | null;
-  /** Of the newest block read, wei per gas. */
+  /** The base fee of the newest block that was read, wei per gas. */
   baseFee: bigint | null;
-  /** True while a transfer could be carried now. */
+  /** True while a transfer is ready to be relayed. */
   waiting: boolean;
 };
 
-/** Every watched chain as the rows tell it. */
+/** Returns every watched chain. Reads only rows. */
 export async function listChainLooks(db: Db, now: Date): Promise<ChainLook[]> {
   const { rows } = await sql<ChainLook>`
     select cursor.chain, cursor.number as cursor,

@@ -4,7 +4,7 @@ import type { Db, Tables } from "./tables.ts";
 
 export type HistoryEntry = Selectable<Tables["history_entry"]>;
 
-/** Keeps transactions that a listing has found until they are read; one that is there already stays as it is. */
+/** Stores transactions that a listing found, until they are read. Keeps entries that exist. */
 export async function insertEntries(
   db: Db,
   { chain, account }: Held,
@@ -18,7 +18,7 @@ export async function insertEntries(
     .execute();
 }
 
-/** Which of these natural keys belong to a way to pay or a transfer of ours. */
+/** Returns those of these natural keys that belong to a payment option or a transfer. */
 export async function keepKnownNonces(db: Db, chain: string, nonces: readonly string[]): Promise<Set<string>> {
   if (nonces.length === 0) return new Set();
   const { rows } = await sql<{ nonce: string }>`
@@ -29,7 +29,7 @@ export async function keepKnownNonces(db: Db, chain: string, nonces: readonly st
   return new Set(rows.map(({ nonce }) => nonce));
 }
 
-/** What is to be read next of an account: what may be ours first, then the oldest. */
+/** Returns the entries of an account to read next: urgent ones first, then the oldest. */
 export async function listDueEntries(
   db: Db,
   args: { chain: string; account: string; now: Date; limit: number },
@@ -47,7 +47,10 @@ export async function listDueEntries(
     .execute();
 }
 
-/** Removes entries in the transaction that records them; gives those that were still there: nobody else has read them. */
+/**
+ * Deletes entries in the transaction that records their movements. Returns the signatures that were still there, which no
+ * other worker has recorded.
+ */
 export async function takeEntries(
   db: Db,
   { chain, account }: { chain: string; account: string },
@@ -63,7 +66,7 @@ export async function takeEntries(
   return new Set(rows.map(({ signature }) => signature));
 }
 
-/** Notes why an entry could not be read or recorded, and when it is tried again. */
+/** Stores why an entry could not be read or recorded, and when to retry. */
 export async function noteUnread(
   db: Db,
   { chain, account, signature }: Pick<HistoryEntry, "chain" | "account" | "signature">,
@@ -78,7 +81,7 @@ export async function noteUnread(
     .execute();
 }
 
-/** How many entries of each chain wait to be read, and how many of them were tried so often that they cannot be. */
+/** Returns the number of unread entries of each chain, and how many of them have `unreadable` failed attempts or more. */
 export async function countEntries(
   db: Db,
   { unreadable }: { unreadable: number },

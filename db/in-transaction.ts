@@ -1,9 +1,13 @@
 import type { Transaction } from "kysely";
 import type { Db, Pool, Tables } from "./tables.ts";
 
-/** Runs work in the open transaction, or in one of its own when there is none. */
+/** Runs `work` in the open transaction, or in a new transaction when none is open. */
 export function inTransaction<T>(db: Db, work: (db: Transaction<Tables>) => Promise<T>): Promise<T> {
-  return db.isTransaction ? work(db as Transaction<Tables>) : db.transaction().execute(work);
+  return isTransaction(db) ? work(db) : db.transaction().execute(work);
+}
+
+function isTransaction(db: Db): db is Transaction<Tables> {
+  return db.isTransaction;
 }
 
 /**

@@ -2,10 +2,10 @@ import { sql } from "kysely";
 import { fromNow } from "./clock.ts";
 import type { Db } from "./tables.ts";
 
-/** A lane in one owner's hands: writes with an older fence match no row. */
+/** A lease on a lane, with its fencing token: writes with an older fence match no row. */
 export type LaneLease = { id: string; chain: string; address: string; fence: number; nextNonce: number };
 
-/** Makes a lane known; one that is there keeps its nonce. */
+/** Creates a lane. Keeps the nonce of a lane that exists. */
 export async function ensureLane(
   db: Db,
   lane: { id: string; chain: string; address: string; nextNonce: number },
@@ -17,7 +17,7 @@ export async function ensureLane(
     .execute();
 }
 
-/** Takes a free lane among some (or one whose owner's time is up), raising its fence. Undefined when there is none. */
+/** Leases one of these lanes that is free or whose lease has expired, and increments its fence. Returns undefined when there is none. */
 export async function takeLane(
   db: Db,
   args: { chain: string; addresses: readonly string[]; owner: string; leaseMs: number },
@@ -34,8 +34,8 @@ export async function takeLane(
 }
 
 /**
- * Tells whoever holds one of these lanes that more is ready: the holder cannot let go without seeing it.
- * False when no lane is held, so that the caller takes one itself.
+ * Asks the owners of these lanes to check for more ready transfers: `releaseLane` does not release a lane with such a
+ * request. Returns false when none of the lanes is leased, so that the caller takes one itself.
  */
 export async function ringLanes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
   const result = await db
@@ -48,7 +48,7 @@ export async function ringLanes(db: Db, args: { chain: string; addresses: readon
   return result.numUpdatedRows > 0n;
 }
 
-/** Gives a lane back, unless it was rung meanwhile: then the ring is cleared, the lane kept, and its owner looks again. */
+/** Releases a lane, unless a wake was requested meanwhile: then clears the request and keeps the lease, and the owner checks for transfers once more. */
 export async function releaseLane(db: Db, lease: LaneLease): Promise<"released" | "rung" | "lost"> {
   const result = await sql<{ rung: boolean }>`
     update lane set
@@ -63,7 +63,7 @@ export async function releaseLane(db: Db, lease: LaneLease): Promise<"released" 
   return row.rung ? "rung" : "released";
 }
 
-/** Gives a lane back whatever was rung: for an owner that cannot go on, or has gone on long enough. */
+/** Releases a lane even when a wake was requested, for an owner that cannot continue or has worked long enough. */
 export async function freeLane(db: Db, lease: LaneLease): Promise<void> {
   await db
     .updateTable("lane")
@@ -73,7 +73,7 @@ export async function freeLane(db: Db, lease: LaneLease): Promise<void> {
     .execute();
 }
 
-/** Uses up the lane's next nonce and renews the lease. False when somebody else holds the lane or has used the nonce. */
+/** Uses the lane's next nonce and renews the lease. Returns false when another owner has the lane or has used the nonce. */
 export async function useNonce(db: Db, lease: LaneLease, args: { nonce: number; leaseMs: number }): Promise<boolean> {
   const result = await db
     .updateTable("lane")
@@ -85,7 +85,7 @@ export async function useNonce(db: Db, lease: LaneLease, args: { nonce: number; 
   return result.numUpdatedRows === 1n;
 }
 
-/** After the chain has said that a nonce is used by a transaction that is not ours: never offers a used one again. */
+/** Raises a lane's next nonce when the chain shows that a transaction that is not ours has used it. */
 export async function skipUsedNonces(db: Db, args: { laneId: string; nextNonce: number }): Promise<void> {
   await db
     .updateTable("lane")
@@ -96,8 +96,8 @@ export async function skipUsedNonces(db: Db, args: { laneId: string; nextNonce: 
 }
 
 /**
- * Leads a lane back to a lower nonce that the chain expects of it. False, and nothing changed, when somebody holds the lane,
- * when it has moved since, or when a transaction of ours holds the nonce or a higher one.
+ * Lowers a lane's next nonce to the one that the chain expects. Returns false and changes nothing when the lane is leased,
+ * when its nonce has changed since, or when a transaction of ours has this nonce or a higher one.
  */
 export async function lowerNextNonce(db: Db, args: { laneId: string; from: number; to: number }): Promise<boolean> {
   const result = await db
@@ -113,13 +113,13 @@ export async function lowerNextNonce(db: Db, args: { laneId: string; from: numbe
   return result.numUpdatedRows === 1n;
 }
 
-/** The nonce a lane uses next. */
+/** Returns the nonce that a lane uses next. */
 export async function findNextNonce(db: Db, laneId: string): Promise<number | undefined> {
   const row = await db.selectFrom("lane").select("next_nonce").where("id", "=", laneId).executeTakeFirst();
   return row?.next_nonce;
 }
 
-/** The address of a lane, from its id (CAIP-10). */
+/** Returns the address of a lane from its id (CAIP-10). */
 export function addressOfLane(laneId: string): `0x${string}` {
   return laneId.slice(laneId.lastIndexOf(":") + 1) as `0x${string}`;
 }

@@ -1,11 +1,11 @@
 import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** One side of a booking. Positive is debit, negative credit; a group's entries sum to zero per asset. */
+/** One side of a booking: positive is debit, negative is credit. The entries of a group sum to zero per asset. */
 export type Entry = { account: string; asset: string; amount: bigint };
 /**
- * One booking: `kind` and `subject` are its natural key, so that nothing is booked twice. What stands for something on
- * chain carries where it stands there.
+ * One booking. `kind` and `subject` are its natural key, so that nothing is booked twice. `onChain` is its place on the
+ * chain, when it has one.
  */
 export type Group = {
   kind: string;
@@ -21,15 +21,15 @@ export type Group = {
   };
 };
 
-/** Groups written by one statement: what Postgres takes of parameters is bounded. */
+/** Groups per statement, because Postgres limits the number of parameters. */
 const CHUNK = 1_000;
 
-/** Appends groups. Throws when one of them was booked before or does not sum to zero (the latter at commit). */
+/** Inserts groups. Throws when one was booked before, and at the commit when one does not sum to zero. */
 export async function insertGroups(db: Db, groups: readonly Group[], at: Date): Promise<void> {
   for (let from = 0; from < groups.length; from += CHUNK) await insertChunk(db, groups.slice(from, from + CHUNK), at);
 }
 
-/** Those of some groups that are not in the books yet, by their natural keys. */
+/** Returns the groups that are not in the ledger yet, by their natural keys. */
 export async function keepNewGroups(db: Db, groups: readonly Group[]): Promise<Group[]> {
   if (groups.length === 0) return [];
   const { rows } = await sql<{ kind: string; subject: string }>`
@@ -62,18 +62,18 @@ async function insertChunk(db: Db, groups: readonly Group[], at: Date): Promise<
   const ids = new Map(rows.map((row) => [`${row.kind} ${row.subject}`, row.id]));
   const entries = groups.flatMap(({ kind, subject, entries }) => {
     const group_id = ids.get(`${kind} ${subject}`);
-    if (group_id === undefined) throw new Error(`ledger group ${kind} ${subject} was not written`);
+    if (group_id === undefined) throw new Error(`ledger group ${kind} ${subject} was not inserted`);
     return entries.map((entry) => ({ group_id, ...entry }));
   });
   await db.insertInto("ledger_entry").values(entries).execute();
 }
 
-/** What is added to a merchant's balance, minor units. */
+/** An amount for a merchant's balance, minor units. */
 export type Credit = { merchantId: string; asset: string; amount: bigint };
 
 /**
- * Adds to merchants' balances and takes so many settlement numbers with each credit. Gives the first of them per
- * credit, in order. Rows are touched in a fixed order, so that two bookings cannot wait for each other.
+ * Credits merchants' balances and reserves the given number of settlement numbers with each credit. Returns the first
+ * number of each credit, in order. Updates the rows in a fixed order, which avoids deadlocks between bookings.
  */
 export async function creditMerchants(
   db: Db,
@@ -95,7 +95,7 @@ export async function creditMerchants(
 
 const keyOf = ({ merchantId, asset }: Credit) => `${merchantId} ${asset}`;
 
-/** Takes from a merchant's balance. False, and nothing taken, when there is less than that. */
+/** Debits a merchant's balance. Returns false and changes nothing when the balance is too low. */
 export async function debitMerchant(db: Db, debit: Credit): Promise<boolean> {
   const result = await db
     .updateTable("merchant_balance")

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** Which of these accounts we have made for others before. */
+/** Returns those of these accounts that our transactions created. */
 export async function listMade(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<Set<string>> {
   const rows = await db
     .selectFrom("made_account")
@@ -12,7 +12,7 @@ export async function listMade(db: Db, args: { chain: string; addresses: readonl
   return new Set(rows.map(({ address }) => address));
 }
 
-/** Notes accounts that a final transaction of ours has made. */
+/** Records accounts that a final transaction of ours created. */
 export async function noteMade(
   db: Db,
   rows: readonly { chain: string; address: string; tx_hash: string; made_at: Date }[],

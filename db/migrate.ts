@@ -9,24 +9,34 @@ import type { Pool } from "./tables.ts";
 
 const folder = new URL("./migrations/", import.meta.url);
 
-/** A migration runs in one transaction; its indexes on tables that were there before are built after it. */
-type OurMigration = Migration & { concurrentIndexes?: ConcurrentIndexes };
+/** A migration runs in one transaction. Its indexes on tables that existed before are built after that transaction. */
+export type OurMigration = Migration & { concurrentIndexes?: ConcurrentIndexes };
+/** Migrations by name; they run in the order of their names. */
+export type Migrations = Readonly<Record<string, OurMigration>>;
+
+export type MigrateOptions = {
+  /** Called when a migration has not got a lock in time and is going to be retried. */
+  onWait?: ((migration: string) => void) | undefined;
+  /** The files of db/migrations when unset. */
+  migrations?: Migrations;
+};
 
 /**
- * How long a migration waits for a lock on a table, milliseconds. While it waits, every statement on that table waits
- * behind it, so it gives up soon and lets them pass before it asks again.
+ * How long a migration waits for a lock on a table, milliseconds. Every other statement on that table queues behind the
+ * waiting migration, so it gives up early and lets them pass before it retries.
  */
 const LOCK_TIMEOUT_MS = 2_000;
-/** How long those statements have until the next try, milliseconds. */
+/** The pause before a retry, in which those statements run, milliseconds. */
 const LOCK_PAUSE_MS = 3_000;
-/** So many tries, some ten minutes: a transaction that is open for longer wants a person. */
-const LOCK_TRIES = 120;
-/** How often another replica that migrates is looked for, milliseconds. */
-const TURN_POLL_MS = 250;
-/** SQLSTATE of a lock that was not to be had in time. */
+/** Attempts at one migration, about ten minutes; a transaction that stays open for longer needs an operator. */
+const LOCK_ATTEMPTS = 120;
+/** How often a replica that waits for another one's migration checks again, milliseconds. */
+const REPLICA_POLL_MS = 250;
+/** SQLSTATE of a lock timeout. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
-async function getMigrations(): Promise<Record<string, OurMigration>> {
+/** Loads the files of db/migrations. */
+export async function readMigrations(): Promise<Migrations> {
   const files = (await readdir(folder)).filter((file) => file.endsWith(".ts")).sort();
   const modules = files.map(
     async (file) => [file.replace(/\.ts$/, ""), await import(new URL(file, folder).href)] as const,
@@ -35,17 +45,18 @@ async function getMigrations(): Promise<Record<string, OurMigration>> {
 }
 
 /**
- * Brings the schema up to date. Several replicas may try at once: one migrates, the others wait for it. Each migration is
- * a transaction of its own that never waits long for a lock, and is tried again; large indexes are built after it, while
- * everything else goes on.
- * Gives the names of the migrations it ran. Throws what the database said when one fails; nothing of that one is kept.
- * @param db with two connections at least
- * @param onWait called when a migration has waited in vain for a lock and will be tried again
+ * Brings the schema up to date and returns the names of the migrations that ran.
+ *
+ * Several replicas may call it at the same time: one migrates and the others wait for it. Each migration is one
+ * transaction, which never waits long for a lock and is retried. Large indexes are built after the transaction, without
+ * blocking writes. Throws the database's error when a migration fails, whose transaction is then rolled back.
+ * @param db a pool of at least two connections
  */
-export async function migrate(db: Pool, onWait: (migration: string) => void = () => undefined): Promise<string[]> {
-  return inTurn(db, async () => {
-    const ran = await migrateEach(db, onWait);
-    // The moves of this release; those of the releases before stay, because events speak of them.
+export async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): Promise<string[]> {
+  const all = migrations ?? (await readMigrations());
+  return whileLocked(db, async () => {
+    const ran = await migrateEach(db, all, onWait);
+    // Adds the moves of this release. The moves of earlier releases stay, because events refer to them.
     await db
       .insertInto("transition")
       .values(listTransitions())
@@ -56,47 +67,50 @@ export async function migrate(db: Pool, onWait: (migration: string) => void = ()
 }
 
 /**
- * Does some work while no other replica does it. The lock belongs to a transaction, which holds nothing else: a proxy that
- * hands out connections by transaction keeps it. It is asked for again and again, as a session that waits for it would
- * keep an index from being built.
+ * Runs `work` while no other replica runs it. A transaction of its own holds the lock and nothing else, so that a proxy
+ * that assigns connections per transaction keeps it. A waiting replica polls, because a session that waited for the lock
+ * would prevent a concurrent index build from finishing.
  */
-async function inTurn<T>(db: Pool, work: () => Promise<T>): Promise<T> {
+async function whileLocked<T>(db: Pool, work: () => Promise<T>): Promise<T> {
   for (;;) {
-    const turn = await db.transaction().execute(async (trx) => {
-      const { rows } = await sql<{ ours: boolean }>`
-        select pg_try_advisory_xact_lock(hashtextextended('migrate', 0)) as ours`.execute(trx);
-      if (!rows[0]?.ours) return undefined;
+    const locked = await db.transaction().execute(async (trx) => {
+      const { rows } = await sql<{ acquired: boolean }>`
+        select pg_try_advisory_xact_lock(hashtextextended('migrate', 0)) as acquired`.execute(trx);
+      if (!rows[0]?.acquired) return undefined;
       await sql`set local idle_in_transaction_session_timeout = 0`.execute(trx);
       return { result: await work() };
     });
-    if (turn) return turn.result;
-    await pause(TURN_POLL_MS);
+    if (locked) return locked.result;
+    await pause(REPLICA_POLL_MS);
   }
 }
 
-async function migrateEach(db: Pool, onWait: (migration: string) => void): Promise<string[]> {
-  const all = await getMigrations();
+async function migrateEach(db: Pool, all: Migrations, onWait: MigrateOptions["onWait"]): Promise<string[]> {
   const provider = { getMigrations: async () => mapValues(all, withLockTimeout) };
   const migrator = new Migrator({ db, provider });
   const ran: string[] = [];
-  // A run that was cut off after a transaction has left its indexes to be built.
+  // A run that was interrupted after a transaction has left its indexes unbuilt.
   for (const { name, executedAt } of await migrator.getMigrations())
     if (executedAt !== undefined) await buildIndexes(db, all[name]?.concurrentIndexes ?? {});
-  for (let tries = 1; ; ) {
+  for (let attempts = 1; ; ) {
     const { error, results = [] } = await migrator.migrateUp();
     const [result] = results;
     if (!error && !result) return ran;
     if (!error && result) {
       await buildIndexes(db, all[result.migrationName]?.concurrentIndexes ?? {});
       ran.push(result.migrationName);
-      tries = 1;
+      attempts = 1;
       continue;
     }
-    if (!result || tries >= LOCK_TRIES || (error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
-    tries += 1;
-    onWait(result.migrationName);
+    if (!result || attempts >= LOCK_ATTEMPTS || !isLockTimeout(error)) throw error;
+    attempts += 1;
+    onWait?.(result.migrationName);
     await pause(LOCK_PAUSE_MS);
   }
+}
+
+function isLockTimeout(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === LOCK_NOT_AVAILABLE;
 }
 
 function withLockTimeout(migration: OurMigration): Migration {
@@ -108,23 +122,24 @@ function withLockTimeout(migration: OurMigration): Migration {
   };
 }
 
-function mapValues<T, U>(record: Record<string, T>, change: (value: T) => U): Record<string, U> {
+function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
 }
 
-/** The same for a database URL. */
-export async function migrateDatabase(url: string, onWait?: (migration: string) => void): Promise<string[]> {
-  // An index on a large table takes its time, and so does waiting for the replica that migrates first.
+/** Does the same as `migrate` for a database URL. */
+export async function migrateDatabase(url: string, options: MigrateOptions = {}): Promise<string[]> {
+  // No statement timeout: building an index on a large table takes long, and so does waiting for another replica.
   const db = openDb(url, { max: 2, applicationName: "pay-migrate", statementTimeoutMs: 0 });
   try {
-    return await migrate(db, onWait);
+    return await migrate(db, options);
   } finally {
     await db.destroy();
   }
 }
 
-/** True when every migration of this release has run; part of readiness. An index that is still built only costs time. */
+/** Returns true when every migration of this release has run. Readiness depends on it; an unfinished index only costs time. */
 export async function isMigrated(db: Pool): Promise<boolean> {
-  const known = await new Migrator({ db, provider: { getMigrations } }).getMigrations();
+  const provider = { getMigrations: async () => ({ ...(await readMigrations()) }) };
+  const known = await new Migrator({ db, provider }).getMigrations();
   return known.every((migration) => migration.executedAt !== undefined);
 }

@@ -1,19 +1,26 @@
-import { type RawBuilder, sql } from "kysely";
+import { type RawBuilder, sql, type Updateable } from "kysely";
 import type { Machine, NextOf, StateOf } from "./states.ts";
-import type { Db } from "./tables.ts";
+import type { Db, Tables } from "./tables.ts";
 
-/** Columns to set along with a move; a value may be a SQL expression. */
-export type Setting = Record<string, unknown | RawBuilder<unknown>>;
+/** State machines whose rows have an id. A transaction has none. */
+type MachineWithId = Exclude<Machine, "transaction">;
+type Columns<M extends MachineWithId> = Omit<Updateable<Tables[M]>, "id" | "state">;
+
+/** Columns to update together with a move. A value may be an SQL expression. */
+export type Setting<M extends MachineWithId> = {
+  readonly [C in keyof Columns<M>]: Columns<M>[C] | RawBuilder<Columns<M>[C]>;
+};
 
 /**
- * Moves rows of a machine from one state to another, with an event row for each, in one statement. (The event of a row's
- * first state is written by a trigger.)
- * The `where state = from` is what decides a race: only rows that stood in `from` move. Gives the ids that moved; an
- * id that is missing has been moved by somebody else, which is not an error. Rows are locked in the order of their ids,
- * so that two moves of overlapping rows cannot wait for each other.
- * @param where a further guard, in SQL, on the row (for example `expires_at > …`)
+ * Moves rows of a machine from one state to another and inserts an event for each, in one statement. (A trigger inserts the
+ * event of a row's first state.) Returns the ids of the rows that moved.
+ *
+ * Only rows in the state `from` move, so one of several concurrent moves wins. An id that is missing in the result is not
+ * an error: another worker has moved that row. Locks the rows in the order of their ids, which avoids deadlocks between
+ * moves of overlapping rows.
+ * @param move.where a further SQL condition on the row (for example `expires_at > …`)
  */
-export async function moveRows<M extends Exclude<Machine, "transaction">, S extends StateOf<M>>(
+export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
   db: Db,
   machine: M,
   move: {
@@ -21,15 +28,15 @@ export async function moveRows<M extends Exclude<Machine, "transaction">, S exte
     from: S;
     to: NextOf<M, S>;
     at: Date;
-    set?: Setting;
+    set?: Setting<M>;
     detail?: Record<string, unknown>;
     where?: RawBuilder<unknown>;
   },
 ): Promise<string[]> {
   if (move.ids.length === 0) return [];
   const version = machine === "payment" ? [sql`state_version = state_version + 1`, sql`updated_at = ${move.at}`] : [];
-  const settings = Object.entries(move.set ?? {}).map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
-  const set = sql.join([sql`state = ${move.to}`, ...version, ...settings]);
+  const updates = Object.entries(move.set ?? {}).map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
+  const set = sql.join([sql`state = ${move.to}`, ...version, ...updates]);
   const result = await sql<{ subject: string }>`
     with moved as (
       update ${sql.table(machine)} set ${set}

@@ -5,34 +5,34 @@ import type { Tables } from "./tables.ts";
 const INT8 = 20;
 const NUMERIC = 1700;
 
-/** Heights and nonces are far below 2^53; anything above it is a bug and not to be rounded. */
+/** Heights and nonces are far below 2^53. A larger value is a bug, and rounding would hide it. */
 function parseCount(text: string): number {
   const count = Number(text);
   if (!Number.isSafeInteger(count)) throw new Error("a bigint column holds more than a safe integer");
   return count;
 }
 
-const types = {
+const types: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: "text" | "binary") {
     if (oid === NUMERIC) return BigInt;
     if (oid === INT8) return parseCount;
-    return pg.types.getTypeParser(oid, format as "text");
+    return format === "binary" ? pg.types.getTypeParser(oid, format) : pg.types.getTypeParser(oid, format);
   },
 };
 
 export type OpenOptions = {
-  /** Connections at most. */
+  /** The maximum number of connections. 10 when unset. */
   max?: number;
   applicationName?: string;
-  /** How long one statement may take, milliseconds; 0 for as long as it takes. 15 s when unset. */
+  /** The timeout of one statement, milliseconds; 0 means none. 15 s when unset. */
   statementTimeoutMs?: number;
-  /** Called after each statement with its seconds; for metrics. */
+  /** Called after each statement with its duration in seconds; for metrics. */
   onStatement?: (seconds: number, failed: boolean) => void;
-  /** Called when Postgres has closed a connection; for logs. */
+  /** Called when Postgres closes a connection; for logs. */
   onLostConnection?: (error: Error) => void;
 };
 
-/** Opens the pool. Nothing is connected until the first statement. Close it with `db.destroy()`. */
+/** Opens a pool, which connects with its first statement. Close it with `db.destroy()`. */
 export function openDb(
   url: string,
   options: OpenOptions = {},
@@ -44,10 +44,10 @@ export function openDb(
     connectionTimeoutMillis: 5_000,
     statement_timeout: options.statementTimeoutMs ?? 15_000,
     idle_in_transaction_session_timeout: 15_000,
-    types: types as pg.CustomTypesConfig,
+    types,
   });
-  // Without a listener, a connection that Postgres closes (a restart) would end the process: the pool listens to its
-  // idle connections, and to those in use nobody does between two statements of a transaction.
+  // Without an error listener, a connection that Postgres closes (a restart) would end the process. The pool listens to
+  // its idle connections only, so each connection gets a listener for the time between two statements of a transaction.
   pool.on("error", () => undefined);
   pool.on("connect", (client) => client.on("error", (error) => options.onLostConnection?.(error)));
   const db = new Kysely<Tables>({

@@ -1,15 +1,17 @@
-import { type Selectable, sql } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 import { statementTogether } from "./together.ts";
 
-/** A quote as it was shown to a buyer. */
+/** A quote, as the buyer saw it. */
 export type OptionRow = Selectable<Tables["payment_option"]>;
-/** A quote with where its merchant is paid in its asset (or in the asset that is owed) now; null for nowhere. */
+/** A quote with the merchant's current destination (CAIP-10) for the quoted or owed asset; null when there is none. */
 export type CurrentOption = OptionRow & { registered: string | null };
-/** What a quote says, under the next number of its payment, payer and asset. */
-export type NewOption = Omit<OptionRow, "blockhash_until">;
+/** A new quote, with the next number of its payment, payer and asset. */
+export type NewOption = Omit<OptionRow, "blockhash_until" | AddressColumn> &
+  Pick<Insertable<Tables["payment_option"]>, AddressColumn>;
+type AddressColumn = "token" | "payer" | "receiver";
 
-/** The newest quotes of these payers for a payment, one for each asset. */
+/** Returns the newest quote of a payment for each of these payers and each asset. */
 export async function listNewestOptions(
   db: Db,
   { paymentId, payers }: { paymentId: string; payers: readonly string[] },
@@ -27,15 +29,15 @@ export async function listNewestOptions(
 }
 
 /**
- * Writes quotes and returns them. Where another process has written a quote with the same number at this moment, that one
- * is returned instead.
+ * Inserts quotes and returns them. When another process inserts a quote with the same number at the same time, returns
+ * that quote instead.
  */
 export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise<OptionRow[]> {
   const [first] = rows;
   if (!first) return [];
   const inserted = await db
     .insertInto("payment_option")
-    // In one order in every process, so that two calls with the same accounts cannot wait for each other.
+    // The same order in every process, which avoids deadlocks between calls with the same accounts.
     .values(
       rows
         .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
@@ -52,31 +54,31 @@ export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise
   return [...inserted, ...newest.filter((row) => missing.has(keyOf(row)))];
 }
 
-const keyOf = ({ payer, asset }: Pick<OptionRow, "payer" | "asset">) => `${payer} ${asset}`;
+const keyOf = ({ payer, asset }: Pick<NewOption, "payer" | "asset">) => `${payer} ${asset}`;
 
-/** A quote of a payment. */
+/** Returns a quote of a payment. */
 export async function findOption(db: Db, args: { id: string; paymentId: string }): Promise<CurrentOption | undefined> {
   const row = await readOption(db, args.id);
   return row?.payment_id === args.paymentId ? row : undefined;
 }
 
-/** Confirms of the same moment share a statement. */
+/** Reads a quote. Concurrent calls share a statement. */
 const readOption = statementTogether(async (db: Db, ids: readonly string[]) => {
   const byId = new Map((await listOptionsById(db, ids)).map((row) => [row.id, row]));
   return ids.map((id) => byId.get(id));
 });
 
-/** Notes until when the blockhash is good that was handed out for a quote now. */
+/** Stores until when the blockhash is valid that was just returned for a quote. */
 export async function noteBlockhash(db: Db, args: { id: string; until: Date }): Promise<void> {
   await db.updateTable("payment_option").set({ blockhash_until: args.until }).where("id", "=", args.id).execute();
 }
 
-/** Quotes by id. */
+/** Returns quotes by id. */
 export async function listOptionsById(db: Db, ids: readonly string[]): Promise<CurrentOption[]> {
   return selectCurrent(db).where(sql<boolean>`o.id = any(${ids})`).execute();
 }
 
-/** Selects quotes (`o`) of payments (`p`) with where their merchants are paid now. */
+/** Selects quotes (`o`) of payments (`p`) with the current destination of the merchant. */
 export function selectCurrent(db: Db) {
   return db
     .selectFrom("payment_option as o")
@@ -89,9 +91,9 @@ export function selectCurrent(db: Db) {
 }
 
 /**
- * Deletes quotes that can matter no more, and returns how many: renewed by another one, signed by nobody, over since
- * before `over`, and the chain has been read up to `lateMs` (milliseconds) after their end. The newest quote of a payer and
- * asset stays, because it explains money that comes late. Considers quotes whose renewal was written in `window`.
+ * Deletes quotes that are no longer needed, and returns how many. Such a quote was renewed by another one, has no attempt,
+ * ended before `over`, and its chain has been read up to `lateMs` (milliseconds) after its end. Keeps the newest quote of a
+ * payer and asset, because it explains money that arrives late. Considers quotes whose renewal was created in `window`.
  */
 export async function deleteRenewedOptions(
   db: Db,

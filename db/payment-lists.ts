@@ -1,9 +1,9 @@
-import { type SelectQueryBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { deducted } from "./deductions.ts";
 import type { PaymentState } from "./states.ts";
-import type { Db, Mode, Tables } from "./tables.ts";
+import type { Db, Mode } from "./tables.ts";
 
-/** Which payments a list is about; what is undefined does not narrow. */
+/** Selects the payments of a list. An undefined member does not narrow. */
 export type PaymentFilter = {
   accountId: string;
   mode: Mode;
@@ -13,7 +13,7 @@ export type PaymentFilter = {
   states?: readonly PaymentState[] | undefined;
   chains?: readonly string[] | undefined;
   assets?: readonly string[] | undefined;
-  /** A part of the reference. */
+  /** A substring of the reference, without regard to case. */
   reference?: string | undefined;
 };
 
@@ -25,12 +25,12 @@ export type PaymentOrder = {
 
 export type ListedPayment = Awaited<ReturnType<typeof listPaymentRows>>[number];
 
-/** A page of payments with their merchant, the option that paid and the payout, in order; ties by id. */
+/** Returns a page of payments with their merchant, the paying option and the payout. Ties are ordered by id. */
 export async function listPaymentRows(db: Db, filter: PaymentFilter, order: PaymentOrder, limit: number) {
   return selectPage(db, filter, order, limit).execute();
 }
 
-/** The query of it, for whoever wants to see its plan. */
+/** Builds the query of `listPaymentRows`. Exported for a test of its query plan. */
 export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, limit: number) {
   const { by, dir, after } = order;
   const column = by === "date" ? sql`p.created_at` : sql`p.value`;
@@ -65,8 +65,9 @@ export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, l
 }
 
 /**
- * Sums over all payments of a filter: asked amounts of those that succeeded by unit, how many, and how many buyers.
- * Every payment that fits is read, about a second for each million on two cores: who has many narrows by time.
+ * Returns sums over all payments of a filter: the revenue of succeeded payments by unit, the number of payments, and the
+ * number of distinct payers. Reads every selected payment, which takes about one second per million on two cores: a caller
+ * with many payments narrows by time.
  */
 export async function sumPayments(
   db: Db,
@@ -82,7 +83,7 @@ export async function sumPayments(
     .groupBy(["p.unit", sql`p.state = 'succeeded'`])
     .orderBy("p.unit")
     .execute();
-  // Not count(distinct), which sorts every payer of millions and cannot be shared among Postgres's workers.
+  // Not count(distinct …), which sorts the payers of all payments and cannot run in parallel workers.
   const payers = narrow(db, filter).where("p.state", "=", "succeeded").where("o.payer", "is not", null);
   const { customers } = await db
     .selectFrom(payers.select("o.payer").distinct().as("payers"))
@@ -95,26 +96,21 @@ export async function sumPayments(
   };
 }
 
-/** Of the option that was confirmed; a test payment that was driven to success by hand has none, but was paid. */
+/** The asset of the confirmed option. A simulated payment (test mode) has no option, but has a paid asset. */
 const payingAsset = sql<string | null>`coalesce(o.asset, p.paid_asset)`;
 const payingChain = sql<string | null>`coalesce(o.chain, split_part(p.paid_asset, '/', 1))`;
 
-/** The transaction that paid out, once it is booked. */
+/** The transaction of the payout, once it is booked. */
 const settlementHash = sql<string | null>`coalesce(s.tx_hash, (
   select g.tx_hash from transfer t join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
   where t.settlement_id = p.settlement_id and t.purpose = 'settlement'))`;
-
-type Joined = Omit<Tables, never> & {
-  p: Tables["payment"];
-  o: { [C in keyof Tables["payment_option"]]: Tables["payment_option"][C] | null };
-};
 
 function narrow(db: Db, filter: PaymentFilter) {
   let query = db
     .selectFrom("payment as p")
     .leftJoin("payment_option as o", "o.id", "p.option_id")
     .where("p.account_id", "=", filter.accountId)
-    .where("p.mode", "=", filter.mode) as unknown as SelectQueryBuilder<Joined, "p" | "o", object>;
+    .where("p.mode", "=", filter.mode);
   const { merchantIds, from, before, states, chains, assets, reference } = filter;
   if (merchantIds) query = query.where("p.merchant_id", "in", [...merchantIds]);
   if (from) query = query.where("p.created_at", ">=", from);

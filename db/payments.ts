@@ -4,15 +4,15 @@ import type { Db, Mode, Tables } from "./tables.ts";
 import { statementTogether } from "./together.ts";
 
 export type PaymentRow = Selectable<Tables["payment"]>;
-/** A payment with what is shown of its merchant. */
+/** A payment with the public details of its merchant. */
 export type PaymentWithMerchant = PaymentRow & { merchant_name: string; merchant_logo_id: string | null };
 
-/** Writes a new payment. */
+/** Inserts a payment. */
 export async function insertPayment(db: Db, row: Insertable<Tables["payment"]>): Promise<PaymentRow> {
   return db.insertInto("payment").values(row).returningAll().executeTakeFirstOrThrow();
 }
 
-/** A payment of a mode; with an owner given, only that merchant's of that account. */
+/** Returns a payment of a mode; when `merchant` is set, only a payment of that merchant and account. */
 export async function findPayment(
   db: Db,
   args: { id: string; mode: Mode; merchant?: { accountId: string; merchantId: string } | undefined },
@@ -25,12 +25,12 @@ export async function findPayment(
   return isTheirs ? row : undefined;
 }
 
-/** A payment of either mode, for whoever knows its id. */
+/** Returns a payment of either mode by its id. */
 export async function findPaymentOfAnyMode(db: Db, id: string): Promise<PaymentWithMerchant | undefined> {
   return readWithMerchant(db, id);
 }
 
-/** Calls of the same moment share a statement: every poll and every confirm asks for a payment. */
+/** Reads a payment. Concurrent calls share a statement, because every poll and every confirm reads a payment. */
 const readWithMerchant = statementTogether(async (db: Db, ids: readonly string[]) => {
   const rows: PaymentWithMerchant[] = await db
     .selectFrom("payment as p")
@@ -44,8 +44,8 @@ const readWithMerchant = statementTogether(async (db: Db, ids: readonly string[]
 });
 
 /**
- * The transaction that has paid a payment's settlement out, and how much less than what the merchant was owed for the
- * payment it brought, because of refunds before it; undefined until it is confirmed.
+ * Returns the transaction that paid out a payment's settlement, and the amount that earlier refunds deducted from the
+ * payment. Undefined until the payout is confirmed.
  */
 export async function findPayout(db: Db, paymentId: string): Promise<{ txHash: string; deducted: bigint } | undefined> {
   const { rows } = await sql<{ txHash: string; deducted: bigint }>`
@@ -57,12 +57,12 @@ export async function findPayout(db: Db, paymentId: string): Promise<{ txHash: s
   return rows[0];
 }
 
-/** Locks payments for the rest of the transaction, in the order of their ids. */
+/** Locks payments until the commit, in the order of their ids. */
 export async function lockPayments(db: Db, ids: readonly string[]): Promise<void> {
   await db.selectFrom("payment").select("id").where(sql<boolean>`id = any(${ids})`).orderBy("id").forUpdate().execute();
 }
 
-/** Payments by id, for those who wait for a change. */
+/** Returns payments by id. */
 export async function listPayments(db: Db, ids: readonly string[]): Promise<PaymentRow[]> {
   if (ids.length === 0) return [];
   return db.selectFrom("payment").selectAll().where(sql<boolean>`id = any(${ids})`).execute();

@@ -1,10 +1,10 @@
 import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** The marker of a payout, and what was paid into it, lamports. */
+/** The marker account of a payout, and its rent in lamports. */
 export type Marker = { address: string; lamports: bigint };
 
-/** Notes markers that a final transaction has made. One that was closed and made again is open again. */
+/** Records markers that a final transaction created. Keeps markers that exist. */
 export async function noteMarkers(
   db: Db,
   args: { chain: string; hash: string; at: Date; markers: readonly Marker[] },
@@ -18,7 +18,7 @@ export async function noteMarkers(
     .execute();
 }
 
-/** Markers made before a time that no transaction is closing now, oldest first. */
+/** Returns markers that were created before a time and that no transaction is closing now, oldest first. */
 export async function listClosable(
   db: Db,
   args: { chain: string; madeBefore: Date; limit: number },
@@ -38,7 +38,7 @@ export async function listClosable(
     .execute();
 }
 
-/** Notes the transaction that is to close markers, in the transaction that stores it. */
+/** Stores the transaction that will close markers, in the database transaction that stores the signed bytes. */
 export async function noteClosing(
   db: Db,
   args: { chain: string; addresses: readonly string[]; hash: string },
@@ -51,7 +51,7 @@ export async function noteClosing(
     .execute();
 }
 
-/** Forgets markers that are closed. Returns what had been paid into them, lamports. */
+/** Deletes markers that are closed. Returns the sum of their rents, lamports. */
 export async function takeClosed(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<bigint> {
   if (args.addresses.length === 0) return 0n;
   const rows = await db

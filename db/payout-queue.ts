@@ -4,11 +4,15 @@ import type { Db } from "./tables.ts";
 export type PayoutKind = "settlement" | "refund";
 
 /**
- * What keeps the payouts of a queue waiting. `held`: an operator holds the merchant. `no_destination`: none is registered.
- * `not_served`: screening refuses the destination. `refund_waits`: a refund is drawn on the same balance first. `minimum`:
- * the destination's minimum is not reached. `behind_made`: the chain shows another payout of the merchant that a restored
- * database has forgotten. `unknown_asset`: the networks file does not name the asset. `balance_short`, `stock_short`: the
- * balance, or the treasury's inventory of the asset, does not cover it.
+ * The obstacles that can block a queue of payouts:
+ * - `held`: an operator holds the merchant's payouts.
+ * - `no_destination`: no destination is registered.
+ * - `not_served`: screening refuses the destination.
+ * - `refund_waits`: a refund from the same balance comes first.
+ * - `minimum`: the settlement is below the destination's minimum.
+ * - `behind_made`: the chain shows another payout of the merchant that a restored database has lost.
+ * - `unknown_asset`: the networks file does not contain the asset.
+ * - `balance_short`, `stock_short`: the merchant's balance, or the treasury's inventory of the asset, is too low.
  */
 export const obstacles = [
   "held",
@@ -22,7 +26,7 @@ export const obstacles = [
   "stock_short",
 ] as const;
 export type Obstacle = (typeof obstacles)[number];
-/** Obstacles of single rows: a smaller one of the same queue may go on. */
+/** Obstacles that depend on the amount: a smaller payout of the same queue may succeed. */
 export const ofAmount: readonly Obstacle[] = ["balance_short", "stock_short"];
 
 export type QueueKey = { kind: PayoutKind; merchantId: string; asset: string; chain: string };
@@ -32,7 +36,7 @@ const key = sql`q.kind, q.merchant_id as "merchantId", q.asset, q.chain`;
 const isKey = ({ kind, merchantId, asset, chain }: QueueKey) =>
   sql`q.kind = ${kind} and q.merchant_id = ${merchantId} and q.asset = ${asset} and q.chain = ${chain}`;
 
-/** Rows of a queue `q` that wait; each alternative is served by an index of that order. */
+/** SQL: the waiting rows of a queue `q`, by kind. An index serves each of them. */
 const rowsOf: Record<PayoutKind, RawBuilder<unknown>> = {
   settlement: sql`settlement r where r.merchant_id = q.merchant_id and r.asset = q.asset and r.due_at is not null
     and r.state in ('due', 'gathering')`,
@@ -41,8 +45,8 @@ const rowsOf: Record<PayoutKind, RawBuilder<unknown>> = {
 };
 
 /**
- * Queues of these chains that are due, at most `limit` of each chain, the longest due first. Each is given to one caller
- * and falls due again later, longer every time up to a minute, until its job has reported.
+ * Takes at most `limit` due queues of each chain, the longest due first. Each queue goes to one caller and becomes due
+ * again later (exponential backoff up to one minute), until its job updates it.
  */
 export async function takeDueQueues(
   db: Db,
@@ -52,7 +56,7 @@ export async function takeDueQueues(
   return rows;
 }
 
-/** The statement of it, for tests of its plan. */
+/** Builds the statement of `takeDueQueues`. Exported for a test of its query plan. */
 export function selectDueQueues(args: { kind: PayoutKind; chains: readonly string[]; now: Date; limit: number }) {
   const { kind, chains, now, limit } = args;
   return sql<TakenQueue>`
@@ -67,7 +71,7 @@ export function selectDueQueues(args: { kind: PayoutKind; chains: readonly strin
     returning ${key}, q.version, q.blocked_by is not null as blocked`;
 }
 
-/** The rows of each queue that are due now, at most `limit` of them; those that were short before come last. */
+/** Returns the ids of at most `limit` due rows of each queue. Rows whose amount was not covered before come last. */
 export async function listQueuedIds(
   db: Db,
   args: { kind: PayoutKind; queues: readonly (QueueKey & { limit: number })[]; now: Date },
@@ -85,7 +89,7 @@ export async function listQueuedIds(
   return rows.map(({ ids }) => ids);
 }
 
-/** Lets queues rest until their next row falls due, or for ever where there is none; not one that has changed meanwhile. */
+/** Postpones queues until their next row is due, or indefinitely when they have none. Skips queues that have changed meanwhile. */
 export async function restQueues(db: Db, args: { kind: PayoutKind; queues: readonly TakenQueue[] }): Promise<void> {
   const { kind, queues } = args;
   if (queues.length === 0) return;
@@ -99,10 +103,10 @@ export async function restQueues(db: Db, args: { kind: PayoutKind; queues: reado
       and q.version = idle.version`.execute(db);
 }
 
-/** The queue of a row as it stood at one moment. */
+/** A row with its queue, both read at the same time. */
 export type QueuedRow = QueueKey & { id: string; state: string; version: number; isFresh: boolean };
 
-/** Rows with their queues. `isFresh`: neither blocked nor taken since its last success. */
+/** Returns rows with their queues. `isFresh`: the queue is not blocked and was not taken since its last success. */
 export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: readonly string[] }): Promise<QueuedRow[]> {
   const of = {
     settlement: sql`settlement r join payout_queue q on q.kind = 'settlement' and q.merchant_id = r.merchant_id
@@ -117,9 +121,9 @@ export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: read
 }
 
 /**
- * Stores why the payouts of a queue wait, unless something that may have taken the obstacle away has happened since
- * `version` was read: then the queue stays due. It is checked again after five minutes, and then every ten
- * minutes; what takes the obstacle away wakes it before.
+ * Stores the obstacle that blocks a queue. Returns false and leaves the queue due when a change since `version` was read
+ * may have removed the obstacle. A blocked queue is checked after five minutes and then every ten minutes; a change that
+ * removes the obstacle wakes it earlier.
  */
 export async function blockQueue(
   db: Db,
@@ -133,14 +137,14 @@ export async function blockQueue(
   return result.numAffectedRows === 1n;
 }
 
-/** Makes a queue due at once after some of its payouts have begun: there may be more. */
+/** Makes a queue due at once after some of its payouts have begun, because it may have more. */
 export async function resumeQueue(db: Db, args: QueueKey & { now: Date }): Promise<void> {
   await sql`
     update payout_queue q set version = version + 1, blocked_by = null, blocked_at = null, due_try = 0, due_at = ${args.now}
     where ${isKey(args)}`.execute(db);
 }
 
-/** Puts rows that were short behind the others of their queue. */
+/** Moves rows whose amount was not covered behind the other rows of their queue. */
 export async function deferRows(db: Db, args: { kind: PayoutKind; ids: readonly string[] }): Promise<void> {
   await sql`update ${sql.table(args.kind)} set due_try = due_try + 1 where id in (
     select id from ${sql.table(args.kind)} where id = any(${args.ids}) and due_at is not null order by id for update)`.execute(
@@ -148,7 +152,7 @@ export async function deferRows(db: Db, args: { kind: PayoutKind; ids: readonly 
   );
 }
 
-/** Those of these merchants' settlement queues that are blocked, except by amounts. */
+/** Returns the settlement queues of these merchants that an obstacle other than an amount blocks. */
 export async function listBlockedKeys(
   db: Db,
   merchantIds: readonly string[],
@@ -161,7 +165,7 @@ export async function listBlockedKeys(
   return rows;
 }
 
-/** Of settlements that still accumulate, which merchants are held. */
+/** Returns those of these settlements that still accumulate, and whether an operator holds their merchant. */
 export async function listStillGathering(db: Db, ids: readonly string[]): Promise<{ id: string; held: boolean }[]> {
   const { rows } = await sql<{ id: string; held: boolean }>`
     select s.id, m.payouts_held_at is not null as held from settlement s join merchant m on m.id = s.merchant_id
@@ -169,17 +173,17 @@ export async function listStillGathering(db: Db, ids: readonly string[]): Promis
   return rows;
 }
 
-/** Wakes a merchant's settlements of an asset, whatever blocks them. */
+/** Wakes a merchant's settlement queue of an asset, whatever blocks it. */
 export async function wakeSettlements(db: Db, args: { merchantId: string; asset: string }): Promise<void> {
   await sql`select wake_payouts('settlement', ${args.merchantId}, ${args.asset})`.execute(db);
 }
 
-/** Wakes a merchant's refunds that are drawn on its balance of an asset, whatever blocks them. */
+/** Wakes a merchant's refund queue of an asset, whatever blocks it. */
 export async function wakeRefunds(db: Db, args: { merchantId: string; asset: string }): Promise<void> {
   await sql`select wake_payouts('refund', ${args.merchantId}, ${args.asset})`.execute(db);
 }
 
-/** Wakes what the treasury was short for on a chain. */
+/** Wakes the queues of a chain that an amount blocks. */
 export async function wakeShort(db: Db, chain: string): Promise<void> {
   await sql`
     update payout_queue set version = version + 1, due_try = 0, due_at = least(due_at, blocked_at), blocked_by = null,
@@ -190,10 +194,10 @@ export async function wakeShort(db: Db, chain: string): Promise<void> {
       order by merchant_id collate "C", asset collate "C", kind, chain collate "C" for update)`.execute(db);
 }
 
-/** A queue that is blocked, for people. `waiting` counts its rows up to 10,000. */
+/** A blocked queue, for operators. `waiting` counts its rows up to 10,000. */
 export type BlockedQueue = QueueKey & { blockedBy: string; since: Date; nextCheckAt: Date; waiting: number };
 
-/** Blocked queues, the longest blocked first. */
+/** Returns blocked queues, the longest blocked first. */
 export async function listBlockedQueues(db: Db, limit: number): Promise<BlockedQueue[]> {
   const count = (kind: PayoutKind) => sql`(select count(*)::int from (select from ${rowsOf[kind]} limit 10000) found)`;
   const { rows } = await sql<BlockedQueue>`
@@ -203,7 +207,7 @@ export async function listBlockedQueues(db: Db, limit: number): Promise<BlockedQ
   return rows;
 }
 
-/** How many queues each obstacle blocks. */
+/** Returns the number of queues that each obstacle blocks. */
 export async function countBlockedQueues(db: Db): Promise<{ kind: PayoutKind; obstacle: string; count: number }[]> {
   const { rows } = await sql<{ kind: PayoutKind; obstacle: string; count: number }>`
     select kind, blocked_by as obstacle, count(*)::int as count from payout_queue

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
-/** What a payer has promised and not paid yet: transfers of these payers that wait for a lane or for a block. */
+/** Returns the transfers of these payers that wait for a lane or for a block: amounts that are authorized and not paid yet. */
 export async function listPromised(
   db: Db,
   args: { chain: string; payers: readonly string[] },

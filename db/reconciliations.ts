@@ -3,7 +3,7 @@ import type { Db, Tables } from "./tables.ts";
 
 export type ReconciliationRow = Selectable<Tables["reconciliation"]>;
 
-/** How far a chain has been read, and booked. */
+/** Returns the height up to which a chain has been read, and the height up to which it is final and booked. */
 export async function findHeights(db: Db, chain: string): Promise<{ read: number; final: number } | undefined> {
   return db
     .selectFrom("chain_cursor")
@@ -12,19 +12,21 @@ export async function findHeights(db: Db, chain: string): Promise<{ read: number
     .executeTakeFirst();
 }
 
-/** Addresses of a chain's lanes, also of those that have left the networks file. */
+/** Returns the addresses of a chain's lanes, including lanes that are no longer in the networks file. */
 export async function listLaneAddresses(db: Db, chain: string): Promise<string[]> {
   const rows = await db.selectFrom("lane").select("address").where("chain", "=", chain).orderBy("address").execute();
   return rows.map(({ address }) => address);
 }
 
 /**
- * What the rows say of accounts at a block, minor units. `booked`: by the ledger. `moved`: tokens of the treasury that
- * were seen to move and are in no books yet, small deposits of a day that is not over and movements that could not be
- * written down among them (`asset` is null, `token` names it). `left`: what went out of the treasury without us, or beyond
- * what was owed, and nobody has said why: it is booked as an exception, and should be there. `spent`: fees of a lane's transactions
- * that are not final yet (negative). `given`: what lanes were found to have been given at later blocks, and may have had
- * before.
+ * One part of an account's balance at a block, as the rows have it, in minor units:
+ * - `booked`: the balance of the ledger.
+ * - `moved`: observed movements of the treasury that are not booked yet, including the dust of a day that is not over and
+ *   movements that could not be recorded. `asset` is null and `token` names the asset.
+ * - `left`: outflows from the treasury that no transfer explains, or beyond the amount owed, and that no operator has
+ *   resolved. They are booked as exceptions, and the money should still be there.
+ * - `spent`: fees of a lane's transactions that are not final yet (negative).
+ * - `given`: deposits to lanes that were found at later blocks, and that the lane may have had before.
  */
 export type BookSide = {
   what: "booked" | "moved" | "left" | "spent" | "given";
@@ -35,8 +37,8 @@ export type BookSide = {
 };
 
 /**
- * The books as they stood at a block, and what is in flight, in one statement: at one moment. The books at a block are
- * today's balances less what was booked for later blocks, so that it costs what has happened since, not what ever did.
+ * Returns the ledger at a block and everything in flight, in one statement and therefore as of one time. The ledger at a
+ * block is today's balances minus the bookings of later blocks, so that the cost depends on the activity since that block.
  */
 export async function readBookSides(
   db: Db,
@@ -50,7 +52,7 @@ export async function readBookSides(
       union all
       select e.account, e.asset, -e.amount from ledger_group g join ledger_entry e on e.group_id = g.id
       where g.chain = ${chain} and g.block_number > ${block} and e.account = any(${accounts})
-    ) both_ways group by account, asset
+    ) balances group by account, asset
     union all
     select 'moved', 'treasury', null, token, sum(case when receiver = ${treasury} then amount else 0 end
       - case when payer = ${treasury} then amount else 0 end)
@@ -85,12 +87,12 @@ export async function readBookSides(
   return rows;
 }
 
-/** One at a time for a chain, until the end of the transaction. */
+/** Locks the reconciliation of a chain until the end of the transaction. */
 export async function lockReconciliation(db: Db, chain: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtext(${`reconcile ${chain}`}))`.execute(db);
 }
 
-/** Keeps what a comparison came to, in place of the one before. */
+/** Stores the result of a reconciliation in place of the previous one. */
 export async function keepReconciliation(db: Db, chain: string, rows: readonly ReconciliationRow[]): Promise<void> {
   await db.deleteFrom("reconciliation").where("chain", "=", chain).execute();
   if (rows.length > 0)
@@ -100,7 +102,7 @@ export async function keepReconciliation(db: Db, chain: string, rows: readonly R
       .execute();
 }
 
-/** The newest comparison of every chain, by asset: the sizes of its differences added up, and when it was made. */
+/** Returns the newest reconciliation of every chain by asset: the sum of the absolute differences, and its time. */
 export async function listDifferences(
   db: Db,
 ): Promise<{ chain: string; asset: string; difference: bigint; at: Date }[]> {
@@ -110,7 +112,7 @@ export async function listDifferences(
   return rows;
 }
 
-/** Chains whose books are to be compared now; each is handed out once until the next time. */
+/** Takes the chains that are due for a reconciliation. Each is returned to one caller, and is due again at `againAt`. */
 export async function takeDueReconciliations(
   db: Db,
   args: { chains: readonly string[]; now: Date; againAt: Date },

@@ -4,7 +4,7 @@ import type { Db, Mode, Tables } from "./tables.ts";
 export type RefundRow = Selectable<Tables["refund"]>;
 export type NewRefund = Omit<RefundRow, "due_try" | "paid_at">;
 
-/** Writes a refund. False, and nothing written, when its exception is being sent back already. */
+/** Inserts a refund. Returns false and inserts nothing when its exception has a refund already. */
 export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
   const result = await db
     .insertInto("refund")
@@ -14,12 +14,12 @@ export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
-/** A refund that must be there, because a transfer names it; locked until the commit. */
+/** Returns a refund that a transfer refers to, locked until the commit. Throws when it does not exist. */
 export async function findRefund(db: Db, id: string): Promise<RefundRow> {
   return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
 }
 
-/** Returns a refund of a payment, locked until the commit; with an owner given, only one of that merchant's. */
+/** Returns a refund of a payment, locked until the commit; when `owner` is set, only a refund of that merchant. */
 export async function findOwnedRefund(
   db: Db,
   args: { refundId: string; owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } } },
@@ -37,7 +37,7 @@ export async function findOwnedRefund(
   return query.forUpdate("r").executeTakeFirst();
 }
 
-/** Sets what a refund comes to, and what it takes of its merchant's balance where that is in another asset. */
+/** Sets a refund's amount, and the amount it takes from the merchant's balance when that is in another asset. */
 export async function lessenRefund(
   db: Db,
   args: { id: string; amount: bigint; owedAmount: bigint | null },
@@ -46,19 +46,19 @@ export async function lessenRefund(
   await db.updateTable("refund").set({ amount, owed_amount }).where("id", "=", id).execute();
 }
 
-/** Notes the address that a refund went to. */
+/** Stores the address that a refund went to. */
 export async function noteReceiver(db: Db, { id, receiver }: { id: string; receiver: string }): Promise<void> {
   await db.updateTable("refund").set({ receiver }).where("id", "=", id).execute();
 }
 
-/** A payment's refunds, the first one first. */
+/** Returns a payment's refunds in the order of their numbers. */
 export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[]> {
   return db.selectFrom("refund").selectAll().where("payment_id", "=", paymentId).orderBy("number").execute();
 }
 
 /**
- * A refund that still has to be begun, with the settlement that pays its payment out, and the place on chain of money
- * that belonged to nobody.
+ * A refund that has not begun, with the settlement of its payment, or with the place on the chain of the exception that it
+ * refunds.
  */
 export type DueRefund = RefundRow & {
   settlement_id: string | null;
@@ -67,7 +67,7 @@ export type DueRefund = RefundRow & {
   log_index: number | null;
 };
 
-/** Those of these refunds that still have to be begun, oldest first. */
+/** Returns those of these refunds that have not begun, oldest first. */
 export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<DueRefund[]> {
   return db
     .selectFrom("refund as r")

@@ -2,17 +2,17 @@ import { type RawBuilder, sql } from "kysely";
 import type { PaymentRow } from "./payments.ts";
 import type { Db } from "./tables.ts";
 
-/** Who has requested options, by a name that says nothing of it; `isOne` when it is one instance or session. */
-type Named = { name: string; isOne: boolean };
+/** A requester of options, by an opaque name. `isOne`: the name stands for a single wallet instance or checkout session. */
+type Requester = { name: string; isOne: boolean };
 
 /**
- * Notes who has requested a payment's options: the first one by name, and then only that there was another one, so that
- * any number of strangers costs one row two updates.
+ * Records that a requester has asked for a payment's options. Stores the name of the first requester, and of others only
+ * that there was one, so that any number of strangers causes at most two updates.
  */
 export async function noteRequester(
   db: Db,
   payment: Pick<PaymentRow, "id" | "requester" | "shared">,
-  { name }: Named,
+  { name }: Requester,
 ): Promise<void> {
   if (payment.shared || payment.requester === name) return;
   await sql`
@@ -23,16 +23,16 @@ export async function noteRequester(
 const allowed = sql`exists (select from account a where a.id = payment.account_id and a.wallets_cancel)`;
 const waits = sql`exists (select from attempt t where t.payment_id = payment.id and t.state = 'waiting')`;
 
-/** SQL: a payment that this requester may cancel. */
-export function isCancellable({ name, isOne }: Named): RawBuilder<unknown> {
+/** SQL: this requester may cancel the payment. */
+export function isCancellable({ name, isOne }: Requester): RawBuilder<unknown> {
   return sql`${isOne} and requester = ${name} and not shared and ${allowed} and not ${waits}`;
 }
 
-/** Says why a payment that awaits its buyer was not cancelled by a requester. */
+/** Returns the reason why a requester could not cancel a payment that requires action; an API error message. */
 export async function findCancelObstacle(
   db: Db,
   payment: Pick<PaymentRow, "id" | "requester" | "shared">,
-  { name, isOne }: Named,
+  { name, isOne }: Requester,
 ): Promise<string> {
   const { rows } = await sql<{ allowed: boolean; waits: boolean }>`
     select ${allowed} as allowed, ${waits} as waits from payment where id = ${payment.id}`.execute(db);
@@ -44,7 +44,7 @@ export async function findCancelObstacle(
   return row.waits ? "a confirm of this payment is being verified" : "the payment changes at this moment";
 }
 
-/** Lets wallets and checkout pages cancel an account's payments, or not. False when there is no such account. */
+/** Sets whether wallets and checkout pages may cancel an account's payments. Returns false when the account does not exist. */
 export async function setWalletsCancel(db: Db, args: { accountId: string; allow: boolean }): Promise<boolean> {
   const row = await db
     .updateTable("account")

@@ -3,9 +3,9 @@ import { isRowError } from "./row-errors.ts";
 import type { Db } from "./tables.ts";
 
 /**
- * Works on rows in an open transaction, all of them at once. When a row makes that fail, what was done is taken back to
- * a savepoint and the rows are halved until the failing one is alone, which `fail` then gets with its error: the
- * transaction goes on. Returns what the work gave, in the order of the rows. Any other error is thrown, and ends the transaction.
+ * Runs `work` on all rows at once within an open transaction. When a row makes it fail, rolls back to a savepoint and
+ * bisects the rows until the failing row is alone; `fail` receives that row and its error, and the transaction goes on.
+ * Returns the results in the order of the rows. Throws every error that no single row causes, which ends the transaction.
  */
 export async function workInSavepoints<R, T>(
   db: Db,

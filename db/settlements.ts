@@ -10,13 +10,13 @@ export type NewSettlement = {
   asset: string;
   number: number;
   amount: bigint;
-  /** Null for one that is paid already. */
+  /** Null for a settlement that is paid already. */
   dueAt: Date | null;
-  /** Some of it came in another asset. */
+  /** Part of it was paid in another asset. */
   converted?: boolean;
 };
 
-/** Writes settlements that are due. */
+/** Inserts settlements in the state `due`. */
 export async function insertSettlements(db: Db, settlements: readonly NewSettlement[], at: Date): Promise<void> {
   if (settlements.length === 0) return;
   await db
@@ -26,8 +26,8 @@ export async function insertSettlements(db: Db, settlements: readonly NewSettlem
 }
 
 /**
- * Adds to the settlement that gathers for a merchant and asset, if there is one: it falls due at once when that brings
- * it to a limit. Gives its id and when it is due.
+ * Adds to the accumulating settlement of a merchant and asset, and makes it due at once when it reaches `limit`. Returns
+ * undefined when there is none.
  */
 export async function addToGathering(
   db: Db,
@@ -41,10 +41,10 @@ export async function addToGathering(
   return rows[0];
 }
 
-/** A settlement that gathers, or has gathered enough. */
+/** An accumulating settlement, and when it is due. */
 export type Gathering = { id: string; dueAt: Date };
 
-/** Begins a settlement that gathers; when somebody has begun one at this moment, adds to that. */
+/** Inserts an accumulating settlement. When another worker inserts one at the same time, adds to that one. */
 export async function beginGathering(
   db: Db,
   settlement: NewSettlement & { dueAt: Date },
@@ -81,7 +81,7 @@ function toRow(one: NewSettlement, at: Date) {
   };
 }
 
-/** Ties payments to the settlements that pay them out. */
+/** Links payments to the settlements that pay them out. */
 export async function tieSettlements(
   db: Db,
   ties: readonly { paymentId: string; settlementId: string }[],
@@ -93,7 +93,7 @@ export async function tieSettlements(
     where payment.id = pair.payment_id`.execute(db);
 }
 
-/** How payouts of these merchants and assets are gathered; those that are paid at once are left out. */
+/** Returns the payout schedules of these merchants, without assets that are paid out at once. */
 export async function listGatherings(
   db: Db,
   merchantIds: readonly string[],
@@ -105,8 +105,8 @@ export async function listGatherings(
 }
 
 /**
- * Closes settlements that gather: from now on nothing is added to them. Not those of a merchant whose payouts are held,
- * nor those that have not come to their minimum, except those of a deleted merchant: no more will come.
+ * Closes accumulating settlements, to which nothing is added from then on. Skips settlements of a merchant whose payouts
+ * are held, and settlements below their minimum. A deleted merchant has no minimum, because nothing more will be added.
  */
 export async function closeGathering(db: Db, ids: readonly string[], at: Date): Promise<void> {
   const where = sql`exists (select from merchant m where m.id = merchant_id and m.payouts_held_at is null)
@@ -117,8 +117,8 @@ export async function closeGathering(db: Db, ids: readonly string[], at: Date): 
 }
 
 /**
- * A settlement with the destination that is registered for it now (null when there is none), whether an operator holds
- * its merchant, and some of the refunds that wait for the same balance.
+ * A settlement with its currently registered destination (null when there is none), whether an operator holds its merchant,
+ * and up to ten refunds that wait for the same balance.
  */
 export type SettlementWithDestination = SettlementRow & {
   registered: string | null;
@@ -126,7 +126,7 @@ export type SettlementWithDestination = SettlementRow & {
   refunds: string[];
 };
 
-/** Those of these settlements that still have to be begun; in no particular order. */
+/** Returns those of these settlements that have not begun, in no particular order. */
 export async function listDueSettlements(db: Db, ids: readonly string[]): Promise<SettlementWithDestination[]> {
   return db
     .selectFrom("settlement as s")
@@ -148,7 +148,7 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
     .execute();
 }
 
-/** Settlements of a merchant and asset that are not paid yet, with their numbers. */
+/** Returns the unpaid settlements of a merchant and asset, with their numbers. */
 export async function listOpenNumbers(
   db: Db,
   args: { merchantId: string; asset: string },
@@ -162,43 +162,35 @@ export async function listOpenNumbers(
     .execute();
 }
 
-/** A settlement that has not begun, as a refund finds it. */
+/** A settlement whose payout has not begun, from which a refund may still deduct. */
 export type Unbegun = { id: string; state: "due" | "gathering"; number: number; amount: bigint };
 
-/** Settlements read at once when an amount is to be covered. */
+function selectUnbegun(db: Db) {
+  return db
+    .selectFrom("settlement")
+    .select(["id", "state", "number", "amount"])
+    .where("state", "in", ["due", "gathering"])
+    .$narrowType<Pick<Unbegun, "state">>();
+}
+
+/** The number of settlements per query of `chooseUnbegun`. */
 const PAGE = 100;
 
 /**
- * Settlements of a merchant that have not begun and together cover an amount, or all when they do not: `own` first, then
- * the oldest. Only these are read, however many the merchant has. They are not locked.
+ * Returns settlements of a merchant that have not begun and that together cover an amount, or all of them when they do not:
+ * `own` first, then the oldest. Reads only as many as it needs. Does not lock them.
  */
 export async function chooseUnbegun(
   db: Db,
   args: { merchantId: string; asset: string; own: string | null; amount: bigint },
 ): Promise<Unbegun[]> {
   const { merchantId, asset, own, amount } = args;
-  const page = (after: number) =>
-    db
-      .selectFrom("settlement")
-      .select(["id", "state", "number", "amount"])
-      .where("merchant_id", "=", merchantId)
-      .where("asset", "=", asset)
-      .where("state", "in", ["due", "gathering"])
-      .where("number", ">", after)
-      .orderBy("number")
-      .limit(PAGE)
-      .execute() as Promise<Unbegun[]>;
-  const chosen = (await db
-    .selectFrom("settlement")
-    .select(["id", "state", "number", "amount"])
-    .where("id", "=", own ?? "")
-    .where("merchant_id", "=", merchantId)
-    .where("asset", "=", asset)
-    .where("state", "in", ["due", "gathering"])
-    .execute()) as Unbegun[];
+  const ofMerchant = selectUnbegun(db).where("merchant_id", "=", merchantId).where("asset", "=", asset);
+  const readPage = (after: number) => ofMerchant.where("number", ">", after).orderBy("number").limit(PAGE).execute();
+  const chosen: Unbegun[] = await ofMerchant.where("id", "=", own ?? "").execute();
   let left = amount - sumOf(chosen);
   for (let after = 0, full = true; full && left > 0n; ) {
-    const rows = await page(after);
+    const rows = await readPage(after);
     for (const row of rows) {
       if (left <= 0n || row.id === own) continue;
       chosen.push(row);
@@ -210,46 +202,39 @@ export async function chooseUnbegun(
   return chosen;
 }
 
-/** Locks those of these settlements that still have not begun, until the commit; in the order of `ids`, as they are now. */
+/** Locks those of these settlements that still have not begun, until the commit. Returns them as they are now, in the order of `ids`. */
 export async function lockUnbegun(db: Db, ids: readonly string[]): Promise<Unbegun[]> {
-  const rows = (await db
-    .selectFrom("settlement")
-    .select(["id", "state", "number", "amount"])
-    .where(sql<boolean>`id = any(${ids})`)
-    .where("state", "in", ["due", "gathering"])
-    .orderBy("id")
-    .forUpdate()
-    .execute()) as Unbegun[];
+  const rows = await selectUnbegun(db).where(sql<boolean>`id = any(${ids})`).orderBy("id").forUpdate().execute();
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
-/** A settlement that must be there, because a transfer names it; locked until the commit. */
+/** Returns a settlement that a transfer refers to, locked until the commit. Throws when it does not exist. */
 export async function findSettlement(db: Db, id: string): Promise<SettlementRow> {
   return db.selectFrom("settlement").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
 }
 
-/** Adds to a settlement that is locked. */
+/** Adds to the amount of a locked settlement. */
 export async function growSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
   const amount = sql<bigint>`amount + ${args.by}`;
   await db.updateTable("settlement").set({ amount }).where("id", "=", args.id).execute();
 }
 
-/** Notes the account that a settlement was paid to (CAIP-10). */
+/** Stores the account that a settlement was paid to (CAIP-10). */
 export async function noteDestination(db: Db, args: { id: string; destination: string }): Promise<void> {
   await db.updateTable("settlement").set({ destination: args.destination }).where("id", "=", args.id).execute();
 }
 
-/** Ties the payments of one settlement to another one. */
+/** Links the payments of one settlement to another one. */
 export async function retiePayments(db: Db, { from, to }: { from: string; to: string }): Promise<void> {
   await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
 }
 
-/** What settlements come to together, minor units. */
+/** Returns the total of settlements, minor units. */
 export const sumOf = (settlements: readonly Pick<Unbegun, "amount">[]): bigint =>
   settlements.reduce((sum, { amount }) => sum + amount, 0n);
 
-/** Takes from a settlement that is locked; less than all of it. */
+/** Subtracts from the amount of a locked settlement, which must stay above zero. */
 export async function lessenSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
   await db
     .updateTable("settlement")
@@ -258,7 +243,7 @@ export async function lessenSettlement(db: Db, args: { id: string; by: bigint })
     .execute();
 }
 
-/** Notes where and by which transaction a buyer has paid a settlement directly. */
+/** Stores the destination and the transaction of a settlement that a buyer paid directly. */
 export async function noteDirect(db: Db, args: { id: string; destination: string; txHash: string }): Promise<void> {
   const { id, destination, txHash: tx_hash } = args;
   await db.updateTable("settlement").set({ destination, tx_hash }).where("id", "=", id).execute();

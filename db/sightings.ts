@@ -3,7 +3,7 @@ import { isBookable } from "./failed-bookings.ts";
 import type { Db, Tables } from "./tables.ts";
 import type { TransferRow } from "./transfers.ts";
 
-/** Writes what was seen in a block; the same log seen again changes nothing. */
+/** Inserts the movements that were observed in a block. A log that is observed twice is stored once. */
 export async function insertSightings(db: Db, rows: readonly Insertable<Tables["sighting"]>[]): Promise<void> {
   if (rows.length === 0) return;
   await db
@@ -14,17 +14,17 @@ export async function insertSightings(db: Db, rows: readonly Insertable<Tables["
         .columns(["chain", "block_hash", "tx_hash", "log_index"])
         .doUpdateSet({
           orphaned: false,
-          // One that stands keeps its transfer: who writes it again knows of it as made, and claims nothing.
+          // An observation that is not orphaned keeps its transfer, because the second writer may have found none.
           transfer_id: sql`case when sighting.orphaned then excluded.transfer_id
             else coalesce(sighting.transfer_id, excluded.transfer_id) end`,
         })
-        // What is in the books as an exception stays there.
+        // A movement that is booked as an exception stays booked.
         .where("sighting.booked", "=", false),
     )
     .execute();
 }
 
-/** Blocks above a height are gone, and what was seen in them with them. Gives the transfers that were proved there. */
+/** Marks the observations of blocks above a height as orphaned. Returns the transfers that they proved. */
 export async function orphanSightings(db: Db, args: { chain: string; above: number }): Promise<string[]> {
   const rows = await db
     .updateTable("sighting")
@@ -37,7 +37,7 @@ export async function orphanSightings(db: Db, args: { chain: string; above: numb
   return rows.flatMap((row) => row.transfer_id ?? []);
 }
 
-/** What proved these transfers is gone from the chain. */
+/** Marks the observations that prove these transfers as orphaned. */
 export async function orphanProofs(db: Db, transferIds: readonly string[]): Promise<void> {
   await db
     .updateTable("sighting")
@@ -47,7 +47,7 @@ export async function orphanProofs(db: Db, transferIds: readonly string[]): Prom
     .execute();
 }
 
-/** Which of these transfers are proved by a movement that stands. */
+/** Returns those of these transfers that an observation on the current chain proves. */
 export async function listClaimed(db: Db, transferIds: readonly string[]): Promise<Set<string>> {
   if (transferIds.length === 0) return new Set();
   const rows = await db
@@ -59,26 +59,28 @@ export async function listClaimed(db: Db, transferIds: readonly string[]): Promi
   return new Set(rows.flatMap((row) => row.transfer_id ?? []));
 }
 
-/** What a movement has to be like to be a certain transfer's. */
-type Movement = Pick<TransferRow, "chain" | "token" | "payer" | "receiver" | "amount" | "authorization_nonce">;
+/** The properties of a transfer that its movement must have. */
+type Movement = {
+  chain: string;
+  token: string;
+  payer: string;
+  receiver: string;
+  amount: bigint;
+  authorization_nonce: string;
+};
 
-/** True when exactly this movement stands on the chain as we have read it. */
+/** SQL: the movement is not orphaned and has these properties. */
+const isMovement = (movement: Movement) => sql<boolean>`
+  chain = ${movement.chain} and authorization_nonce = ${movement.authorization_nonce} and token = ${movement.token}
+  and payer = ${movement.payer} and receiver = ${movement.receiver} and amount = ${movement.amount} and not orphaned`;
+
+/** Returns true when exactly this movement has been observed and is not orphaned. */
 export async function isSighted(db: Db, movement: Movement): Promise<boolean> {
-  const row = await db
-    .selectFrom("sighting")
-    .select("log_index")
-    .where("chain", "=", movement.chain)
-    .where("authorization_nonce", "=", movement.authorization_nonce)
-    .where("token", "=", movement.token)
-    .where("payer", "=", movement.payer)
-    .where("receiver", "=", movement.receiver)
-    .where("amount", "=", movement.amount)
-    .where("orphaned", "=", false)
-    .executeTakeFirst();
+  const row = await db.selectFrom("sighting").select("log_index").where(isMovement(movement)).executeTakeFirst();
   return row !== undefined;
 }
 
-/** Which of these logs are on record as standing. */
+/** Returns those of these logs that have been observed and are not orphaned, as `<block hash> <log index>`. */
 export async function listKnownLogs(
   db: Db,
   args: { chain: string; logs: readonly { blockHash: string; logIndex: number }[] },
@@ -95,21 +97,15 @@ export async function listKnownLogs(
 }
 
 /**
- * Gives a transfer the sighting of its movement that somebody else has caused: one that was written before the
- * transfer was, or while a lane was taking it. True when there is one.
+ * Assigns to a transfer the observation of its movement when another sender caused that movement: before the transfer was
+ * inserted, or while a lane was taking it. Returns true when there is such an observation.
  */
 export async function claimSighting(db: Db, transfer: TransferRow): Promise<boolean> {
   const result = await db
     .updateTable("sighting")
     .set({ transfer_id: transfer.id })
-    .where("chain", "=", transfer.chain)
-    .where("authorization_nonce", "=", transfer.authorization_nonce)
-    .where("token", "=", transfer.token)
-    .where("payer", "=", transfer.payer)
-    .where("receiver", "=", transfer.receiver)
-    .where("amount", "=", transfer.amount)
+    .where(isMovement(transfer))
     .where((eb) => eb.or([eb("transfer_id", "is", null), eb("transfer_id", "=", transfer.id)]))
-    .where("orphaned", "=", false)
     .where("booked", "=", false)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
@@ -118,13 +114,13 @@ export async function claimSighting(db: Db, transfer: TransferRow): Promise<bool
 export type SightingRow = Selectable<Tables["sighting"]>;
 export type StraySighting = SightingRow;
 
-/** A payout's number on a chain: no amount and no receiver is part of it. */
-type Numbered = Pick<TransferRow, "id" | "chain" | "token" | "payer" | "authorization_nonce">;
+/** The key of a payout's number on a chain. Amount and receiver are not part of it. */
+type PayoutNumber = Pick<TransferRow, "id" | "chain" | "token" | "payer" | "authorization_nonce">;
 
-/** Which numbers of these payouts the chain shows as used by a movement that stands, whether it is booked or not. */
-export async function listMadeNumbers(db: Db, payouts: readonly Numbered[]): Promise<Set<string>> {
+/** Returns the numbers of these payouts that a movement on the current chain has used, whether or not it is booked. */
+export async function listMadeNumbers(db: Db, payouts: readonly PayoutNumber[]): Promise<Set<string>> {
   if (payouts.length === 0) return new Set();
-  const column = (key: keyof Numbered) => payouts.map((payout) => payout[key]);
+  const column = (key: keyof PayoutNumber) => payouts.map((payout) => payout[key]);
   const { rows } = await sql<{ number: string }>`
     select s.authorization_nonce as number
     from unnest(${column("id")}::text[], ${column("chain")}::text[], ${column("token")}::text[], ${column("payer")}::text[],
@@ -134,13 +130,13 @@ export async function listMadeNumbers(db: Db, payouts: readonly Numbered[]): Pro
   return new Set(rows.map(({ number }) => number));
 }
 
-/** Numbers that movements of an account show and that no transfer has claimed: after a restore, of forgotten payouts. */
+/** Returns the numbers in an account's movements that belong to no transfer: payouts that a restored database has lost. */
 export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer: string }): Promise<Set<string>> {
   const rows = await db
     .selectFrom("sighting")
     .select("authorization_nonce")
     .where("chain", "=", args.chain)
-    .where("payer", "=", args.payer)
+    .where(sql<boolean>`payer = ${args.payer}`)
     .where("transfer_id", "is", null)
     .where("authorization_nonce", "is not", null)
     .where("orphaned", "=", false)
@@ -148,13 +144,13 @@ export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer:
   return new Set(rows.flatMap(({ authorization_nonce: number }) => number ?? []));
 }
 
-/** Returns true when a movement shows this number and no transfer has claimed it: a payout that a restored database forgot. */
+/** Returns true when a movement has this number and belongs to no transfer: a payout that a restored database has lost. */
 export async function isNumberUnclaimed(db: Db, args: { chain: string; number: string }): Promise<boolean> {
   const row = await db
     .selectFrom("sighting")
     .select("chain")
     .where("chain", "=", args.chain)
-    .where("authorization_nonce", "=", args.number)
+    .where(sql<boolean>`authorization_nonce = ${args.number}`)
     .where("transfer_id", "is", null)
     .where("orphaned", "=", false)
     .limit(1)
@@ -162,8 +158,8 @@ export async function isNumberUnclaimed(db: Db, args: { chain: string; number: s
   return row !== undefined;
 }
 
-/** The movement that has used a payout's number, locked until the commit. Of several, one of the same amount comes first. */
-export async function lockMade(db: Db, payout: Numbered & { amount: bigint }): Promise<SightingRow | undefined> {
+/** Returns the movement that has used a payout's number, locked until the commit. Prefers one of the same amount. */
+export async function lockMade(db: Db, payout: PayoutNumber & { amount: bigint }): Promise<SightingRow | undefined> {
   const { rows } = await sql<SightingRow>`
     select * from sighting
     where authorization_nonce = ${payout.authorization_nonce} and chain = ${payout.chain} and token = ${payout.token}
@@ -172,7 +168,7 @@ export async function lockMade(db: Db, payout: Numbered & { amount: bigint }): P
   return rows[0];
 }
 
-/** Gives a movement to the payout that it is, which from now on has the amount that is booked for it and its receiver. */
+/** Assigns a movement to the payout that it makes. The payout takes over the receiver and the given amount. */
 export async function takeSighting(
   db: Db,
   { movement, transferId, amount }: { movement: SightingRow; transferId: string; amount: bigint },
@@ -188,14 +184,14 @@ export async function takeSighting(
   await db.updateTable("transfer").set({ amount, receiver: movement.receiver }).where("id", "=", transferId).execute();
 }
 
-/** Where a movement stands: a log of a block, or a place in a transaction. */
-export type SightingKey = Pick<StraySighting, "chain" | "block_hash" | "tx_hash" | "log_index">;
+/** The place of a movement: a log of a block, or an index within a transaction. */
+export type SightingKey = { chain: string; block_hash: string; tx_hash: string; log_index: number };
 
-/** The natural key of an unmatched movement among the failed bookings. */
+/** Returns the natural key of an unmatched movement among the failed bookings. */
 export const nameSighting = ({ block_hash, tx_hash, log_index }: Omit<SightingKey, "chain">) =>
   `${block_hash}/${tx_hash}/${log_index}`;
 
-/** Movements at or below a height that belong to no transfer and are in no books yet, oldest first. */
+/** Returns movements at or below a height that belong to no transfer and are not booked, oldest first. */
 export async function listStray(
   db: Db,
   args: { chain: string; upTo: number; limit: number; except?: readonly SightingKey[] },
@@ -219,10 +215,10 @@ export async function listStray(
     .execute();
 }
 
-/** SQL: it belongs to no transfer and is in no books yet. */
+/** SQL: the movement belongs to no transfer and is not booked. */
 const isStray = sql<boolean>`transfer_id is null and not orphaned and not booked`;
 
-/** SQL: it is one of these. */
+/** SQL: the movement is one of these. */
 const isOneOf = (keys: readonly SightingKey[]) => {
   const column = <K extends keyof SightingKey>(key: K) => keys.map((one) => one[key]);
   return sql<boolean>`(chain, block_hash, tx_hash, log_index) in (
@@ -230,7 +226,7 @@ const isOneOf = (keys: readonly SightingKey[]) => {
       ${column("log_index")}::integer[]))`;
 };
 
-/** Those of some movements that are still unmatched and in no books, locked until the commit. */
+/** Returns those of these movements that are still unmatched and not booked, locked until the commit. */
 export async function lockStray(db: Db, keys: readonly SightingKey[]): Promise<StraySighting[]> {
   return db
     .selectFrom("sighting")
@@ -243,13 +239,13 @@ export async function lockStray(db: Db, keys: readonly SightingKey[]): Promise<S
     .execute();
 }
 
-/** Marks movements as booked; the caller has locked them and books them in the same transaction. */
+/** Marks movements as booked. The caller has locked them and books them in the same transaction. */
 export async function markBooked(db: Db, keys: readonly SightingKey[], dustId: number | null): Promise<void> {
   if (keys.length === 0) return;
   await db.updateTable("sighting").set({ booked: true, dust_id: dustId }).where(isOneOf(keys)).execute();
 }
 
-/** Which of these movements are on record as standing, each by its block, transaction and place there. */
+/** Returns those of these movements that have been observed and are not orphaned, as `<block hash> <transaction> <index>`. */
 export async function listKnownMovements(
   db: Db,
   chain: string,

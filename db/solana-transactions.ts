@@ -2,12 +2,12 @@ import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "./tables.ts";
 import type { SpentTransaction, TransactionRow } from "./transactions.ts";
 
-// A transaction on Solana is known by its first signature, and has no replacements.
+// The first signature identifies a transaction on Solana. It has no replacements.
 
-/** Takes the next numbers of lanes, so many each; gives the first of each, by the lane's id. */
+/** Reserves transaction numbers of lanes, as many as `counts` has for each. Returns the first number of each lane by its id. */
 export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): Promise<Map<string, number>> {
   const first = new Map<string, number>();
-  // In one order for everybody.
+  // Every caller uses the same order, which avoids deadlocks.
   for (const [id, count] of [...counts].sort()) {
     const row = await db
       .updateTable("lane")
@@ -21,8 +21,8 @@ export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): 
 }
 
 /**
- * Stores signed bytes; only what is stored is ever sent. Gives how many were: the unique keys leave out bytes that are
- * there already, and a nonce account that another transaction uses.
+ * Stores signed transactions; only stored transactions are sent. Returns how many were stored: unique keys skip a
+ * transaction that exists, and one whose nonce account another transaction uses.
  */
 export async function storeTransactions(db: Db, rows: readonly Insertable<Tables["transaction"]>[]): Promise<number> {
   const stored = await db
@@ -34,7 +34,7 @@ export async function storeTransactions(db: Db, rows: readonly Insertable<Tables
   return stored.length;
 }
 
-/** Notes what offers came to, unless the chain has said more already. */
+/** Stores the result of broadcasts, except for transactions that have reached a later state. */
 export async function noteOffers(
   db: Db,
   args: { chain: string; hashes: readonly string[]; state: "offered" | "accepted"; at: Date },
@@ -49,7 +49,7 @@ export async function noteOffers(
     .execute();
 }
 
-/** What may land yet, and with `included` also what is in a slot that is not final. */
+/** Returns the transactions that may still land; with `included`, also those in a slot that is not final. */
 export async function listUnsettled(db: Db, args: { chain: string; included: boolean }): Promise<TransactionRow[]> {
   return db
     .selectFrom("transaction")
@@ -60,7 +60,7 @@ export async function listUnsettled(db: Db, args: { chain: string; included: boo
     .execute();
 }
 
-/** Which of these signatures are transactions of ours that may still land, or have. */
+/** Returns those of these signatures that belong to our transactions, except expired ones. */
 export async function listOwnHashes(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<Set<string>> {
   if (args.hashes.length === 0) return new Set();
   const rows = await db
@@ -73,7 +73,7 @@ export async function listOwnHashes(db: Db, args: { chain: string; hashes: reado
   return new Set(rows.map(({ hash }) => hash));
 }
 
-/** Transactions of ours are in slots; what failed there has cost its fee all the same. */
+/** Marks transactions as included in slots. A failed transaction has cost its fee too. */
 export async function markLanded(
   db: Db,
   args: { chain: string; landings: readonly { hash: string; slot: number; fee: bigint; failed: boolean }[] },
@@ -88,7 +88,7 @@ export async function markLanded(
     where t.chain = ${args.chain} and t.hash = f.hash and t.state in ('signed', 'offered', 'accepted')`.execute(db);
 }
 
-/** Their slots are gone: the same bytes may land again. */
+/** Marks transactions as no longer included after their slots were removed. The same bytes may land again. */
 export async function unmarkLanded(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<void> {
   await db
     .updateTable("transaction")
@@ -99,7 +99,7 @@ export async function unmarkLanded(db: Db, args: { chain: string; hashes: readon
     .execute();
 }
 
-/** Calls transactions final. Gives what they have cost. */
+/** Marks included transactions as final. Returns their costs. */
 export async function finishByHash(
   db: Db,
   args: { chain: string; hashes: readonly string[] },
@@ -116,7 +116,7 @@ export async function finishByHash(
   return rows;
 }
 
-/** These bytes can never land any more. Gives those that nobody else has moved meanwhile. */
+/** Marks transactions that can no longer land as expired. Returns those that were not in a later state. */
 export async function expireTransactions(
   db: Db,
   args: { chain: string; hashes: readonly string[] },
@@ -132,7 +132,7 @@ export async function expireTransactions(
     .execute();
 }
 
-/** Durable nonce accounts that no unsettled transaction uses up. */
+/** Returns those of these durable nonce accounts that no live transaction uses. */
 export async function keepFree(db: Db, args: { chain: string; accounts: readonly string[] }): Promise<string[]> {
   const rows = await db
     .selectFrom("transaction")

@@ -1,10 +1,10 @@
 /**
- * Every state machine as data: machine → state → states it may move to. `new` is where a row comes from that did not
- * exist before. Migrating copies this into the table `transition`, and `event` has a foreign key to it, so that nobody,
- * psql included, can record a move that is not listed here.
+ * Every state machine as data: machine → state → states it may move to. `new` is the state before a row exists. `migrate`
+ * copies the moves into the table `transition`, which a foreign key of `event` references: no client, not even psql, can
+ * record a move that is not listed here.
  */
 export const machines = {
-  /** The public states of the specification, part 3. */
+  /** The public states of a payment (specification, part 3). */
   payment: {
     new: ["requires_action"],
     requires_action: ["processing", "expired", "cancelled"],
@@ -14,7 +14,7 @@ export const machines = {
     expired: [],
     cancelled: [],
   },
-  /** One accepted confirm. A refused one may be offered again: the buyer may have topped up since. */
+  /** One accepted confirm. A refused one may be submitted again: the buyer may have topped up since. */
   attempt: {
     new: ["waiting"],
     waiting: ["verified", "refused"],
@@ -22,9 +22,9 @@ export const machines = {
     verified: [],
   },
   /**
-   * One token movement. `ready`: for a lane to take. `awaited`: somebody else makes it. `carried`: in a lane's stored
-   * transaction. `included`: seen in a block. `confirmed`: at the depth of the network's finality. `ended`: can no
-   * longer happen.
+   * One token movement. `ready`: a lane may take it. `awaited`: the payer or a relayer submits it, not a lane. `carried`:
+   * assigned to a lane's stored transaction. `included`: observed in a block. `confirmed`: final on its network. `ended`:
+   * it can no longer happen.
    */
   transfer: {
     new: ["ready", "awaited"],
@@ -36,10 +36,11 @@ export const machines = {
     ended: [],
   },
   /**
-   * Signed bytes of a lane. `signed`: stored, perhaps sent. `offered`: sent, no answer that it was taken. `accepted`:
-   * an endpoint took it. `included`: in a block. `final`: in a block that finality says cannot go; should it go all
-   * the same, the bytes are offered again. `replaced`: another one with the same nonce is final, or its lane was led back below its nonce. `expired`: what it was
-   * built on has died (a blockhash, a durable nonce), and no endpoint has ever seen it.
+   * A lane's signed transaction. `signed`: stored, and perhaps sent. `offered`: broadcast, but no endpoint has confirmed
+   * receipt. `accepted`: an endpoint has accepted it. `included`: in a block. `final`: in a final block; if a reorg removes
+   * even that block, the same bytes are broadcast again. `replaced`: another transaction with the same nonce is final, or
+   * the lane's next nonce was lowered to this one or below. `expired`: its blockhash or durable nonce is no longer valid,
+   * and no endpoint has it in a slot.
    */
   transaction: {
     new: ["signed"],
@@ -52,8 +53,8 @@ export const machines = {
     expired: [],
   },
   /**
-   * The payout of what a merchant is owed. `gathering`: more may still be added to it. `netted`: refunds have taken all
-   * of it, and nothing is paid out.
+   * The payout of what a merchant is owed. `gathering`: payments may still be added. `netted`: refunds have reduced it to
+   * zero, and nothing is paid out.
    */
   settlement: {
     new: ["due", "gathering"],
@@ -64,8 +65,8 @@ export const machines = {
     netted: [],
   },
   /**
-   * Money sent back. `due`: waits for its merchant's balance. `held`: its receiver is not served. `marked`: no money of
-   * ours is moved (test mode, and what was marked before refunds moved money). `withdrawn`: taken back before it began.
+   * A refund. `due`: waits for the merchant's balance. `held`: screening refuses its receiver. `marked`: recorded without
+   * moving money (test mode). `withdrawn`: cancelled before it was paid.
    */
   refund: {
     new: ["due", "marked"],
@@ -80,7 +81,7 @@ export const machines = {
 
 export type Machine = keyof typeof machines;
 export type StateOf<M extends Machine> = Exclude<keyof (typeof machines)[M], "new"> & string;
-/** What may follow a state of a machine. */
+/** The states that may follow a state of a machine. */
 export type NextOf<
   M extends Machine,
   S extends keyof (typeof machines)[M],
@@ -93,16 +94,17 @@ export type TransactionState = StateOf<"transaction">;
 export type SettlementState = StateOf<"settlement">;
 export type RefundState = StateOf<"refund">;
 
-/** True for the four states of a payment that never change again (specification, part 3). */
+/** Returns true for the four final states of a payment (specification, part 3). */
 export function isFinalPaymentState(state: PaymentState): boolean {
   return machines.payment[state].length === 0;
 }
 
-/** All moves, flat, as the table `transition` holds them. */
+/** Returns all moves as rows of the table `transition`. */
 export function listTransitions(): { machine: Machine; from_state: string; to_state: string }[] {
-  return Object.entries(machines).flatMap(([machine, states]) =>
+  const all: Record<string, Record<string, readonly string[]>> = machines;
+  return Object.entries(all).flatMap(([machine, states]) =>
     Object.entries(states).flatMap(([from_state, targets]) =>
-      (targets as readonly string[]).map((to_state) => ({ machine: machine as Machine, from_state, to_state })),
+      targets.map((to_state) => ({ machine: machine as Machine, from_state, to_state })),
     ),
   );
 }

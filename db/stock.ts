@@ -2,11 +2,14 @@ import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
 /**
- * What the treasury has of an asset beyond what it owes in it, minor units; negative when it is short of it. Payouts of
- * money that came in another asset, and that have not begun, are not counted as owed: they are what this pays for.
- * An open exception that is owed counts in full: what has left the treasury without us (`lost`) pays nobody's debt, nor
- * does a correction by hand, which counts only as far as all of them together say that more is owed.
- * Whoever asks is the only one for that asset until the end of the transaction.
+ * Returns the treasury's inventory of an asset: its holdings minus what it owes in that asset, minor units. A negative
+ * inventory means that the treasury owes more than it has.
+ *
+ * Payouts of money that came in another asset and that have not begun do not count as owed, because the inventory pays for
+ * them. Open exceptions that are owed count in full: an unexplained outflow (`lost`) does not reduce them, and corrections
+ * by operators count only if their sum increases what is owed.
+ *
+ * Locks the inventory of the asset until the end of the transaction.
  */
 export async function readStock(db: Db, asset: string): Promise<bigint> {
   await sql`select pg_advisory_xact_lock(hashtext(${`stock ${asset}`}))`.execute(db);

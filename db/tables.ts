@@ -1,33 +1,35 @@
-import type { ColumnType, Generated, Kysely, Transaction } from "kysely";
-import type {
-  AttemptState,
-  Machine,
-  PaymentState,
-  RefundState,
-  SettlementState,
-  TransactionState,
-  TransferState,
-} from "./states.ts";
+import type { Kysely, Transaction } from "kysely";
+import type { AccountTables } from "./tables/account-tables.ts";
+import type { ChainTables } from "./tables/chain-tables.ts";
+import type { LedgerTables } from "./tables/ledger-tables.ts";
+import type { MerchantTables } from "./tables/merchant-tables.ts";
+import type { PaymentTables } from "./tables/payment-tables.ts";
+import type { PayoutTables } from "./tables/payout-tables.ts";
+import type { SolanaTables } from "./tables/solana-tables.ts";
+import type { TransferTables } from "./tables/transfer-tables.ts";
+import type { WebhookTables } from "./tables/webhook-tables.ts";
 
-export type Mode = "test" | "live";
-export type Purpose = "payment" | "settlement" | "refund";
-/**
- * How a token movement is made. `eip3009`: an authorization that anybody may submit. `permit2`: a Permit2 signature for
- * our Collector. `disburse`: a payout that the treasury has signed for our Disburser. `push`: the owner's own transaction, marked with the natural key behind its call data. `spl`: a
- * transaction on Solana that the owner signs and a lane pays for, with the natural key as its memo.
- */
-export type Kind = "eip3009" | "permit2" | "disburse" | "push" | "spl";
-/** How a buyer pays. */
-export type OptionKind = Exclude<Kind, "disburse">;
-/** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
-export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
+export type {
+  Allowance,
+  FailedKind,
+  Kind,
+  Listing,
+  Mode,
+  OptionKind,
+  Purpose,
+  Verification,
+} from "./tables/column-types.ts";
 
-/**
- * What could not be booked. `movement`: a movement was read and could not be written down. `unmatched`: one that belongs
- * to no transfer. `dust`: a day's small deposits. `transfer`: an included one that is to be confirmed. `ended`: one that
- * can no longer happen. `transaction`: the cost of one of ours.
- */
-export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
+/** Every table by its name; db/migrations creates them. */
+export type Tables = AccountTables &
+  MerchantTables &
+  PaymentTables &
+  PayoutTables &
+  LedgerTables &
+  TransferTables &
+  ChainTables &
+  SolanaTables &
+  WebhookTables;
 
 /**
  * How an attempt is verified. `key`: its signature is the key's at the payer's address, which was checked when the attempt was
@@ -564,60 +566,7 @@ export type Tables = {
   /** What a refund has taken of a payment's part of a settlement before that began, minor units of its asset. */
   settlement_deduction: { refund_id: string; settlement_id: string; payment_id: string; amount: bigint };
   /**
-   * Payouts of one kind that wait for the same balance, on the chain where the money moves; written by triggers when rows
-   * fall due. `blocked_by` is the obstacle that keeps all of them waiting, `due_at` then when it is checked again.
-   */
-  payout_queue: {
-    kind: "settlement" | "refund";
-    /** '' for a refund of money that belongs to no merchant. */
-    merchant_id: string;
-    asset: string;
-    chain: string;
-    blocked_by: string | null;
-    blocked_at: Date | null;
-    /** Raised by every change that may take an obstacle away. */
-    version: Generated<number>;
-  } & Due;
-  ledger_group: {
-    id: Generated<number>;
-    kind: string;
-    subject: string;
-    chain: string | null;
-    block_number: number | null;
-    block_hash: string | null;
-    tx_hash: string | null;
-    log_index: number | null;
-    /** What an operator said of a booking by hand. */
-    note: string | null;
-    at: Date;
-  };
-  /** Sums of entries by UTC day, kept by a trigger; the slots of one day belong together. `day` is YYYY-MM-DD. */
-  ledger_day: { account: string; asset: string; day: string; slot: number; amount: bigint };
-  ledger_entry: { id: Generated<number>; group_id: number; account: string; asset: string; amount: bigint };
-  /** The newest comparison of the books with a chain: `held` should be `booked` and `in_flight` together. */
-  reconciliation: {
-    chain: string;
-    account: string;
-    asset: string;
-    block_number: number;
-    booked: bigint;
-    in_flight: bigint;
-    held: bigint;
-    at: Date;
-  };
-  merchant_balance: { merchant_id: string; asset: string; amount: bigint; next_settlement: Generated<number> };
-  operator_action: {
-    id: Generated<number>;
-    who: string;
-    action: string;
-    queue: string | null;
-    job_id: string | null;
-    subject: string | null;
-    at: Date;
-  };
-};
-
-/** Either the pool or an open transaction; the caller owns the transaction. */
+   * Payouts of one kind that wait A connection pool or an open transaction. The caller owns the transaction. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
 /** The pool, for functions that open a transaction of their own. */
 export type Pool = Kysely<Tables>;

@@ -1,15 +1,16 @@
 /**
- * Turns a step over many into one over a single item. What is asked for while a run is under way shares the next one:
- * alone, an item waits for nobody; under load, many share a statement, a commit, a call. Runs never overlap.
- * @param options.most items in one run
- * @param options.everyMs a run begins so long after the one before it at the earliest, milliseconds, so that under load it
- * has company; 0 when unset
- * @param options.keyOf a run takes one item of a key at most, in the order of arrival: many of one key keep no other one
- * waiting
- * @param options.isOnes true for an error that one item alone may have caused: then each is run by itself, and fails by
- * itself
+ * Turns a function over many items into a function over one item, as a DataLoader does. Calls that arrive while a run is
+ * in progress are batched into the next run: a single call runs at once, and under load many calls share a statement, a
+ * commit or a request. Runs never overlap.
+ * @param options.most the maximum number of items in one run
+ * @param options.everyMs the minimum time between the starts of two runs, milliseconds, which makes larger batches under
+ * load; 0 when unset
+ * @param options.keyOf limits a run to one item per key, in the order of arrival, so that many items of one key do not
+ * delay the others
+ * @param options.isOnes returns true for an error that a single item may have caused; every item is then run alone, and
+ * fails alone
  */
-export function together<I, O>(
+export function batchCalls<I, O>(
   many: (items: I[]) => Promise<readonly O[]>,
   options: { most: number; everyMs?: number; keyOf?: (item: I) => string; isOnes?: (cause: unknown) => boolean },
 ): (item: I) => Promise<O> {
@@ -27,7 +28,7 @@ export function together<I, O>(
     }
   };
   const drain = async (): Promise<void> => {
-    // Whoever asks in the same turn of the event loop comes along.
+    // Calls from the same iteration of the event loop join the first run.
     await new Promise(setImmediate);
     while (waiting.length > 0) {
       const batch = pick(waiting, options.most, options.keyOf);
@@ -49,7 +50,7 @@ export function together<I, O>(
     });
 }
 
-/** The first so many items, one of a key at most. */
+/** Returns the first `most` items, with at most one item per key. */
 function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, keyOf?: (item: I) => string): W[] {
   if (!keyOf) return waiting.slice(0, most);
   const first = new Map<string, W>();
@@ -61,12 +62,12 @@ function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, key
   return [...first.values()];
 }
 
-/** SQLSTATE classes 22 and 23: a value or a constraint of one row, which must not spoil the others. */
-const isOneRows = (cause: unknown) => /^2[23]/.test(String((cause as { code?: unknown } | null)?.code));
+/** SQLSTATE classes 22 and 23: an invalid value or a violated constraint of one row, which must not fail the others. */
+const isOneRows = (cause: unknown) => cause instanceof Error && "code" in cause && /^2[23]/.test(String(cause.code));
 
 /**
- * The same for statements: one queue for each database, made when it is first used. In a transaction everything is asked
- * by itself, because it must see what the transaction has done.
+ * Batches calls of a statement, with one queue per database. In a transaction every call runs alone, because it must see
+ * the transaction's own changes.
  */
 export function statementTogether<D extends object & { isTransaction: boolean }, I, O>(
   many: (db: D, items: readonly I[]) => Promise<readonly O[]>,
@@ -74,7 +75,7 @@ export function statementTogether<D extends object & { isTransaction: boolean },
   const queues = new WeakMap<D, (item: I) => Promise<O>>();
   return async (db, item) => {
     if (db.isTransaction) return (await many(db, [item]))[0] as O;
-    const queue = queues.get(db) ?? together((items: I[]) => many(db, items), { most: 200, isOnes: isOneRows });
+    const queue = queues.get(db) ?? batchCalls((items: I[]) => many(db, items), { most: 200, isOnes: isOneRows });
     queues.set(db, queue);
     return queue(item);
   };

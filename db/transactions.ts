@@ -5,15 +5,15 @@ import type { TransactionState } from "./states.ts";
 import type { Db, Tables } from "./tables.ts";
 
 export type TransactionRow = Selectable<Tables["transaction"]>;
-/** One set of bytes: the nonce of a lane, and which replacement under it. */
+/** The key of a signed transaction: the lane's nonce, and the number of the replacement with this nonce. */
 export type TransactionKey = Pick<TransactionRow, "lane_id" | "nonce" | "replacement">;
 
-/** Stores signed bytes; only what is stored is ever sent. */
+/** Stores a signed transaction. Only stored transactions are sent. */
 export async function insertTransaction(db: Db, row: Insertable<Tables["transaction"]>): Promise<void> {
   await db.insertInto("transaction").values(row).execute();
 }
 
-/** Notes what an offer came to, unless the chain has said more already. */
+/** Stores the result of a broadcast, unless the transaction has reached a later state. */
 export async function noteOffer(
   db: Db,
   key: TransactionKey,
@@ -29,10 +29,13 @@ export async function noteOffer(
     .execute();
 }
 
-/** SQL: bytes that may be found in a block, those too whose lane was led back below their nonce (transfers/lane-nonce.ts). */
+/**
+ * States in which a transaction may be found in a block. A replaced one may too, when its lane's next nonce was lowered
+ * (transfers/lane-nonce.ts).
+ */
 const mayLand = ["signed", "offered", "accepted", "replaced"] as const satisfies TransactionState[];
 
-/** Our transactions among a block's hashes that we do not yet know to be there. */
+/** Returns our transactions among a block's hashes that are not marked as included yet. */
 export async function listByHashes(
   db: Db,
   args: { chain: string; hashes: readonly string[] },
@@ -47,7 +50,7 @@ export async function listByHashes(
     .execute();
 }
 
-/** Every set of bytes that may land yet, replaced ones too: as many as the windows of the lanes let there be. */
+/** Returns every transaction that may still land, including replacements. The lanes' windows limit their number. */
 export async function listInFlight(db: Db, chain: string): Promise<TransactionRow[]> {
   return db
     .selectFrom("transaction")
@@ -57,7 +60,7 @@ export async function listInFlight(db: Db, chain: string): Promise<TransactionRo
     .execute();
 }
 
-/** All bytes ever signed for one nonce. */
+/** Returns all transactions that were signed for one nonce. */
 export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<TransactionRow[]> {
   return db
     .selectFrom("transaction")
@@ -68,12 +71,12 @@ export async function listByNonce(db: Db, key: { lane_id: string; nonce: number 
     .execute();
 }
 
-/** SQL: none of the bytes with this nonce is in a block. */
+/** SQL: no transaction with this nonce is in a block. */
 const nowhereIncluded = sql<boolean>`not exists (
   select from transaction twin
   where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')`;
 
-/** The newest bytes of nonces that are in no block yet, lowest nonce first. */
+/** Returns the newest transaction of each nonce that is in no block yet, lowest nonce first. */
 export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<TransactionRow[]> {
   return db
     .selectFrom("transaction")
@@ -90,8 +93,8 @@ export async function listUnincluded(db: Db, args: { chain: string; limit: numbe
 }
 
 /**
- * Nonces of a lane that are taken and in no block yet, how many of them no endpoint has said to have, and what they may
- * cost at most, wei.
+ * Counts the used nonces of a lane that are in no block yet (`taken`), and the transactions among them that no endpoint has
+ * accepted (`unanswered`). `cost` is the maximum cost of the nonces, wei.
  */
 export async function countUnincluded(
   db: Db,
@@ -119,7 +122,7 @@ export async function countUnincluded(
     .executeTakeFirstOrThrow();
 }
 
-/** The number of the next set of bytes under a nonce: 0, unless the lane was led back below it. */
+/** Returns the number of the next replacement for a nonce. It is 0 unless the lane's next nonce was lowered below it. */
 export async function nextReplacement(db: Db, key: { lane_id: string; nonce: number }): Promise<number> {
   const row = await db
     .selectFrom("transaction")
@@ -130,7 +133,7 @@ export async function nextReplacement(db: Db, key: { lane_id: string; nonce: num
   return row.next;
 }
 
-/** The highest nonce of a lane that a transaction of ours has used up in a block; undefined when there is none. */
+/** Returns the highest nonce of a lane that an included transaction of ours has used. Undefined when there is none. */
 export async function findHighestLanded(db: Db, laneId: string): Promise<number | undefined> {
   const row = await db
     .selectFrom("transaction")
@@ -143,7 +146,7 @@ export async function findHighestLanded(db: Db, laneId: string): Promise<number 
   return row?.nonce;
 }
 
-/** What a receipt says of a transaction. */
+/** The receipt of a transaction. */
 type Landing = TransactionKey & {
   blockNumber: number;
   blockHash: string;
@@ -153,7 +156,7 @@ type Landing = TransactionKey & {
   reverted: boolean;
 };
 
-/** Transactions of ours are in blocks. */
+/** Marks transactions as included in blocks. */
 export async function markIncluded(db: Db, landings: readonly Landing[]): Promise<void> {
   if (landings.length === 0) return;
   const column = <K extends keyof Landing>(key: K) => landings.map((landing) => landing[key]);
@@ -172,8 +175,8 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
 }
 
 /**
- * Blocks above a height are gone: what was in them has to be offered again, final or not, and what it had replaced may
- * land in its place.
+ * Marks transactions of blocks above a height, which a reorg removed, as no longer included. They are broadcast again, even
+ * if they were final, and transactions that they had replaced may land instead.
  */
 export async function unmarkIncluded(db: Db, args: { chain: string; above: number }): Promise<void> {
   await sql`
@@ -187,7 +190,7 @@ export async function unmarkIncluded(db: Db, args: { chain: string; above: numbe
     where t.lane_id = lost.lane_id and t.nonce = lost.nonce and t.state = 'replaced'`.execute(db);
 }
 
-/** A transaction that is final: what it cost which lane, and where it stands. */
+/** A final transaction: its cost, its lane, and its block. */
 export type SpentTransaction = {
   chain: string;
   /** The lane's account. */
@@ -198,7 +201,7 @@ export type SpentTransaction = {
   fee: bigint;
 };
 
-/** Transactions in blocks up to a height that are not called final yet, oldest first: their hashes. */
+/** Returns the hashes of transactions in blocks up to a height that are not marked as final, oldest first. */
 export async function listFinishable(db: Db, args: { chain: string; upTo: number; limit: number }): Promise<string[]> {
   const rows = await db
     .selectFrom("transaction")
@@ -215,8 +218,8 @@ export async function listFinishable(db: Db, args: { chain: string; upTo: number
 }
 
 /**
- * Those of some transactions that are in blocks up to a height are final, and every other set of bytes with the same
- * nonce replaced. Gives those that have become final.
+ * Marks those of these transactions that are in blocks up to a height as final, and the other transactions with the same
+ * nonces as replaced. Returns those that have become final.
  */
 export async function finishTransactions(
   db: Db,
@@ -236,7 +239,7 @@ export async function finishTransactions(
   return rows;
 }
 
-/** The nonce was used by a transaction that is not ours and final: none of these bytes can ever land. */
+/** Marks the transactions of a nonce as replaced, after a final transaction that is not ours has used the nonce. */
 export async function markReplaced(db: Db, key: { lane_id: string; nonce: number }): Promise<void> {
   const unfinished: TransactionState[] = ["signed", "offered", "accepted"];
   await db

@@ -6,10 +6,10 @@ import type { Db, Kind, Purpose, Tables } from "./tables.ts";
 
 export type TransferRow = Selectable<Tables["transfer"]>;
 
-/** A transfer that is about to be written; `state` is `ready` unless it says otherwise. */
+/** A new transfer. Its state is `ready` when unset. */
 export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "created_at"> & { state?: "awaited" };
 
-/** Writes new transfers. The unique key (chain, token, payer, nonce) refuses a second one. */
+/** Inserts transfers. Throws when the unique key (chain, token, payer, nonce) exists. */
 export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: Date): Promise<void> {
   if (rows.length === 0) return;
   await db
@@ -18,14 +18,14 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
     .execute();
 }
 
-/** Contract wallets that a lane may not send for now: these payers, and those with these code hashes. */
+/** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
 export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
 
 /**
- * Gives a lane what it may carry next: oldest first, without those that wait after trouble, and without those that
- * another lane in somebody's hands has been given. What a lane was given and did not carry is free again with the lane.
- * A buyer's transfer that was included so often without moving money is left to end (transfers/give-up.ts).
- * @param wallets takes transfers of contract wallets, but for the excluded ones; without it, all but those
+ * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
+ * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
+ * included `mostInclusions` times without moving money (transfers/give-up.ts ends it).
+ * @param args.wallets takes only transfers of contract wallets that are not excluded; when unset, only those of other payers
  */
 export async function claimReady(
   db: Db,
@@ -58,7 +58,7 @@ export async function claimReady(
   return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
-/** Transfers that could be carried now: one of a plain key (or of ours), and one of a contract wallet. */
+/** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */
 export async function listWaiting(
   db: Db,
   args: { chain: string; now: Date },
@@ -74,7 +74,7 @@ export async function listWaiting(
     .execute();
 }
 
-/** Sends transfers whose payers have become contracts since they were verified to the lane of contract wallets. */
+/** Marks transfers whose payers have become contracts since their verification, so that the lane of contract wallets sends them. */
 export async function markAsWallets(db: Db, rows: readonly { id: string; codeHash: string }[]): Promise<void> {
   for (const { id, codeHash } of rows)
     await db
@@ -85,7 +85,7 @@ export async function markAsWallets(db: Db, rows: readonly { id: string; codeHas
       .execute();
 }
 
-/** How many transfers stand in each unfinished state. */
+/** Returns the number of transfers in each unfinished state, by chain. */
 export async function countUnfinished(db: Db): Promise<{ chain: string; state: string; count: number }[]> {
   return db
     .selectFrom("transfer")
@@ -95,10 +95,10 @@ export async function countUnfinished(db: Db): Promise<{ chain: string; state: s
     .execute();
 }
 
-/** Unfinished transfers of one asset and kind. */
+/** The number of unfinished transfers of one asset and kind. */
 export type UnfinishedKind = { chain: string; asset: string; kind: Kind; isPayment: boolean; count: number };
 
-/** Which assets and kinds unfinished transfers are of. */
+/** Returns the number of unfinished transfers by asset and kind. */
 export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
   return db
     .selectFrom("transfer")
@@ -111,7 +111,7 @@ export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
     .execute();
 }
 
-/** Payouts that have failed before they were sent, more often than chance makes them. */
+/** Returns the number of payouts, by chain, that have failed `HELD_AFTER` times or more before they were sent. */
 export async function countHeldPayouts(db: Db): Promise<{ chain: string; count: number }[]> {
   return db
     .selectFrom("transfer")
@@ -123,10 +123,13 @@ export async function countHeldPayouts(db: Db): Promise<{ chain: string; count: 
     .execute();
 }
 
-/** Failed tries after which a payout counts as held: about half a minute. */
+/** The number of failures after which a payout counts as held: about half a minute. */
 const HELD_AFTER = 4;
 
-/** Puts transfers into a lane's nonce. Fewer ids than asked means that somebody else took some: undo the whole. */
+/**
+ * Assigns transfers to a lane's nonce. Returns the assigned ids; the caller must roll back when some are missing, because
+ * another worker has taken those.
+ */
 export async function carryTransfers(
   db: Db,
   args: { ids: readonly string[]; laneId: string; nonce: number; at: Date },
@@ -142,20 +145,20 @@ export async function carryTransfers(
   });
 }
 
-/** The same for several lanes' numbers at once; the caller has locked the transfers. */
+/** Assigns transfers to numbers of several lanes. The caller has locked the transfers. */
 export async function carryAssigned(
   db: Db,
   args: { slots: readonly { id: string; laneId: string; nonce: number }[]; at: Date },
 ): Promise<string[]> {
   const column = <K extends "id" | "laneId" | "nonce">(key: K) => args.slots.map((slot) => slot[key]);
-  const slot = (name: "lane_id" | "nonce") => sql`(
+  const slot = <T extends string | number>(name: "lane_id" | "nonce") => sql<T>`(
     select f.${sql.ref(name)} from unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
       as f (id, lane_id, nonce) where f.id = transfer.id)`;
-  const set = { lane_id: slot("lane_id"), lane_nonce: slot("nonce"), due_at: null, hold_until: null };
+  const set = { lane_id: slot<string>("lane_id"), lane_nonce: slot<number>("nonce"), due_at: null, hold_until: null };
   return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "carried", at: args.at, set });
 }
 
-/** Transfers of a kind and of some purposes that could be carried now, oldest first; nobody's yet. */
+/** Returns ready transfers of a kind and of these purposes, oldest first. Neither locks nor reserves them. */
 export async function listReady(
   db: Db,
   args: { chain: string; kind: Kind; purposes: readonly Purpose[]; now: Date; limit: number },
@@ -174,7 +177,7 @@ export async function listReady(
     .execute();
 }
 
-/** Locks those of these transfers that are still ready, for the rest of the transaction. */
+/** Locks those of these transfers that are still ready, until the commit. Returns their ids. */
 export async function lockReady(db: Db, ids: readonly string[]): Promise<Set<string>> {
   const rows = await db
     .selectFrom("transfer")
@@ -187,12 +190,12 @@ export async function lockReady(db: Db, ids: readonly string[]): Promise<Set<str
   return new Set(rows.map(({ id }) => id));
 }
 
-/** SQL: when a transfer in trouble is tried again; longer each time, up to a minute. */
+/** SQL: when a failed transfer is retried (exponential backoff up to one minute). */
 function backOff(now: Date) {
   return sql<Date>`${now}::timestamptz + least(60, power(2, least(troubles, 6))) * interval '1 second'`;
 }
 
-/** Keeps a transfer that cannot be made now until a later try; the authorization stays good until it expires. */
+/** Postpones a transfer that cannot be made now. Its authorization stays valid until it expires. */
 export async function holdTransfer(db: Db, args: { id: string; trouble: string; now: Date }): Promise<void> {
   await db
     .updateTable("transfer")
@@ -208,7 +211,7 @@ export async function holdTransfer(db: Db, args: { id: string; trouble: string; 
     .execute();
 }
 
-/** Live transfers that a chain's movements may belong to, by their natural key. */
+/** Returns the transfers with these authorization nonces, to which movements of the chain may belong. */
 export async function listByAuthorizations(
   db: Db,
   args: { chain: string; nonces: readonly string[] },
@@ -222,7 +225,7 @@ export async function listByAuthorizations(
     .execute();
 }
 
-/** Transfers that ride in these nonces of lanes, and stand in one of some states (`carried` when unset). */
+/** Returns the transfers that are assigned to these nonces of lanes and are in one of `states` (`carried` when unset). */
 export async function listCarried(
   db: Db,
   slots: readonly { lane_id: string; nonce: number }[],
@@ -240,7 +243,7 @@ export async function listCarried(
     .execute();
 }
 
-/** Takes transfers out of a nonce that did not make them, to be tried alone, and later each time. */
+/** Unassigns transfers from a nonce whose transaction did not make them. Each is retried alone, with backoff. */
 export async function uncarryTransfers(
   db: Db,
   args: { ids: readonly string[]; reason: string; now: Date },
@@ -253,12 +256,12 @@ export async function uncarryTransfers(
     detail: { reason: args.reason },
     set: {
       ...{ lane_id: null, lane_nonce: null, alone: true, last_trouble: args.reason },
-      ...{ troubles: sql`troubles + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
+      ...{ troubles: sql<number>`troubles + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
     },
   });
 }
 
-/** A confirmed transfer with the log that proves it. */
+/** A transfer with the log that proves it. */
 export type ConfirmedTransfer = {
   id: string;
   purpose: Purpose;
@@ -271,11 +274,11 @@ export type ConfirmedTransfer = {
   amount: bigint;
   block_number: number;
   block_hash: string;
-  tx_hash: string;
+  tx_hash: Selectable<Tables["sighting"]>["tx_hash"];
   log_index: number;
 };
 
-/** Included transfers whose block is at or below a height, oldest first; without those that could not be booked. */
+/** Returns included transfers of blocks up to a height, oldest first, without those whose booking failed recently. */
 export async function listConfirmable(
   db: Db,
   args: { chain: string; upTo: number; limit: number; except?: readonly string[] },
@@ -290,7 +293,7 @@ export async function listConfirmable(
     .execute();
 }
 
-/** The logs of a range of blocks that are to be booked: they prove included transfers, or are unmatched. */
+/** Returns the logs of a range of blocks that are still to be booked: they prove included transfers, or are unmatched. */
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
@@ -308,8 +311,8 @@ export async function listProofsBetween(
 }
 
 /**
- * Confirms transfers, if the sighting that proves each still stands at or below a height. Gives them with the proof
- * as it stands now, in the order of the chain.
+ * Confirms the transfers whose proving observation is not orphaned and at or below a height. Returns them with their
+ * proofs as they are now, in the order of the chain.
  */
 export async function confirmTransfers(
   db: Db,
@@ -327,6 +330,7 @@ export async function confirmTransfers(
   return proofs(db).where(sql<boolean>`t.id = any(${moved})`).execute();
 }
 
+/** Selects transfers (`t`) with the observations that prove them (`s`), in the order of the chain. */
 function proofs(db: Db) {
   return db
     .selectFrom("transfer as t")
@@ -347,7 +351,7 @@ function proofs(db: Db) {
     .orderBy("s.log_index");
 }
 
-/** Unfinished transfers whose authorization is past its time; `at` in Unix seconds, on Solana a block height. */
+/** Returns unfinished transfers whose authorization has expired. `at` is in Unix seconds; on Solana it is a block height. */
 export async function listOutlived(db: Db, args: { chain: string; at: number; limit: number }): Promise<TransferRow[]> {
   return db
     .selectFrom("transfer")

@@ -2,12 +2,12 @@ import { sql } from "kysely";
 import type { Cursor } from "./cursors.ts";
 import type { Db } from "./tables.ts";
 
-/** An asset of which only final blocks up to `number` have been read, and which has to be read up to `until`. */
+/** A backfill: the asset's movements are read up to `number` and must be read up to `until`. */
 export type UnreadAsset = { asset: string; number: number; until: number };
 
 /**
- * Notes that the holder of the watch does not read some assets: nothing after the final height is known of those that were
- * read until now. For one that was being read again, its end has to be found anew.
+ * Records that a chain's watcher no longer reads some assets. Their movements after the final height are unknown from then
+ * on. A backfill that was in progress loses its end, which is set when the asset is configured again.
  */
 export async function noteAssetsLeft(
   db: Db,
@@ -26,9 +26,9 @@ export async function noteAssetsLeft(
 }
 
 /**
- * Notes that the holder of the watch reads some assets from now on. What it has to read of them again begins where they
- * were left, or at the oldest remembered block for an asset that no watcher has read: an API process may have offered it
- * before.
+ * Begins the backfill of assets that a chain's watcher reads from now on. The backfill starts where the asset was left. For
+ * an asset that no watcher has ever read it starts at the oldest stored block, because an API process may have offered the
+ * asset before.
  */
 export async function noteAssetsBack(
   db: Db,
@@ -44,7 +44,7 @@ export async function noteAssetsBack(
     on conflict (chain, asset) do update set until = coalesce(unread_asset.until, excluded.until)`.execute(db);
 }
 
-/** The assets of a chain that are being read again. */
+/** Returns the assets of a chain whose backfill is in progress. */
 export async function listUnreadAssets(db: Db, chain: string): Promise<UnreadAsset[]> {
   return db
     .selectFrom("unread_asset")
@@ -55,7 +55,7 @@ export async function listUnreadAssets(db: Db, chain: string): Promise<UnreadAss
     .execute();
 }
 
-/** Notes up to which height an asset has been read again. */
+/** Stores the height up to which an asset's backfill has come. */
 export async function noteAssetRead(
   db: Db,
   { chain, asset, number }: { chain: string; asset: string; number: number },
@@ -70,8 +70,9 @@ export async function noteAssetRead(
 }
 
 /**
- * Everything of some assets has been read. On Solana the time up to which the chain has been read is computed anew, for
- * their histories may be behind it.
+ * Finishes the backfills of some assets.
+ * @param args.isBehind resets the chain's time, which is then computed again: on Solana, the histories of the assets may be
+ * behind it
  */
 export async function endUnreadAssets(
   db: Db,

@@ -1,10 +1,10 @@
 import { sql } from "kysely";
 import type { Db } from "./tables.ts";
 
-/** What is left of one settlement's events for one endpoint: those of payments above `afterPayment`. */
+/** The events of one settlement that are still to be written for one endpoint: those of payments with an id above `afterPayment`. */
 export type Fanout = { settlementId: string; at: Date; afterPayment: string };
 
-/** Locks an endpoint's unfinished fan-outs for the rest of the transaction, oldest first; those locked elsewhere are left out. */
+/** Locks an endpoint's unfinished fan-outs until the commit and returns them, oldest first. Skips those that are locked elsewhere. */
 export async function lockFanouts(db: Db, args: { endpointId: string; limit: number }): Promise<Fanout[]> {
   const { rows } = await sql<Fanout>`
     select settlement_id as "settlementId", at, after_payment as "afterPayment" from webhook_fanout
@@ -13,7 +13,7 @@ export async function lockFanouts(db: Db, args: { endpointId: string; limit: num
   return rows;
 }
 
-/** The next payments of these fan-outs, in their order and by id. */
+/** Returns the next payments of these fan-outs, in the order of the fan-outs and by id. */
 export async function listFanoutPayments(
   db: Db,
   args: { fanouts: readonly Fanout[]; limit: number },
@@ -30,7 +30,7 @@ export async function listFanoutPayments(
   return rows;
 }
 
-/** Writes the events of payments that were paid out; one that is there already stays as it is. */
+/** Inserts the events of payments that were paid out. Keeps events that exist. */
 export async function insertSettledEvents(
   db: Db,
   args: { endpointId: string; events: readonly { paymentId: string; at: Date }[]; dueAt: Date },
@@ -46,7 +46,7 @@ export async function insertSettledEvents(
     on conflict (payment_id, endpoint_id, type) do nothing`.execute(db);
 }
 
-/** Ends fan-outs whose events are all written. */
+/** Deletes fan-outs whose events are all inserted. */
 export async function deleteFanouts(db: Db, args: { endpointId: string; ids: readonly string[] }): Promise<void> {
   await db
     .deleteFrom("webhook_fanout")
@@ -55,7 +55,7 @@ export async function deleteFanouts(db: Db, args: { endpointId: string; ids: rea
     .execute();
 }
 
-/** Notes how far a fan-out has come. */
+/** Stores the progress of a fan-out. */
 export async function moveFanout(
   db: Db,
   args: { endpointId: string; settlementId: string; afterPayment: string },

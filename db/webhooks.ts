@@ -6,7 +6,7 @@ export type EndpointRow = Selectable<Tables["webhook_endpoint"]>;
 export type DeliveryRow = Selectable<Tables["webhook_delivery"]>;
 export type DeliveryState = DeliveryRow["state"];
 
-/** The endpoint of an account and mode that is not deleted; locked for the rest of the transaction when asked. */
+/** Returns the endpoint of an account and mode that is not deleted; with `lock`, locks it until the commit. */
 export async function findLiveEndpoint(
   db: Db,
   args: { accountId: string; mode: Mode },
@@ -22,9 +22,8 @@ export async function findLiveEndpoint(
 }
 
 /**
- * Endpoints that something is due for and that nobody delivers to, the longest due first, each given to one sweep and again
- * later.
- * `lost`: somebody was rung for it before, or had begun, and has not been heard of since.
+ * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
+ * is due once more at `againAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
  */
 export async function takeDueEndpoints(
   db: Db,
@@ -37,7 +36,7 @@ export async function takeDueEndpoints(
         select min(at) as since from (
           (select due_at as at from webhook_delivery where endpoint_id = e.id and due_at <= ${args.now} order by due_at limit 1)
           union all (select at from webhook_fanout where endpoint_id = e.id order by at limit 1)
-        ) owed
+        ) waiting
       ) oldest
       where (e.busy_until is null or e.busy_until <= ${args.now}) and oldest.since is not null
       order by oldest.since limit ${args.limit} for no key update of e skip locked
@@ -47,7 +46,7 @@ export async function takeDueEndpoints(
   return rows;
 }
 
-/** Makes `owner` the one who delivers to an endpoint, or lets it stay so; undefined when another one does. */
+/** Leases an endpoint to `owner`, or renews its lease. Returns undefined while another worker has the lease. */
 export async function leaseEndpoint(
   db: Db,
   args: { id: string; owner: string; now: Date; until: Date },
@@ -59,7 +58,7 @@ export async function leaseEndpoint(
   return rows[0];
 }
 
-/** Lets go of an endpoint. */
+/** Releases an endpoint. */
 export async function releaseEndpoint(db: Db, args: { id: string; owner: string }): Promise<void> {
   await db
     .updateTable("webhook_endpoint")
@@ -69,7 +68,7 @@ export async function releaseEndpoint(db: Db, args: { id: string; owner: string 
     .execute();
 }
 
-/** An event that is due, with everything its payload may tell. What has not been reached is null. */
+/** A due event with everything that its payload may contain. Members that do not apply yet are null. */
 export type DueEvent = {
   id: string;
   type: string;
@@ -92,11 +91,11 @@ export type DueEvent = {
   payer: string | null;
   asset: string | null;
   amount: bigint | null;
-  /** Of the amount, what the operator takes: all of it, the fixed part, and hundredths of a percent for the rest. */
+  /** The operator's fee: the total, its fixed part, and the rate of the rest in hundredths of a percent. */
   fee: bigint;
   feeFixed: bigint;
   feePoints: number;
-  /** What the merchant is to receive, where that is another asset. */
+  /** What the merchant receives, when that is in another asset. */
   owedAsset: string | null;
   owedAmount: bigint | null;
   settledTxId: string | null;
@@ -104,7 +103,7 @@ export type DueEvent = {
   settledAmount: bigint | null;
 };
 
-/** What is due for an endpoint, the oldest first, without those that are being sent already. */
+/** Returns the due events of an endpoint, oldest first, without those in `without`, which are being sent already. */
 export async function listDueEvents(
   db: Db,
   args: { endpointId: string; now: Date; without: readonly string[]; limit: number },
@@ -136,10 +135,10 @@ export async function listDueEvents(
   return rows;
 }
 
-/** What came of an attempt. `dueAt` is when the next one is, null when there is none. */
+/** The result of a delivery attempt. `dueAt` is the time of the next attempt; null when there is none. */
 export type Attempted = {
   id: string;
-  /** As it was before the attempt: whoever was replayed or attempted meanwhile is left alone. */
+  /** The count before the attempt. A delivery that was replayed or attempted meanwhile is left unchanged. */
   tries: number;
   state: DeliveryState;
   outcome: string;
@@ -147,7 +146,7 @@ export type Attempted = {
   dueAt: Date | null;
 };
 
-/** Writes down what came of attempts, in one statement. */
+/** Stores the results of delivery attempts in one statement. */
 export async function recordAttempts(db: Db, attempts: readonly Attempted[]): Promise<void> {
   if (attempts.length === 0) return;
   const column = <K extends keyof Attempted>(name: K) => attempts.map((attempt) => attempt[name]);
@@ -166,7 +165,7 @@ export async function recordAttempts(db: Db, attempts: readonly Attempted[]): Pr
     from tried t join locked l on l.id = t.id where d.id = t.id`.execute(db);
 }
 
-/** Gives up everything that an endpoint is still owed. */
+/** Gives up all pending deliveries of an endpoint. */
 export async function dropDeliveries(db: Db, endpointId: string): Promise<void> {
   await db.deleteFrom("webhook_fanout").where("endpoint_id", "=", endpointId).execute();
   await sql`
@@ -176,7 +175,7 @@ export async function dropDeliveries(db: Db, endpointId: string): Promise<void> 
     )`.execute(db);
 }
 
-/** Deliveries of an endpoint, the newest first. */
+/** Returns deliveries of an endpoint, newest first. */
 export async function listDeliveryRows(
   db: Db,
   args: { endpointId: string; paymentId?: string | undefined; state?: DeliveryState | undefined; limit: number },
@@ -193,13 +192,13 @@ export async function listDeliveryRows(
   return query.execute();
 }
 
-const afresh = { state: "pending" as const, tries: 0, delivered_at: null };
+const fresh = { state: "pending" as const, tries: 0, delivered_at: null };
 
-/** Makes one delivery of an endpoint due now, from the beginning; false when it is not the endpoint's. */
+/** Makes one delivery due now, with no attempts made. Returns false when the endpoint has no such delivery. */
 export async function reviveDelivery(db: Db, args: { id: string; endpointId: string; at: Date }): Promise<boolean> {
   const row = await db
     .updateTable("webhook_delivery")
-    .set({ ...afresh, due_at: args.at })
+    .set({ ...fresh, due_at: args.at })
     .where("id", "=", args.id)
     .where("endpoint_id", "=", args.endpointId)
     .returning("id")
@@ -207,12 +206,12 @@ export async function reviveDelivery(db: Db, args: { id: string; endpointId: str
   return row !== undefined;
 }
 
-/** Rows revived in one statement; a day of a busy account has many more. */
-const REVIVED_AT_ONCE = 5_000;
+/** Rows per statement; one day of a busy account has many more. */
+const REPLAYED_PER_STATEMENT = 5_000;
 
 /**
- * The same for those that are over and of a time, or were given up; gives how many. In one transaction, so that none is
- * sent and found to be over again meanwhile.
+ * Makes finished deliveries due now, either those of a period or those that were given up, and returns how many. Runs in
+ * one transaction, so that no delivery is sent, finished and selected a second time meanwhile.
  */
 export async function reviveDeliveries(
   db: Transaction<Tables>,
@@ -224,17 +223,17 @@ export async function reviveDeliveries(
       .selectFrom("webhook_delivery")
       .select("id")
       .where("endpoint_id", "=", args.endpointId)
-      .limit(REVIVED_AT_ONCE);
+      .limit(REPLAYED_PER_STATEMENT);
     some =
       "state" in args.which
         ? some.where("state", "=", args.which.state)
         : some.where("state", "<>", "pending").where("at", ">=", args.which.since).where("at", "<", args.which.until);
     const { numUpdatedRows } = await db
       .updateTable("webhook_delivery")
-      .set({ ...afresh, due_at: args.at })
+      .set({ ...fresh, due_at: args.at })
       .where("id", "in", some)
       .executeTakeFirst();
     count += Number(numUpdatedRows);
-    if (numUpdatedRows < BigInt(REVIVED_AT_ONCE)) return count;
+    if (numUpdatedRows < BigInt(REPLAYED_PER_STATEMENT)) return count;
   }
 }

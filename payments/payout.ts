@@ -1,6 +1,7 @@
-import { type Hex, hexToBytes } from "viem";
+import { getAddress, type Hex, hexToBytes } from "viem";
 import { parseAssetId } from "../chains/caip.ts";
 import { deriveNonce } from "../chains/evm/eip3009.ts";
+import { getEvmToken } from "../chains/evm/open.ts";
 import type { EvmKeys } from "../chains/evm/signers/open.ts";
 import { getChain, getEvmChain } from "../chains/open.ts";
 import type { NewTransfer } from "../db/transfers.ts";
@@ -106,7 +107,9 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
   const kind = token.kind === "eip3009" ? "eip3009" : "disburse";
   const signer = deps.keys.get(chain.chain)?.treasury;
   if (!signer) throw new Error(`the treasury of ${chain.chain} has no key`);
-  const hash = hashRow(getEvmChain(deps.chains, chain.chain), { ...row, kind });
+  const evm = getEvmChain(deps.chains, chain.chain);
+  const addresses = { token: getEvmToken(evm, asset).token, payer: evm.treasury, receiver: getAddress(receiver) };
+  const hash = hashRow(evm, { ...row, ...addresses, kind });
   const signature: Hex = await signer.sign({ hash });
   return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
 }

@@ -37,7 +37,7 @@ export function createSendBooks(deps: PaymentDeps): SendBooks {
 /** Fails the payments of payers whom screening rejects (specification, part 3: `declined_user`). */
 async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly TransferRow[]): Promise<() => void> {
   const ids = declined.flatMap((transfer) => transfer.payment_id ?? []);
-  const set = { failure_code: "declined_user" };
+  const set = { failure_code: "declined_user" as const };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), set });
   return () => {
     deps.metrics.paymentMoves.inc({ mode: "live", from: "processing", to: "failed" }, moved.length);

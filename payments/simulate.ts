@@ -62,14 +62,14 @@ async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promis
   return first && { asset: first.token.asset, amount: first.amount };
 }
 
-function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Paid | undefined): Setting {
+function settingsFor(payment: PaymentWithMerchant, to: SimulatedState, paid: Paid | undefined): Setting<"payment"> {
   if (paid) return { tx_id: `test:${payment.id}`, paid_asset: paid.asset, paid_amount: paid.amount };
   if (to === "failed") return { failure_code: "declined_user" };
   return to === "cancelled" ? { cancelled_reason: "cancelled_by_merchant" } : {};
 }
 
 /** Moves a payment along a path, each step with a guarded move and an event as in live mode. False on a lost race. */
-async function walk(deps: PaymentDeps, id: string, path: readonly Step[], last: Setting): Promise<boolean> {
+async function walk(deps: PaymentDeps, id: string, path: readonly Step[], last: Setting<"payment">): Promise<boolean> {
   const moved = await deps.db.transaction().execute(async (db) => {
     for (const [index, step] of path.entries()) {
       const set = { due_at: null, ...(index === path.length - 1 ? last : {}) };

@@ -70,15 +70,16 @@ async function moveSucceeded(
   const ids = transfers.flatMap((transfer) => transfer.payment_id ?? []);
   const hashes = transfers.flatMap((transfer) => (transfer.payment_id ? [transfer.tx_hash] : []));
   // The values are joined by payment id, so that one statement moves all payments.
-  const hash = sql`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
-  const ofTransfer = (column: "asset" | "amount") =>
-    sql`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
-  const fee = sql`coalesce((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
-  const direct = sql`coalesce((select o.direct from payment_option o where o.id = payment.option_id), false)`;
-  const ofOption = (column: "owed_asset" | "owed_amount") =>
-    sql`(select o.${sql.ref(column)} from payment_option o where o.id = payment.option_id)`;
-  const owed = { owed_asset: ofOption("owed_asset"), owed_amount: ofOption("owed_amount") };
-  const set = { fee, direct, ...owed, tx_id: hash, paid_asset: ofTransfer("asset"), paid_amount: ofTransfer("amount") };
+  const hash = sql<string>`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
+  const ofTransfer = <T extends string | bigint>(column: "asset" | "amount") =>
+    sql<T>`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
+  const fee = sql<bigint>`coalesce((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
+  const direct = sql<boolean>`coalesce((select o.direct from payment_option o where o.id = payment.option_id), false)`;
+  const ofOption = <T extends string | bigint>(column: "owed_asset" | "owed_amount") =>
+    sql<T | null>`(select o.${sql.ref(column)} from payment_option o where o.id = payment.option_id)`;
+  const owed = { owed_asset: ofOption<string>("owed_asset"), owed_amount: ofOption<bigint>("owed_amount") };
+  const paid = { paid_asset: ofTransfer<string>("asset"), paid_amount: ofTransfer<bigint>("amount") };
+  const set = { fee, direct, ...owed, tx_id: hash, ...paid };
   const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
   return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
 }

@@ -1,5 +1,5 @@
 import { listWaitingAttempts, type WholeAttempt } from "../db/attempts.ts";
-import { together } from "../db/together.ts";
+import { batchCalls } from "../db/together.ts";
 import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify.ts";
 
 /** Contract wallets verified concurrently. */
@@ -23,7 +23,7 @@ export function createVerify(
   deps: VerifyDeps & { isTransient: (cause: unknown) => boolean; outOfContext: <T>(work: () => T) => T },
 ): (attemptId: string) => Promise<"done" | "by code"> {
   const shared = { most: BATCH_SIZE, isOnes: (cause: unknown) => !deps.isTransient(cause) };
-  const find = together(async (ids: string[]) => {
+  const find = batchCalls(async (ids: string[]) => {
     const waiting = await deps.outOfContext(() => listWaitingAttempts(deps.db, ids));
     const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
     return ids.map((id) => byId.get(id));
@@ -31,7 +31,7 @@ export function createVerify(
   const verifiers = new Map<string, (whole: WholeAttempt) => Promise<VerifyResult>>();
   const payerOf = ({ option }: WholeAttempt) => option.payer;
   const createVerifier = (isWallet: boolean) =>
-    together(
+    batchCalls(
       async (group: WholeAttempt[]) => {
         // Two jobs of one attempt may meet in a batch: its first job and the sweep's.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));

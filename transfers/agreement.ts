@@ -14,7 +14,8 @@ import { readFinal } from "./witness.ts";
 const REQUIRED_ENDPOINTS = 2;
 
 /** What each endpoint must show of a movement on its own. */
-type Shown = Pick<StraySighting, "block_number" | "block_hash" | "tx_hash" | "log_index" | "token" | "amount"> & {
+type Shown = Pick<StraySighting, "block_number" | "block_hash" | "tx_hash" | "log_index" | "amount"> & {
+  token: string;
   receiver: string;
 };
 
@@ -36,7 +37,7 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
     const final = finals.get(endpoint) ?? readFinal(chain, endpoint.rpc);
     finals.set(endpoint, final);
     if ((await final) < movement.block_number) return false;
-    const receipt = await readReceipt(endpoint.rpc, movement.tx_hash as Hex);
+    const receipt = await readReceipt(endpoint.rpc, movement.tx_hash);
     if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_hash) return false;
     return pairLogs(receipt.logs, chain).some((log) => isSame(log, movement));
   };

@@ -48,7 +48,7 @@ export function isAllowedFactory(chain: EvmChain, address: Hex): boolean {
 
 function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
   if (row.kind === "permit2") {
-    const [payer, permit] = [row.payer as Hex, toPermitTransfer(row)];
+    const [payer, permit] = [row.payer, toPermitTransfer(row)];
     // Permit2 passes v on unchanged.
     const written = row.smart_wallet ? signature : joinSignature(splitSignature(signature));
     const data = row.permit
@@ -60,37 +60,37 @@ function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
   const token = getEvmToken(chain, row.asset);
   const asBytes = row.smart_wallet && token.kind === "eip3009" && token.bytesSignatures;
   const encode = asBytes ? encodeBytesTransfer : encodeTransfer;
-  return { target: row.token as Hex, data: encode(toAuthorization(row), signature) };
+  return { target: row.token, data: encode(toAuthorization(row), signature) };
 }
 
 /** Returns the call data of a row's push: a transaction that the payer sends, tagged with the natural key. */
 export function toPushData(row: Pick<AuthorizationRow, "receiver" | "amount" | "authorization_nonce">): Hex {
   const { receiver, amount, authorization_nonce: tag } = row;
-  return encodePush({ receiver: receiver as Hex, amount, tag: tag as Hex });
+  return encodePush({ receiver, amount, tag });
 }
 
 /** Returns the EIP-3009 authorization of a row. */
 export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): Authorization {
   return {
-    token: row.token as Hex,
-    from: row.payer as Hex,
-    to: row.receiver as Hex,
+    token: row.token,
+    from: row.payer,
+    to: row.receiver,
     value: row.amount,
     validBefore: row.valid_before,
-    nonce: row.authorization_nonce as Hex,
+    nonce: row.authorization_nonce,
   };
 }
 
 /** Returns the Disburser payout of a row. */
 export function toDisbursement(row: Omit<AuthorizationRow, "kind" | "asset">): Disbursement {
   const { token, receiver, amount, authorization_nonce: nonce } = row;
-  return { token: token as Hex, receiver: receiver as Hex, amount, nonce: nonce as Hex };
+  return { token, receiver, amount, nonce };
 }
 
 /** Returns the Permit2 transfer of a row. */
 export function toPermitTransfer(row: AuthorizationRow): PermitTransfer {
   const { token, amount, authorization_nonce: nonce, valid_before: deadline } = row;
-  return { token: token as Hex, amount, nonce: nonce as Hex, deadline };
+  return { token, amount, nonce, deadline };
 }
 
 function toHex(bytes: Buffer | null): Hex {

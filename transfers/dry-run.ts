@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import { isApproved } from "../chains/evm/approval.ts";
 import type { Member } from "../chains/evm/multicall.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
@@ -78,7 +77,7 @@ async function wasMade(deps: TransferDeps, row: TransferRow, books: SendBooks): 
 
 /** Returns why a transfer fails. Most tokens do not report a missing approval. */
 async function explain(chain: EvmChain, row: TransferRow, reason: string): Promise<string> {
-  if (row.kind !== "disburse" || (await isApproved(chain, row.token as Hex, row.amount))) return reason;
+  if (row.kind !== "disburse" || (await isApproved(chain, row.token, row.amount))) return reason;
   return `the treasury has not approved its Disburser: npm run admin -- disburser approve ${row.chain} --asset ${row.asset}`;
 }
 
@@ -92,7 +91,7 @@ async function leaveOutWallets(
   chain: EvmChain,
   batch: readonly RowMember[],
 ): Promise<readonly RowMember[]> {
-  const payers = [...new Set(batch.flatMap(({ row }) => (row.purpose === "payment" ? (row.payer as Hex) : [])))];
+  const payers = [...new Set(batch.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
   if (batch.length < 2 || payers.length === 0) return batch;
   const kinds = await readAccountKinds(chain.rpc, payers);
   const code = payers.filter((_payer, index) => kinds[index] !== "key");

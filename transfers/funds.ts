@@ -6,7 +6,7 @@ import { listPromised, type PromisedTransfer } from "../db/promised.ts";
 import type { TransferDeps } from "./deps.ts";
 import { askMark, readMark } from "./uses.ts";
 
-type Wanted = { token: string; payer: string; amount: bigint; authorization_nonce: string };
+type Wanted = { token: Hex; payer: Hex; amount: bigint; authorization_nonce: string };
 
 /** Reason for rejecting a payment whose payer does not hold enough. */
 export const SHORT = "the amount exceeds balance of the account, less what its other payments take";
@@ -77,8 +77,8 @@ function makeFunds(balances: ReadonlyMap<string, bigint>, promised: readonly Pro
 }
 
 function askBalance({ token, payer }: Wanted): Call {
-  const data = encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [payer as Hex] });
-  return { target: token as Hex, data };
+  const data = encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [payer] });
+  return { target: token, data };
 }
 
 function toBalance(outcome: CallOutcome | undefined): bigint {

@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import { readBlock, readTransfersBetween } from "../chains/evm/blocks.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
 import { LONGEST_PART, type Range, readInParts } from "../chains/evm/ranges.ts";
@@ -82,8 +81,6 @@ export async function readLandedOf(
 
 /** Returns the transactions that are in blocks, with their receipts. */
 export async function readReceipts(chain: EvmChain, rows: readonly TransactionRow[]): Promise<Landed[]> {
-  const found = await Promise.all(
-    rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash as Hex) })),
-  );
+  const found = await Promise.all(rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash) })));
   return found.flatMap(({ row, receipt }) => (receipt ? [{ row, receipt }] : []));
 }

@@ -1,8 +1,7 @@
 import type { SeenTransfer } from "../chains/movements.ts";
-import type { TransferRow } from "../db/transfers.ts";
 
 /** The members of a transfer that its movement must match. */
-export type Provable = Pick<TransferRow, "token" | "payer" | "receiver" | "amount" | "authorization_nonce">;
+export type Provable = { token: string; payer: string; receiver: string; amount: bigint; authorization_nonce: string };
 
 /** Returns true when a log shows exactly this transfer: same token, payer, authorization nonce, receiver and amount. */
 export function isProof(log: SeenTransfer, transfer: Provable): boolean {

@@ -19,7 +19,7 @@ export async function judgePush(chain: EvmChain, signed: Signed): Promise<Verdic
     .catch(throwFault);
   if (!found) return { ok: false, later: true, reason: "the network does not know the transaction" };
   const { token, payer, receiver, amount } = signed;
-  const movement = { token: token as Hex, payer: payer as Hex, receiver: receiver as Hex, amount };
+  const movement = { token, payer, receiver, amount };
   if (findTag(found, movement) !== signed.authorization_nonce)
     return { ok: false, reason: "the transaction is not the payment that was asked for" };
   const receipt = found.blockHash ? await readReceipt(chain.rpc, found.hash) : undefined;

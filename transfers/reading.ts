@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import { type Block, readBlock, readTransfers, type Sources } from "../chains/evm/blocks.ts";
 import { markPushes, pairLogs } from "../chains/evm/movements.ts";
 import type { EvmChain } from "../chains/evm/open.ts";
@@ -68,7 +67,7 @@ export async function markTimes(
 ): Promise<void> {
   const nonces = seen.flatMap((log) => log.authorizationNonce ?? []);
   const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
-  const isKnown = new Set(known.map((row) => row.authorization_nonce));
+  const isKnown = new Set<string>(known.map((row) => row.authorization_nonce));
   const fresh = seen.filter((log) => log.authorizationNonce !== null && !isKnown.has(log.authorizationNonce));
   for (const [number, logs] of Map.groupBy(fresh, (log) => log.blockNumber)) {
     const { at } = await readBlock(chain.rpc, number);
@@ -100,7 +99,7 @@ async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<B
 }
 
 async function readLanded(chain: EvmChain, blocks: readonly Block[], row: TransactionRow): Promise<Landed> {
-  const receipt = await readReceipt(chain.rpc, row.hash as Hex);
+  const receipt = await readReceipt(chain.rpc, row.hash);
   // A block contains the transaction, so an endpoint without its receipt lags.
   if (!receipt || !blocks.some((block) => block.hash === receipt.blockHash))
     throw new ChainFault("rpc_behind", { detail: `receipt of ${row.hash}` });

@@ -242,7 +242,7 @@ function toRow(deps: TransferDeps, chain: Watching, log: SeenTransfer, transfer:
     payer: log.payer,
     receiver: log.receiver,
     amount: log.amount,
-    authorization_nonce: log.authorizationNonce as Hex | null,
+    authorization_nonce: log.authorizationNonce,
     transfer_id: transfer?.id ?? null,
     seen_at: deps.now(),
   };

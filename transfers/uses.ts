@@ -46,7 +46,7 @@ export async function readUsed(
 
 /** Returns the call that reads whether an authorization is used. */
 export function askMark(chain: EvmChain, transfer: Authorized): Call {
-  const [payer, nonce] = [transfer.payer as Hex, transfer.authorization_nonce as Hex];
+  const [payer, nonce] = [transfer.payer, transfer.authorization_nonce];
   if (transfer.kind === "permit2") {
     // Permit2 keeps a bit for each nonce, 256 to a word.
     const args = [payer, BigInt(nonce) >> 8n] as const;
@@ -58,7 +58,7 @@ export function askMark(chain: EvmChain, transfer: Authorized): Call {
       data: encodeFunctionData({ abi: disburserAbi, functionName: "used", args: [nonce] }),
     };
   const data = encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args: [payer, nonce] });
-  return { target: transfer.token as Hex, data };
+  return { target: transfer.token, data };
 }
 
 /** Returns whether the outcome of that call says so, or undefined when the contract returned no valid result. */
@@ -107,9 +107,9 @@ async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Pro
 
 /** Returns the filter for the logs that a transfer leaves, by their indexed members. */
 function logFilterOf(chain: EvmChain, transfer: TransferRow): { address: Hex; topics: Hex[] } {
-  const token = transfer.token as Hex;
-  const [payer, receiver] = [pad(transfer.payer as Hex), pad(transfer.receiver as Hex)];
-  const nonce = transfer.authorization_nonce as Hex;
+  const token = transfer.token;
+  const [payer, receiver] = [pad(transfer.payer), pad(transfer.receiver)];
+  const nonce = transfer.authorization_nonce;
   if (transfer.kind === "push") return { address: token, topics: [TRANSFER_TOPIC, payer, receiver] };
   if (transfer.kind === "permit2")
     return { address: chain.collector, topics: [COLLECTED_TOPIC, pad(token), payer, nonce] };

@@ -107,7 +107,7 @@ async function checkForms(
   { all, by }: { all: readonly EvmSigned[]; by: "key" | "wallet" },
   results: Map<EvmSigned, Verdict>,
 ): Promise<WellFormed[]> {
-  const payers = [...new Set(all.map((one) => one.payer as Hex))];
+  const payers = [...new Set(all.map((one) => one.payer))];
   const kinds = await readAccountKinds(chain.rpc, payers);
   const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
   const good: { one: EvmSigned; smartWallet: boolean }[] = [];
@@ -132,7 +132,7 @@ async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promis
   if (wallets.length === 0) return new Map();
   const hashes = await readCodeHashes(
     chain.rpc,
-    wallets.map(({ payer }) => payer as Hex),
+    wallets.map(({ payer }) => payer),
   );
   return new Map(
     wallets.map((one, index) => {

@@ -62,7 +62,7 @@ async function fill(db: Pool, { groups, say }: { groups: number; say: Say }): Pr
   }
   say("sums by day");
   await sql`
-    insert into ledger_day (account, asset, day, slot, amount)
+    insert into ledger_day (account, asset, day, shard, amount)
     select e.account, e.asset, ledger_day_of(g.at), case when e.account = 'treasury' then e.id % 16 else 0 end, sum(e.amount)
     from ledger_entry e join ledger_group g on g.id = e.group_id
     group by 1, 2, 3, 4`.execute(db);

@@ -196,12 +196,12 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "another payer's movement is claimed by its nonce",
-        find: '.where("payer", "=", transfer.payer)',
-        replace: "",
+        find: "  and payer = ${movement.payer} ",
+        replace: "  ",
       },
       {
         name: "a movement of another amount is claimed by its nonce",
-        find: '.where("amount", "=", transfer.amount)',
+        find: " and amount = ${movement.amount}",
         replace: "",
       },
       {

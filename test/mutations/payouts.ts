@@ -114,8 +114,8 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund takes from a settlement that has begun",
-        find: '.where(sql<boolean>`id = any(${ids})`)\n    .where("state", "in", ["due", "gathering"])\n    .orderBy("id")',
-        replace: '.where(sql<boolean>`id = any(${ids})`)\n    .orderBy("id")',
+        find: '.where("state", "in", ["due", "gathering"])\n    .$narrowType',
+        replace: ".$narrowType",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
     ],

@@ -56,10 +56,10 @@ export async function makeCarrier(chain: TestChain, options: DepsOptions = {}) {
     const facts = {
       asset: token.asset,
       token: token.token,
-      payer: buyer.address.toLowerCase(),
-      receiver: treasury as string,
+      payer: buyer.address.toLowerCase() as `0x${string}`,
+      receiver: treasury,
       amount,
-      authorization_nonce: toHex(randomBytes(32)) as string,
+      authorization_nonce: toHex(randomBytes(32)),
       valid_before: more.validBefore ?? 4_000_000_000,
     };
     const authorization = toAuthorization(facts);

@@ -12,7 +12,7 @@ import { newId } from "../../payments/ids.ts";
 export const someAsset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 export const someChain = "eip155:31337";
 
-const hex = (bytes: number) => `0x${randomBytes(bytes).toString("hex")}`;
+const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("hex")}`;
 
 /** Inserts an account with one merchant. */
 export async function insertMerchant(db: Db, mode: Mode = "live"): Promise<{ accountId: string; merchantId: string }> {

@@ -167,7 +167,7 @@ async function confirmRest(
   chain: SolanaChain,
   { tracked, slot, books }: { tracked: readonly Followed[]; slot: number; books: Books },
 ): Promise<void> {
-  const shallow = new Set(
+  const shallow = new Set<string>(
     tracked.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
   );
   const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });

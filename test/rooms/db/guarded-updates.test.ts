@@ -25,7 +25,7 @@ import { insertLaneRow, insertMerchant, insertTransferRow } from "../../support/
 const { db } = await openTestDb();
 const merchant = await insertMerchant(db);
 const at = new Date();
-const hex = (bytes: number) => `0x${randomBytes(bytes).toString("hex")}`;
+const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("hex")}`;
 const newChain = () => `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
 
 const readTransfer = (id: string) =>

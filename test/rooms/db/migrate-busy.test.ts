@@ -1,15 +1,26 @@
-import { Migrator } from "kysely/migration";
+import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { migrateDatabase } from "../../../db/migrate.ts";
-import * as first from "../../../db/migrations/0001_first_payment.ts";
-import { openDb } from "../../../db/open.ts";
+import { type Migrations, migrateDatabase, type OurMigration, readMigrations } from "../../../db/migrate.ts";
 import { atEnd } from "../../support/at-end.ts";
-import { createDatabase, createEmptyDatabase } from "../../support/database.ts";
+import { createDatabase } from "../../support/database.ts";
 import { execute } from "../../support/sql.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
-/** A session of somebody else, who works on the database while it is migrated. */
+const addColumn: OurMigration = {
+  up: async (db: Kysely<unknown>) => void (await sql`alter table payment add column planted text`.execute(db)),
+};
+const addIndex: OurMigration = {
+  up: async () => undefined,
+  concurrentIndexes: { payment_planted: "on payment (reference_id) where reference_id = 'planted'" },
+};
+
+/** Returns the migrations of this release followed by a planted one. */
+async function plant(migration: OurMigration): Promise<Migrations> {
+  return { ...(await readMigrations()), "9999_planted": migration };
+}
+
+/** Opens another client's session, which works on the database while it is migrated. */
 async function openSession(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, statement_timeout: 20_000 });
   client.on("error", () => undefined);
@@ -18,16 +29,7 @@ async function openSession(url: string): Promise<pg.Client> {
   return client;
 }
 
-async function createOldDatabase(): Promise<string> {
-  const url = await createEmptyDatabase();
-  const db = openDb(url, { max: 2 });
-  const provider = { getMigrations: async () => ({ "0001_first_payment": first }) };
-  expect((await new Migrator({ db, provider }).migrateToLatest()).error).toBeUndefined();
-  await db.destroy();
-  return url;
-}
-
-/** True while a session of the migrator waits in a statement. */
+/** Returns true while a session of the migrator waits for a lock. */
 async function isMigratorWaiting(url: string): Promise<boolean> {
   const [row] = await execute(
     url,
@@ -37,47 +39,62 @@ async function isMigratorWaiting(url: string): Promise<boolean> {
   return row?.count === 1;
 }
 
-const isValid = async (url: string, index: string) =>
-  (await execute(url, `select indisvalid from pg_index where indexrelid = to_regclass('${index}')`))[0]?.indisvalid;
+const readIndex = async (url: string) =>
+  (
+    await execute(
+      url,
+      "select indexrelid as oid, indisvalid as valid from pg_index where indexrelid = to_regclass('payment_planted')",
+    )
+  )[0];
 
-test("a migration that meets a long transaction lets other statements pass, and goes on when that has ended", async () => {
-  const url = await createOldDatabase();
+test("a migration that meets a long transaction lets other statements pass and runs when the transaction has ended", async () => {
+  const url = await createDatabase();
+  const migrations = await plant(addColumn);
   const long = await openSession(url);
   await long.query("begin; select from payment");
   const waits: string[] = [];
-  const migrated = migrateDatabase(url, (name) => waits.push(name));
+  const migrated = migrateDatabase(url, { migrations, onWait: (name) => waits.push(name) });
   await waitFor(() => isMigratorWaiting(url), { within: 20_000 });
   const other = await openSession(url);
-  // It stands behind the migration in the queue for the table.
+  // This statement queues behind the migration for the table.
   await other.query("select from payment");
   await waitFor(async () => waits.length > 0, { within: 20_000 });
-  expect(waits[0]).toBe("0002_http_contract");
+  expect(waits[0]).toBe("9999_planted");
   await long.query("rollback");
-  expect(await migrated).toContain("0002_http_contract");
+  expect(await migrated).toEqual(["9999_planted"]);
 });
 
-test("a large index is built while transactions write its table, and keeps nobody from writing", async () => {
+test("a large index is built while transactions write to its table, and blocks no writer", async () => {
   const url = await createDatabase();
-  await execute(url, "drop index ledger_entry_lost");
   const long = await openSession(url);
-  await long.query("begin; lock table ledger_entry in row exclusive mode");
-  const migrated = migrateDatabase(url);
+  await long.query("begin; lock table payment in row exclusive mode");
+  const migrated = migrateDatabase(url, { migrations: await plant(addIndex) });
   await waitFor(() => isMigratorWaiting(url), { within: 20_000 });
   const other = await openSession(url);
-  await other.query("begin; lock table ledger_entry in row exclusive mode; commit");
+  await other.query("begin; lock table payment in row exclusive mode; commit");
   await long.query("commit");
   await migrated;
-  expect(await isValid(url, "ledger_entry_lost")).toBe(true);
+  expect(await readIndex(url)).toMatchObject({ valid: true });
 });
 
-test("an index whose building was cut off is built anew, and one that is whole is left alone", async () => {
+test("an index whose build was interrupted is built again, and a valid one is left alone", async () => {
   const url = await createDatabase();
-  const oid = async () => (await execute(url, "select 'ledger_entry_lost'::regclass::oid as oid"))[0]?.oid;
-  const whole = await oid();
-  await migrateDatabase(url);
-  expect(await oid()).toBe(whole);
-  await execute(url, "update pg_index set indisvalid = false where indexrelid = 'ledger_entry_lost'::regclass");
-  await Promise.all([migrateDatabase(url), migrateDatabase(url)]);
-  expect(await isValid(url, "ledger_entry_lost")).toBe(true);
-  expect(await oid()).not.toBe(whole);
+  const migrations = await plant(addIndex);
+  await migrateDatabase(url, { migrations });
+  const valid = await readIndex(url);
+  await migrateDatabase(url, { migrations });
+  expect(await readIndex(url)).toEqual(valid);
+  await execute(url, "update pg_index set indisvalid = false where indexrelid = 'payment_planted'::regclass");
+  await Promise.all([migrateDatabase(url, { migrations }), migrateDatabase(url, { migrations })]);
+  expect(await readIndex(url)).toMatchObject({ valid: true });
+  expect((await readIndex(url))?.oid).not.toBe(valid?.oid);
+});
+
+test("an index that a run did not get to build is built by the next run", async () => {
+  const url = await createDatabase();
+  const migrations = await plant(addIndex);
+  await migrateDatabase(url, { migrations });
+  await execute(url, "drop index payment_planted");
+  expect(await migrateDatabase(url, { migrations })).toEqual([]);
+  expect(await readIndex(url)).toMatchObject({ valid: true });
 });

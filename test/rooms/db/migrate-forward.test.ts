@@ -1,37 +1,78 @@
-import { Migrator } from "kysely/migration";
+import { type Kysely, sql } from "kysely";
 import { expect, test } from "vitest";
-import { migrate } from "../../../db/migrate.ts";
-import * as first from "../../../db/migrations/0001_first_payment.ts";
-import { openDb } from "../../../db/open.ts";
-import { atEnd } from "../../support/at-end.ts";
-import { createEmptyDatabase } from "../../support/database.ts";
+import { migrateDatabase, type OurMigration, readMigrations } from "../../../db/migrate.ts";
+import { listTransitions } from "../../../db/states.ts";
+import { createDatabase } from "../../support/database.ts";
 import { execute } from "../../support/sql.ts";
 
-test("a database of the first release, with payments in it, is brought to this one", async () => {
-  const url = await createEmptyDatabase();
-  const db = openDb(url, { max: 2 });
-  atEnd(() => db.destroy());
-  const provider = { getMigrations: async () => ({ "0001_first_payment": first }) };
-  const { error } = await new Migrator({ db, provider }).migrateToLatest();
-  expect(error).toBeUndefined();
+/** A migration of a later release: it adds a column that is computed from the rows of the release before. */
+const later: OurMigration = {
+  async up(db: Kysely<unknown>) {
+    await sql`alter table payment add column moved_at timestamptz`.execute(db);
+    await sql`update payment set moved_at = coalesce((select max(at) from event where subject = payment.id), created_at)`.execute(
+      db,
+    );
+    await sql`alter table payment alter column moved_at set not null`.execute(db);
+  },
+};
+const plant = async () => ({ ...(await readMigrations()), "9999_later": later });
+
+/** Inserts an account, a merchant and two payments, of which the second has moved on. */
+async function insertPayments(url: string): Promise<void> {
   await execute(
     url,
-    "insert into transition values ('payment', 'new', 'requires_action'), ('payment', 'requires_action', 'processing'), ('attempt', 'new', 'waiting')",
-    "insert into account values ('acct_1', 'Shop', now())",
-    "insert into merchant values ('mrch_1', 'acct_1', 'live', 'Shop', 'shop@example.test', 'active', null, now(), null)",
-    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, expires_at)
-      select id, 'acct_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '2026-01-01', '2026-01-02'
+    "insert into account (id, name, created_at) values ('acct_1', 'Shop', now())",
+    `insert into merchant (id, account_id, mode, name, email, created_at)
+      values ('mrch_1', 'acct_1', 'live', 'Shop', 'shop@example.test', now())`,
+    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at)
+      select id, 'acct_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '2026-01-01', '2026-01-01', '2026-01-02'
       from unnest(array['pay_1', 'pay_2']) id`,
-    "insert into event (machine, subject, from_state, to_state, at) values ('payment', 'pay_2', 'requires_action', 'processing', '2026-01-03')",
-    `insert into payment_option (id, payment_id, account, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before, created_at)
-      values ('opt_2', 'pay_2', 'a', 'c', 's', 't', 'p', 'r', 1, 'n', 1, now())`,
-    "insert into attempt (id, payment_id, option_id, digest, results, state, created_at) values ('att_2', 'pay_2', 'opt_2', '', '[]', 'waiting', now())",
-    "update attempt set state = 'verified'",
+    `insert into event (machine, subject, from_state, to_state, at)
+      values ('payment', 'pay_2', 'requires_action', 'processing', '2026-01-03')`,
   );
-  expect(await migrate(db)).toContain("0002_http_contract");
-  expect(await execute(url, "select id, updated_at, option_id from payment order by id")).toEqual([
-    { id: "pay_1", updated_at: new Date("2026-01-01T00:00:00Z"), option_id: null },
-    { id: "pay_2", updated_at: new Date("2026-01-03T00:00:00Z"), option_id: "opt_2" },
+}
+
+test("a database of an earlier release, with payments in it, is migrated to a later one", async () => {
+  const url = await createDatabase();
+  await insertPayments(url);
+  expect(await migrateDatabase(url, { migrations: await plant() })).toEqual(["9999_later"]);
+  expect(await execute(url, "select id, moved_at from payment order by id")).toEqual([
+    { id: "pay_1", moved_at: new Date("2026-01-01T00:00:00Z") },
+    { id: "pay_2", moved_at: new Date("2026-01-03T00:00:00Z") },
   ]);
-  expect(await execute(url, "select api_version from account")).toEqual([{ api_version: "2026-02-18" }]);
+});
+
+test("moves that a release adds are inserted, and moves that it no longer has are kept", async () => {
+  const url = await createDatabase();
+  await execute(
+    url,
+    "delete from transition where machine = 'payment' and from_state = 'processing' and to_state = 'failed'",
+    "insert into transition values ('payment', 'retired', 'succeeded')",
+  );
+  await migrateDatabase(url);
+  expect(await execute(url, "select count(*)::int as count from transition")).toEqual([
+    { count: listTransitions().length + 1 },
+  ]);
+});
+
+test("a failing migration leaves nothing behind and its error is thrown", async () => {
+  const url = await createDatabase();
+  await insertPayments(url);
+  const failing: OurMigration = {
+    async up(db: Kysely<unknown>) {
+      await sql`alter table payment add column planted text`.execute(db);
+      await sql`alter table payment alter column planted set not null`.execute(db);
+    },
+  };
+  const migrations = { ...(await readMigrations()), "9999_failing": failing };
+  await expect(migrateDatabase(url, { migrations })).rejects.toThrow(/contains null values/);
+  const columns = "select from information_schema.columns where table_name = 'payment' and column_name = 'planted'";
+  expect(await execute(url, columns)).toEqual([]);
+  expect(await migrateDatabase(url)).toEqual([]);
+});
+
+test("a database of a later release is refused", async () => {
+  const url = await createDatabase();
+  await migrateDatabase(url, { migrations: await plant() });
+  await expect(migrateDatabase(url)).rejects.toThrow(/9999_later is missing/);
 });

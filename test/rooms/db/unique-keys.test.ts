@@ -19,7 +19,7 @@ import {
 const { db } = await openTestDb(20);
 const merchant = await insertMerchant(db);
 const at = new Date();
-const hex = (bytes: number) => `0x${randomBytes(bytes).toString("hex")}`;
+const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("hex")}`;
 const refused = { code: "23505" };
 
 async function makeOption(paymentId: string, payer = hex(20)) {

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana } from "../../support/solana.ts";
@@ -22,7 +23,7 @@ test.each(memos)(
       fixture.db
         .selectFrom("sighting")
         .selectAll()
-        .where("payer", "=", stranger.address)
+        .where(sql<boolean>`payer = ${stranger.address}`)
         .where("booked", "=", true)
         .execute();
     await fixture.watchUntil(async () => (await sightings()).length === 1);

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../support/solana.ts";
@@ -38,7 +39,7 @@ test("a slot counts as booked only when an endpoint that has reached it has repo
   const booked = await till.db
     .selectFrom("transaction")
     .select("state")
-    .where("hash", "=", transaction?.hash ?? "");
+    .where(sql<boolean>`hash = ${transaction?.hash}`);
   expect(await booked.executeTakeFirst()).toEqual({ state: "final" });
 });
 

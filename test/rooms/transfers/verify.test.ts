@@ -25,12 +25,12 @@ async function authorize(by: PrivateKeyAccount, more: Partial<Signed> = {}): Pro
   const facts = {
     chain: chain.id,
     asset: chain.asset,
-    token: token?.token ?? "",
-    payer: by.address.toLowerCase(),
-    receiver: carrier.evm.treasury as string,
+    token: token?.token ?? ("0x" as const),
+    payer: by.address.toLowerCase() as Hex,
+    receiver: carrier.evm.treasury,
     amount: 1_000_000n,
     valid_before: 4_000_000_000,
-    authorization_nonce: toHex(randomBytes(32)) as string,
+    authorization_nonce: toHex(randomBytes(32)),
     kind: "eip3009" as const,
     permit: null,
     ...more,
@@ -53,7 +53,7 @@ describe("an authorization", () => {
 
   test("an authorization signed by another key is refused as not the account's", async () => {
     const [payer, other] = await fundBuyers(chain, 2);
-    const signed = await authorize(other as PrivateKeyAccount, { payer: payer?.address.toLowerCase() ?? "" });
+    const signed = await authorize(other as PrivateKeyAccount, { payer: payer?.address.toLowerCase() as Hex });
     expect(await verify(signed)).toMatchObject({
       ok: false,
       reason: expect.stringContaining("not the account's"),

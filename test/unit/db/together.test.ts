@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { together } from "../../../db/together.ts";
+import { batchCalls } from "../../../db/together.ts";
 
 /** A step that waits to be let on, and writes down what it was asked for. */
 function makeStep() {
@@ -20,7 +20,7 @@ function makeStep() {
 describe("what is asked for at about the same time", () => {
   test("shares one run, and each gets its own answer", async () => {
     const { asked, step, letOn } = makeStep();
-    const answers = [1, 2, 3].map(together(step, { most: 50 }));
+    const answers = [1, 2, 3].map(batchCalls(step, { most: 50 }));
     await letOn();
     expect(await Promise.all(answers)).toEqual([2, 4, 6]);
     expect(asked).toEqual([[1, 2, 3]]);
@@ -28,7 +28,7 @@ describe("what is asked for at about the same time", () => {
 
   test("waits for the run that is under way, and shares the next one", async () => {
     const { asked, step, letOn } = makeStep();
-    const one = together(step, { most: 50 });
+    const one = batchCalls(step, { most: 50 });
     const first = one(1);
     await new Promise(setImmediate);
     const others = [one(2), one(3)];
@@ -41,7 +41,7 @@ describe("what is asked for at about the same time", () => {
 
   test("waits for company when runs may not follow each other at once, but never the first", async () => {
     const asked: number[][] = [];
-    const one = together(
+    const one = batchCalls(
       async (items: number[]) => {
         asked.push(items);
         return items;
@@ -58,7 +58,7 @@ describe("what is asked for at about the same time", () => {
 
   test("never shares a run with more than the most", async () => {
     const asked: number[][] = [];
-    const one = together(
+    const one = batchCalls(
       async (items: number[]) => {
         asked.push(items);
         return items;
@@ -72,7 +72,7 @@ describe("what is asked for at about the same time", () => {
 
 describe("a run that fails", () => {
   const failing = (bad: number) =>
-    together(
+    batchCalls(
       async (items: number[]) => {
         if (items.includes(bad)) throw new Error(`not ${bad}`);
         return items;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { paymentGroup, settlementBegunGroup, settlementPaidGroup, strayGroup } from "../../../payments/ledger.ts";
 
-const place = { chain: "eip155:1", block_number: 7, block_hash: "0xb", tx_hash: "0xt", log_index: 3 };
+const place = { chain: "eip155:1", block_number: 7, block_hash: "0xb", tx_hash: "0xt", log_index: 3 } as const;
 const movement = { id: "trf_1", asset: "a", amount: 5n, ...place };
 
 const groups = [

@@ -1,0 +1,136 @@
+-- What the watchers have read from the chains.
+
+-- One row. `count` only grows: a smaller count than one that was seen before means that the database was restored to an
+-- earlier time.
+create table database_epoch (
+  singleton boolean primary key default true check (singleton),
+  id text not null,
+  count bigint not null,
+  counted_at timestamptz not null,
+  identity text not null,
+  began_at timestamptz
+);
+
+-- Identifies the database server as far as the owner of this function may ask: system, timeline, table. The identity
+-- changes when a replica is promoted and when a dump is restored, and is the same for every role.
+create function database_identity(epoch_table oid) returns text
+  language plpgsql security definer set search_path = pg_catalog as $$
+  declare
+    system text := '-';
+    timeline text := '-';
+  begin
+    begin
+      system := (select system_identifier::text from pg_control_system());
+    exception when insufficient_privilege or undefined_function or feature_not_supported then null;
+    end;
+    begin
+      timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    exception when insufficient_privilege or undefined_function or feature_not_supported then null;
+    end;
+    return concat_ws('/', system, timeline, epoch_table);
+  end $$;
+
+insert into database_epoch (id, count, counted_at, identity)
+  values (gen_random_uuid()::text, 0, now(), database_identity('database_epoch'::regclass));
+
+create table chain_cursor (
+  chain text primary key,
+  number bigint not null,
+  hash text not null,
+  final_number bigint not null,
+  reached_head_at timestamptz,
+  chain_time timestamptz,
+  -- The assets of which everything up to the cursor has been read.
+  assets text[] not null default '{}',
+  reconcile_at timestamptz not null default now(),
+  fence bigint not null default 0,
+  owner text,
+  lease_until timestamptz,
+  -- The database epoch in which the chain was read again, and the height up to which that is still to be done.
+  epoch text,
+  epoch_height bigint,
+  due_at timestamptz,
+  due_try integer not null default 0
+);
+
+create table chain_block (
+  chain text not null,
+  number bigint not null,
+  hash text not null,
+  parent_hash text not null,
+  base_fee numeric(78,0) not null,
+  at timestamptz not null,
+  -- The endpoint that returned the block.
+  read_by text,
+  primary key (chain, number)
+);
+
+-- An asset that was configured again after an interruption: its movements above `number` are read again up to `until`.
+create table unread_asset (
+  chain text not null references chain_cursor,
+  asset text not null,
+  number bigint not null,
+  until bigint,
+  since timestamptz not null,
+  primary key (chain, asset)
+);
+
+-- Unmatched deposits below an asset's dust amount: one row per asset and day, and one exception when the day is over.
+create table dust (
+  id bigint generated always as identity primary key,
+  chain text not null,
+  asset text not null,
+  day date not null,
+  amount numeric(78,0) not null check (amount > 0),
+  transfers integer not null,
+  last_block bigint not null,
+  group_id bigint references ledger_group,
+  unique (chain, asset, day)
+);
+create index dust_open on dust (chain, day) where group_id is null;
+
+-- Token movements that were observed in blocks. A slot of Solana holds many transactions and its status names no block
+-- hash, so the transaction is part of the key.
+create table sighting (
+  chain text not null,
+  block_hash text not null,
+  tx_hash text not null,
+  log_index integer not null,
+  block_number bigint not null,
+  token text not null,
+  payer text not null,
+  receiver text not null,
+  amount numeric(78,0) not null,
+  authorization_nonce text,
+  transfer_id text references transfer,
+  orphaned boolean not null default false,
+  booked boolean not null default false,
+  dust_id bigint references dust,
+  seen_at timestamptz not null,
+  primary key (chain, block_hash, tx_hash, log_index)
+);
+create unique index sighting_one_claim on sighting (transfer_id) where transfer_id is not null and not orphaned;
+create index sighting_authorization on sighting (authorization_nonce) where authorization_nonce is not null;
+create index sighting_block on sighting (chain, block_number);
+create index sighting_dust on sighting (dust_id) where dust_id is not null;
+create index sighting_stray on sighting (chain, block_number) where transfer_id is null and not orphaned and not booked;
+-- Movements that carry a payout number and belong to no transfer: few, and read before every payout.
+create index sighting_unclaimed on sighting (chain, payer)
+  where transfer_id is null and authorization_nonce is not null and not orphaned;
+
+-- Rows that could not be booked. The watcher skips them until `retry_at`, so that they block nothing else.
+create table failed_booking (
+  id bigint generated always as identity primary key,
+  chain text not null,
+  kind text not null check (kind in ('movement', 'unmatched', 'dust', 'transfer', 'ended', 'transaction')),
+  subject text not null,
+  block_number bigint,
+  movement jsonb,
+  error text not null,
+  retries integer not null default 0,
+  first_at timestamptz not null,
+  last_at timestamptz not null,
+  retry_at timestamptz not null,
+  unique (chain, kind, subject),
+  check ((kind = 'movement') = (movement is not null and block_number is not null))
+);

@@ -1,0 +1,103 @@
+-- The ledger: double entry and append only.
+
+create table ledger_group (
+  id bigint generated always as identity primary key,
+  kind text not null,
+  subject text not null,
+  chain text,
+  block_number bigint,
+  block_hash text,
+  tx_hash text,
+  log_index integer,
+  note text,
+  at timestamptz not null,
+  unique (kind, subject)
+);
+create index ledger_group_subject on ledger_group (subject);
+create index ledger_group_block on ledger_group (chain, block_number) where block_number is not null;
+create index ledger_group_exception on ledger_group (id) where kind in ('stray', 'exception', 'overpaid', 'dust');
+
+create table ledger_entry (
+  id bigint generated always as identity primary key,
+  group_id bigint not null references ledger_group,
+  account text not null,
+  asset text not null,
+  amount numeric(78,0) not null check (amount <> 0)
+);
+create index ledger_entry_group on ledger_entry (group_id);
+create index ledger_entry_account on ledger_entry (account, asset);
+-- Outflows from the treasury that no transfer explains; the inventory of an asset subtracts them.
+create index ledger_entry_lost on ledger_entry (asset) where account = 'exceptions' and amount > 0;
+
+create trigger ledger_group_append_only before update or delete or truncate on ledger_group
+  for each statement execute function refuse_change();
+create trigger ledger_entry_append_only before update or delete or truncate on ledger_entry
+  for each statement execute function refuse_change();
+
+create function ledger_group_sums_to_zero() returns trigger language plpgsql as $$
+  begin
+    if exists (select from ledger_entry where group_id = new.group_id group by asset having sum(amount) <> 0) then
+      raise exception 'ledger group % does not sum to zero', new.group_id;
+    end if;
+    return null;
+  end $$;
+create constraint trigger ledger_entry_balanced after insert on ledger_entry
+  deferrable initially deferred for each row execute function ledger_group_sums_to_zero();
+
+-- Sums by account, asset and UTC day, so that a balance does not add up every entry ever made. A trigger on
+-- `ledger_entry` maintains them.
+--
+-- An account that many transactions book on has 16 shards per day: concurrent transactions then rarely wait for each
+-- other's row. `payable:` and `lane:` accounts need one shard, because their writers are already serialized (by the
+-- merchant's balance row and by the chain's watcher).
+create table ledger_day (
+  account text not null,
+  asset text not null,
+  day date not null,
+  shard smallint not null,
+  amount numeric(78,0) not null,
+  primary key (account, asset, day, shard) include (amount)
+);
+
+create function ledger_day_of(at timestamptz) returns date language sql immutable
+  return (at at time zone 'UTC')::date;
+
+create function add_to_ledger_day() returns trigger language plpgsql as $$
+  begin
+    insert into ledger_day as d (account, asset, day, shard, amount)
+    select e.account, e.asset, ledger_day_of(g.at),
+      case when e.account ~ '^(payable|lane):' then 0 else pg_backend_pid() % 16 end, sum(e.amount)
+    from booked e join ledger_group g on g.id = e.group_id
+    group by e.account, e.asset, ledger_day_of(g.at)
+    order by 1, 2, 3
+    on conflict (account, asset, day, shard) do update set amount = d.amount + excluded.amount;
+    return null;
+  end $$;
+create trigger ledger_entry_day after insert on ledger_entry referencing new table as booked
+  for each statement execute function add_to_ledger_day();
+-- Only the trigger above may write to `ledger_day`.
+create trigger ledger_day_by_entries before insert or update or delete or truncate on ledger_day
+  for each statement when (pg_trigger_depth() = 0) execute function refuse_change();
+
+-- What each merchant is owed, as one row that payouts and refunds lock.
+create table merchant_balance (
+  merchant_id text not null references merchant,
+  asset text not null,
+  amount numeric(78,0) not null check (amount >= 0),
+  next_settlement integer not null default 1,
+  primary key (merchant_id, asset)
+);
+create index merchant_balance_asset on merchant_balance (asset) include (amount);
+
+-- The newest comparison of the ledger with a chain.
+create table reconciliation (
+  chain text not null,
+  account text not null,
+  asset text not null,
+  block_number bigint not null,
+  booked numeric(78,0) not null,
+  in_flight numeric(78,0) not null,
+  held numeric(78,0) not null,
+  at timestamptz not null,
+  primary key (chain, account, asset)
+);

@@ -1,0 +1,93 @@
+-- Merchants, where they are paid, what the operator charges them, and what their buyers must disclose.
+
+-- Copies of merchants' logos. The id is the hash of the content.
+create table logo (
+  id text primary key,
+  content_type text not null,
+  bytes bytea not null,
+  width integer not null,
+  height integer not null,
+  created_at timestamptz not null
+);
+
+create table merchant (
+  id text primary key,
+  account_id text not null references account,
+  mode text not null check (mode in ('test', 'live')),
+  name text not null,
+  email text not null,
+  status text not null default 'active' check (status in ('active', 'inactive', 'suspended')),
+  logo_id text references logo,
+  payouts_held_at timestamptz,
+  created_at timestamptz not null,
+  deleted_at timestamptz
+);
+create index merchant_listed on merchant (account_id, mode, created_at desc, id desc) where deleted_at is null;
+
+create table settlement_destination (
+  id text primary key,
+  merchant_id text not null references merchant,
+  asset text not null,
+  destination text not null,
+  gather_ms integer check (gather_ms > 0),
+  gather_amount numeric(78,0) check (gather_amount > 0),
+  minimum numeric(78,0) check (minimum > 0),
+  takes_others boolean not null default false,
+  direct boolean not null default false,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  unique (merchant_id, asset),
+  check (gather_amount is null or gather_ms is not null),
+  check (minimum is null or gather_ms is not null)
+);
+
+-- The history of settlement destinations. A trigger writes it, so that no change is missed.
+create table destination_change (
+  id bigint generated always as identity primary key,
+  merchant_id text not null,
+  destination_id text not null,
+  asset text not null,
+  before text,
+  after text,
+  at timestamptz not null
+);
+create index destination_change_merchant on destination_change (merchant_id, id);
+
+create function record_destination() returns trigger language plpgsql as $$
+  begin
+    if tg_op = 'DELETE' then
+      insert into destination_change (merchant_id, destination_id, asset, before, at)
+      values (old.merchant_id, old.id, old.asset, old.destination, clock_timestamp());
+    elsif tg_op = 'INSERT' then
+      insert into destination_change (merchant_id, destination_id, asset, after, at)
+      values (new.merchant_id, new.id, new.asset, new.destination, new.created_at);
+    elsif old.destination <> new.destination then
+      insert into destination_change (merchant_id, destination_id, asset, before, after, at)
+      values (new.merchant_id, new.id, new.asset, old.destination, new.destination, new.updated_at);
+    end if;
+    return null;
+  end $$;
+create trigger settlement_destination_change after insert or update or delete on settlement_destination
+  for each row execute function record_destination();
+
+-- The operator's fee: of an account, or of one of its merchants instead. A payment option fixes the fee that applies to it.
+create table fee_policy (
+  account_id text not null references account,
+  merchant_id text references merchant,
+  points integer not null check (points between 0 and 10000),
+  fixed_micros numeric(78,0) not null check (fixed_micros >= 0),
+  updated_at timestamptz not null,
+  unique nulls not distinct (account_id, merchant_id)
+);
+
+-- Payments for which a buyer must give personal data.
+create table collection_policy (
+  id text primary key,
+  merchant_id text not null references merchant,
+  asset text,
+  unit text,
+  minimum numeric(78,0),
+  created_at timestamptz not null,
+  check ((unit is null) = (minimum is null))
+);
+create index collection_policy_merchant on collection_policy (merchant_id);

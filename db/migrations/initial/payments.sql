@@ -1,0 +1,143 @@
+-- Payments, their options (quotes), the buyers' attempts, and the data that buyers give.
+
+create table payment (
+  id text primary key,
+  account_id text not null references account,
+  merchant_id text not null references merchant,
+  mode text not null check (mode in ('test', 'live')),
+  reference_id text,
+  unit text not null,
+  value numeric(78,0) not null check (value > 0),
+  state text not null,
+  state_version integer not null default 0,
+  failure_code text check (failure_code is null or state = 'failed'),
+  cancelled_reason text check (cancelled_reason is null or state = 'cancelled'),
+  checkout jsonb,
+  option_id text,
+  tx_id text,
+  paid_asset text,
+  paid_amount numeric(78,0),
+  fee numeric(78,0) not null default 0,
+  direct boolean not null default false,
+  owed_asset text,
+  owed_amount numeric(78,0),
+  settlement_id text references settlement,
+  requester text,
+  shared boolean not null default false,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  expires_at timestamptz not null,
+  due_at timestamptz,
+  due_try integer not null default 0,
+  check (state <> 'succeeded' or (tx_id is not null and paid_asset is not null and paid_amount is not null)),
+  check (requester is not null or not shared)
+);
+create index payment_account on payment (account_id, mode, created_at desc, id desc);
+create index payment_merchant on payment (merchant_id, created_at desc, id desc);
+create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
+create index payment_due on payment (due_at) where due_at is not null;
+create index payment_due_merchant on payment (merchant_id, due_at) where due_at is not null;
+create trigger payment_birth after insert on payment for each row execute function record_birth();
+
+-- One row per quote. A renewed quote is a new row with the next number of its payment, payer and asset.
+create table payment_option (
+  id text primary key,
+  payment_id text not null references payment,
+  number integer not null default 1 check (number > 0),
+  kind text not null default 'eip3009' check (kind in ('eip3009', 'permit2', 'push', 'spl')),
+  account text not null,
+  chain text not null,
+  asset text not null,
+  token text not null,
+  payer text not null,
+  receiver text not null,
+  amount numeric(78,0) not null check (amount > 0),
+  authorization_nonce text not null,
+  valid_before bigint not null,
+  blockhash_until timestamptz,
+  allowance jsonb,
+  needs_data boolean not null default false,
+  fee numeric(78,0) not null default 0 check (fee >= 0 and (fee = 0 or fee < amount)),
+  fee_fixed numeric(78,0) not null default 0 check (fee_fixed between 0 and fee),
+  fee_points integer not null default 0,
+  direct boolean not null default false,
+  rate text,
+  quoted_until timestamptz,
+  owed_asset text,
+  owed_amount numeric(78,0) check (owed_amount > 0),
+  created_at timestamptz not null,
+  unique (payment_id, id),
+  unique (payment_id, payer, asset, number),
+  check ((rate is null) = (quoted_until is null)),
+  check ((owed_asset is null) = (owed_amount is null))
+);
+create index payment_option_authorization on payment_option (authorization_nonce);
+create index payment_option_payer on payment_option (payer, created_at);
+-- Renewed quotes, which are deleted once nothing can refer to them.
+create index payment_option_renewal on payment_option (created_at) where number > 1;
+
+create function keep_quote() returns trigger language plpgsql as $$
+  begin
+    if to_jsonb(new) - 'blockhash_until' is distinct from to_jsonb(old) - 'blockhash_until' then
+      raise exception 'a quote never changes: %', old.id;
+    end if;
+    return new;
+  end $$;
+create trigger payment_option_quote before update on payment_option for each row execute function keep_quote();
+
+-- A payment and its attempts refer to a quote of the same payment. Deleting a quote checks these references by payment,
+-- so they need no index of their own.
+alter table payment add foreign key (id, option_id) references payment_option (payment_id, id);
+
+create table attempt (
+  id text primary key,
+  payment_id text not null references payment,
+  option_id text not null,
+  chain text not null,
+  merchant_id text not null,
+  digest bytea not null,
+  results jsonb not null,
+  verification text not null default 'key' check (verification in ('key', 'wallet', 'push')),
+  state text not null,
+  refusal text,
+  created_at timestamptz not null,
+  due_at timestamptz,
+  due_try integer not null default 0,
+  unique (payment_id, digest),
+  foreign key (payment_id, option_id) references payment_option (payment_id, id)
+);
+create unique index attempt_one_verified on attempt (payment_id) where state = 'verified';
+create index attempt_due on attempt (due_at) where due_at is not null;
+create index attempt_due_place on attempt (chain, merchant_id, due_at) where due_at is not null;
+create index attempt_refused on attempt (created_at) where state = 'refused';
+create trigger attempt_birth after insert on attempt for each row execute function record_birth();
+
+-- Copies the chain of the option and the merchant of the payment, by which the sweep divides due attempts fairly.
+create function place_attempt() returns trigger language plpgsql as $$
+  begin
+    select o.chain, p.merchant_id into new.chain, new.merchant_id
+    from payment_option o, payment p where o.id = new.option_id and p.id = new.payment_id;
+    return new;
+  end $$;
+create trigger attempt_place before insert on attempt for each row execute function place_attempt();
+
+-- Encrypted personal data of a buyer. A requester of options posts it before the confirm (`attempt_id` is null), or an
+-- attempt carries it. A push attempt proves nothing about its sender, because its transaction hash is public: the data of
+-- each requester is kept separately there.
+create table collected_data (
+  id text primary key,
+  payment_id text not null references payment,
+  account text not null,
+  requester text not null,
+  attempt_id text references attempt on delete cascade,
+  key_id text not null,
+  sealed bytea not null,
+  created_at timestamptz not null,
+  delete_at timestamptz not null,
+  keep_until timestamptz not null,
+  check (keep_until >= delete_at)
+);
+create unique index collected_data_posted on collected_data (payment_id, account, requester) where attempt_id is null;
+create unique index collected_data_attempt on collected_data (attempt_id, requester) where attempt_id is not null;
+create index collected_data_payment on collected_data (payment_id);
+create index collected_data_delete on collected_data (delete_at);

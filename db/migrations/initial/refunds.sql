@@ -1,0 +1,37 @@
+-- Refunds: of a payment (several, when they are partial), or of money that the ledger holds as an exception.
+
+create table refund (
+  id text primary key,
+  payment_id text references payment,
+  number integer not null,
+  exception_id bigint unique references ledger_group,
+  merchant_id text references merchant,
+  asset text not null,
+  amount numeric(78,0) not null check (amount > 0),
+  owed_asset text,
+  owed_amount numeric(78,0),
+  receiver text,
+  state text not null,
+  created_at timestamptz not null,
+  paid_at timestamptz,
+  due_at timestamptz,
+  due_try integer not null default 0,
+  unique (payment_id, number),
+  check ((payment_id is null) <> (exception_id is null)),
+  check ((payment_id is null) = (merchant_id is null))
+);
+create index refund_queue on refund
+  (coalesce(merchant_id, ''), coalesce(owed_asset, asset), split_part(asset, '/', 1), due_try, due_at)
+  where due_at is not null;
+create index refund_waiting on refund (merchant_id) where state = 'due';
+create trigger refund_birth after insert on refund for each row execute function record_birth();
+
+-- What a refund deducted from a payment's share of a settlement before the settlement was paid out.
+create table settlement_deduction (
+  refund_id text not null references refund,
+  settlement_id text not null references settlement,
+  payment_id text not null references payment,
+  amount numeric(78,0) not null check (amount > 0),
+  primary key (refund_id, settlement_id, payment_id)
+);
+create index settlement_deduction_payment on settlement_deduction (payment_id);

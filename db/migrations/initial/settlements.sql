@@ -1,0 +1,28 @@
+-- Settlements: payouts of what merchants are owed.
+
+create table settlement (
+  id text primary key,
+  merchant_id text not null references merchant,
+  mode text not null check (mode in ('test', 'live')),
+  asset text not null,
+  number integer not null,
+  amount numeric(78,0) not null,
+  destination text,
+  state text not null,
+  converted boolean not null default false,
+  tx_hash text,
+  created_at timestamptz not null,
+  closed_at timestamptz,
+  paid_at timestamptz,
+  due_at timestamptz,
+  due_try integer not null default 0,
+  unique (merchant_id, asset, number),
+  check (amount > 0 or amount = 0 and state = 'netted')
+);
+create unique index settlement_gathering on settlement (merchant_id, asset) where state = 'gathering';
+create index settlement_queue on settlement (merchant_id, asset, due_try, due_at) where due_at is not null;
+create index settlement_waiting on settlement (merchant_id, asset, coalesce(closed_at, created_at)) where state = 'due';
+create index settlement_unbegun on settlement (merchant_id, asset, number) where state in ('due', 'gathering');
+create index settlement_paying on settlement (created_at) where state = 'paying';
+create index settlement_converted on settlement (asset) where converted and state in ('due', 'gathering');
+create trigger settlement_birth after insert on settlement for each row execute function record_birth();

@@ -1,0 +1,58 @@
+-- Solana: account histories that the watchers read, and accounts whose rent we pay.
+
+-- How far the history of an account has been listed and read. `signature` is the newest one of the last complete listing;
+-- `listing` is a listing in progress.
+create table account_cursor (
+  chain text not null,
+  account text not null,
+  signature text,
+  slot bigint,
+  listed_at timestamptz,
+  listed_slot bigint,
+  listing jsonb,
+  read_at timestamptz,
+  read_slot bigint,
+  named_slot bigint,
+  owner text,
+  lease_until timestamptz,
+  primary key (chain, account)
+);
+
+-- Transactions that are listed and not read yet. The transaction that records the movements deletes the row.
+create table history_entry (
+  chain text not null,
+  account text not null,
+  signature text not null,
+  slot bigint not null,
+  -- When the listing before the one that found it began. Everything final at that time is known without this entry.
+  listed_after timestamptz,
+  urgent boolean not null,
+  tries integer not null default 0,
+  due_at timestamptz not null,
+  last_error text,
+  primary key (chain, account, signature),
+  foreign key (chain, account) references account_cursor
+);
+create index history_entry_next on history_entry (chain, account, urgent desc, slot, signature);
+
+-- Accounts that our transactions created and whose rent we paid.
+create table made_account (
+  chain text not null,
+  address text not null,
+  tx_hash text not null,
+  made_at timestamptz not null,
+  primary key (chain, address)
+);
+
+-- Marker accounts: each makes the chain refuse a second payment of its payout, until the account is closed and its rent
+-- is returned.
+create table payout_marker (
+  chain text not null,
+  address text not null,
+  tx_hash text not null,
+  lamports numeric(78, 0) not null check (lamports > 0),
+  made_at timestamptz not null,
+  closing_hash text,
+  primary key (chain, address)
+);
+create index payout_marker_made_at on payout_marker (chain, made_at);

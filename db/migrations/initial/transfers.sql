@@ -1,0 +1,122 @@
+-- Token transfers, the lanes that relay them, and the lanes' signed transactions.
+
+create table lane (
+  id text primary key,
+  chain text not null,
+  address text not null,
+  next_nonce bigint not null,
+  fence bigint not null default 0,
+  owner text,
+  lease_until timestamptz,
+  rung boolean not null default false,
+  unique (chain, address)
+);
+
+create table transaction (
+  lane_id text not null references lane,
+  nonce bigint not null,
+  replacement integer not null default 0,
+  chain text not null,
+  hash text not null,
+  bytes bytea not null,
+  gas_limit numeric(78,0) not null,
+  max_fee_per_gas numeric(78,0) not null,
+  max_priority_fee_per_gas numeric(78,0) not null,
+  last_valid_height bigint,
+  nonce_account text,
+  nonce_value text,
+  nonce_slot bigint,
+  state text not null,
+  created_at timestamptz not null,
+  offered_at timestamptz,
+  block_number bigint,
+  block_hash text,
+  gas_used numeric(78,0),
+  gas_price numeric(78,0),
+  fee numeric(78,0) check (fee >= 0),
+  reverted boolean,
+  primary key (lane_id, nonce, replacement),
+  unique (chain, hash)
+);
+create index transaction_unfinished on transaction (chain, lane_id, nonce) where state not in ('final', 'replaced');
+create index transaction_block on transaction (chain, block_number) where block_number is not null;
+-- At most one live transaction uses a durable nonce account (Solana).
+create unique index transaction_nonce_account on transaction (chain, nonce_account)
+  where nonce_account is not null and state in ('signed', 'offered', 'accepted', 'included');
+
+create function record_transaction() returns trigger language plpgsql as $$
+  begin
+    if tg_op = 'INSERT' then
+      insert into event (machine, subject, from_state, to_state, at)
+      values ('transaction', new.hash, 'new', new.state, new.created_at);
+    elsif old.state <> new.state then
+      insert into event (machine, subject, from_state, to_state, at)
+      values ('transaction', new.hash, old.state, new.state, clock_timestamp());
+    end if;
+    return null;
+  end $$;
+create trigger transaction_move after insert or update of state on transaction
+  for each row execute function record_transaction();
+
+-- Token movements, each of which must happen exactly once.
+create table transfer (
+  id text primary key,
+  purpose text not null check (purpose in ('payment', 'settlement', 'refund')),
+  payment_id text references payment,
+  settlement_id text references settlement,
+  refund_id text references refund,
+  kind text not null default 'eip3009' check (kind in ('eip3009', 'permit2', 'disburse', 'push', 'spl')),
+  chain text not null,
+  asset text not null,
+  token text not null,
+  payer text not null,
+  receiver text not null,
+  amount numeric(78,0) not null check (amount > 0),
+  authorization_nonce text not null,
+  valid_before bigint not null,
+  signature bytea,
+  permit bytea,
+  smart_wallet boolean not null default false,
+  code_hash text,
+  state text not null,
+  lane_id text references lane,
+  lane_nonce bigint,
+  alone boolean not null default false,
+  hold_until timestamptz,
+  troubles integer not null default 0,
+  last_trouble text,
+  created_at timestamptz not null,
+  due_at timestamptz,
+  due_try integer not null default 0,
+  unique (chain, token, payer, authorization_nonce),
+  check ((purpose = 'payment') = (payment_id is not null)),
+  check ((purpose = 'settlement') = (settlement_id is not null)),
+  check ((purpose = 'refund') = (refund_id is not null))
+);
+create unique index transfer_payment on transfer (payment_id) where purpose = 'payment';
+create unique index transfer_settlement on transfer (settlement_id) where purpose = 'settlement';
+create unique index transfer_refund on transfer (refund_id) where purpose = 'refund';
+create index transfer_authorization on transfer (authorization_nonce);
+create index transfer_ready on transfer (chain, created_at) where state = 'ready';
+create index transfer_due on transfer (chain, due_at) where due_at is not null;
+create index transfer_slot on transfer (lane_id, lane_nonce) where lane_id is not null;
+create index transfer_unfinished on transfer (chain, state) where state not in ('confirmed', 'ended');
+-- Amounts that a payer has authorized and not paid yet.
+create index transfer_promised on transfer (chain, payer) where state in ('ready', 'carried');
+create trigger transfer_birth after insert on transfer for each row execute function record_birth();
+
+-- The gas of an included transaction that moved no money for a transfer. `alone`: the transaction had no other transfer.
+create table burned_gas (
+  transfer_id text not null references transfer,
+  lane_id text not null references lane,
+  nonce bigint not null,
+  chain text not null,
+  payer text not null,
+  code_hash text,
+  gas numeric(78,0) not null check (gas >= 0),
+  alone boolean not null,
+  block_number bigint not null,
+  at timestamptz not null,
+  primary key (transfer_id, lane_id, nonce)
+);
+create index burned_gas_recent on burned_gas (chain, at);

@@ -1,0 +1,77 @@
+-- Webhooks: endpoints, and the events that are delivered to them.
+
+create table webhook_endpoint (
+  id text primary key,
+  account_id text not null references account,
+  mode text not null check (mode in ('test', 'live')),
+  url text not null,
+  key_id text not null,
+  secret bytea not null,
+  previous_key_id text,
+  previous_secret bytea,
+  previous_until timestamptz,
+  owner text,
+  busy_until timestamptz,
+  due_try integer not null default 0,
+  created_at timestamptz not null,
+  deleted_at timestamptz
+);
+create unique index webhook_endpoint_one on webhook_endpoint (account_id, mode) where deleted_at is null;
+
+create table webhook_delivery (
+  id text primary key,
+  endpoint_id text not null references webhook_endpoint,
+  payment_id text not null references payment,
+  type text not null,
+  state_version integer not null,
+  at timestamptz not null,
+  state text not null default 'pending' check (state in ('pending', 'delivered', 'given_up')),
+  tries integer not null default 0,
+  last_outcome text,
+  delivered_at timestamptz,
+  due_at timestamptz,
+  unique (payment_id, endpoint_id, type),
+  check ((state = 'pending') = (due_at is not null))
+);
+create index webhook_delivery_due on webhook_delivery (endpoint_id, due_at) where due_at is not null;
+create index webhook_delivery_pending on webhook_delivery (at) where state = 'pending';
+create index webhook_delivery_listed on webhook_delivery (endpoint_id, at);
+create index webhook_delivery_given_up on webhook_delivery (endpoint_id, at) where state = 'given_up';
+
+-- A trigger writes the deliveries, so that no move of a payment is missed: they commit with the move itself.
+create function owe_webhook() returns trigger language plpgsql as $$
+  begin
+    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
+      'payment.' || case new.state when 'requires_action' then 'created' else new.state end,
+      new.state_version, new.updated_at, new.updated_at
+    from webhook_endpoint e
+    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
+    return null;
+  end $$;
+create trigger payment_born_webhook after insert on payment
+  for each row execute function owe_webhook();
+create trigger payment_moved_webhook after update of state on payment
+  for each row when (old.state is distinct from new.state) execute function owe_webhook();
+
+-- A payout causes one event for each of its payments. The transaction that confirms the payout writes one row here; a job
+-- then writes the events in parts (payments/settled-events.ts).
+create table webhook_fanout (
+  settlement_id text not null references settlement,
+  endpoint_id text not null references webhook_endpoint,
+  at timestamptz not null,
+  after_payment text not null default '',
+  primary key (settlement_id, endpoint_id)
+);
+create index webhook_fanout_endpoint on webhook_fanout (endpoint_id, at, settlement_id);
+
+create function add_webhook_fanout() returns trigger language plpgsql as $$
+  begin
+    insert into webhook_fanout (settlement_id, endpoint_id, at)
+    select new.id, e.id, new.paid_at from merchant m
+    join webhook_endpoint e on e.account_id = m.account_id and e.mode = new.mode and e.deleted_at is null
+    where m.id = new.merchant_id;
+    return null;
+  end $$;
+create trigger settlement_paid_webhook after update of state on settlement
+  for each row when (old.state <> 'paid' and new.state = 'paid') execute function add_webhook_fanout();

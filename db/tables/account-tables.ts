@@ -1,0 +1,47 @@
+import type { Generated } from "kysely";
+import type { Mode } from "./column-types.ts";
+
+export type AccountTables = {
+  account: {
+    id: string;
+    name: string;
+    api_version: Generated<string>;
+    /** Wallets and checkout pages may cancel the account's payments. */
+    wallets_cancel: Generated<boolean>;
+    created_at: Date;
+  };
+  api_key: {
+    id: string;
+    account_id: string;
+    mode: Mode;
+    hash: Buffer;
+    hint: string;
+    scopes: string[];
+    created_at: Date;
+    revoked_at: Date | null;
+  };
+  app_id: { id: string; account_id: string; mode: Mode; created_at: Date; revoked_at: Date | null };
+  /** Origins that may frame the data page of an account's payments. */
+  frame_origin: { account_id: string; origin: string; created_at: Date };
+  /** `status` and `answer` are null only inside the transaction that does the work. */
+  idempotency: {
+    account_id: string;
+    mode: Mode;
+    operation: string;
+    key: string;
+    digest: Buffer;
+    status: number | null;
+    answer: string | null;
+    created_at: Date;
+  };
+  /** What an operator did by an admin command or on the queue board. */
+  operator_action: {
+    id: Generated<number>;
+    who: string;
+    action: string;
+    queue: string | null;
+    job_id: string | null;
+    subject: string | null;
+    at: Date;
+  };
+};

@@ -1,0 +1,65 @@
+import type { ColumnType, Generated } from "kysely";
+
+// Amounts (numeric) are bigint, heights and nonces (bigint) are number, bytea is Buffer: see db/open.ts.
+
+type Hex = `0x${string}`;
+
+/**
+ * An address or a transaction hash in the form of its chain: `0x…` in lower case on EVM chains, base58 on Solana. A selected
+ * value has the type that viem requires. Code for Solana reads it as a plain string.
+ */
+export type OnChain = ColumnType<Hex, string, string>;
+/** The natural key of a payment, payout or refund, in hex on every chain. */
+export type NaturalKey = ColumnType<Hex, string, string>;
+export type NullableNaturalKey = ColumnType<Hex | null, string | null, string | null>;
+
+/** A nullable column that an insert may leave out. */
+export type Optional<T> = ColumnType<T | null, T | null | undefined, T | null>;
+
+/** Columns of a row that waits for a job. The sweep enqueues the job when `due_at` has passed, and increments `due_try`. */
+export type Due = { due_at: Date | null; due_try: Generated<number> };
+
+/** A lease with a fencing token. */
+export type Lease = { fence: Generated<number>; owner: string | null; lease_until: Date | null };
+
+export type Mode = "test" | "live";
+export type Purpose = "payment" | "settlement" | "refund";
+
+/**
+ * How a token movement is made:
+ * - `eip3009`: an EIP-3009 authorization, which any relayer may submit.
+ * - `permit2`: a Permit2 signature for our Collector.
+ * - `disburse`: a payout through our Disburser, signed by the treasury.
+ * - `push`: the payer's own transaction, with the natural key after its call data.
+ * - `spl`: a transaction on Solana that the payer signs and a lane pays for, with the natural key as its memo.
+ */
+export type Kind = "eip3009" | "permit2" | "disburse" | "push" | "spl";
+/** How a buyer pays. */
+export type OptionKind = Exclude<Kind, "disburse">;
+/** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
+export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
+
+/**
+ * How an attempt is verified:
+ * - `key`: its signature is by the key of the payer's address, which was checked when the attempt was inserted.
+ * - `wallet`: only the payer's contract can verify it.
+ * - `push`: by the transaction that it names.
+ */
+export type Verification = "key" | "wallet" | "push";
+
+/**
+ * What could not be booked:
+ * - `movement`: a movement that was read and could not be recorded.
+ * - `unmatched`: a movement that belongs to no transfer.
+ * - `dust`: a day's dust.
+ * - `transfer`: an included transfer that is to be confirmed.
+ * - `ended`: a transfer that can no longer happen.
+ * - `transaction`: the cost of one of our transactions.
+ */
+export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
+
+/**
+ * A listing of an account's history, from the newest signature backwards: the newest signature and its slot, when the
+ * listing began, the final slot at that time, and the signature before which it continues.
+ */
+export type Listing = { newest: string; slot: number; at: string; final: number; before: string };

@@ -1,0 +1,67 @@
+import type { Generated } from "kysely";
+import type { Mode } from "./column-types.ts";
+
+export type MerchantTables = {
+  merchant: {
+    id: string;
+    account_id: string;
+    mode: Mode;
+    name: string;
+    email: string;
+    status: Generated<"active" | "inactive" | "suspended">;
+    logo_id: string | null;
+    /** Since when an operator holds the merchant's payouts. */
+    payouts_held_at: Date | null;
+    created_at: Date;
+    deleted_at: Date | null;
+  };
+  /** `id` is the SHA-256 of the bytes, in hex. */
+  logo: { id: string; content_type: string; bytes: Buffer; width: number; height: number; created_at: Date };
+  settlement_destination: {
+    id: string;
+    merchant_id: string;
+    asset: string;
+    destination: string;
+    /** How long a payout accumulates, milliseconds; null pays out each payment at once. */
+    gather_ms: number | null;
+    /** The amount at which an accumulating payout is paid before that time, minor units. */
+    gather_amount: bigint | null;
+    /** The minimum amount of a payout, minor units. */
+    minimum: bigint | null;
+    /** Payments in other assets of the same currency are accepted, and owed in this asset. */
+    takes_others: Generated<boolean>;
+    /** Buyers pay the destination itself, where the asset allows it. */
+    direct: Generated<boolean>;
+    created_at: Date;
+    updated_at: Date;
+  };
+  /** The history of `settlement_destination`, written by a trigger. */
+  destination_change: {
+    id: Generated<number>;
+    merchant_id: string;
+    destination_id: string;
+    asset: string;
+    before: string | null;
+    after: string | null;
+    at: Date;
+  };
+  /** The operator's fee on an account's payments, or on the payments of one merchant instead. */
+  fee_policy: {
+    account_id: string;
+    merchant_id: string | null;
+    /** Hundredths of a percent. */
+    points: number;
+    /** Millionths of a unit of the asset. */
+    fixed_micros: bigint;
+    updated_at: Date;
+  };
+  /** A null member does not narrow: any asset, any amount. */
+  collection_policy: {
+    id: string;
+    merchant_id: string;
+    asset: string | null;
+    unit: string | null;
+    minimum: bigint | null;
+    created_at: Date;
+  };
+};

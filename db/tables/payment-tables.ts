@@ -1,0 +1,115 @@
+import type { ColumnType, Generated } from "kysely";
+import type { AttemptState, PaymentState } from "../states.ts";
+import type { Allowance, Due, Mode, NaturalKey, OnChain, Optional, OptionKind, Verification } from "./column-types.ts";
+
+export type PaymentTables = {
+  payment: {
+    id: string;
+    account_id: string;
+    merchant_id: string;
+    mode: Mode;
+    reference_id: string | null;
+    unit: string;
+    value: bigint;
+    state: PaymentState;
+    state_version: Generated<number>;
+    failure_code: "declined_user" | null;
+    checkout: { successUrl: string; errorUrl: string } | null;
+    tx_id: string | null;
+    paid_asset: string | null;
+    paid_amount: bigint | null;
+    /** The operator's fee, part of the paid amount. */
+    fee: Generated<bigint>;
+    /** What the merchant is owed, when that is in another asset than the payment. */
+    owed_asset: string | null;
+    owed_amount: bigint | null;
+    /** The buyer paid the merchant's destination itself. */
+    direct: Generated<boolean>;
+    settlement_id: string | null;
+    /** The option of the verified attempt. */
+    option_id: string | null;
+    cancelled_reason: "cancelled_by_user" | "cancelled_by_merchant" | null;
+    /** The wallet instance or checkout session that requested options first. */
+    requester: Optional<string>;
+    /** Another wallet instance or checkout session has requested options too. */
+    shared: Generated<boolean>;
+    created_at: Date;
+    updated_at: Date;
+    expires_at: Date;
+  } & Due;
+  /**
+   * A quote: one way to pay a payment, as the buyer saw it. A row never changes, which a trigger enforces, except for
+   * `blockhash_until`. A renewed quote is a new row with an id of its own.
+   */
+  payment_option: {
+    id: string;
+    payment_id: string;
+    /** Counts the quotes of one payment, payer and asset. */
+    number: Generated<number>;
+    account: string;
+    chain: string;
+    asset: string;
+    token: OnChain;
+    payer: OnChain;
+    receiver: OnChain;
+    amount: bigint;
+    authorization_nonce: NaturalKey;
+    /** Unix seconds. 0 on Solana, where the blockhash of the signed transaction limits its validity. */
+    valid_before: number;
+    /** A policy required data of the buyer when the quote was made. */
+    needs_data: Generated<boolean>;
+    /** The operator's fee, part of the amount, minor units. */
+    fee: Generated<bigint>;
+    /** The fixed part of the fee. */
+    fee_fixed: Generated<bigint>;
+    /** The rate of the rest of the fee, hundredths of a percent. */
+    fee_points: Generated<number>;
+    /** `receiver` is the merchant's destination, not our treasury. */
+    direct: Generated<boolean>;
+    /** The rate of the price feed, when the amount is converted. */
+    rate: string | null;
+    /** Until when a quote with a rate is valid; null for a quote that is valid as long as its payment. */
+    quoted_until: Date | null;
+    /** What the merchant is owed after the fee, when that is in another asset. */
+    owed_asset: string | null;
+    owed_amount: bigint | null;
+    kind: Generated<OptionKind>;
+    /** What the buyer must allow before the transfer can be made; null when nothing. */
+    allowance: ColumnType<Allowance | null, string | null | undefined>;
+    /** Solana: when the most recently returned blockhash expires. Not part of the quote. */
+    blockhash_until: Optional<Date>;
+    created_at: Date;
+  };
+  attempt: {
+    id: string;
+    payment_id: string;
+    option_id: string;
+    /** The chain of the option and the merchant of the payment, set by a trigger. */
+    chain: Generated<string>;
+    merchant_id: Generated<string>;
+    digest: Buffer;
+    results: unknown;
+    verification: Generated<Verification>;
+    state: AttemptState;
+    refusal: string | null;
+    created_at: Date;
+  } & Due;
+  /**
+   * Encrypted personal data of a buyer, deleted at `delete_at`. A requester of options posts it before a confirm, or an
+   * attempt carries it. The data of a verified attempt is kept longer.
+   */
+  collected_data: {
+    id: string;
+    payment_id: string;
+    account: string;
+    /** Empty when the attempt's signature proves the owner of the data. */
+    requester: string;
+    attempt_id: string | null;
+    key_id: string;
+    sealed: Buffer;
+    created_at: Date;
+    delete_at: Date;
+    /** Until when the data is kept once its attempt is verified. */
+    keep_until: Date;
+  };
+};

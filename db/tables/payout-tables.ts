@@ -1,0 +1,62 @@
+import type { Generated } from "kysely";
+import type { RefundState, SettlementState } from "../states.ts";
+import type { Due, Mode } from "./column-types.ts";
+
+export type PayoutTables = {
+  settlement: {
+    id: string;
+    merchant_id: string;
+    mode: Mode;
+    asset: string;
+    number: number;
+    amount: bigint;
+    destination: string | null;
+    state: SettlementState;
+    created_at: Date;
+    /** When it stopped accumulating and became owed. */
+    closed_at: Date | null;
+    /** Part of it was paid in another asset, so it is paid out of the treasury's inventory of this asset. */
+    converted: Generated<boolean>;
+    /** The transaction of a settlement that a buyer paid directly; the ledger has the transactions of payouts. */
+    tx_hash: string | null;
+    paid_at: Date | null;
+  } & Due;
+  /** What a refund deducted from a payment's share of a settlement before its payout, minor units of the settlement's asset. */
+  settlement_deduction: { refund_id: string; settlement_id: string; payment_id: string; amount: bigint };
+  /** A refund of a payment (`payment_id`) to its payer, or of an exception (`exception_id`) to the sender of the money. */
+  refund: {
+    id: string;
+    payment_id: string | null;
+    /** Counts the refunds of a payment; part of the natural key of its transfer. */
+    number: number;
+    /** The ledger group that booked the money as an exception. */
+    exception_id: number | null;
+    /** The merchant whose balance pays the refund; null for an exception. */
+    merchant_id: string | null;
+    asset: string;
+    amount: bigint;
+    /** What the refund takes from the merchant's balance, when that is in another asset. */
+    owed_asset: string | null;
+    owed_amount: bigint | null;
+    /** An address on the asset's chain; null for a payment without a payer (test mode). */
+    receiver: string | null;
+    state: RefundState;
+    created_at: Date;
+    paid_at: Date | null;
+  } & Due;
+  /**
+   * Payouts of one kind that are paid from the same balance, on the chain where the money moves. Triggers write it when rows
+   * become due. `blocked_by` is the obstacle that blocks all of them; `due_at` is then the time of the next check.
+   */
+  payout_queue: {
+    kind: "settlement" | "refund";
+    /** '' for a refund that belongs to no merchant. */
+    merchant_id: string;
+    asset: string;
+    chain: string;
+    blocked_by: string | null;
+    blocked_at: Date | null;
+    /** Incremented by every change that may remove an obstacle. */
+    version: Generated<number>;
+  } & Due;
+};

@@ -1,0 +1,51 @@
+import type { ColumnType, Generated } from "kysely";
+import type { Listing } from "./column-types.ts";
+
+export type SolanaTables = {
+  /** How far the history of an account has been listed and read. */
+  account_cursor: {
+    chain: string;
+    account: string;
+    /** The newest signature of the last complete listing, and its slot; null when there was none. */
+    signature: string | null;
+    slot: number | null;
+    /** When that listing began, and the final slot at that time. */
+    listed_at: Date | null;
+    listed_slot: number | null;
+    /** A listing in progress. */
+    listing: ColumnType<Listing | null, string | null, string | null>;
+    /** Everything that was final at this time, and up to this slot, has been read. */
+    read_at: Date | null;
+    read_slot: number | null;
+    /** Every transaction up to this slot has been read whose memo names a payment or payout of ours. */
+    named_slot: number | null;
+    owner: string | null;
+    lease_until: Date | null;
+  };
+  /** A transaction in an account's history that is not read yet. */
+  history_entry: {
+    chain: string;
+    account: string;
+    signature: string;
+    slot: number;
+    /** When the listing before the one that found it began; null when there was none. */
+    listed_after: Date | null;
+    /** The memo names a payment or payout of ours, so the transaction is read before others. */
+    urgent: boolean;
+    tries: Generated<number>;
+    due_at: Date;
+    last_error: string | null;
+  };
+  /** An account that a transaction of ours created, for us or for a receiver, and whose rent we paid. */
+  made_account: { chain: string; address: string; tx_hash: string; made_at: Date };
+  /** An account that makes the chain refuse a second payment of a payout. It holds rent until it is closed. */
+  payout_marker: {
+    chain: string;
+    address: string;
+    tx_hash: string;
+    lamports: bigint;
+    made_at: Date;
+    /** The transaction that closes it. */
+    closing_hash: Generated<string | null>;
+  };
+};
