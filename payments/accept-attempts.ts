@@ -85,7 +85,7 @@ async function movePayments(db: Db, attempts: readonly WholeAttempt[], at: Date)
   const ids = attempts.map(({ payment }) => payment.id);
   const attemptIds = attempts.map(({ attempt }) => attempt.id);
   const options = JSON.stringify(Object.fromEntries(attempts.map(({ payment, option }) => [payment.id, option.id])));
-  const set = { due_at: null, option_id: sql`${options}::jsonb ->> payment.id` };
+  const set = { due_at: null, option_id: sql<string>`${options}::jsonb ->> payment.id` };
   const where = sql`exists (select from attempt a
     where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)
     and ${isStillDestination(attempts)}`;

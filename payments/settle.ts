@@ -209,7 +209,7 @@ async function moveToPaying(db: Db, payouts: readonly Payout[], at: Date): Promi
   const ids = payouts.map(({ settlement }) => settlement.id);
   const destinations = payouts.map(({ settlement }) => settlement.registered);
   const amounts = payouts.map(({ transfer }) => transfer.amount);
-  const destination = sql`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
+  const destination = sql<string>`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
   const where = sql`(id, amount) in (select * from unnest(${ids}::text[], ${amounts}::numeric[]))
     and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
       and d.asset = settlement.asset and d.destination = ${destination})`;

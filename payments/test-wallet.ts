@@ -50,10 +50,3 @@ function listTypedData({ actions }: OptionView): TypedDataDefinition[] | undefin
     "method" in action && action.method === "eth_signTypedData_v4";
   return actions.every(isSigning) ? actions.map(({ params }) => parseTypedData(String(params[1]))) : undefined;
 }
-
-/** Parses typed data for viem, which adds the EIP712Domain type itself and rejects a duplicate. */
-function readTypedData(json: string): TypedDataDefinition {
-  const { types, ...rest } = JSON.parse(json);
-  const { EIP712Domain: _, ...own } = types;
-  return { ...rest, types: own };
-}

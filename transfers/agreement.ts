@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import { pairLogs } from "../chains/evm/movements.ts";
 import type { EvmChain, EvmToken } from "../chains/evm/open.ts";
 import type { NamedRpc } from "../chains/evm/rpc.ts";

@@ -19,7 +19,7 @@ export function requireReceipts(
   landed: readonly Landed[],
   seen: readonly SeenTransfer[],
 ): void {
-  const open = new Set(sent.map(({ hash }) => hash));
+  const open = new Set<string>(sent.map(({ hash }) => hash));
   for (const { row } of landed) open.delete(row.hash);
   const missing = seen.find(({ txHash }) => open.has(txHash));
   if (missing) throw new ChainFault("rpc_behind", { detail: `receipt of ${missing.txHash}` });

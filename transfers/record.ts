@@ -1,4 +1,3 @@
-import type { Hex } from "viem";
 import type { Receipt } from "../chains/evm/send.ts";
 import type { SeenTransfer } from "../chains/movements.ts";
 import type { Chain } from "../chains/open.ts";

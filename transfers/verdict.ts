@@ -9,12 +9,12 @@ export type VerifyDeps = Pick<TransferDeps, "db" | "chains" | "screeningList" | 
 export type AuthorizationRow = {
   kind: Kind;
   asset: string;
-  token: string;
-  payer: string;
-  receiver: string;
+  token: Hex;
+  payer: Hex;
+  receiver: Hex;
   amount: bigint;
   valid_before: number;
-  authorization_nonce: string;
+  authorization_nonce: Hex;
 };
 
 /**

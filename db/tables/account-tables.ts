@@ -16,7 +16,7 @@ export type AccountTables = {
     mode: Mode;
     hash: Buffer;
     hint: string;
-    scopes: string[];
+    scopes: ("gateway" | "merchant")[];
     created_at: Date;
     revoked_at: Date | null;
   };

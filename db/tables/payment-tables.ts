@@ -14,7 +14,7 @@ export type PaymentTables = {
     state: PaymentState;
     state_version: Generated<number>;
     failure_code: "declined_user" | null;
-    checkout: { successUrl: string; errorUrl: string } | null;
+    checkout: ColumnType<{ successUrl: string; errorUrl: string } | null, string | null>;
     tx_id: string | null;
     paid_asset: string | null;
     paid_amount: bigint | null;
