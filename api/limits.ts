@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import ipaddr from "ipaddr.js";
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
 import type { Metrics } from "../ops/metrics.ts";
+import { withTimeout } from "../ops/timeout.ts";
 import { type Refusal, refuse } from "../payments/errors.ts";
 
 /** Whose requests are counted together. */
@@ -51,7 +52,7 @@ function createLimit(
   });
   const count = async (who: string): Promise<RateLimiterRes> => {
     try {
-      return await within(REDIS_WITHIN_MS, together.consume(who));
+      return await withTimeout(together.consume(who), REDIS_WITHIN_MS, "Redis");
     } catch (error) {
       if (error instanceof RateLimiterRes) throw error;
       return alone.consume(who);
@@ -76,12 +77,6 @@ function createLimit(
       `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; again in ${seconds} s`,
     );
   };
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`Redis took longer than ${ms} ms`)), ms);
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
 /**

@@ -76,7 +76,7 @@ async function fetchFrom({ ask }: Deps, url: string): Promise<Fetched> {
   if (!answer.ok) return { ok: false, isMisfit: answer.fault === "unfit", reason: answer.reason };
   const { status, headers } = answer;
   if (status >= 300 && status < 400)
-    return { ok: false, isMisfit: true, reason: `leads to ${shorten(headers.location ?? "nowhere")}` };
+    return { ok: false, isMisfit: true, reason: `leads to ${shorten(String(headers.location ?? "nowhere"))}` };
   if (status < 300 || status === 404) return answer;
   return { ok: false, isMisfit: false, reason: `answers ${status}` };
 }

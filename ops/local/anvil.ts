@@ -1,12 +1,13 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type CreateAnvilOptions, createAnvil } from "@viem/anvil";
+import { withTimeout } from "../timeout.ts";
 import { findProgram, programFrom } from "./binaries.ts";
 import { tiedToParent } from "./child.ts";
 import { startContainer } from "./container.ts";
 import { freePort } from "./ports.ts";
 import type { Say, Service } from "./service.ts";
-import { waitUntil, within } from "./wait.ts";
+import { waitUntil } from "./wait.ts";
 
 export type AnvilOptions = {
   port?: number;
@@ -114,7 +115,7 @@ async function launch(options: CreateAnvilOptions): Promise<Running> {
     async end(signal) {
       if (isGone) return;
       process.kill(pid, signal);
-      await within(5_000, "stopping Anvil", gone).catch(() => process.kill(pid, "SIGKILL"));
+      await withTimeout(gone, 5_000, "stopping Anvil").catch(() => process.kill(pid, "SIGKILL"));
       await gone;
     },
   };

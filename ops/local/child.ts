@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { withTimeout } from "../timeout.ts";
 import { findProgram } from "./binaries.ts";
-import { within } from "./wait.ts";
 
 export type Child = {
   readonly pid: number;
@@ -70,7 +70,7 @@ export async function startChild(command: string, args: readonly string[], optio
     async end(signal, withinMs = 10_000) {
       if (isGone) return;
       child.kill(signal);
-      await within(withinMs, command, ended).catch(() => child.kill("SIGKILL"));
+      await withTimeout(ended, withinMs, command).catch(() => child.kill("SIGKILL"));
       await ended;
     },
   };

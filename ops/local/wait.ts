@@ -23,14 +23,3 @@ export async function waitUntil<T>(
     await pause(everyMs);
   }
 }
-
-/** Gives up on a promise after a while; what it was doing goes on unheard. */
-export async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`${what} took longer than ${ms} ms`)), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
