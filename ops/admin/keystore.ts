@@ -4,6 +4,7 @@ import type { Hex } from "viem";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { sealKeystore } from "../../chains/evm/signers/keystore.ts";
 import { readKey, readSecret } from "../networks.ts";
+import { errorCode } from "../redaction.ts";
 import { RefusedError, type Runs } from "./tool.ts";
 
 /** Encrypted keystore files, for the networks file's `keystore`. */
@@ -22,7 +23,7 @@ export function addKeystoreCommands(program: Command, runs: Runs): void {
       const key: Hex = variable === undefined ? generatePrivateKey() : readKey({ env: variable }, tool.env);
       // Readable by its owner alone; a file that is there is never written over.
       await writeFile(file, await sealKeystore(key, secret), { mode: 0o600, flag: "wx" }).catch((error: unknown) => {
-        throw new RefusedError(`${file} cannot be written (${(error as { code?: string }).code})`);
+        throw new RefusedError(`${file} cannot be written (${errorCode(error)})`);
       });
       const address = privateKeyToAddress(key);
       await tool.record("keystores new", address);
