@@ -213,7 +213,7 @@ test("an operator is told in words, and by the exit code", async () => {
     value: [{ page: "checkout", differences: ["the header x-frame-options is missing"] }, asReleased[1]],
   });
   proxy.alter(() => "away");
-  expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining("checkout: could not be looked at") });
+  expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining("checkout: not checked") });
   expect(await admin("pages", "check")).toMatchObject({ code: 2, stderr: expect.stringContaining("--url") });
   expect(await admin("pages", "check", "--url", "pay.test")).toMatchObject({ code: 2 });
   expect(await admin("pages", "check", "--help")).toMatchObject({ code: 0, stdout: expect.stringContaining("1 when") });

@@ -35,7 +35,7 @@ test("a chain that needs a Collector says the command that deploys it; once run,
   const lane = await admin(["collector", "deploy", chain.id, "--key", "LANE_KEY_0"]);
   expect(lane).toMatchObject({ code: 2, stderr: expect.stringContaining("take another account") });
   expect(await admin(["collector", "deploy", chain.id])).toMatchObject({ code: 0 });
-  expect((await admin(["collector", "deploy", chain.id])).stdout).toContain("deployed before");
+  expect((await admin(["collector", "deploy", chain.id])).stdout).toContain("already deployed");
   expect(await admin(["disburser", "deploy", chain.id])).toMatchObject({ code: 0 });
   await checkEvmChain(evm);
   expect((await admin(["collector", "show", chain.id])).stdout).toContain(evm.collector);
@@ -74,8 +74,8 @@ test("a chain that needs a Disburser says the command that deploys it; then the 
     JSON.parse((await run("disburser", "approve", own.chain.id, "--json")).stdout).map(
       ({ state }: { state: string }) => state,
     );
-  expect(await states()).toEqual(["approved", "approved before", "approved"]);
-  expect(await states()).toEqual(["approved before", "approved before", "approved before"]);
+  expect(await states()).toEqual(["approved", "already approved", "approved"]);
+  expect(await states()).toEqual(["already approved", "already approved", "already approved"]);
   await own.chain.client.setCode({ address: evm.disburser, bytecode: "0xfe" });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Disburser") });
 });
