@@ -64,6 +64,6 @@ test("a port that is taken is named together with the variable that moves it", a
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   atEnd(() => server.close());
   await expect(requireFreePort(port, "the api", "PORT")).rejects.toThrow(
-    `port ${port} for the api is taken: stop what listens there, or set PORT to another port`,
+    `port ${port} for the api is in use: stop the process that listens there, or set PORT to another port`,
   );
 });
