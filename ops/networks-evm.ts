@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { everyAsset, everyNetwork, rpcEndpoint, secretSource } from "./networks-shared.ts";
 
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "expected a 20 byte hex address");
+export const evmAddress = z.templateLiteral(
+  ["0x", z.string().regex(/^[0-9a-fA-F]{40}$/)],
+  "expected a 20 byte hex address",
+);
 const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
 
 /** Where to find a private key. The networks file never contains the key itself. */
@@ -91,14 +94,14 @@ const entry = z.strictObject({
   blockMs: z.number().int().min(10),
   /** When a block counts as confirmed: after this many blocks (1 = included), or by the chain's own tag. */
   finality: z.union([z.strictObject({ blocks: z.number().int().min(1) }), z.enum(["safe", "finalized"])]),
-  multicall: address,
+  multicall: evmAddress,
   /** Uniswap's Permit2, which has this address on nearly every chain. Only assets of kind permit2 need it. */
-  permit2: address.default("0x000000000022D473030F116dDEE9F6B43aC78BA3"),
+  permit2: evmAddress.default("0x000000000022D473030F116dDEE9F6B43aC78BA3"),
   /**
    * Factory contracts that may be called to deploy a payer's smart wallet before its payment (ERC-6492). The list is empty by
    * default, because the relayer pays the gas of these calls.
    */
-  walletFactories: z.array(address).default([]),
+  walletFactories: z.array(evmAddress).default([]),
   /** Gas limit of one transfer of a smart wallet, its deployment included. Such a transfer is never batched. */
   walletGas: z.number().int().min(100_000).max(5_000_000).default(1_000_000),
   /**
@@ -112,7 +115,7 @@ const entry = z.strictObject({
   /** The limit for one payer, a key or a contract, per day; beyond it the payer is barred for the rest of the day. */
   walletGasPerPayer: z.number().int().min(0).default(3_200_000),
   /** A contract that lists sanctioned accounts, with the interface of the Chainalysis oracle: `isSanctioned(address)`. */
-  screening: z.strictObject({ oracle: address }).optional(),
+  screening: z.strictObject({ oracle: evmAddress }).optional(),
   fees: z.strictObject({
     /** Most that any of our transactions offers per gas. */
     maxFeePerGas: wei,
@@ -122,12 +125,12 @@ const entry = z.strictObject({
   batchGas: z.number().int().min(200_000).default(4_000_000),
   /** Most unconfirmed nonces of a lane. */
   laneWindow: z.number().int().min(1).default(32),
-  treasury: z.strictObject({ address, key: keySource }),
+  treasury: z.strictObject({ address: evmAddress, key: keySource }),
   /**
    * Relayer keys. With two or more, the last lane sends only for contract wallets, so that payers with plain keys never wait
    * for contract code. With one, transfers of contract wallets come last, one at a time.
    */
-  lanes: z.array(z.strictObject({ address, key: keySource })).min(1),
+  lanes: z.array(z.strictObject({ address: evmAddress, key: keySource })).min(1),
   assets: z.array(evmAsset).min(1),
   /** When it is missing, buyers whose wallet does not know the network have to add it themselves. */
   forWallets: forWallets.optional(),

@@ -33,7 +33,7 @@ test("a chain that needs a Collector says the command that deploys it; once run,
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ code: "wrong_contract", message: detail });
   expect((await admin(["collector", "show", chain.id])).stdout).toContain("not deployed");
   const lane = await admin(["collector", "deploy", chain.id, "--key", "LANE_KEY_0"]);
-  expect(lane).toMatchObject({ code: 2, stderr: expect.stringContaining("take another account") });
+  expect(lane).toMatchObject({ code: 2, stderr: expect.stringContaining("use another account") });
   expect(await admin(["collector", "deploy", chain.id])).toMatchObject({ code: 0 });
   expect((await admin(["collector", "deploy", chain.id])).stdout).toContain("already deployed");
   expect(await admin(["disburser", "deploy", chain.id])).toMatchObject({ code: 0 });
@@ -156,5 +156,5 @@ test("the networks are checked for chains that one endpoint decides about, and t
   expect(JSON.parse(two.stdout)).toMatchObject([
     { endpoints: 2, agreeFrom: { [kinds.assets.usdc]: String(10_000n * 10n ** 6n) } },
   ]);
-  expect((await admin(["networks", "check", "--help"])).stdout).toContain("With one endpoint, its word alone decides");
+  expect((await admin(["networks", "check", "--help"])).stdout).toContain("A single endpoint decides alone");
 });
