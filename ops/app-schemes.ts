@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Schemes of known wallet apps, as their own documentation and stores name them: the default of `APP_SCHEMES`. */
+/** URL schemes of known wallet apps, from their documentation and app stores: the default of `APP_SCHEMES`. */
 const walletSchemes = [
   "metamask",
   "trust",
@@ -26,13 +26,13 @@ const walletSchemes = [
 ];
 
 /**
- * Schemes that systems, browsers and payment standards act on: a link with one of them does something else than bring an
- * app to the front, so an operator cannot allow it either.
+ * Schemes that operating systems, browsers and payment standards handle themselves. A link with one of them does more than
+ * bring an app to the front, so operators cannot allow them.
  */
 const reserved =
   /^(https?|wss?|s?ftp|file|javascript|vbscript|data|blob|about|filesystem|view-source|intent|android-app|market|tel|sms|mms|facetime(-audio)?|mailto|wc|ethereum|solana|bitcoin|lightning|itms.*|ms-.*|microsoft-.*|x-.*|googlechromes?|chrome.*|firefox.*|brave.*|opera.*|shortcuts|prefs|app-prefs|search-ms)$/;
 
-/** A comma list of schemes of apps that buyers may be led back to, in lower case. */
+/** Parses a comma-separated list of app schemes that the checkout page may return buyers to, in lower case. */
 export const appSchemes = z
   .string()
   .default(walletSchemes.join(","))
@@ -41,7 +41,7 @@ export const appSchemes = z
     if (schemes.every((scheme) => /^[a-z][a-z0-9+.-]*$/.test(scheme) && !reserved.test(scheme)))
       return new Set(schemes);
     context.addIssue(
-      "expected schemes of apps by commas, such as mywallet,otherwallet; none that a system acts on itself",
+      "expected a comma-separated list of app schemes, such as mywallet,otherwallet, without schemes that the system handles",
     );
     return z.NEVER;
   });

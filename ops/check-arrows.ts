@@ -1,43 +1,43 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 
-/** Which rooms a room may import values from. Types may come from anywhere: they are gone when the code runs. */
+/** The modules that each module may import values from. Types may come from any module, because Node removes them. */
 export const arrows: Readonly<Record<string, readonly string[]>> = {
   api: ["payments", "queues"],
   workers: ["payments", "queues"],
   payments: ["transfers", "chains", "db"],
   transfers: ["chains", "db"],
   queues: [],
-  // The compiled Collector.
+  // The compiled contracts.
   chains: ["contracts"],
   contracts: [],
   db: [],
   ops: [],
 };
 
-/** Pure functions that import nothing: every room may use them. */
+/** Files that every module may import: they import no module themselves. */
 const forAll: ReadonlySet<string> = new Set(["ops/clean-text.ts", "ops/caip-patterns.ts"]);
 
 export type Source = { path: string; text: string };
 export type Violation = { path: string; line: number; from: string; to: string };
 
-/** Whatever puts the parts together may see them all: the entry points, the command line and the local stack. */
-const seesEverything = (path: string): boolean =>
+/** Returns true for files that may import every module: entry points, the command line and the local stack. */
+const isExempt = (path: string): boolean =>
   path.endsWith("/main.ts") || path.startsWith("ops/local/") || path.startsWith("ops/admin/");
 
-const roomOf = (path: string): string => path.split("/", 1)[0] ?? "";
+const moduleOf = (path: string): string => path.split("/", 1)[0] ?? "";
 
-/** Imports of values that go against the arrows. Paths are relative to the project, with forward slashes. */
+/** Returns the value imports that are not allowed. Paths are relative to the project, with forward slashes. */
 export function findViolations(sources: readonly Source[]): Violation[] {
   return sources.flatMap(({ path, text }) => {
-    const from = roomOf(path);
+    const from = moduleOf(path);
     const allowed = arrows[from];
-    if (allowed === undefined || seesEverything(path)) return [];
+    if (allowed === undefined || isExempt(path)) return [];
     return valueImports(text).flatMap(({ target, line }) => {
       if (!target.startsWith(".")) return [];
       const file = posix.join(posix.dirname(path), target);
-      const to = roomOf(file);
-      // Files beside the rooms, such as package.json, belong to nobody.
+      const to = moduleOf(file);
+      // Files outside all modules, such as package.json, are allowed.
       return !file.includes("/") || to === from || allowed.includes(to) || forAll.has(file)
         ? []
         : [{ path, line, from, to }];
@@ -45,10 +45,7 @@ export function findViolations(sources: readonly Source[]): Violation[] {
   });
 }
 
-/**
- * `import { type A } from` counts as a value: Node strips the name and still loads the file. Only `import type` is
- * gone altogether.
- */
+/** Returns the imports of values. `import { type A } from` is one: Node removes the name and still loads the file. */
 function valueImports(text: string): { target: string; line: number }[] {
   const statement = /^[ \t]*(?:import|export)\b(?!\s+type\b)[^;"'`()]*?\bfrom\s*["']([^"']+)["']/gm;
   const bare = /^[ \t]*import\s*["']([^"']+)["']/gm;
@@ -63,10 +60,10 @@ function valueImports(text: string): { target: string; line: number }[] {
 
 function readSources(): Source[] {
   const root = new URL("../", import.meta.url);
-  return Object.keys(arrows).flatMap((room) =>
-    readdirSync(new URL(room, root), { recursive: true, encoding: "utf8" })
+  return Object.keys(arrows).flatMap((module) =>
+    readdirSync(new URL(module, root), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts"))
-      .map((file) => `${room}/${file.replaceAll("\\", "/")}`)
+      .map((file) => `${module}/${file.replaceAll("\\", "/")}`)
       .map((path) => ({ path, text: readFileSync(new URL(path, root), "utf8") })),
   );
 }
@@ -76,7 +73,7 @@ if (import.meta.main) {
   const violations = findViolations(sources);
   for (const { path, line, from, to } of violations)
     console.error(`${path}:${line} ${from} must not import from ${to}`);
-  console.log(`arrows: ${sources.length} files, ${violations.length} against the arrows`);
-  // No file at all means that the check looked in the wrong place.
+  console.log(`imports: ${sources.length} files, ${violations.length} not allowed`);
+  // Without any file, the check has read the wrong folder.
   if (violations.length > 0 || sources.length === 0) process.exitCode = 1;
 }

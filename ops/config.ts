@@ -2,14 +2,14 @@ import { z } from "zod";
 import { appSchemes } from "./app-schemes.ts";
 import type { DataKey } from "./sealer.ts";
 
-/** A comma list, blanks dropped. */
+/** A comma-separated list; empty items are dropped. */
 const list = z.string().transform((text) =>
   text
     .split(",")
     .map((part) => part.trim())
     .filter(Boolean),
 );
-/** `id:base64` of 32 bytes, several by commas: the first seals, the others still open. */
+/** `id:key`, the key being 32 bytes in base64; several separated by commas. The first encrypts, the others only decrypt. */
 const dataKeys = z.string().transform((text, context) => {
   const keys = text.split(",").map((part) => {
     const [id = "", encoded = ""] = part.trim().split(":", 2);
@@ -18,78 +18,80 @@ const dataKeys = z.string().transform((text, context) => {
   const [first, ...rest] = keys;
   if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32))
     return [first, ...rest] as [DataKey, ...DataKey[]];
-  context.addIssue("expected name:key, the key being 32 bytes in base64 (openssl rand -base64 32); several by commas");
+  context.addIssue(
+    "expected name:key, the key being 32 bytes in base64 (openssl rand -base64 32); several separated by commas",
+  );
   return z.NEVER;
 });
 const port = z.coerce.number().int().min(0).max(65_535);
 
-/** What every process reads. Durations in milliseconds. */
+/** Variables that every process reads. Durations are in milliseconds. */
 const common = {
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
-  /** Connections this process may hold; see docs/operations.md for the sum over a fleet. */
+  /** Most connections of this process; docs/operations.md shows how to size the sum over all processes. */
   DATABASE_POOL: z.coerce.number().int().min(1).max(100).default(10),
   REDIS_URL: z.url({ protocol: /^rediss?$/ }),
-  /** Put before every Redis key and channel, so that several deployments can share a server. */
+  /** Prefix of every Redis key and channel, so that several deployments can share a server. */
   REDIS_PREFIX: z
     .string()
     .regex(/^[a-z0-9_-]+$/i)
     .default("pay"),
   HOST: z.string().default("0.0.0.0"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
-  /** 0 takes a free port; the log line "metrics listening" names it. */
+  /** 0 picks a free port; the log line "metrics listening" names it. */
   METRICS_PORT: port.default(9464),
 };
 
-/** What touches callers' secrets, or servers they name. */
-const outward = {
+/** Variables of processes that handle callers' secrets or send requests to servers that callers name. */
+const callerServices = {
   /** Encrypts collected data and webhook secrets at rest. */
   DATA_KEYS: dataKeys,
-  /** For development: logos and webhooks may be at private addresses, webhooks also without TLS. */
+  /** Allows logos and webhooks at private addresses, and webhooks without TLS; for development. */
   ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
 };
 
-/** Where the operator says something to buyers; a page links to it. */
+/** A page of the operator that the checkout page links to. */
 const page = z.url({ protocol: /^https$/, normalize: true, error: "expected an https URL" }).optional();
 
-/** A file of accounts that are not served. */
+/** The file that lists the accounts that are not served. */
 const screeningList = z.string().min(1).optional();
 
 const publicUrl = z.url({ protocol: /^https?$/ });
 
 const Api = z.object({
   ...common,
-  ...outward,
+  ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST: screeningList,
   PORT: port.default(8080),
-  /** Where buyers and wallets reach us; becomes part of every payment link. */
+  /** Address at which buyers and wallets reach the api; part of every payment link. */
   PUBLIC_URL: publicUrl,
-  /** Shown beside the consent that buyers give, and under the checkout page. */
+  /** Linked beside the consent that buyers give, and at the foot of the checkout page. */
   TERMS_URL: page,
   PRIVACY_URL: page,
-  /** Apps that the checkout page may lead back to, where one has opened it in its web view. */
+  /** Apps that the checkout page may return buyers to, when an app has opened it in its web view. */
   APP_SCHEMES: appSchemes,
-  /** How long what buyers had to say of themselves is kept, encrypted. */
+  /** How long collected buyer data is kept, encrypted. */
   COLLECTED_DATA_DAYS: z.coerce.number().min(0).max(3_650).default(30),
-  /** Requests a minute from one address and with one key; 0 for no limit. */
+  /** Requests per minute from one address and with one key; 0 disables the limit. */
   RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(0).default(12_000),
   RATE_LIMIT_PER_KEY: z.coerce.number().int().min(0).default(12_000),
-  /** Requests a minute from one address for one payment, by buyers' pages and on the gateway; 0 for no limit. */
+  /** Requests per minute from one address for one payment, from buyers' pages and on the gateway; 0 disables the limit. */
   RATE_LIMIT_PER_PAYMENT: z.coerce.number().int().min(0).default(600),
-  /** Load balancers before us, addresses or CIDR ranges: only they may say who the caller is (X-Forwarded-For). */
+  /** Load balancers in front of the api, as addresses or CIDR ranges: only their X-Forwarded-For header is trusted. */
   TRUSTED_PROXIES: list.default([]),
 });
 
 const Worker = z.object({
   ...common,
-  ...outward,
+  ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST: screeningList,
-  /** Where the buyers' pages are looked at; nowhere when unset. */
+  /** Where this worker checks the buyers' pages; unset: it does not check them. */
   PUBLIC_URL: publicUrl.optional(),
-  /** Queues this process serves; all of them when unset. */
+  /** Queues that this process consumes; all of them when unset. */
   WORKER_QUEUES: list.default([]),
-  /** How long SIGTERM waits for running jobs. */
+  /** How long the process waits for running jobs after SIGTERM. */
   DRAIN_MS: z.coerce.number().int().min(0).default(45_000),
 });
 
@@ -102,13 +104,13 @@ const Board = z.object({
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
 
-/** The command line; the keys only where something is sealed or opened. */
+/** Variables of the command line. Only commands that encrypt or decrypt need DATA_KEYS. */
 const Admin = Migrate.extend({
   NETWORKS_FILE: z.string().min(1).optional(),
   DATA_KEYS: dataKeys.optional(),
-  ALLOW_PRIVATE_ADDRESSES: outward.ALLOW_PRIVATE_ADDRESSES,
+  ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
-  /** Who is written down beside what was done. */
+  /** The name that the audit log records for each action. */
   OPERATOR: z.string().min(1).max(64).default("operator"),
 });
 
@@ -116,29 +118,29 @@ export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
 export type BoardConfig = Readonly<z.infer<typeof Board>>;
 
-/** Thrown at start only. Names what is wrong with which variable and never holds a value. */
+/** Thrown at start only. The message names each invalid variable and what is wrong with it, and never contains a value. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Names each bad member and what was expected of it; the value itself may be a secret and is left out. */
+/** Returns a message that names each invalid member and what was expected. Values are left out, as they may be secret. */
 export function describeIssues(where: string, error: z.ZodError): string {
   const lines = error.issues.map(({ path, message }) => {
-    const said = message.endsWith("received undefined") ? "is missing" : message;
-    return `  ${path.join(".") || "(whole)"}: ${said}`;
+    const problem = message.endsWith("received undefined") ? "is missing" : message;
+    return `  ${path.join(".") || "(whole)"}: ${problem}`;
   });
-  return `${where} is not usable:\n${lines.join("\n")}`;
+  return `${where} is invalid:\n${lines.join("\n")}`;
 }
 
 function parse<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): Readonly<T> {
-  // An empty variable means "not set", as compose files and shells write it.
+  // Compose files and shells write an unset variable as an empty one.
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   const parsed = schema.safeParse(given, { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the environment", parsed.error));
   return Object.freeze(parsed.data);
 }
 
-/** Each reads and checks the environment once, at start. Throws ConfigError. */
+/** These functions read and check the environment of a process once, at start. They throw ConfigError. */
 export const readApiConfig = (env: NodeJS.ProcessEnv): ApiConfig => parse(Api, env);
 export const readWorkerConfig = (env: NodeJS.ProcessEnv): WorkerConfig => parse(Worker, env);
 export const readBoardConfig = (env: NodeJS.ProcessEnv): BoardConfig => parse(Board, env);

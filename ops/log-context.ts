@@ -1,21 +1,21 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** What the lines of one request or one job have in common. */
+/** Fields that all log lines of one request or one job share. */
 export type LogFields = { requestId?: string | undefined; job?: string | undefined };
 
 const store = new AsyncLocalStorage<LogFields>();
 
-/** Runs work whose log lines, and whose jobs, carry these fields. */
+/** Runs work with these fields on its log lines and on the jobs that it enqueues. */
 export function withLogFields<T>(fields: LogFields, work: () => T): T {
   return store.run(fields, work);
 }
 
-/** Runs work that belongs to nobody in particular, such as a batch of several jobs. */
+/** Runs work without the fields of the current request or job, such as a batch of several jobs. */
 export function withoutLogFields<T>(work: () => T): T {
   return store.exit(work);
 }
 
-/** The fields of whoever runs now. */
+/** Returns the fields of the request or job that is running. */
 export function readLogFields(): LogFields {
   return { ...store.getStore() };
 }

@@ -6,14 +6,14 @@ export type Log = Logger;
 export type LogOptions = {
   level: LevelWithSilent;
   role: string;
-  /** Fields of whoever runs now, put on every line; a new object each time. */
+  /** Returns the fields of the running request or job, which are added to each line; a new object each time. */
   context?: () => object;
 };
 
 /**
- * The log of one process: JSON lines on stdout (a test hands in its own stream). No line holds a key, a signature,
- * an API key, a password or raw transaction bytes: members are censored by name at any depth, errors are described by
- * an allow-list, and every finished line passes `scrubText`.
+ * Creates the log of a process: JSON lines on stdout, or on the stream that a test passes. No line contains a key, a
+ * signature, an API key, a password or raw transaction bytes: members are censored by name at any depth, errors are
+ * described by an allow-list, and every finished line passes through `scrubText`.
  */
 export function createLog(options: LogOptions, to?: DestinationStream): Log {
   const settings = {
@@ -24,7 +24,7 @@ export function createLog(options: LogOptions, to?: DestinationStream): Log {
       level: (label: string) => ({ level: label }),
       log: (fields: object) => withoutSecrets({ ...fields }),
     },
-    // The formatter above is not asked about bindings of a child; these paths are.
+    // pino does not pass the bindings of a child logger to the formatter above, but applies these paths to them.
     redact: { paths: secretMembers.map((name) => `["${name}"]`), censor },
     ...(options.context ? { mixin: options.context } : {}),
     serializers: { err: (error: unknown) => describeError(error) },
@@ -33,7 +33,7 @@ export function createLog(options: LogOptions, to?: DestinationStream): Log {
   return to === undefined ? pino(settings) : pino(settings, to);
 }
 
-/** Without a message of its own pino takes `err.message` as it is, which for viem holds the request's body. */
+/** Without a message pino uses `err.message` unchanged, and viem puts the request's body into it. */
 function logMethod(this: Logger, args: Parameters<LogFn>, method: LogFn): void {
   const [first, message, ...rest] = args as [unknown, string | undefined, ...unknown[]];
   const error = errorIn(first);

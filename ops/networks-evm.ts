@@ -2,19 +2,22 @@ import { z } from "zod";
 import { evmAddressPattern, evmAssetPattern } from "./caip-patterns.ts";
 import { everyAsset, everyNetwork, rpcEndpoint, secretSource } from "./networks-shared.ts";
 
-const address = z.string().regex(evmAddressPattern, "expected a 20 byte hex address");
+export const evmAddress = z.templateLiteral(
+  ["0x", z.string().regex(evmAddressPattern,
+  "expected a 20 byte hex address",
+);
 const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
 
-/** Where a private key is; the key itself never stands here. */
+/** Where to find a private key. The networks file never contains the key itself. */
 const keySource = z.union([
   secretSource,
-  /** An encrypted file (Web3 Secret Storage, version 3), and where its password is. */
+  /** An encrypted file (Web3 Secret Storage, version 3), and where to find its password. */
   z.strictObject({ keystore: z.string().min(1), password: secretSource }),
-  /** In AWS KMS: an id, an ARN or an alias. Credentials come from AWS' usual places. */
+  /** A key in AWS KMS: an id, an ARN or an alias. Credentials come from the usual places of AWS. */
   z.strictObject({
     awsKms: z.strictObject({ keyId: z.string().min(1), region: z.string().min(1), endpoint: z.url().optional() }),
   }),
-  /** In Google Cloud KMS: the whole name of a key version. Credentials come from Google's usual places. */
+  /** A key in Google Cloud KMS: the full name of a key version. Credentials come from the usual places of Google Cloud. */
   z.strictObject({
     googleKms: z.strictObject({
       name: z.string().regex(/^projects\/.+\/cryptoKeyVersions\/\d+$/),
@@ -30,28 +33,29 @@ const everyToken = {
   /** CAIP-19, for example eip155:8453/erc20:0x8335…; compared in lower case. */
   asset: z.string().regex(evmAssetPattern).toLowerCase(),
 };
-/** Gas one transfer may take inside a batch; unused gas is not paid. */
+/** Gas limit of one transfer inside a batch; unused gas is not paid. */
 const transferGas = (usual: number) => z.number().int().min(50_000).max(1_000_000).default(usual);
 
-/** How a buyer pays with an asset is a property of the asset; it is compared with the chain at start. */
+/** An asset. Its `kind` says how buyers pay with it, and is compared with the chain at start. */
 const evmAsset = z.discriminatedUnion("kind", [
   z.strictObject({
     ...everyToken,
-    /** The token takes signed authorizations (EIP-3009), as USDC does: no gas for the buyer. */
+    /** The token accepts signed authorizations (EIP-3009), as USDC does: the buyer needs no gas. */
     kind: z.literal("eip3009"),
-    /** EIP-712 domain; the separator that follows from it is compared with the token's own at start. */
+    /** EIP-712 domain; its separator is compared with that of the token at start. */
     domain,
-    /** The token also takes signatures of any length (USDC since 2.2), which smart wallets need. */
+    /** The token also accepts signatures of any length (USDC since 2.2), which smart wallets need. */
     bytesSignatures: z.boolean().default(true),
     transferGas: transferGas(130_000),
   }),
   z.strictObject({
     ...everyToken,
-    /** Any other ERC-20, by a Permit2 signature for our Collector. */
+    /** Any other ERC-20 token: the buyer signs a Permit2 transfer for our Collector. */
     kind: z.literal("permit2"),
     /**
-     * How a buyer lets Permit2 take the token the first time: by a signed EIP-2612 permit (no gas for the buyer), by an
-     * approve transaction, or by two where the token changes an allowance through zero only, as USDT on Ethereum.
+     * How a buyer approves Permit2 for the token the first time: by a signed EIP-2612 permit (no gas for the buyer), or by an
+     * approve transaction. `fromZero` is for tokens that change an allowance only from zero, such as USDT on Ethereum; they
+     * need two transactions.
      */
     allowance: z.discriminatedUnion("by", [
       z.strictObject({ by: z.literal("permit"), domain }),
@@ -61,7 +65,7 @@ const evmAsset = z.discriminatedUnion("kind", [
   }),
   z.strictObject({
     ...everyToken,
-    /** Any ERC-20, by the buyer's own transaction. */
+    /** Any ERC-20 token: the buyer sends the transfer as their own transaction. */
     kind: z.literal("push"),
     transferGas: transferGas(130_000),
   }),
@@ -69,12 +73,12 @@ const evmAsset = z.discriminatedUnion("kind", [
 
 const publicUrl = z.url({ protocol: /^https$/, normalize: true, error: "expected an https URL" });
 
-/** What wallets that do not know a network are told of it, so that they add it (EIP-3085). Everybody may see it. */
+/** What a wallet needs in order to add a network that it does not know (EIP-3085). It is public. */
 const forWallets = z.strictObject({
-  /** Endpoints for everybody; never our own, whose URLs may hold a secret. */
+  /** Public endpoints; never the deployment's own, whose URLs may contain a secret. */
   rpc: z.array(publicUrl).min(1),
   explorer: publicUrl.optional(),
-  /** What gas is paid in; 18 decimals. */
+  /** The currency of gas; 18 decimals. */
   currency: z
     .strictObject({ name: z.string().min(1), symbol: z.string().regex(/^[A-Za-z0-9]{2,6}$/) })
     .default({ name: "Ether", symbol: "ETH" }),
@@ -86,51 +90,51 @@ const entry = z.strictObject({
   rpc: z.array(rpcEndpoint).min(1),
   /** Usual time between blocks, milliseconds. */
   blockMs: z.number().int().min(10),
-  /** When what was seen counts as confirmed: so many blocks (1 = included), or the chain's own tag. */
+  /** When a block counts as confirmed: after this many blocks (1 = included), or by the chain's own tag. */
   finality: z.union([z.strictObject({ blocks: z.number().int().min(1) }), z.enum(["safe", "finalized"])]),
-  multicall: address,
-  /** Uniswap's Permit2; it has this address nearly everywhere. Only assets of kind permit2 need it. */
-  permit2: address.default("0x000000000022D473030F116dDEE9F6B43aC78BA3"),
+  multicall: evmAddress,
+  /** Uniswap's Permit2, which has this address on nearly every chain. Only assets of kind permit2 need it. */
+  permit2: evmAddress.default("0x000000000022D473030F116dDEE9F6B43aC78BA3"),
   /**
-   * Contracts that may be called to deploy a payer's smart wallet before its payment (ERC-6492). None unless named: who
-   * is called here is called with our gas.
+   * Factory contracts that may be called to deploy a payer's smart wallet before its payment (ERC-6492). The list is empty by
+   * default, because the relayer pays the gas of these calls.
    */
-  walletFactories: z.array(address).default([]),
-  /** Gas that one transfer of a smart wallet may take, its deployment included; it goes alone. */
+  walletFactories: z.array(evmAddress).default([]),
+  /** Gas limit of one transfer of a smart wallet, its deployment included. Such a transfer is never batched. */
   walletGas: z.number().int().min(100_000).max(5_000_000).default(1_000_000),
   /**
-   * Gas that transactions may spend without moving money. A contract wallet can pass every simulation and burn what its
-   * transaction is given: these bound what that costs (docs/decisions/contract-wallets.md). Of all contract wallets of the
-   * chain within an hour; those beyond wait, and new ones are refused.
+   * The next three members limit the gas of transactions that move no money. A contract wallet can pass every simulation and
+   * still burn the whole gas limit of its transaction (docs/decisions/contract-wallets.md). This one limits all contract
+   * wallets of the chain together, per hour. Beyond it, transfers wait and new confirms are refused.
    */
   walletGasPerHour: z.number().int().min(0).default(10_000_000),
-  /** The same for contract wallets whose code is the same. */
+  /** The limit for contract wallets with the same code, per hour. */
   walletGasPerCode: z.number().int().min(0).default(5_000_000),
-  /** Of one payer, a key or a contract, within a day; it is barred for the rest of that day. */
+  /** The limit for one payer, a key or a contract, per day; beyond it the payer is barred for the rest of the day. */
   walletGasPerPayer: z.number().int().min(0).default(3_200_000),
-  /** A contract that knows sanctioned accounts: `isSanctioned(address)`, as Chainalysis' oracle has it. */
-  screening: z.strictObject({ oracle: address }).optional(),
+  /** A contract that lists sanctioned accounts, with the interface of the Chainalysis oracle: `isSanctioned(address)`. */
+  screening: z.strictObject({ oracle: evmAddress }).optional(),
   fees: z.strictObject({
-    /** No transaction of ours ever offers more than this per gas. */
+    /** Most that any of our transactions offers per gas. */
     maxFeePerGas: wei,
     priorityFeePerGas: wei,
   }),
-  /** A batch takes as many transfers as fit into this much gas. */
+  /** Gas limit of a batch; it holds as many transfers as fit. */
   batchGas: z.number().int().min(200_000).default(4_000_000),
-  /** Nonces a lane may have unconfirmed. */
+  /** Most unconfirmed nonces of a lane. */
   laneWindow: z.number().int().min(1).default(32),
-  treasury: z.strictObject({ address, key: keySource }),
+  treasury: z.strictObject({ address: evmAddress, key: keySource }),
   /**
-   * Relayer keys. Of two or more the last one sends for contract wallets only, so that payers with plain keys never wait
-   * behind code; with one alone, contract wallets come after everything else, one at a time.
+   * Relayer keys. With two or more, the last lane sends only for contract wallets, so that payers with plain keys never wait
+   * for contract code. With one, transfers of contract wallets come last, one at a time.
    */
-  lanes: z.array(z.strictObject({ address, key: keySource })).min(1),
+  lanes: z.array(z.strictObject({ address: evmAddress, key: keySource })).min(1),
   assets: z.array(evmAsset).min(1),
-  /** Without it, a buyer whose wallet does not know the network adds it himself. */
+  /** When it is missing, buyers whose wallet does not know the network have to add it themselves. */
   forWallets: forWallets.optional(),
 });
 
-/** An EVM chain's entry. */
+/** The entry of an EVM chain. */
 export const evmNetwork = entry.superRefine(({ rpc, forWallets }, context) => {
   const own = new Set(rpc.map(({ url }) => URL.parse(url)?.href));
   for (const [index, url] of forWallets?.rpc.entries() ?? [])
@@ -138,7 +142,7 @@ export const evmNetwork = entry.superRefine(({ rpc, forWallets }, context) => {
       context.addIssue({
         code: "custom",
         path: ["forWallets", "rpc", index],
-        message: "stands in rpc too: buyers are never told of our own endpoints",
+        message: "is also listed in rpc: the deployment's own endpoints must not be shown to buyers",
       });
 });
 

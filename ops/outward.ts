@@ -1,53 +1,57 @@
 import { lookup as dnsLookup } from "node:dns/promises";
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import { Agent, type Dispatcher, errors, request as sendRequest } from "undici";
 import { isPublicAddress } from "./addresses.ts";
+import { TimeoutError, withTimeout } from "./timeout.ts";
 
-/** A request to a server that a caller has named. */
+/** A request to a server that a caller of the API has named. */
 export type OutwardRequest = {
   method: "GET" | "POST";
   url: string;
   headers?: Record<string, string>;
   body?: string;
-  /** From now to the last byte, redirects included, milliseconds. */
+  /** Time limit from now to the last byte, redirects included, milliseconds. */
   timeoutMs: number;
-  /** Longest body that is read, bytes; the connection is cut at the first byte more. */
+  /** Longest body that is read, bytes; a longer one closes the connection. */
   maxBytes: number;
-  /** Redirects followed, each checked like the first address. */
+  /** Number of redirects that are followed. Each target is checked like the first URL. */
   redirects: number;
-  /** True when the status is all that counts: the answer is there with its headers, and the body is thrown away. */
+  /** True when only the status matters: the result comes with the headers, and the body is discarded. */
   statusOnly?: boolean;
   /**
-   * True for a server that is asked often: its connection is kept for the next request. One that the server has closed
-   * meanwhile costs a second try, so what is asked must be safe to repeat.
+   * True for a server that receives many requests: the connection is kept for the next one. A kept connection that fails
+   * before the response is replaced and the request is sent a second time, so the request must be safe to repeat.
    */
   keepAlive?: boolean;
 };
 
-/** Why nothing came back: nobody answered, not in time, an address that is none of the public internet, or a misfit. */
+/**
+ * Why there is no response: no connection, the time limit, an address that is not on the public internet, or a response
+ * or URL that is not accepted.
+ */
 export type OutwardFault = "unreachable" | "timeout" | "private_address" | "unfit";
 
-/** What came back, or why nothing did, `reason` in words for the caller. `body` is complete. */
-export type OutwardAnswer =
-  | { ok: true; status: number; headers: IncomingMessage["headers"]; body: Buffer }
-  | { ok: false; fault: OutwardFault; reason: string };
+type Response = { status: number; headers: Dispatcher.ResponseData["headers"]; body: Buffer };
 
-/** Asks a server that a caller has named, and no other: never one of a private network. Never throws. */
+/** A complete response, or why there is none; `reason` is a text for the caller of the API. */
+export type OutwardAnswer = ({ ok: true } & Response) | { ok: false; fault: OutwardFault; reason: string };
+
+/** Sends a request to a server on the public internet, and never to one of a private network. Never throws. */
 export type Outward = (request: OutwardRequest) => Promise<OutwardAnswer>;
 
 export type OutwardOptions = {
-  /** For development: any address, and plain HTTP. */
+  /** Allows any address, and plain HTTP; for development. */
   allowPrivate: boolean;
   /** Certificates to trust instead of the usual ones; for tests. */
   ca?: string;
-  /** Names to addresses; the system's resolver when unset. */
+  /** Resolves a name to addresses; the system's resolver when unset. */
   resolve?: (name: string) => Promise<string[]>;
-  /** Which addresses count as public; for tests, whose servers are all on this machine. */
+  /** Decides which addresses are public; for tests, whose servers all run on this machine. */
   isPublic?: (address: string) => boolean;
 };
 
-/** A failure with words for the caller; anything else is told as "cannot be reached". */
+/** An error whose message is for the caller of the API. Any other error is reported as "cannot be reached". */
 class Unfit extends Error {
   readonly fault: OutwardFault;
   constructor(reason: string, fault: OutwardFault = "unfit") {
@@ -56,22 +60,32 @@ class Unfit extends Error {
   }
 }
 
-const ACCEPTED = "identity";
+const ACCEPTED_ENCODING = "identity";
+/** Ends a connection attempt whose request has already timed out, milliseconds. */
+const CONNECT_MS = 30_000;
+/** How long an unused connection is kept, milliseconds. */
+const IDLE_MS = 30_000;
 
-/** Connections that are kept: as many per server, and so long, milliseconds, as is of use while much happens. */
-const KEPT = { keepAlive: true, maxFreeSockets: 64, timeout: 30_000 };
-type Way = OutwardOptions & { agents: { http: HttpAgent; https: HttpsAgent } };
+type Client = OutwardOptions & { agents: { once: Agent; kept: Agent } };
 
-/** Opens nothing by itself. A request has a connection of its own, unless it says that it may be kept. */
+/** Returns a client. It opens no connection by itself. */
 export function createOutward(options: OutwardOptions): Outward {
-  const way = { ...options, agents: { http: new HttpAgent(KEPT), https: new HttpsAgent(KEPT) } };
+  const { ca } = options;
+  const connect = { lookup: lookupChecked(options), timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
+  const agents = {
+    once: new Agent({ connect, allowH2: false, pipelining: 0 }),
+    kept: new Agent({ connect, allowH2: false, keepAliveTimeout: IDLE_MS }),
+  };
   return async (request) => {
-    const signal = AbortSignal.timeout(request.timeoutMs);
+    const { timeoutMs } = request;
+    const signal = AbortSignal.timeout(timeoutMs);
     try {
-      return await follow(way, request, signal);
+      // undici notices the signal of a request only once its connection is made.
+      const response = await withTimeout(follow({ ...options, agents }, request, signal), timeoutMs, "the request");
+      return { ok: true, ...response };
     } catch (error) {
-      if (signal.aborted)
-        return { ok: false, fault: "timeout", reason: `took longer than ${request.timeoutMs / 1_000} s` };
+      if (signal.aborted || error instanceof TimeoutError)
+        return { ok: false, fault: "timeout", reason: `took longer than ${timeoutMs / 1_000} s` };
       if (error instanceof Unfit) return { ok: false, fault: error.fault, reason: error.message };
       return { ok: false, fault: "unreachable", reason: "cannot be reached" };
     }
@@ -79,8 +93,8 @@ export function createOutward(options: OutwardOptions): Outward {
 }
 
 /**
- * What is wrong with a URL that is to be asked later, as far as it can be told without asking anybody: the scheme, a
- * password in it, a private address written out. Undefined when nothing is.
+ * Returns what is wrong with a URL for later requests, or undefined. Checks only what needs no network: the scheme, a
+ * password, a literal private address.
  */
 export function findUrlFault(options: OutwardOptions, text: string): string | undefined {
   try {
@@ -93,15 +107,15 @@ export function findUrlFault(options: OutwardOptions, text: string): string | un
   }
 }
 
-async function follow(options: Way, request: OutwardRequest, signal: AbortSignal): Promise<OutwardAnswer> {
-  let url = readUrl(options, request.url);
+async function follow(client: Client, request: OutwardRequest, signal: AbortSignal): Promise<Response> {
+  let url = readUrl(client, request.url);
   for (let hops = 0; ; hops += 1) {
-    const answer = await ask(options, request, url, signal);
-    const { location } = answer.headers;
-    if (answer.status < 300 || answer.status > 399 || location === undefined || request.redirects === 0)
-      return { ok: true, ...answer };
+    const response = await send(client, request, url, signal);
+    const [location] = [response.headers.location].flat();
+    if (response.status < 300 || response.status > 399 || location === undefined || request.redirects === 0)
+      return response;
     if (hops >= request.redirects) throw new Unfit(`redirects more than ${request.redirects} times`);
-    url = readUrl(options, URL.parse(location, url.href)?.href ?? "");
+    url = readUrl(client, URL.parse(location, url.href)?.href ?? "");
   }
 }
 
@@ -114,87 +128,104 @@ function readUrl({ allowPrivate }: OutwardOptions, text: string): URL {
   return url;
 }
 
-type Answer = { status: number; headers: IncomingMessage["headers"]; body: Buffer };
-
-/** The name is resolved once, here, and the connection goes to an address that was checked, now or when it was opened. */
-async function ask(options: Way, asked: OutwardRequest, url: URL, signal: AbortSignal): Promise<Answer> {
-  const address = await pickAddress(options, hostOf(url), signal);
-  const lookup: LookupFunction = (_name, { all }, callback) => {
-    const family = isIP(address);
-    if (all) callback(null, [{ address, family }]);
-    else callback(null, address, family);
-  };
-  const isSecure = url.protocol === "https:";
-  const send = isSecure ? httpsRequest : httpRequest;
-  const agent = asked.keepAlive ? (isSecure ? options.agents.https : options.agents.http) : false;
-  const { method, body } = asked;
-  const headers = {
-    "accept-encoding": ACCEPTED,
-    ...asked.headers,
-    ...(body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }),
-  };
-  const ca = options.ca === undefined ? {} : { ca: options.ca };
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const sending = send(url, { method, headers, lookup, signal, agent, ...ca }, (response) => {
-    const { statusCode: status = 0, headers } = response;
-    if (asked.statusOnly) resolve({ status, headers, body: Buffer.alloc(0) });
-    readBody(response, asked.maxBytes).then(
-      (read) => resolve({ status, headers, body: read }),
-      (error: unknown) => {
-        sending.destroy();
-        reject(error);
-      },
-    );
-  });
-  sending.on("error", (error) => {
-    // The server had closed a connection that was kept: nothing is wrong but the moment.
-    if (!sending.reusedSocket || signal.aborted) reject(error);
-    else ask(options, { ...asked, keepAlive: false }, url, signal).then(resolve, reject);
-  });
-  sending.end(body);
-  return promise;
+async function send(client: Client, request: OutwardRequest, url: URL, signal: AbortSignal): Promise<Response> {
+  const { method, body, headers } = request;
+  const host = hostOf(url);
+  // undici looks up neither a literal address nor a name that it has a kept connection to.
+  if (isIP(host)) checkAddresses(client, [host]);
+  else if (request.keepAlive) await resolveChecked(client, host);
+  const sendBy = (dispatcher: Agent) =>
+    sendRequest(url, {
+      method,
+      headers: { "accept-encoding": ACCEPTED_ENCODING, ...headers },
+      ...(body === undefined ? {} : { body }),
+      dispatcher,
+      signal,
+    });
+  const { once, kept } = client.agents;
+  const response = await (request.keepAlive
+    ? sendBy(kept).catch((error: unknown) => {
+        // The server may have closed the kept connection in the meantime.
+        if (!isConnectionLost(error)) throw error;
+        return sendBy(once);
+      })
+    : sendBy(once));
+  const bytes = await readBody(response, request, signal);
+  // undici takes a connection back one turn of the event loop after the last byte.
+  if (request.keepAlive) await setImmediate();
+  return { status: response.statusCode, headers: response.headers, body: bytes };
 }
 
-async function pickAddress(options: OutwardOptions, host: string, signal: AbortSignal): Promise<string> {
-  const addresses = isIP(host) ? [host] : await within(signal, (options.resolve ?? resolveName)(host));
+function isConnectionLost(error: unknown): boolean {
+  return (
+    error instanceof errors.SocketError || (error instanceof Error && "code" in error && error.code === "ECONNRESET")
+  );
+}
+
+/** Connects to an address that was checked when the connection is made: the name is not resolved a second time. */
+function lookupChecked(options: OutwardOptions): LookupFunction {
+  return (name, { all }, callback) => {
+    resolveChecked(options, name).then(
+      (address) => {
+        const family = isIP(address);
+        if (all) callback(null, [{ address, family }]);
+        else callback(null, address, family);
+      },
+      (error: Error) => callback(error, ""),
+    );
+  };
+}
+
+/** Returns the first address of a name; throws Unfit when one of its addresses is private. */
+async function resolveChecked(options: OutwardOptions, name: string): Promise<string> {
+  const addresses = await (options.resolve ?? resolveName)(name);
   const [first] = addresses;
   if (first === undefined) throw new Unfit("the name has no address", "unreachable");
   checkAddresses(options, addresses);
   return first;
 }
 
-/** One private address among public ones is enough: which of them is used is not for the name's owner to choose. */
+/** Throws Unfit when one address is private: the owner of a name must not choose which of its addresses is used. */
 function checkAddresses(options: OutwardOptions, addresses: readonly string[]): void {
   if (!options.allowPrivate && !addresses.every(options.isPublic ?? isPublicAddress))
     throw new Unfit("is not on the public internet", "private_address");
 }
 
-/** An IPv6 address stands in brackets in a URL. */
+/** Returns the host without the brackets of an IPv6 address. */
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "");
 
 async function resolveName(name: string): Promise<string[]> {
   return (await dnsLookup(name, { all: true })).map(({ address }) => address);
 }
 
-function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  return Promise.race([work, promise]);
-}
-
-/** Reads to the end, or to the first byte too many. A body in another encoding could grow beyond any limit. */
-async function readBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const encoding = response.headers["content-encoding"];
-  if (encoding !== undefined && encoding !== ACCEPTED) throw new Unfit("is compressed, though that was not asked for");
-  if (Number(response.headers["content-length"] ?? 0) > maxBytes) throw new Unfit(tooLarge(maxBytes));
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of response as AsyncIterable<Buffer>) {
-    size += part.length;
-    if (size > maxBytes) throw new Unfit(tooLarge(maxBytes));
-    parts.push(part);
+/** Reads a body, up to the limit. Refuses a compressed one, because it could grow beyond any limit when it is opened. */
+async function readBody(
+  { headers, body }: Dispatcher.ResponseData,
+  { maxBytes, statusOnly }: OutwardRequest,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  // A body that is destroyed before its end emits an error that nobody else listens to.
+  body.on("error", () => undefined);
+  if (statusOnly) {
+    void body.dump({ limit: maxBytes, signal }).catch(() => undefined);
+    return Buffer.alloc(0);
   }
-  return Buffer.concat(parts);
+  try {
+    const encoding = headers["content-encoding"];
+    if (encoding !== undefined && encoding !== ACCEPTED_ENCODING)
+      throw new Unfit("is compressed, though that was not asked for");
+    if (Number(headers["content-length"] ?? 0) > maxBytes) throw new Unfit(tooLarge(maxBytes));
+    const parts: Buffer[] = [];
+    let size = 0;
+    for await (const part of body as AsyncIterable<Buffer>) {
+      size += part.length;
+      if (size > maxBytes) throw new Unfit(tooLarge(maxBytes));
+      parts.push(part);
+    }
+    return Buffer.concat(parts);
+  } finally {
+    body.destroy();
+  }
 }
 
 const tooLarge = (maxBytes: number) => `is larger than ${maxBytes} bytes`;

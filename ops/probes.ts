@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
+import { TimeoutError, withTimeout } from "./timeout.ts";
 
 export type Readiness = { ok: boolean; checks: Record<string, boolean> };
 
@@ -9,16 +10,16 @@ type ProbeDeps = {
   /** 0 takes a free port. */
   port: number;
   registry: Registry;
-  /** Asks what this process cannot serve without. A throw or more than two seconds count as not ready. */
+  /** Checks everything that this process needs to serve. The process is not ready when this throws or is late. */
   ready: () => Promise<Readiness>;
-  /** True once the process has begun to stop: it is alive and no longer ready. */
+  /** Returns true once the process has begun to stop: it is alive and no longer ready. */
   isDraining?: () => boolean;
 };
 
-/** Below the two seconds that a readiness probe waits for its answer. */
+/** How long `ready` may take, milliseconds; less than the two seconds after which a readiness probe gives up. */
 const readyMs = 1_500;
 
-/** Serves GET /metrics, /livez (the event loop turns, nothing else is asked) and /readyz (503 names what is missing). */
+/** Serves GET /metrics, /livez (checks only that the event loop runs) and /readyz (a 503 names the failed check). */
 export async function startProbes(deps: ProbeDeps): Promise<{ port: number; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     void answer(deps, request.method ?? "", request.url ?? "", response).catch(() => response.destroy());
@@ -42,23 +43,19 @@ async function answer(deps: ProbeDeps, method: string, url: string, response: Se
   if (method !== "GET" && method !== "HEAD") return send(response, 405, "text/plain", "only GET\n");
   if (path === "/livez") return send(response, 200, "text/plain", "ok\n");
   if (path === "/metrics") return send(response, 200, deps.registry.contentType, await deps.registry.metrics());
-  if (path !== "/readyz") return send(response, 404, "text/plain", "not here\n");
+  if (path !== "/readyz") return send(response, 404, "text/plain", "not found\n");
   const state = await readiness(deps);
   send(response, state.ok ? 200 : 503, "application/json", `${JSON.stringify(state)}\n`);
 }
 
-/** What `/readyz` answers; the api serves the same on its own port. */
+/** Returns the response of `/readyz`; the api also serves it on its own port. */
 export async function readiness(deps: Pick<ProbeDeps, "ready" | "isDraining">): Promise<Readiness> {
   if (deps.isDraining?.() === true) return { ok: false, checks: { accepting: false } };
-  const late = Promise.withResolvers<Readiness>();
-  const timer = setTimeout(() => late.resolve({ ok: false, checks: { answered_in_time: false } }), readyMs);
   try {
-    return await Promise.race([deps.ready(), late.promise]);
-  } catch {
-    // Whoever wrote `ready` knows which check threw and logs it; here it is only "no".
-    return { ok: false, checks: { answered: false } };
-  } finally {
-    clearTimeout(timer);
+    return await withTimeout(deps.ready(), readyMs, "the readiness check");
+  } catch (error) {
+    // `ready` logs its own failures.
+    return { ok: false, checks: error instanceof TimeoutError ? { answered_in_time: false } : { answered: false } };
   }
 }
 

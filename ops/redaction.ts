@@ -1,4 +1,4 @@
-/** Members whose value never reaches a log line, whatever they hold (numbers and booleans aside: `signed: true` is fine). */
+/** Members whose value never reaches a log line, unless it is a number or a boolean (`signed: true` is fine). */
 export const secretMembers = [
   "key",
   "apiKey",
@@ -37,19 +37,19 @@ const plain = (name: string) => name.toLowerCase().replaceAll(/[_-]/g, "");
 const secretNames = new Set(secretMembers.map(plain));
 const maxDepth = 6;
 
-/** Replaces a secret; tells nothing of its length. */
+/** Replaces a secret, without revealing its length. */
 export function censor(value: unknown): unknown {
   return typeof value === "number" || typeof value === "boolean" || value == null ? value : "[redacted]";
 }
 
 /**
- * The last net, under names and serializers: what looks like a signature, raw transaction, one of our API keys,
- * a bearer token or a URL's password is cut out of any text. Hashes and addresses (64 digits or fewer) stay.
+ * Removes from any text what looks like a signature, a raw transaction, one of our API keys, a bearer token or a URL's
+ * password. It catches what censoring by member name misses. Hashes and addresses (64 digits or fewer) stay.
  */
 export function scrubText(text: string): string {
   return (
     text
-      // The look behind keeps a long run of digits from being tried again from each of its digits.
+      // The lookbehind prevents a new match attempt at each digit of a long run.
       .replaceAll(/(?<![0-9a-f])[0-9a-f]{65,}/gi, "[redacted hex]")
       .replaceAll(/\bsvc_(test_)?[A-Za-z0-9_-]{8,}/g, "svc_$1[redacted]")
       .replaceAll(/\b(bearer|basic) [^\s"\\]{12,}/gi, "$1 [redacted]")
@@ -58,17 +58,17 @@ export function scrubText(text: string): string {
 }
 
 /**
- * What a log line may say about an error: an allow-list, because errors of libraries carry request bodies, SQL
- * parameters and URLs with keys in them. viem puts the raw transaction into `message`, so its `shortMessage` is taken.
+ * Returns what a log line may contain of an error. It is an allow-list, because errors of libraries contain request bodies,
+ * SQL parameters and URLs with keys. viem puts the raw transaction into `message`, so its `shortMessage` is used.
  */
 export function describeError(error: unknown, depth = 0): unknown {
-  // Anything can be thrown, or be the cause of something.
+  // Any value can be thrown or set as a cause.
   if (typeof error === "string") return scrubMessage(error);
   if (!(error instanceof Error)) return withoutSecret(error, depth);
-  const code: unknown = "code" in error ? error.code : undefined;
+  const code = errorCode(error);
   return {
     type: error.name,
-    ...(typeof code === "string" || typeof code === "number" ? { code } : {}),
+    ...(code === undefined ? {} : { code }),
     message: errorMessage(error),
     stack: stackFrames(error),
     ...(error.cause !== undefined && depth < maxDepth ? { cause: describeError(error.cause, depth + 1) } : {}),
@@ -78,18 +78,24 @@ export function describeError(error: unknown, depth = 0): unknown {
   };
 }
 
-/** One line of an error that is safe to show. */
+/** Returns the code of a thrown error, such as ENOENT, or undefined when it has none. */
+export function errorCode(error: unknown): string | number | undefined {
+  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" || typeof code === "number" ? code : undefined;
+}
+
+/** Returns one line about an error that is safe to show. */
 export function errorMessage(error: Error): string {
   const short: unknown = "shortMessage" in error ? error.shortMessage : undefined;
   return scrubMessage(typeof short === "string" ? short : error.message);
 }
 
-/** One line about whatever was thrown that is safe to show: its kind, and its message without secrets. */
+/** Returns one line about a thrown value that is safe to show: its type, and its message without secrets. */
 export function describeBriefly(thrown: unknown): string {
   return thrown instanceof Error ? `${thrown.name}: ${errorMessage(thrown)}` : scrubMessage(String(thrown));
 }
 
-/** Copies what is to be logged without its secrets, at any depth. */
+/** Returns a copy of log fields with their secrets censored, at any depth. */
 export function withoutSecrets(fields: Record<string, unknown>, depth = 0): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
@@ -109,13 +115,13 @@ function withoutSecret(value: unknown, depth: number): unknown {
   return withoutSecrets({ ...value }, depth + 1);
 }
 
-/** An error that wraps another by text holds the same sections, and RPC URLs hold keys in their path. */
+/** Cuts off the sections in which viem repeats the request, and shortens URLs: paths of RPC URLs contain keys. */
 function scrubMessage(message: string): string {
   const [head = ""] = message.split(/\n\s*(?:Request |Raw Call |Contract Call|URL:|Details:)/);
   return scrubText(head.replaceAll(/\b(https?|wss?):\/\/(?:[^\s"'/@]*@)?([^\s"'/?]+)[^\s"']*/g, "$1://$2/…"));
 }
 
-/** The stack starts with the whole message: only the frames are kept. */
+/** Returns the frames of a stack without the message in front of them. */
 function stackFrames(error: Error): string {
   return (error.stack ?? "")
     .split("\n")

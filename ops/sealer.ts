@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 
-/** A text nobody can read without the key that `keyId` names: 12 bytes of nonce, 16 of tag, then the cipher text. */
+/** A text encrypted with the key that `keyId` names: 12 bytes of nonce, 16 bytes of tag, then the ciphertext. */
 export type Sealed = { keyId: string; sealed: Buffer };
 
-/** Encrypts what rests in the database (AES-256-GCM, NIST SP 800-38D). */
+/** Encrypts values that are stored in the database (AES-256-GCM, NIST SP 800-38D). */
 export type Sealer = {
-  /** Seals with the newest key. `context` (the row's id) is authenticated, so that a sealed text fits its own row only. */
+  /** Encrypts with the newest key. `context` (the row's id) is authenticated, which binds the text to its row. */
   seal(text: string, context: string): Sealed;
-  /** Throws when the key is no longer given, the text was changed, or it belongs to another row. */
+  /** Decrypts. Throws when the key is no longer configured, the text was changed, or it belongs to another row. */
   open(sealed: Sealed, context: string): string;
 };
 
@@ -16,7 +16,7 @@ export type DataKey = { id: string; key: Buffer };
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param keys at least one; the first seals, the others only open what was sealed before they were replaced */
+/** @param keys the first one encrypts; the others only decrypt texts from before they were replaced */
 export function createSealer(keys: readonly [DataKey, ...DataKey[]]): Sealer {
   const [newest] = keys;
   return {

@@ -1,28 +1,31 @@
 import type { Log } from "./log.ts";
+import { withTimeout } from "./timeout.ts";
 
 export type Shutdown = {
-  /** Aborted when closing starts: long waits give up, nothing new is begun. */
+  /** Aborted when closing starts: long waits end and no new work begins. */
   readonly signal: AbortSignal;
-  /** Says how to close what was just opened. Closed in reverse order, each within its own bound. */
+  /** Registers how to close a resource. Resources are closed in reverse order, each within its own time limit. */
   onClose(name: string, close: () => unknown, bound?: { boundMs: number }): void;
   /** Closes everything once; later calls wait for the first. Never rejects. */
   close(): Promise<void>;
 };
 
-/** What a `main.ts` opens it hands over here, one line after opening it. */
+type Resource = { name: string; close: () => unknown; boundMs: number };
+
+/** Creates the shutdown of a process. A `main.ts` registers each resource on the line after it opens it. */
 export function createShutdown(deps: { log: Log; boundMs?: number }): Shutdown {
   const stop = new AbortController();
-  const releasers: { name: string; close: () => unknown; boundMs: number }[] = [];
+  const resources: Resource[] = [];
   let closing: Promise<void> | undefined;
 
   async function closeAll(): Promise<void> {
     stop.abort();
-    for (let last = releasers.pop(); last !== undefined; last = releasers.pop()) await release(deps.log, last);
+    for (let last = resources.pop(); last !== undefined; last = resources.pop()) await closeResource(deps.log, last);
   }
   return {
     signal: stop.signal,
     onClose(name, close, bound = { boundMs: deps.boundMs ?? 10_000 }) {
-      releasers.push({ name, close, ...bound });
+      resources.push({ name, close, ...bound });
     },
     close() {
       closing ??= closeAll();
@@ -31,56 +34,52 @@ export function createShutdown(deps: { log: Log; boundMs?: number }): Shutdown {
   };
 }
 
-/** One thing that does not close must not keep the others open: it is named in the log and left behind. */
-async function release(log: Log, releaser: { name: string; close: () => unknown; boundMs: number }): Promise<void> {
-  const { name, close, boundMs } = releaser;
-  const late = Promise.withResolvers<"late">();
-  const timer = setTimeout(() => late.resolve("late"), boundMs);
+/** Closes a resource. One that fails or takes too long is logged and skipped, so that the others are closed too. */
+async function closeResource(log: Log, { name, close, boundMs }: Resource): Promise<void> {
+  const late = new Error("late");
   try {
-    // The async arrow turns a throw of `close` itself into a rejection like any other.
-    if ((await Promise.race([(async () => close())(), late.promise])) === "late")
-      log.error({ releaser: name, boundMs }, "did not close in time, left behind");
+    await withTimeout(Promise.try(close), boundMs, () => late);
   } catch (err) {
-    log.error({ err, releaser: name }, "did not close cleanly");
-  } finally {
-    clearTimeout(timer);
+    if (err === late) log.error({ releaser: name, boundMs }, "resource did not close in time and is skipped");
+    else log.error({ err, releaser: name }, "resource failed to close");
   }
 }
 
 /**
- * SIGTERM and SIGINT close everything and end the process with 0; a second one ends it at once. A rejection or
- * exception nobody handled means that the state in memory is not known any more: close and end with 1.
- * `lingerMs` is how long the process may stay after everything is closed, should something unnamed hold it open.
+ * Installs the signal handlers. SIGTERM and SIGINT close everything and end the process with code 0; a second signal ends it
+ * at once. An uncaught exception or unhandled rejection leaves unknown state in memory: the process closes and ends with
+ * code 1.
+ * @param deps.lingerMs how long the process may live after everything is closed, if something still holds it open
  */
 export function installSignals(shutdown: Shutdown, deps: { log: Log; lingerMs?: number }): void {
   const { log, lingerMs = 2_000 } = deps;
   async function end(code: number): Promise<void> {
     await shutdown.close();
-    // A crash during the drain has set 1 already, and that stays.
+    // A crash while closing has set 1 already, and that stays.
     process.exitCode = Math.max(Number(process.exitCode ?? 0), code);
     setTimeout(() => {
       try {
-        log.warn({ resources: process.getActiveResourcesInfo() }, "closed, but something holds the process; leaving");
+        log.warn({ resources: process.getActiveResourcesInfo() }, "everything is closed but the process is held open");
       } finally {
-        // Writing fails when whoever read our output is gone; leaving must not.
+        // Writing fails when the reader of our output is gone; the process must still exit.
         process.exit();
       }
     }, lingerMs).unref();
   }
-  let asked = false;
+  let isClosing = false;
   function onSignal(name: NodeJS.Signals): void {
-    if (asked) {
-      log.warn({ signal: name }, "second signal, leaving at once");
+    if (isClosing) {
+      log.warn({ signal: name }, "second signal, exiting at once");
       process.exit(1);
     }
-    asked = true;
+    isClosing = true;
     log.info({ signal: name }, "closing");
     void end(0);
   }
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, onSignal);
   for (const name of ["uncaughtException", "unhandledRejection"] as const)
     process.on(name, (err: unknown) => {
-      log.fatal({ err, event: name }, "the process cannot go on");
+      log.fatal({ err, event: name }, "process cannot continue");
       void end(1);
     });
 }

@@ -7,6 +7,7 @@ import type { Chain } from "../chains/open.ts";
 import { readSpendable } from "../chains/solana/holdings.ts";
 import type { SolanaChain } from "../chains/solana/open.ts";
 import type { Allowance } from "../db/tables.ts";
+import { withTimeout } from "../ops/timeout.ts";
 import { readGasRules } from "../transfers/gas-limits.ts";
 import { screenAccounts } from "../transfers/screening.ts";
 import { chooseAllowance } from "./allowances.ts";
@@ -28,7 +29,7 @@ export async function keepServed(deps: PaymentDeps, candidates: readonly Candida
   const kept: Candidate[] = [];
   for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
     const payers = [...new Set(here.map(({ payer }) => payer))];
-    const screened = within(BALANCES_WITHIN_MS, screenAccounts(deps, chain, payers), chain);
+    const screened = withTimeout(screenAccounts(deps, chain, payers), BALANCES_WITHIN_MS, noBalances(chain));
     const refused = await screened.catch((err: unknown) => {
       deps.log.warn({ err, chain: chain.chain }, "screening failed for the accounts of an options request");
       return new Set<string>();
@@ -65,7 +66,7 @@ export async function listOffers(deps: PaymentDeps, candidates: readonly Candida
   const ends = await Promise.allSettled(
     chains.map((chain) => {
       const here = candidates.filter((candidate) => candidate.chain === chain);
-      return within(BALANCES_WITHIN_MS, listOffersOn(chain, here), chain);
+      return withTimeout(listOffersOn(chain, here), BALANCES_WITHIN_MS, noBalances(chain));
     }),
   );
   const failed = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
@@ -122,9 +123,9 @@ async function readKinds(
   return new Map(payers.map((payer, index) => [payer, kinds[index] ?? "key"]));
 }
 
-async function within<T>(ms: number, work: Promise<T>, chain: Chain): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const error = new ChainFault("rpc_unreachable", { detail: `no balances from ${chain.chain} within ${ms} ms` });
+/** The error of a chain that takes too long to say what accounts hold. */
+const noBalances = (chain: error => () =>
+  new ChainFault("rpc_unreachable", { detail: `no balances from ${chain.chain} within ${BALANCES_WITHIN_MS} ms` });
   const timer = setTimeout(() => late.reject(error), ms);
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }

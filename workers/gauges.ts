@@ -1,6 +1,7 @@
 import type { Queue } from "bullmq";
 import type { Gauge } from "prom-client";
 import type { Metrics } from "../ops/metrics.ts";
+import { withTimeout } from "../ops/timeout.ts";
 import type { PaymentDeps } from "../payments/deps.ts";
 import { readSystem } from "../payments/gauges.ts";
 import type { QueueName } from "../queues/catalog.ts";
@@ -102,7 +103,7 @@ function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: Set<L>) => Prom
   const collect = async () => {
     const found: [Record<L, string>, number][] = [];
     const filled = fill((labels, value) => found.push([labels, value]));
-    await within(FILL_TIMEOUT_MS, filled).catch(() => found.splice(0));
+    await withTimeout(FILL_TIMEOUT_MS, "a gauge").catch(() => found.splice(0));
     gauge.reset();
     for (const [labels, value] of found) gauge.set(labels, value);
   };
@@ -118,14 +119,4 @@ function shareRuns<T>(run: () => Promise<T>): () => Promise<T> {
     });
     return running;
   };
-}
-
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("late")), ms);
-  try {
-    await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,163 +1,162 @@
 import type { Command } from "commander";
 import { setWalletsCancel } from "../../db/requesters.ts";
-import type { Mode } from "../../db/tables.ts";
 import { createAccount, createApiKey, createAppId, type Scope } from "../../payments/accounts.ts";
 import { addDestinations } from "../../payments/destinations.ts";
 import { createMerchant } from "../../payments/merchants.ts";
 import { listAccounts, listApps, listKeys, revoke } from "../../payments/operators.ts";
 import { pinVersion } from "../../payments/versions.ts";
-import { need, oneOf, RefusedError, type Runs, type Tool, UsageError } from "./tool.ts";
+import { type AddAction, type Context, oneOf, parseMode, RefusedError, UsageError, unwrap } from "./tool.ts";
 
-const mode = oneOf("live", "test");
-
-/** Accounts, and what lets callers in: keys and app ids. */
-export function addAccountCommands(program: Command, runs: Runs): void {
-  addNewAccount(program, runs);
+/** Adds the commands for accounts and their credentials: API keys and app ids. */
+export function addAccountCommands(program: Command, addAction: AddAction): void {
+  addNewAccount(program, addAction);
   const accounts = program.command("accounts").description("merchant accounts");
-  runs(
-    accounts.command("new").description("make an account").requiredOption("--name <name>", "what people call it"),
-    async (tool, _args, { name = "" }) => {
-      const { id } = await createAccount(tool, { name });
-      await tool.record("accounts new", id);
+  addAction(
+    accounts.command("new").description("create an account").requiredOption("--name <name>", "its name"),
+    async (context, _args, { name = "" }) => {
+      const { id } = await createAccount(context, { name });
+      await context.record("accounts new", id);
       return { value: { accountId: id } };
     },
   );
-  runs(accounts.command("list").description("all accounts, the newest first"), async ({ db }) => ({
+  addAction(accounts.command("list").description("list all accounts, newest first"), async ({ db }) => ({
     value: await listAccounts({ db }),
   }));
-  runs(accounts.command("show <account>").description("one account"), async (tool, [id = ""]) => ({
-    value: await needAccount(tool, id),
+  addAction(accounts.command("show <account>").description("show an account"), async (context, [id = ""]) => ({
+    value: await requireAccount(context, id),
   }));
-  runs(
+  addAction(
     accounts
       .command("pin <account>")
-      .description("move an account to a newer version of the contract")
+      .description("move an account to a newer version of the API")
       .requiredOption("--version <date>", "for example 2026-02-19"),
-    async (tool, [accountId = ""], { version = "" }) => {
-      await needAccount(tool, accountId);
-      const pinned = need(await pinVersion(tool, { accountId, version }));
-      await tool.record("accounts pin", accountId);
+    async (context, [accountId = ""], { version = "" }) => {
+      await requireAccount(context, accountId);
+      const pinned = unwrap(await pinVersion(context, { accountId, version }));
+      await context.record("accounts pin", accountId);
       return { value: { accountId, ...pinned } };
     },
   );
-  runs(
+  addAction(
     accounts
       .command("wallet-cancel <account>")
-      .argument("<on or off>", "off: only the merchant cancels", oneOf("on", "off"))
-      .description("let wallets and checkout pages cancel the account's payments, or not; on unless it is set")
+      .argument("<on or off>", "off: only the merchant can cancel", oneOf("on", "off"))
+      .description("allow or forbid wallets and checkout pages to cancel the account's payments (default: on)")
       .addHelpText(
         "after",
-        "\nOn: the one wallet instance, or checkout session, that has requested a payment's options may cancel it, until\nanother one requests them or a confirm is being verified. The merchant's own key may always.",
+        "\nOn: the wallet instance or checkout session that requested a payment's options can cancel it, until another one\nrequests them or a confirm is being verified. The merchant's own key can always cancel.",
       ),
-    async (tool, [accountId = "", text]) => {
-      await needAccount(tool, accountId);
-      await setWalletsCancel(tool.db, { accountId, allow: text === "on" });
-      await tool.record(`accounts wallet-cancel ${text}`, accountId);
-      return { value: await needAccount(tool, accountId) };
+    async (context, [accountId = "", text]) => {
+      await requireAccount(context, accountId);
+      await setWalletsCancel(context.db, { accountId, allow: text === "on" });
+      await context.record(`accounts wallet-cancel ${text}`, accountId);
+      return { value: await requireAccount(context, accountId) };
     },
   );
-  addKeyCommands(program, runs);
+  addKeyCommands(program, addAction);
 }
 
-function addKeyCommands(program: Command, runs: Runs): void {
-  const keys = program.command("keys").description("API keys: secret, for servers");
-  runs(
+function addKeyCommands(program: Command, addAction: AddAction): void {
+  const keys = program.command("keys").description("API keys, which are secret and for servers");
+  addAction(
     keys
       .command("new")
-      .description("make a key; it is shown this once")
-      .requiredOption("--account <id>", "whose key")
-      .requiredOption("--mode <mode>", "live or test", mode)
-      .option("--scopes <list>", "gateway, merchant, or both by a comma", "gateway,merchant"),
-    async (tool, _args, { account = "", mode, scopes = "" }) => {
-      await needAccount(tool, account);
-      const wanted = scopes.split(",");
-      if (!wanted.every((scope) => scope === "gateway" || scope === "merchant"))
-        throw new UsageError("--scopes: expected gateway, merchant, or both by a comma");
-      const made = await createApiKey(tool, { accountId: account, mode: mode as Mode, scopes: wanted as Scope[] });
-      await tool.record("keys new", made.id);
-      return { value: { keyId: made.id, apiKey: made.key } };
+      .description("create a key; it is shown only once")
+      .requiredOption("--account <id>", "the account of the key")
+      .requiredOption("--mode <mode>", "live or test", parseMode)
+      .option("--scopes <list>", "gateway, merchant, or both separated by a comma", "gateway,merchant"),
+    async (context, _args, { account = "", mode, scopes: text = "" }) => {
+      await requireAccount(context, account);
+      const scopes = text.split(",");
+      if (!scopes.every(isScope))
+        throw new UsageError("--scopes: expected gateway, merchant, or both separated by a comma");
+      const created = await createApiKey(context, { accountId: account, mode: parseMode(mode), scopes });
+      await context.record("keys new", created.id);
+      return { value: { keyId: created.id, apiKey: created.key } };
     },
   );
-  runs(
+  addAction(
     keys
       .command("list")
-      .description("keys of an account, by their last characters")
-      .requiredOption("--account <id>", "whose keys"),
-    async (tool, _args, { account = "" }) => {
-      await needAccount(tool, account);
-      return { value: await listKeys(tool, account) };
+      .description("list the keys of an account by their last characters")
+      .requiredOption("--account <id>", "the account"),
+    async (context, _args, { account = "" }) => {
+      await requireAccount(context, account);
+      return { value: await listKeys(context, account) };
     },
   );
-  runs(keys.command("revoke <key>").description("let nobody in with it any more"), async (tool, [id = ""]) => {
-    const value = need(await revoke(tool, "api_key", id));
-    await tool.record("keys revoke", id);
+  addAction(keys.command("revoke <key>").description("revoke a key"), async (context, [id = ""]) => {
+    const value = unwrap(await revoke(context, "api_key", id));
+    await context.record("keys revoke", id);
     return { value };
   });
-  const apps = program.command("apps").description("app ids: public, for wallets");
-  runs(
+  const apps = program.command("apps").description("app ids, which are public and for wallets");
+  addAction(
     apps
       .command("new")
-      .description("make an app id")
-      .requiredOption("--account <id>", "whose app")
-      .requiredOption("--mode <mode>", "live or test", mode),
-    async (tool, _args, { account = "", mode }) => {
-      await needAccount(tool, account);
-      const value = await createAppId(tool, { accountId: account, mode: mode as Mode });
-      await tool.record("apps new", value.appId);
+      .description("create an app id")
+      .requiredOption("--account <id>", "the account of the app id")
+      .requiredOption("--mode <mode>", "live or test", parseMode),
+    async (context, _args, { account = "", mode }) => {
+      await requireAccount(context, account);
+      const value = await createAppId(context, { accountId: account, mode: parseMode(mode) });
+      await context.record("apps new", value.appId);
       return { value };
     },
   );
-  runs(
-    apps.command("list").description("app ids of an account").requiredOption("--account <id>", "whose apps"),
-    async (tool, _args, { account = "" }) => {
-      await needAccount(tool, account);
-      return { value: await listApps(tool, account) };
+  addAction(
+    apps.command("list").description("list the app ids of an account").requiredOption("--account <id>", "the account"),
+    async (context, _args, { account = "" }) => {
+      await requireAccount(context, account);
+      return { value: await listApps(context, account) };
     },
   );
-  runs(apps.command("revoke <app>").description("let no wallet in with it any more"), async (tool, [id = ""]) => {
-    const value = need(await revoke(tool, "app_id", id));
-    await tool.record("apps revoke", id);
+  addAction(apps.command("revoke <app>").description("revoke an app id"), async (context, [id = ""]) => {
+    const value = unwrap(await revoke(context, "app_id", id));
+    await context.record("apps revoke", id);
     return { value };
   });
 }
 
-/** An account, or a refusal that names it. */
-export async function needAccount({ db }: Pick<Tool, "db">, id: string) {
+const isScope = (text: string): text is Scope => text === "gateway" || text === "merchant";
+
+/** Returns an account. Throws RefusedError when it does not exist. */
+export async function requireAccount({ db }: Pick<Context, "db">, id: string) {
   const [account] = await listAccounts({ db }, id);
   if (!account) throw new RefusedError(`there is no account ${id}`);
   return account;
 }
 
-/** All that a first payment needs, or nothing of it. */
-function addNewAccount(program: Command, runs: Runs): void {
+/** Adds the command that creates everything a first payment needs, in one transaction. */
+function addNewAccount(program: Command, addAction: AddAction): void {
   const command = program
     .command("new-account")
-    .description("an account with a key, an app id and a merchant, all at once; the key is shown this once")
-    .requiredOption("--name <name>", "of the account")
-    .requiredOption("--merchant <name>", "of its first merchant")
-    .requiredOption("--email <address>", "of that merchant")
-    .option("--mode <mode>", "live or test", mode, "live")
-    .option("--asset <caip19>", "an asset the merchant is paid in, for example eip155:8453/erc20:0x…")
-    .option("--destination <caip10>", "and the account it is paid out to, on the same chain")
+    .description("create an account with a key, an app id and a merchant at once; the key is shown only once")
+    .requiredOption("--name <name>", "name of the account")
+    .requiredOption("--merchant <name>", "name of its first merchant")
+    .requiredOption("--email <address>", "email address of that merchant")
+    .option("--mode <mode>", "live or test", parseMode, "live")
+    .option("--asset <caip19>", "an asset that the merchant is paid in, for example eip155:8453/erc20:0x…")
+    .option("--destination <caip10>", "the blockchain account that receives payouts of the asset, on the same chain")
     .addHelpText(
       "after",
       "\nExample:\n  npm run admin -- new-account --name Shop --merchant Corner --email me@example.com --mode test",
     );
-  runs(command, async (tool, _args, { name = "", merchant = "", email = "", mode, asset, destination }) => {
+  addAction(command, async (context, _args, { name = "", merchant = "", email = "", mode, asset, destination }) => {
     if ((asset === undefined) !== (destination === undefined))
-      throw new UsageError("--asset and --destination go together");
-    const made = await tool.db.transaction().execute(async (db) => {
-      const deps = { db, now: tool.now };
+      throw new UsageError("--asset and --destination require each other");
+    const created = await context.db.transaction().execute(async (db) => {
+      const deps = { db, now: context.now };
       const { id: accountId } = await createAccount(deps, { name });
-      const owner = { accountId, mode: mode as Mode };
+      const owner = { accountId, mode: parseMode(mode) };
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
       if (asset !== undefined && destination !== undefined)
-        need(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
+        unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
       const { key } = await createApiKey(deps, { ...owner, scopes: ["gateway", "merchant"] });
       const { appId } = await createAppId(deps, owner);
       return { ...owner, merchantId, apiKey: key, appId };
     });
-    await tool.record("new-account", made.accountId);
-    return { value: made, lines: [JSON.stringify(made, null, 2)] };
+    await context.record("new-account", created.accountId);
+    return { value: created, lines: [JSON.stringify(created, null, 2)] };
   });
 }

@@ -6,36 +6,37 @@ import { disburserAddress, disburserCode, encodeDisburserDeployment } from "../.
 import { openTreasury } from "../../chains/evm/signers/open.ts";
 import { type EvmNetwork, readKey, readSecret, readText } from "../networks.ts";
 import { addDeployment, openNetwork } from "./deployments.ts";
-import { RefusedError, type Runs, type Tool, UsageError } from "./tool.ts";
+import { type AddAction, type Context, RefusedError, UsageError } from "./tool.ts";
 
-/** The Disburser, through which assets without EIP-3009 are paid out: one for each treasury and chain. */
-export function addDisburserCommands(program: Command, runs: Runs): void {
+/** Adds the commands for the Disburser, the contract that pays out assets without EIP-3009: one per treasury and chain. */
+export function addDisburserCommands(program: Command, addAction: AddAction): void {
   const disburser = program
     .command("disburser")
-    .description("the contract through which assets without EIP-3009 are paid out and refunded");
-  addDeployment(disburser, runs, "Disburser", describeDisburser);
-  runs(
+    .description("the contract that pays out and refunds assets without EIP-3009");
+  addDeployment(disburser, addAction, "Disburser", describeDisburser);
+  addAction(
     disburser
       .command("approve <chain>")
-      .description("let it move the treasury's tokens, as the treasury signs each payout; once for each asset")
-      .option("--asset <caip19>", "this asset alone; all that need it when left out")
+      .description("approve it to move the treasury's tokens; needed once for each asset")
+      .option("--asset <caip19>", "only this asset (default: every asset that needs it)")
       .addHelpText(
         "after",
-        "\nSigned by the treasury's key as the networks file names it, and sent by the treasury, which needs gas for it:\n" +
-          "about 50,000 for an asset. Harmless when it is approved. The contract has to be deployed first.",
+        "\nThe treasury signs and sends the transaction, with its key from the networks file. It needs about 50,000 gas for\n" +
+          "each asset. Does nothing for an asset that is approved. Deploy the contract first.",
       ),
-    async (tool, [chain = ""], { asset }) => {
-      const { network, client } = openNetwork(tool, chain);
+    async (context, [chain = ""], { asset }) => {
+      const { network, client } = openNetwork(context, chain);
       const { address, code } = describeDisburser(network);
       if ((await client.getCode({ address })) !== code)
         throw new RefusedError(`the Disburser of ${chain} is not deployed: npm run admin -- disburser deploy ${chain}`);
       const assets = network.assets.filter((one) => one.kind !== "eip3009" && (!asset || one.asset === asset));
-      if (asset && assets.length === 0) throw new UsageError(`${asset} is no asset of ${chain} that needs a Disburser`);
+      if (asset && assets.length === 0)
+        throw new UsageError(`${asset} is not an asset of ${chain} that needs a Disburser`);
       const value = [];
       for (const one of assets) {
-        const transactions = await approve(tool, network, one.asset, address);
-        if (transactions.length > 0) await tool.record("disburser approve", one.asset);
-        const state = transactions.length > 0 ? "approved" : "approved before";
+        const transactions = await approve(context, network, one.asset, address);
+        if (transactions.length > 0) await context.record("disburser approve", one.asset);
+        const state = transactions.length > 0 ? "approved" : "already approved";
         value.push({ asset: one.asset, spender: address, state, transaction: transactions.at(-1) ?? null });
       }
       return { value };
@@ -52,11 +53,11 @@ function describeDisburser({ treasury }: EvmNetwork) {
   };
 }
 
-/** Gives the transactions that it took: none, one, or two where an allowance was there that is not enough. */
-async function approve(tool: Tool, network: EvmNetwork, asset: string, spender: Hex): Promise<Hex[]> {
-  const { client } = openNetwork(tool, network.chain);
+/** Returns the transactions it sent: none, one, or two when an existing allowance is too small. */
+async function approve(context: Context, network: EvmNetwork, asset: string, spender: Hex): Promise<Hex[]> {
+  const { client } = openNetwork(context, network.chain);
   const token = parseAssetId(asset)?.token as Hex;
-  const { env } = tool;
+  const { env } = context;
   const account = await openTreasury(network, {
     readKey: (source) => readKey(source, env),
     readSecret: (source) => readSecret(source, env),
@@ -66,12 +67,12 @@ async function approve(tool: Tool, network: EvmNetwork, asset: string, spender: 
   const allowed = await client.readContract({ address: token, abi: tokenAbi, functionName: "allowance", args });
   if (allowed > maxUint256 / 2n) return [];
   const hashes: Hex[] = [];
-  // Some tokens change an allowance through zero only (USDT).
+  // Some tokens (USDT) change an allowance only from zero.
   for (const amount of allowed > 0n ? [0n, maxUint256] : [maxUint256]) {
     const data = encodeFunctionData({ abi: tokenAbi, functionName: "approve", args: [spender, amount] });
     const hash = await client.sendTransaction({ account, chain: null, to: token, data });
     const { status } = await client.waitForTransactionReceipt({ hash });
-    if (status !== "success") throw new RefusedError(`transaction ${hash}, which approves ${asset}, was reverted`);
+    if (status !== "success") throw new RefusedError(`transaction ${hash}, which approves ${asset}, reverted`);
     hashes.push(hash);
   }
   return hashes;

@@ -1,37 +1,39 @@
 import type { Command } from "commander";
 import { addFrameOrigin, listFrameOrigins, removeFrameOrigin } from "../../payments/frames.ts";
-import { needAccount } from "./accounts.ts";
-import { need, RefusedError, type Runs } from "./tool.ts";
+import { requireAccount } from "./accounts.ts";
+import { type AddAction, RefusedError, unwrap } from "./tool.ts";
 
-/** Which sites may show the data page of an account's payments in a frame of theirs. */
-export function addFrameCommands(program: Command, runs: Runs): void {
-  const frames = program.command("frames").description("sites that may frame the page that asks buyers for their data");
-  runs(
-    frames.command("list <account>").description("the origins that an account lists"),
-    async (tool, [accountId = ""]) => {
-      await needAccount(tool, accountId);
-      return { value: await listFrameOrigins(tool, accountId) };
+/** Adds the commands for the sites that may embed the data page of an account's payments in a frame. */
+export function addFrameCommands(program: Command, addAction: AddAction): void {
+  const frames = program
+    .command("frames")
+    .description("sites that may embed the page that collects buyer data in a frame");
+  addAction(
+    frames.command("list <account>").description("list the allowed origins of an account"),
+    async (context, [accountId = ""]) => {
+      await requireAccount(context, accountId);
+      return { value: await listFrameOrigins(context, accountId) };
     },
   );
-  runs(
+  addAction(
     frames
       .command("add <account> <origin>")
-      .description("let a site frame it: an exact origin, for example https://wallet.example"),
-    async (tool, [accountId = "", origin = ""]) => {
-      await needAccount(tool, accountId);
-      const value = need(await addFrameOrigin(tool, { accountId, origin }));
-      await tool.record(`frames add ${origin}`, accountId);
+      .description("allow a site: an exact origin, for example https://wallet.example"),
+    async (context, [accountId = "", origin = ""]) => {
+      await requireAccount(context, accountId);
+      const value = unwrap(await addFrameOrigin(context, { accountId, origin }));
+      await context.record(`frames add ${origin}`, accountId);
       return { value };
     },
   );
-  runs(
-    frames.command("remove <account> <origin>").description("let a site frame it no longer"),
-    async (tool, [accountId = "", origin = ""]) => {
-      await needAccount(tool, accountId);
-      if (!(await removeFrameOrigin(tool, { accountId, origin })))
-        throw new RefusedError(`${origin} is not on the list of ${accountId}`);
-      await tool.record(`frames remove ${origin}`, accountId);
-      return { value: await listFrameOrigins(tool, accountId) };
+  addAction(
+    frames.command("remove <account> <origin>").description("remove a site"),
+    async (context, [accountId = "", origin = ""]) => {
+      await requireAccount(context, accountId);
+      if (!(await removeFrameOrigin(context, { accountId, origin })))
+        throw new RefusedError(`${origin} is not an allowed origin of ${accountId}`);
+      await context.record(`frames remove ${origin}`, accountId);
+      return { value: await listFrameOrigins(context, accountId) };
     },
   );
 }

@@ -1,6 +1,6 @@
 import { runAdmin } from "./program.ts";
 
-// Whoever reads only the first lines (head, less) closes the pipe; that is no failure.
+// A reader of only the first lines (head, less) closes the pipe, which is not an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
 process.exitCode = await runAdmin(process.argv.slice(2), {

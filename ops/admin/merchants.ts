@@ -1,18 +1,11 @@
 import type { Command } from "commander";
-import type { Mode } from "../../db/tables.ts";
 import {
   addDestinations,
   changeDestination,
   deleteDestination,
   listDestinations,
 } from "../../payments/destinations.ts";
-import {
-  changeMerchant,
-  createMerchant,
-  findMerchant,
-  listMerchants,
-  type MerchantStatus,
-} from "../../payments/merchants.ts";
+import { changeMerchant, createMerchant, findMerchant, listMerchants } from "../../payments/merchants.ts";
 import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/operators.ts";
 import {
   gatherPayouts,
@@ -23,50 +16,60 @@ import {
 } from "../../payments/payout-policies.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/policies.ts";
 import { readNetworks } from "../networks.ts";
-import { need, oneOf, RefusedError, type Runs, show, type Tool, UsageError, wholeNumber } from "./tool.ts";
+import {
+  type AddAction,
+  type Context,
+  oneOf,
+  parseMode,
+  RefusedError,
+  show,
+  UsageError,
+  unwrap,
+  wholeNumber,
+} from "./tool.ts";
 
-const mode = oneOf("live", "test");
+const parseStatus = oneOf("active", "inactive", "suspended");
 
-/** Merchants, where they are paid, and whom they have to ask for data. */
-export function addMerchantCommands(program: Command, runs: Runs): void {
-  const merchants = program.command("merchants").description("those who receive payments");
-  runs(
+/** Adds the commands for merchants, their payout destinations and their policies for buyer data. */
+export function addMerchantCommands(program: Command, addAction: AddAction): void {
+  const merchants = program.command("merchants").description("merchants, who receive payments");
+  addAction(
     merchants
       .command("new")
-      .description("make a merchant")
-      .requiredOption("--account <id>", "whose merchant")
-      .requiredOption("--mode <mode>", "live or test", mode)
-      .requiredOption("--name <name>", "as buyers see it")
-      .requiredOption("--email <address>", "of the merchant"),
-    async (tool, _args, { account = "", mode, name = "", email = "" }) => {
-      const { id } = await createMerchant(tool, { accountId: account, mode: mode as Mode, name, email });
-      await tool.record("merchants new", id);
+      .description("create a merchant")
+      .requiredOption("--account <id>", "the account of the merchant")
+      .requiredOption("--mode <mode>", "live or test", parseMode)
+      .requiredOption("--name <name>", "the name that buyers see")
+      .requiredOption("--email <address>", "email address of the merchant"),
+    async (context, _args, { account = "", mode, name = "", email = "" }) => {
+      const { id } = await createMerchant(context, { accountId: account, mode: parseMode(mode), name, email });
+      await context.record("merchants new", id);
       return { value: { merchantId: id } };
     },
   );
-  runs(
+  addAction(
     merchants
       .command("list")
-      .description("merchants of an account and mode")
-      .requiredOption("--account <id>", "whose merchants")
-      .requiredOption("--mode <mode>", "live or test", mode)
-      .option("--deleted", "those that were deleted, with what each is still owed")
-      .addHelpText("after", "\nA deleted merchant is still paid what it is owed; every command here reaches it."),
-    async (tool, _args, { account = "", mode, deleted }) => {
-      const asked = { accountId: account, mode: mode as Mode, limit: 1_000 };
-      if (deleted) return { value: await listDeletedMerchants(tool, asked) };
-      const listed = need(await listMerchants(tool, asked));
+      .description("list the merchants of an account and mode")
+      .requiredOption("--account <id>", "the account")
+      .requiredOption("--mode <mode>", "live or test", parseMode)
+      .option("--deleted", "list deleted merchants, with the amounts that they are still owed")
+      .addHelpText("after", "\nA deleted merchant is still paid what it is owed, and every command here accepts it."),
+    async (context, _args, { account = "", mode, deleted }) => {
+      const query = { accountId: account, mode: parseMode(mode), limit: 1_000 };
+      if (deleted) return { value: await listDeletedMerchants(context, query) };
+      const listed = unwrap(await listMerchants(context, query));
       return { value: listed.items };
     },
   );
-  runs(
-    merchants.command("show <merchant>").description("a merchant, and where it is paid"),
-    async (tool, [id = ""]) => {
-      const asked = await own(tool, id);
-      const merchant = need(await findMerchant(tool, asked));
-      const settlements = need(await listDestinations(tool, asked));
-      const policies = await listPolicies(tool, id);
-      const { deletedAt = null, owed = [] } = (await readDebt(tool, id)) ?? {};
+  addAction(
+    merchants.command("show <merchant>").description("show a merchant, its destinations and its policies"),
+    async (context, [id = ""]) => {
+      const owner = await requireMerchant(context, id);
+      const merchant = unwrap(await findMerchant(context, owner));
+      const settlements = unwrap(await listDestinations(context, owner));
+      const policies = await listPolicies(context, id);
+      const { deletedAt = null, owed = [] } = (await readDebt(context, id)) ?? {};
       const lines = Object.entries({ ...merchant, deletedAt }).map(
         ([name, value]) => `${name.padEnd(12)}${show(value)}`,
       );
@@ -80,183 +83,198 @@ export function addMerchantCommands(program: Command, runs: Runs): void {
       return { value, lines: [...lines, ...paid, ...owes, ...asks] };
     },
   );
-  runs(
+  addAction(
     merchants
       .command("set-status <merchant>")
-      .argument(
-        "<status>",
-        "active, inactive or suspended: only an active one makes payments",
-        oneOf("active", "inactive", "suspended"),
-      )
-      .description("let a merchant make payments, or not"),
-    async (tool, [id = "", text]) => {
-      const status = text as MerchantStatus;
-      const value = need(await changeMerchant(tool, { ...(await own(tool, id)), status }));
-      await tool.record(`merchants set-status ${status}`, id);
+      .argument("<status>", "active, inactive or suspended; only an active merchant can create payments", parseStatus)
+      .description("set whether a merchant can create payments"),
+    async (context, [id = "", text]) => {
+      const status = parseStatus(text);
+      const value = unwrap(await changeMerchant(context, { ...(await requireMerchant(context, id)), status }));
+      await context.record(`merchants set-status ${status}`, id);
       return { value };
     },
   );
   for (const [name, hold, what] of [
-    ["hold", true, "pay nothing out to a merchant until it is released; what is owed stays owed"],
-    ["release", false, "pay a merchant out again"],
+    ["hold", true, "stop payouts to a merchant until it is released; it stays owed"],
+    ["release", false, "resume payouts to a merchant"],
   ] as const)
-    runs(merchants.command(`${name} <merchant>`).description(what), async (tool, [id = ""]) => {
-      const value = need(await holdPayouts(tool, { ...(await own(tool, id)), hold }));
-      await tool.record(`merchants ${name}`, id);
+    addAction(merchants.command(`${name} <merchant>`).description(what), async (context, [id = ""]) => {
+      const value = unwrap(await holdPayouts(context, { ...(await requireMerchant(context, id)), hold }));
+      await context.record(`merchants ${name}`, id);
       return { value };
     });
-  addDestinationCommands(program, runs);
-  addPolicyCommands(program, runs);
+  addDestinationCommands(program, addAction);
+  addPolicyCommands(program, addAction);
 }
 
-function addDestinationCommands(program: Command, runs: Runs): void {
-  const destinations = program.command("destinations").description("where a merchant is paid out to");
-  runs(
+function addDestinationCommands(program: Command, addAction: AddAction): void {
+  const destinations = program
+    .command("destinations")
+    .description("blockchain accounts that receive the payouts of a merchant");
+  addAction(
     destinations
       .command("add <merchant>")
-      .description("pay a merchant in an asset")
+      .description("add an asset that a merchant is paid in")
       .requiredOption("--asset <caip19>", "for example eip155:8453/erc20:0x…")
       .requiredOption("--to <caip10>", "an account on the same chain"),
-    async (tool, [id = ""], { asset = "", to: destination = "" }) => {
-      const asked = { ...(await own(tool, id)), settlements: [{ asset, destination }] };
-      const [value] = await tool.db
+    async (context, [id = ""], { asset = "", to: destination = "" }) => {
+      const args = { ...(await requireMerchant(context, id)), settlements: [{ asset, destination }] };
+      const [value] = await context.db
         .transaction()
-        .execute(async (db) => need(await addDestinations({ ...tool, db }, asked)));
-      await tool.record("destinations add", id);
+        .execute(async (db) => unwrap(await addDestinations({ ...context, db }, args)));
+      await context.record("destinations add", id);
       return { value };
     },
   );
-  const log = { info: () => undefined } as never;
-  runs(
+  addAction(
     destinations
       .command("change <merchant> <destination>")
-      .description("for payouts made from now on")
+      .description("change the account that receives payouts from now on")
       .requiredOption("--to <caip10>", "the new account"),
-    async (tool, [merchant = "", id = ""], { to: destination = "" }) => {
-      const value = need(
-        await changeDestination({ ...tool, log }, { ...(await own(tool, merchant)), id, destination }),
+    async (context, [merchant = "", id = ""], { to: destination = "" }) => {
+      const value = unwrap(
+        await changeDestination(context, { ...(await requireMerchant(context, merchant)), id, destination }),
       );
-      await tool.record(`destinations change ${id}`, merchant);
+      await context.record(`destinations change ${id}`, merchant);
       return { value };
     },
   );
-  runs(
+  addAction(
     destinations
       .command("gather <merchant> <destination>")
-      .description("pay out what several payments owe in one transfer, instead of each at once")
-      .option("--seconds <number>", "so long after the first of them", wholeNumber, "600")
-      .option("--amount <value>", "or when they come to so much, in minor units (usually 1,000 units of the asset)")
-      .option("--minimum <value>", "and not before they come to so much, in minor units")
+      .description("pay out several payments in one transfer, instead of each one as soon as it succeeds")
+      .option("--seconds <number>", "pay out this many seconds after the first payment", wholeNumber, "600")
+      .option(
+        "--amount <value>",
+        "or as soon as the sum reaches this amount, in minor units (default: 1,000 units of the asset)",
+      )
+      .option("--minimum <value>", "never pay out less than this amount, in minor units")
       .addHelpText(
         "after",
-        "\nGo back to paying at once:\n  npm run admin -- destinations at-once <merchant> <destination>",
+        "\nTo pay out each payment at once again:\n  npm run admin -- destinations at-once <merchant> <destination>",
       ),
-    async (tool, [merchantId = "", id = ""], { seconds, amount, minimum }) => {
-      const gather = {
+    async (context, [merchantId = "", id = ""], { seconds, amount, minimum }) => {
+      const schedule = {
         ms: Number(seconds) * 1_000,
         amount: minorUnits("--amount", amount),
         minimum: minorUnits("--minimum", minimum),
       };
-      const networks = amount === undefined ? readNetworks(tool.networksFile()) : undefined;
-      const deps = { ...tool, ...(networks ? { networks } : {}) };
-      const value = need(await gatherPayouts(deps, { ...(await own(tool, merchantId)), id, gather }));
-      await tool.record(`destinations gather ${id}`, merchantId);
+      const networks = amount === undefined ? readNetworks(context.networksFile()) : undefined;
+      const deps = { ...context, ...(networks ? { networks } : {}) };
+      const value = unwrap(
+        await gatherPayouts(deps, { ...(await requireMerchant(context, merchantId)), id, gather: schedule }),
+      );
+      await context.record(`destinations gather ${id}`, merchantId);
       return { value };
     },
   );
-  runs(
+  addAction(
     destinations.command("at-once <merchant> <destination>").description("pay out each payment as soon as it succeeds"),
-    async (tool, [merchantId = "", id = ""]) => {
-      const value = need(await gatherPayouts(tool, { ...(await own(tool, merchantId)), id, gather: undefined }));
-      await tool.record(`destinations at-once ${id}`, merchantId);
+    async (context, [merchantId = "", id = ""]) => {
+      const value = unwrap(
+        await gatherPayouts(context, { ...(await requireMerchant(context, merchantId)), id, gather: undefined }),
+      );
+      await context.record(`destinations at-once ${id}`, merchantId);
       return { value };
     },
   );
   for (const [name, direct, what] of [
-    ["direct", true, "let buyers pay it themselves: confirmed is paid out, without custody, fees or refunds by us"],
-    ["through-us", false, "pay it out of what buyers have paid to us"],
+    ["direct", true, "let buyers pay the destination directly: without custody, fees or refunds by this service"],
+    ["through-us", false, "let buyers pay the treasury, and pay the destination out of it"],
   ] as const)
-    runs(
+    addAction(
       destinations.command(`${name} <merchant> <destination>`).description(what),
-      async (tool, [merchantId = "", id = ""]) => {
-        const deps = direct ? { ...tool, networks: readNetworks(tool.networksFile()) } : tool;
-        const value = need(await payDirectly(deps, { ...(await own(tool, merchantId)), id, direct }));
-        await tool.record(`destinations ${name} ${id}`, merchantId);
+      async (context, [merchantId = "", id = ""]) => {
+        const deps = direct ? { ...context, networks: readNetworks(context.networksFile()) } : context;
+        const value = unwrap(await payDirectly(deps, { ...(await requireMerchant(context, merchantId)), id, direct }));
+        await context.record(`destinations ${name} ${id}`, merchantId);
         return { value };
       },
     );
   for (const [name, take, what] of [
-    ["take-others", true, "take payments in other assets of its currency, owed in its own and paid out of our stock"],
-    ["take-own", false, "take payments in its own asset only"],
+    [
+      "take-others",
+      true,
+      "accept payments in other assets of its currency, and pay them out in its own asset from the treasury's inventory",
+    ],
+    ["take-own", false, "accept payments only in its own asset"],
   ] as const)
-    runs(
+    addAction(
       destinations.command(`${name} <merchant> <destination>`).description(what),
-      async (tool, [merchantId = "", id = ""]) => {
-        const deps = { ...tool, networks: readNetworks(tool.networksFile()) };
-        const value = need(await takeOthers(deps, { ...(await own(tool, merchantId)), id, take }));
-        await tool.record(`destinations ${name} ${id}`, merchantId);
+      async (context, [merchantId = "", id = ""]) => {
+        const deps = { ...context, networks: readNetworks(context.networksFile()) };
+        const value = unwrap(await takeOthers(deps, { ...(await requireMerchant(context, merchantId)), id, take }));
+        await context.record(`destinations ${name} ${id}`, merchantId);
         return { value };
       },
     );
-  runs(
-    destinations.command("history <merchant>").description("where a merchant was paid, from the first day on"),
-    async (tool, [merchantId = ""]) => {
-      await own(tool, merchantId);
-      return { value: await listDestinationChanges(tool, merchantId) };
+  addAction(
+    destinations.command("history <merchant>").description("list every change of a merchant's destinations"),
+    async (context, [merchantId = ""]) => {
+      await requireMerchant(context, merchantId);
+      return { value: await listDestinationChanges(context, merchantId) };
     },
   );
-  runs(
-    destinations.command("remove <merchant> <destination>").description("no longer offer the asset to buyers"),
-    async (tool, [merchant = "", id = ""]) => {
-      const value = need(await deleteDestination({ ...tool, log }, { ...(await own(tool, merchant)), id }));
-      await tool.record(`destinations remove ${id}`, merchant);
+  addAction(
+    destinations
+      .command("remove <merchant> <destination>")
+      .description("remove a destination; its asset is no longer offered to buyers"),
+    async (context, [merchant = "", id = ""]) => {
+      const value = unwrap(await deleteDestination(context, { ...(await requireMerchant(context, merchant)), id }));
+      await context.record(`destinations remove ${id}`, merchant);
       return { value };
     },
   );
 }
 
-function addPolicyCommands(program: Command, runs: Runs): void {
-  const policies = program.command("policies").description("which payments need data of the buyer");
-  runs(
+function addPolicyCommands(program: Command, addAction: AddAction): void {
+  const policies = program.command("policies").description("policies that decide which payments require buyer data");
+  addAction(
     policies
       .command("add <merchant>")
-      .description("ask buyers for their data")
-      .option("--asset <caip19>", "only when they pay with this")
-      .option("--unit <unit>", "only in this unit, for example iso4217/USD, and")
-      .option("--minimum <value>", "from this amount on, in minor units"),
-    async (tool, [merchantId = ""], { asset, unit, minimum }) => {
-      await own(tool, merchantId);
-      if ((unit === undefined) !== (minimum === undefined)) throw new UsageError("--unit and --minimum go together");
+      .description("require buyer data for payments")
+      .option("--asset <caip19>", "only for payments in this asset")
+      .option("--unit <unit>", "only for payments in this unit, for example iso4217/USD; requires --minimum")
+      .option("--minimum <value>", "only for payments of this amount or more, in minor units; requires --unit"),
+    async (context, [merchantId = ""], { asset, unit, minimum }) => {
+      await requireMerchant(context, merchantId);
+      if ((unit === undefined) !== (minimum === undefined))
+        throw new UsageError("--unit and --minimum require each other");
       if (minimum !== undefined && !/^\d{1,78}$/.test(minimum)) throw new UsageError("--minimum: expected minor units");
-      const given = {
+      const policy = {
         asset: asset ?? null,
         unit: unit ?? null,
         minimum: minimum === undefined ? null : BigInt(minimum),
       };
-      const value = await addPolicy(tool, { merchantId, ...given });
-      await tool.record("policies add", value.id);
+      const value = await addPolicy(context, { merchantId, ...policy });
+      await context.record("policies add", value.id);
       return { value };
     },
   );
-  runs(policies.command("list <merchant>").description("a merchant's policies"), async (tool, [id = ""]) => {
-    await own(tool, id);
-    return { value: await listPolicies(tool, id) };
-  });
-  runs(policies.command("remove <policy>").description("ask no more"), async (tool, [id = ""]) => {
-    if (!(await removePolicy(tool, id))) throw new RefusedError(`there is no policy ${id}`);
-    await tool.record("policies remove", id);
+  addAction(
+    policies.command("list <merchant>").description("list the policies of a merchant"),
+    async (context, [id = ""]) => {
+      await requireMerchant(context, id);
+      return { value: await listPolicies(context, id) };
+    },
+  );
+  addAction(policies.command("remove <policy>").description("remove a policy"), async (context, [id = ""]) => {
+    if (!(await removePolicy(context, id))) throw new RefusedError(`there is no policy ${id}`);
+    await context.record("policies remove", id);
     return { value: { id, removed: true } };
   });
 }
 
-/** An amount on the command line. */
+/** Parses an amount of the command line. */
 function minorUnits(name: string, text: string | undefined): bigint | undefined {
   if (text !== undefined && !/^[1-9]\d{0,77}$/.test(text)) throw new UsageError(`${name}: expected minor units`);
   return text === undefined ? undefined : BigInt(text);
 }
 
-async function own(tool: Tool, merchantId: string) {
-  const owner = await findMerchantOwner(tool, merchantId);
+/** Returns a merchant's id with its account and mode. Throws RefusedError when it does not exist. */
+async function requireMerchant(context: Context, merchantId: string) {
+  const owner = await findMerchantOwner(context, merchantId);
   if (!owner) throw new RefusedError(`there is no merchant ${merchantId}`);
   return { ...owner, merchantId };
 }

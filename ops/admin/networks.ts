@@ -1,30 +1,31 @@
 import type { Command } from "commander";
 import { countEndpoints, readAgreeFrom } from "../../chains/endpoints.ts";
 import { type Networks, readNetworks } from "../networks.ts";
-import type { Runs } from "./tool.ts";
+import type { AddAction } from "./tool.ts";
 
 const help = `
-With one endpoint, its word alone decides what is in a block and what is final: nobody notices when it leaves out a payment
-or makes one up. With two or more, what one has read another one reads again, and movements of agreeFrom and more (10,000
-whole units unless the asset says otherwise) are booked only when two endpoints show them. Take endpoints of two providers.`;
+A single endpoint decides alone what a block contains and what is final: a payment that it omits or invents goes unnoticed.
+With two or more, a second endpoint reads again what the first one has read, and movements of agreeFrom or more (by default
+10,000 whole units) are booked only when two endpoints return them. Use endpoints of two providers.`;
 
-/** What a networks file says, and what an operator should know of it. */
-export function addNetworkCommands(program: Command, runs: Runs): void {
-  const networks = program.command("networks").description("what the networks file says");
-  runs(
+/** Adds the command that checks the networks file. */
+export function addNetworkCommands(program: Command, addAction: AddAction): void {
+  const networks = program.command("networks").description("the networks file");
+  addAction(
     networks
       .command("check")
-      .description("read NETWORKS_FILE, and say of each chain how many endpoints it has and what that means")
+      .description("validate NETWORKS_FILE, and list the endpoints and agreement thresholds of each chain")
       .addHelpText("after", help),
-    async (tool) => {
-      const chains = readNetworks(tool.networksFile()).chains.map(describeChain);
+    async (context) => {
+      const chains = readNetworks(context.networksFile()).chains.map(describeChain);
       return {
         value: chains,
         lines: chains.flatMap(({ chain, endpoints, warning, agreeFrom }) => [
           `${chain}  ${endpoints === 1 ? "1 endpoint" : `${endpoints} endpoints`}`,
           ...(warning === undefined ? [] : [`  ${warning}`]),
           ...Object.entries(agreeFrom).map(
-            ([asset, amount]) => `  ${asset}: ${amount === null ? "no amount" : `from ${amount}`} needs two endpoints`,
+            ([asset, amount]) =>
+              `  ${asset}: ${amount === null ? "no amount requires" : `amounts from ${amount} require`} two endpoints`,
           ),
         ]),
       };
@@ -34,11 +35,13 @@ export function addNetworkCommands(program: Command, runs: Runs): void {
 
 function describeChain(network: Networks["chains"][number]) {
   const endpoints = countEndpoints(network);
-  const agreeFrom = network.assets.map((asset) => [asset.asset, readAgreeFrom(network, asset)?.toString() ?? null]);
+  const chain: string = network.chain;
+  const agreeFrom: Record<string, string | null> = {};
+  for (const asset of network.assets) agreeFrom[asset.asset] = readAgreeFrom(network, asset)?.toString() ?? null;
   return {
-    chain: network.chain as string,
+    chain,
     endpoints,
-    ...(endpoints === 1 ? { warning: "its only endpoint is believed, whatever it says: name a second one" } : {}),
-    agreeFrom: Object.fromEntries(agreeFrom) as Record<string, string | null>,
+    ...(endpoints === 1 ? { warning: "its only endpoint is trusted without a check: add a second one" } : {}),
+    agreeFrom,
   };
 }

@@ -2,73 +2,70 @@ import type { Command } from "commander";
 import { readCollected } from "../../payments/collect.ts";
 import { type Dossier, readDossier } from "../../payments/dossier.ts";
 import { listPaymentLines, retryPayment } from "../../payments/operators.ts";
-import { describe, oneOf, RefusedError, type Runs, show, time, wholeNumber } from "./tool.ts";
+import { type AddAction, describe, oneOf, RefusedError, show, time, wholeNumber } from "./tool.ts";
 
-const states = oneOf("requires_action", "processing", "succeeded", "failed", "expired", "cancelled");
+const parseState = oneOf("requires_action", "processing", "succeeded", "failed", "expired", "cancelled");
 
-/** Payments: found, shown with all that happened to them, and made to go on. */
-export function addPaymentCommands(program: Command, runs: Runs): void {
-  const payments = program.command("payments").description("payments of every merchant");
-  runs(
+/** Adds the commands that list, show and retry payments, and that show their collected buyer data. */
+export function addPaymentCommands(program: Command, addAction: AddAction): void {
+  const payments = program.command("payments").description("payments of all merchants");
+  addAction(
     payments
       .command("list")
-      .description("the newest first")
-      .option("--account <id>", "of one account")
-      .option("--merchant <id>", "of one merchant")
-      .option("--state <state>", "in one state", states)
-      .option("--since <time>", "made since then", time)
-      .option("--limit <number>", "at most so many", wholeNumber, "50"),
-    async (tool, _args, { account: accountId, merchant: merchantId, state, since, limit }) => ({
-      value: await listPaymentLines(tool, {
+      .description("list payments, newest first")
+      .option("--account <id>", "only of this account")
+      .option("--merchant <id>", "only of this merchant")
+      .option("--state <state>", "only in this state", parseState)
+      .option("--since <time>", "only created since this time", time)
+      .option("--limit <number>", "most payments to list", wholeNumber, "50"),
+    async (context, _args, { account: accountId, merchant: merchantId, state, since, limit }) => ({
+      value: await listPaymentLines(context, {
         accountId,
         merchantId,
-        state: state as ReturnType<typeof states> | undefined,
+        state: state === undefined ? undefined : parseState(state),
         since: since === undefined ? undefined : new Date(since),
         limit: Number(limit),
       }),
     }),
   );
-  runs(
+  addAction(
     payments
       .command("show <payment>")
-      .description("one payment: events, attempts, transfers, transactions, payout, ledger, webhooks")
+      .description("show a payment: events, attempts, transfers, transactions, payout, ledger entries, webhooks")
       .addHelpText("after", "\nExample:\n  npm run admin -- payments show pay_0123…"),
-    async (tool, [id = ""]) => {
-      const dossier = await readDossier(tool, id);
-      if (!dossier) throw new RefusedError(`there is no payment ${id}`);
-      return { value: dossier, lines: describeDossier(dossier) };
+    async (context, [id = ""]) => {
+      const report = await readDossier(context, id);
+      if (!report) throw new RefusedError(`there is no payment ${id}`);
+      return { value: report, lines: describeReport(report) };
     },
   );
-  runs(
+  addAction(
     program
       .command("retry <payment>")
-      .description("ring at once for everything that a payment still owes; harmless at any time")
-      .addHelpText(
-        "after",
-        "\nA job that failed and is kept in a queue is retried in bull-board; this works without Redis.",
-      ),
-    async (tool, [id = ""]) => {
-      const rung = await retryPayment(tool, id);
-      if (!rung) throw new RefusedError(`there is no payment ${id}`);
-      await tool.record("retry", id);
-      const told = Object.entries(rung).filter(([, count]) => count > 0);
-      const lines = told.length > 0 ? told.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is owed"];
-      return { value: rung, lines };
+      .description("enqueue all unfinished work of a payment now; safe at any time")
+      .addHelpText("after", "\nIt works without Redis. To retry a failed job that is kept in a queue, use bull-board."),
+    async (context, [id = ""]) => {
+      const counts = await retryPayment(context, id);
+      if (!counts) throw new RefusedError(`there is no payment ${id}`);
+      await context.record("retry", id);
+      const due = Object.entries(counts).filter(([, count]) => count > 0);
+      const lines = due.length > 0 ? due.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is due"];
+      return { value: counts, lines };
     },
   );
-  const collected = program.command("collected-data").description("what buyers had to say of themselves");
-  runs(
-    collected.command("show <payment>").description("opens it; who did so is written down"),
-    async (tool, [id = ""]) => {
-      const sealer = tool.sealer();
-      await tool.record("collected-data show", id);
-      const kept = await readCollected({ ...tool, sealer }, id);
-      return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["nothing is kept"] };
+  const collected = program.command("collected-data").description("collected buyer data");
+  addAction(
+    collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
+    async (context, [id = ""]) => {
+      const sealer = context.sealer();
+      await context.record("collected-data show", id);
+      const kept = await readCollected({ ...context, sealer }, id);
+      return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };
     },
   );
 }
 
-function describeDossier({
+function describeReport({
   payment,
   attempts,
   transfers,
@@ -83,7 +80,7 @@ function describeDossier({
     title,
     ...describe(rows.map((row) => ({ ...row }))).map((line) => `  ${line}`),
   ];
-  const told = moves.map(({ at, machine, subject, from, to, detail }) => ({
+  const history = moves.map(({ at, machine, subject, from, to, detail }) => ({
     at,
     what: machine,
     move: `${from} > ${to}`,
@@ -92,7 +89,7 @@ function describeDossier({
   }));
   return [
     ...describe(payment),
-    ...table("History", told),
+    ...table("History", history),
     ...table("Attempts", attempts),
     ...table("Transfers", transfers),
     ...table("Transactions", transactions),

@@ -1,16 +1,16 @@
 import type { Command } from "commander";
 import { listBlockedPayouts } from "../../payments/payout-queue.ts";
-import { type Runs, wholeNumber } from "./tool.ts";
+import { type AddAction, wholeNumber } from "./tool.ts";
 
-/** Payouts that wait for an obstacle to go away. */
-export function addPayoutCommands(program: Command, runs: Runs): void {
-  const payouts = program.command("payouts").description("settlements and refunds that are to be sent");
-  runs(
+/** Adds the command that lists blocked payouts. */
+export function addPayoutCommands(program: Command, addAction: AddAction): void {
+  const payouts = program.command("payouts").description("settlements and refunds that are not sent yet");
+  addAction(
     payouts
       .command("blocked")
-      .description("merchants and assets whose payouts wait, and why; the longest blocked first")
-      .option("--limit <number>", "at most so many", wholeNumber, "50")
+      .description("list the merchants and assets whose payouts are blocked, with the reason, longest blocked first")
+      .option("--limit <number>", "most rows to list", wholeNumber, "50")
       .addHelpText("after", "\nExample:\n  npm run admin -- payouts blocked --limit 10"),
-    async (tool, _args, { limit }) => ({ value: await listBlockedPayouts(tool, Number(limit)) }),
+    async (context, _args, { limit }) => ({ value: await listBlockedPayouts(context, Number(limit)) }),
   );
 }

@@ -14,11 +14,11 @@ import { addPageCommands } from "./pages.ts";
 import { addPaymentCommands } from "./payments.ts";
 import { addPayoutCommands } from "./payouts.ts";
 import { addRefundCommands } from "./refunds.ts";
-import { RefusedError, runsWith, UsageError } from "./tool.ts";
+import { createAddAction, RefusedError, UsageError } from "./tool.ts";
 import { addWebhookCommands } from "./webhooks.ts";
 
-/** Where a command finds its settings, and what takes its answers and its complaints. */
-export type Place = {
+/** Where a command reads its settings and writes its output and errors. */
+export type Io = {
   env: NodeJS.ProcessEnv;
   write: (text: string) => void;
   writeError: (text: string) => void;
@@ -42,19 +42,19 @@ const groups = [
 ];
 
 /**
- * Runs one command of an operator; gives the exit code: 0 when it is done, 1 when it cannot be, 2 when it was called
- * wrong. Throws nothing.
- * @param args as the shell gives them, without the program's name
+ * Runs one operator command and returns its exit code: 0 on success, 1 when the command fails, 2 for wrong arguments. Never
+ * throws.
+ * @param args the arguments without the program's name
  */
-export async function runAdmin(args: readonly string[], { env, write, writeError }: Place): Promise<number> {
+export async function runAdmin(args: readonly string[], { env, write, writeError }: Io): Promise<number> {
   const program = new Command("npm run admin --")
-    .description("What an operator does by hand. DATABASE_URL says which database.")
-    .addHelpText("after", "\nEnds with 0 when it is done, 1 when it cannot be, 2 when it was called wrong.")
+    .description("Commands for operators. DATABASE_URL selects the database.")
+    .addHelpText("after", "\nExits with 0 on success, 1 when the command fails, 2 for wrong arguments.")
     .showSuggestionAfterError(false)
     .configureOutput({ writeOut: write, writeErr: (text) => writeError(text.replace(/^error: /, "")) })
     .exitOverride();
-  const runs = runsWith(env, (line) => write(`${line}\n`));
-  for (const addCommands of groups) addCommands(program, runs);
+  const addAction = createAddAction(env, (line) => write(`${line}\n`));
+  for (const addCommands of groups) addCommands(program, addAction);
   inherit(program, program.commands);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -64,7 +64,7 @@ export async function runAdmin(args: readonly string[], { env, write, writeError
   }
 }
 
-/** Settings of a command are not handed down to those that were added before. */
+/** Copies settings of a command to its subcommands: commander does not do so for subcommands that were added before. */
 function inherit(program: Command, commands: readonly Command[]): void {
   for (const one of commands) {
     one.copyInheritedSettings(program);
@@ -72,16 +72,16 @@ function inherit(program: Command, commands: readonly Command[]): void {
   }
 }
 
-/** What is said in one sentence, and how the process ends. The library has said its own errors already. */
-function endWith(error: unknown, complain: (text: string) => void): number {
+/** Prints an error in one sentence and returns the exit code. commander has printed its own errors already. */
+function endWith(error: unknown, printError: (text: string) => void): number {
   if (error instanceof CommanderError) {
-    // A group without a command shows its help, which is no mistake of the reader's but no success either.
+    // A group without a command prints its help, which counts as a wrong call.
     return error.exitCode === 0 ? 0 : 2;
   }
   if (error instanceof UsageError || error instanceof ConfigError) {
-    complain(error.message);
+    printError(error.message);
     return 2;
   }
-  complain(error instanceof RefusedError ? error.message : describeBriefly(error));
+  printError(error instanceof RefusedError ? error.message : describeBriefly(error));
   return 1;
 }

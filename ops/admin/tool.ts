@@ -5,73 +5,76 @@ import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/errors.ts";
 import { recordAction } from "../../payments/operators.ts";
 import { ConfigError, readAdminConfig } from "../config.ts";
+import { createLog, type Log } from "../log.ts";
 import { findUrlFault } from "../outward.ts";
 import { createSealer, type Sealer } from "../sealer.ts";
 
-/** A wrong call, said in one sentence. */
+/** A command was called with wrong arguments; the message is one sentence. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
-/** What was asked for is not there, or may not be done. */
+/** The subject of a command does not exist, or the command is not allowed. */
 export class RefusedError extends Error {
   override readonly name = "RefusedError";
 }
 
 /** What a command works with. */
-export type Tool = {
+export type Context = {
   db: Pool;
   env: NodeJS.ProcessEnv;
+  log: Log;
   now: () => Date;
-  /** Needs DATA_KEYS; asked for by those commands alone that seal or open something. */
+  /** Requires DATA_KEYS. Only commands that encrypt or decrypt call it. */
   sealer: () => Sealer;
-  /** Path of the networks file; asked for by those commands alone that read it. */
+  /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
-  /** Where buyers reach this deployment, when PUBLIC_URL says so. */
+  /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
   publicUrl: string | undefined;
   findUrlFault: (url: string) => string | undefined;
-  /** Writes down that somebody did this by hand. */
+  /** Writes the action into the audit log. */
   record: (action: string, subject: string) => Promise<void>;
 };
 
-/** A command's answer: a value for machines, and lines for people (the value, aligned, when unset). */
-export type Told = {
+/** The output of a command: a value for machines, and lines for people (by default the value as a table). */
+export type Output = {
   value: unknown;
   lines?: string[];
-  /** Said after the answer, for a command that finds something wrong: it ends with 1. */
+  /** An error that is printed after the output; the command then exits with 1. */
   refusal?: string;
 };
 
-type Work = (tool: Tool, args: string[], options: Record<string, string | undefined>) => Promise<Told>;
+type Action = (context: Context, args: string[], options: Record<string, string | undefined>) => Promise<Output>;
 
-/** Makes a command run: opens the database, prints what it tells, closes. */
-export type Runs = (command: Command, work: Work) => Command;
+/** Adds an action to a command: opens the database, runs the action, prints its output, closes the database. */
+export type AddAction = (command: Command, action: Action) => Command;
 
-/** What makes commands run with the settings of an environment. @param print takes a line at a time */
-export const runsWith =
-  (env: NodeJS.ProcessEnv, print: (line: string) => void): Runs =>
-  (command, work) =>
-    command.option("--json", "one JSON document, for machines").action(async (...given) => {
+/** Returns the function that adds actions with the settings of an environment. @param print receives one line at a time */
+export const createAddAction =
+  (env: NodeJS.ProcessEnv, print: (line: string) => void): AddAction =>
+  (command, action) =>
+    command.option("--json", "print one JSON document, for machines").action(async (...given) => {
       const { json, ...options } = command.opts();
-      const told = await withTool(env, (tool) => work(tool, given.slice(0, -2).map(String), options));
-      if (json === true) print(JSON.stringify(told.value, showBigint, 2));
-      else for (const line of told.lines ?? describe(told.value)) print(line);
-      if (told.refusal !== undefined) throw new RefusedError(told.refusal);
+      const output = await withContext(env, (context) => action(context, given.slice(0, -2).map(String), options));
+      if (json === true) print(JSON.stringify(output.value, showBigint, 2));
+      else for (const line of output.lines ?? describe(output.value)) print(line);
+      if (output.refusal !== undefined) throw new RefusedError(output.refusal);
     });
 
-async function withTool<T>(env: NodeJS.ProcessEnv, work: (tool: Tool) => Promise<T>): Promise<T> {
+async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) => Promise<T>): Promise<T> {
   const config = readAdminConfig(env);
   const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
   const clock = createClock(db);
   const { now } = clock;
   try {
-    // Some commands need no database; those that do say themselves that it is away.
+    // Some commands need no database. Those that do report an unreachable one themselves.
     await clock.measure().catch(() => undefined);
     return await work({
       db,
       env,
+      log: createLog({ level: "silent", role: "admin" }),
       now,
       sealer() {
-        if (!config.DATA_KEYS) throw new ConfigError("DATA_KEYS is missing: what is sealed in the database needs it");
+        if (!config.DATA_KEYS) throw new ConfigError("DATA_KEYS is missing: the command encrypts or decrypts with it");
         return createSealer(config.DATA_KEYS);
       },
       networksFile() {
@@ -87,21 +90,24 @@ async function withTool<T>(env: NodeJS.ProcessEnv, work: (tool: Tool) => Promise
   }
 }
 
-/** The value of an answer, or its refusal as an error in the caller's words. */
-export function need<T>(result: Result<T>): T {
+/** Returns the value of a successful result. Throws UsageError or RefusedError with the message of a refused one. */
+export function unwrap<T>(result: Result<T>): T {
   if (result.ok) return result.value;
   if (["params_validation", "invalid_params"].includes(result.code)) throw new UsageError(result.message);
   throw new RefusedError(result.message);
 }
 
-/** One of these words, or a usage error that names them. */
-export function oneOf<const W extends string>(...words: readonly W[]): (text: string) => W {
+/** Returns a parser that accepts one of these words. It throws a usage error that lists them. */
+export function oneOf<const W extends string>(...words: readonly W[]): (text: string | undefined) => W {
   return (text) => {
     const word = words.find((one) => one === text);
     if (word === undefined) throw new InvalidArgumentError(`expected ${words.join(" or ")}`);
     return word;
   };
 }
+
+/** Parses the mode of an account's objects. */
+export const parseMode = oneOf("live", "test");
 
 export function wholeNumber(text: string): string {
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("expected a whole number");
@@ -113,9 +119,9 @@ export function time(text: string): string {
   return text;
 }
 
-/** Rows as a table, anything else as its members, one a line. */
+/** Returns rows as a table, and any other value as its members, one per line. */
 export function describe(value: unknown): string[] {
-  if (!Array.isArray(value)) return describeMembers(value as Record<string, unknown>);
+  if (!Array.isArray(value)) return describeMembers(value);
   if (value.length === 0) return ["none"];
   const names = Object.keys(value[0]);
   const rows = [names, ...value.map((row: Record<string, unknown>) => names.map((name) => show(row[name])))];
@@ -128,12 +134,19 @@ export function describe(value: unknown): string[] {
   );
 }
 
-function describeMembers(value: Record<string, unknown>): string[] {
-  const width = Math.max(...Object.keys(value).map((name) => name.length));
-  return Object.entries(value).map(([name, one]) => `${name.padEnd(width)}  ${show(one)}`);
+/** Returns every item with its members one per line, and an empty line between two items. */
+export function describeEach(items: readonly object[]): string[] {
+  if (items.length === 0) return ["none"];
+  return items.flatMap((item, index) => [...(index > 0 ? [""] : []), ...describe(item)]);
 }
 
-/** One value in a line. */
+function describeMembers(value: unknown): string[] {
+  const members = Object.entries(value ?? {});
+  const width = Math.max(...members.map(([name]) => name.length));
+  return members.map(([name, member]) => `${name.padEnd(width)}  ${show(member)}`);
+}
+
+/** Returns one value as one line of text. */
 export function show(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (value instanceof Date) return value.toISOString();

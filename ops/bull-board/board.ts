@@ -12,15 +12,15 @@ import { findAction, isFromElsewhere, isRead, type OperatorAction } from "./writ
 export type BoardDeps = {
   queues: readonly Queue[];
   login: Login;
-  /** Shown as a badge, so that nobody takes one deployment for another. */
+  /** Shown as a badge that identifies the deployment. */
   deployment: string;
-  /** Stores the audit row. The write does not happen when this rejects. */
+  /** Stores the audit row. The write is refused when this rejects. */
   recordAction: (action: OperatorAction) => Promise<unknown>;
   log: Log;
   metrics: Pick<Metrics, "refusedLogins">;
 };
 
-/** The operator's view of the queues, behind a login: failed jobs can be read and run again, nothing else is changed. */
+/** Builds bull-board behind a login. Operators can read jobs and retry or promote them, and change nothing else. */
 export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
   const app = fastify({ bodyLimit: 16 * 1024 });
   const throttle = createLoginThrottle();
@@ -43,7 +43,7 @@ function createBoardPlugin(deps: BoardDeps) {
         environment: { label: deps.deployment, color: "#8a3ffc", textColor: "#ffffff" },
         hideRedisDetails: true,
         hideDocsLink: true,
-        // Each poll would run CLIENT LIST per queue, for every tab that is open.
+        // Every open tab would run CLIENT LIST for each queue at each poll.
         showWorkers: false,
         pollingInterval: { forceInterval: 5 },
         miscLinks: [{ text: "Runbooks", url: "/runbooks" }],
@@ -62,12 +62,12 @@ async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: Fas
     deps.metrics.refusedLogins.inc();
     return reply.code(429).header("retry-after", seconds).send("too many wrong logins\n");
   }
-  const who = findUser(request.headers.authorization, deps.login);
-  if (who === undefined) {
+  const user = findUser(request.headers.authorization, deps.login);
+  if (user === undefined) {
     if (request.headers.authorization !== undefined) {
       await deps.throttle.countWrong(request.ip);
       deps.metrics.refusedLogins.inc();
-      deps.log.warn({ from: request.ip }, "refused a login");
+      deps.log.warn({ address: request.ip }, "login refused");
     }
     return reply.code(401).header("www-authenticate", 'Basic realm="queues", charset="UTF-8"').send("login needed\n");
   }
@@ -75,14 +75,14 @@ async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: Fas
   const params = request.params as Record<string, string | undefined>;
   const action = findAction({ method: request.method, route: request.routeOptions.url, params });
   if (action === undefined || isFromElsewhere(request.headers)) {
-    deps.log.warn({ who, method: request.method, route: request.routeOptions.url }, "refused a write");
-    return reply.code(403).send({ error: "Only a retry or a promote, asked for on this page, is allowed here." });
+    deps.log.warn({ operator: user, method: request.method, route: request.routeOptions.url }, "write refused");
+    return reply.code(403).send({ error: "Only a retry or a promote from this page is allowed." });
   }
   try {
-    await deps.recordAction({ who, ...action });
+    await deps.recordAction({ who: user, ...action });
   } catch (err) {
-    deps.log.error({ err }, "the audit row could not be written; the write is refused");
-    return reply.code(503).send({ error: "The audit log cannot be written now, so nothing was done." });
+    deps.log.error({ err }, "audit row could not be written, write refused");
+    return reply.code(503).send({ error: "The audit log cannot be written, so nothing was changed." });
   }
-  deps.log.info({ who, ...action }, "operator action");
+  deps.log.info({ operator: user, ...action }, "operator action");
 }

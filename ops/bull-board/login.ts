@@ -3,25 +3,25 @@ import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 
 export type Login = { user: string; password: string };
 
-/** Compares digests, so that the time taken tells neither length nor prefix of what was expected. */
+/** Compares digests, so that the time taken reveals neither the length nor a prefix of the expected text. */
 function same(given: string, expected: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }
 
-/** The user that an `Authorization: Basic` header names, if its password is right too. */
+/** Returns the user of an `Authorization: Basic` header when its password is right. */
 export function findUser(header: string | undefined, login: Login): string | undefined {
   const encoded = /^Basic +([A-Za-z0-9+/=]+)$/i.exec(header ?? "")?.[1];
   if (encoded === undefined) return undefined;
   const pair = Buffer.from(encoded, "base64").toString("utf8");
   const colon = pair.indexOf(":");
-  // Both are always compared: an early return would tell a right user name from a wrong one.
+  // Both are always compared: an early return would reveal whether the user name is right.
   const userRight = same(pair.slice(0, Math.max(colon, 0)), login.user);
   const passwordRight = same(pair.slice(colon + 1), login.password);
   return colon >= 0 && userRight && passwordRight ? login.user : undefined;
 }
 
-/** Wrong logins that one address has in a window, and how long the window is, seconds. */
+/** Wrong logins that an address may make in a window, and the length of the window, seconds. */
 const WRONG_LOGINS = 10;
 const WINDOW_SECONDS = 60;
 
@@ -34,8 +34,8 @@ export type LoginThrottle = {
 };
 
 /**
- * Refuses every login of an address that was wrong ten times within a minute, a right one included, so that a password
- * cannot be found by trying. Each process counts for itself; other addresses are not affected.
+ * Refuses every login of an address, even a right one, after ten wrong logins within a minute, so that a password cannot be
+ * guessed. Each process counts separately. Other addresses are not affected.
  */
 export function createLoginThrottle(): LoginThrottle {
   const wrong = new RateLimiterMemory({ points: WRONG_LOGINS, duration: WINDOW_SECONDS });

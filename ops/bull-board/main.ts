@@ -59,7 +59,7 @@ async function serve(config: BoardConfig): Promise<void> {
 try {
   await serve(readBoardConfig(process.env));
 } catch (error) {
-  // A configuration error is written for a person, before there is a log.
+  // A configuration error is printed as text, because there is no log yet.
   console.error(error instanceof ConfigError ? error.message : error);
   process.exit(1);
 }

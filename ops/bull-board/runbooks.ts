@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 
 const folder = new URL("../runbooks/", import.meta.url);
 
-/** Serves ops/runbooks as plain text, so that the board can link to them and an alert's page is one click away. */
+/** Serves ops/runbooks as plain text, so that the board can link to the runbook of an alert. */
 export function serveRunbooks(app: FastifyInstance): void {
   const pages = new Map(
     readdirSync(folder)

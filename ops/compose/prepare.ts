@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { getAddress } from "viem";
 import { z } from "zod";
 import { openChain } from "../local/chain-client.ts";
 import { type KeyPair, networksDocument, newChainKeys, newKey } from "../local/networks-document.ts";
@@ -8,8 +9,8 @@ import { deployContracts, fundGas, mintUsdc } from "../local/usdc.ts";
 import { listEvmNetworks, parseNetworks } from "../networks.ts";
 
 /**
- * Makes the compose file's own chain usable, once: contracts, keys, funded lanes and buyers, the networks file, an
- * account with a merchant. Run again it finds its work done. One that was interrupted starts over: the files come last.
+ * Sets up the chain of the compose file: contracts, keys, funded lanes and buyers, the networks file, and an account with a
+ * merchant. A second run does nothing. An interrupted run starts over, because the files are written last.
  */
 const env = z
   .object({
@@ -28,15 +29,15 @@ const networksFile = join(env.NETWORKS_DIR, "networks.json");
 const callersFile = join(env.NETWORKS_DIR, "callers.json");
 const chain = openChain(env.RPC_URL);
 
-/** True when an earlier run has set this very chain up; a chain that was thrown away needs everything anew. */
+/** Returns true when an earlier run has set up this chain. A chain that was deleted has to be set up again. */
 async function isPrepared(): Promise<boolean> {
   if (!existsSync(networksFile) || !existsSync(callersFile)) return false;
   const [network] = listEvmNetworks(parseNetworks(JSON.parse(readFileSync(networksFile, "utf8"))));
   if (network === undefined) return false;
-  return (await chain.getCode({ address: network.multicall as `0x${string}` })) !== undefined;
+  return (await chain.getCode({ address: getAddress(network.multicall) })) !== undefined;
 }
 
-/** Keys of the networks document stand in files that only workers mount. */
+/** Writes a key of the networks document into a file that only workers mount. */
 function saveKey(name: string, pair: KeyPair): { address: string; key: { file: string } } {
   const file = join(env.KEYS_DIR, name);
   writeFileSync(file, pair.privateKey, { mode: 0o600 });
@@ -69,7 +70,7 @@ async function prepare(): Promise<string> {
   const callers = await seedAccount(env.DATABASE_URL, settlement);
   saveJson(networksFile, document);
   saveJson(callersFile, { ...callers, ...settlement, buyers });
-  return `the chain is set up: ${settlement.asset}, ${env.LANES} lanes, ${env.BUYERS} buyers; who may call is in ${callersFile}`;
+  return `the chain is set up: ${settlement.asset}, ${env.LANES} lanes, ${env.BUYERS} buyers; ${callersFile} has the API keys`;
 }
 
-console.log((await isPrepared()) ? "the chain is set up already" : await prepare());
+console.log((await isPrepared()) ? "the chain is already set up" : await prepare());

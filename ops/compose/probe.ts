@@ -1,4 +1,4 @@
-/** Asks this container's own probe server and ends with 0 or 1: the image has no curl. */
+/** Calls the probe server of this container and exits with 0 or 1, because the image has no curl. */
 const path = process.argv[2] ?? "/livez";
 const port = process.env.METRICS_PORT ?? "9464";
 const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_500) }).catch(

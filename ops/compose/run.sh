@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the image runs: `docker run <image> worker`. `exec` makes Node the process that gets the signals.
+# The entry point of the image: `docker run <image> worker`. `exec` makes Node the process that receives the signals.
 set -eu
 role="${1:-api}"
 [ $# -gt 0 ] && shift
@@ -10,7 +10,7 @@ case "$role" in
   migrate) exec node /app/db/main.ts migrate "$@" ;;
   node | sh) exec "$role" "$@" ;;
   *)
-    echo "unknown command '$role'; there are: api, worker, bull-board, migrate" >&2
+    echo "unknown command '$role'; expected api, worker, bull-board or migrate" >&2
     exit 64
     ;;
 esac

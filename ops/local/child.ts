@@ -1,15 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { withTimeout } from "../timeout.ts";
 import { findProgram } from "./binaries.ts";
-import { within } from "./wait.ts";
 
 export type Child = {
   readonly pid: number;
-  /** Settles when the process is gone; never rejects. */
+  /** Settles when the process has ended; never rejects. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   isGone(): boolean;
-  /** Its newest output, both streams. */
+  /** Returns its newest output, of both streams. */
   tail(): string;
-  /** Sends the signal and waits; a process that has not left after `withinMs` is killed. */
+  /** Sends the signal and waits for the end of the process. Kills it after `withinMs`. */
   end(signal: NodeJS.Signals, withinMs?: number): Promise<void>;
 };
 
@@ -18,7 +18,7 @@ export type ChildOptions = {
   env?: NodeJS.ProcessEnv;
   uid?: number | undefined;
   gid?: number | undefined;
-  /** The signal the kernel sends to the process when we die without having ended it. */
+  /** The signal that the kernel sends to the process when this process dies first. */
   orphanSignal?: NodeJS.Signals;
   onLine?: (line: string) => void;
 };
@@ -26,8 +26,8 @@ export type ChildOptions = {
 const tailLength = 4_000;
 
 /**
- * A command line that makes the kernel end the program when its parent dies, however it dies. Where setpriv is
- * missing (it comes with every Linux, not with macOS) the program runs as it is.
+ * Returns a command line that makes the kernel end the program when its parent dies for any reason. Without setpriv, which
+ * every Linux has and macOS lacks, the program runs unprotected.
  */
 export function tiedToParent(command: string, args: readonly string[], signal: NodeJS.Signals): [string, string[]] {
   const setpriv = findProgram("setpriv");
@@ -35,7 +35,7 @@ export function tiedToParent(command: string, args: readonly string[], signal: N
   return [setpriv, ["--pdeathsig", signal.slice("SIG".length), command, ...args]];
 }
 
-/** Starts a program whose life ends with ours. */
+/** Starts a program that ends with this process. */
 export async function startChild(command: string, args: readonly string[], options: ChildOptions = {}): Promise<Child> {
   const [program, line] = tiedToParent(command, args, options.orphanSignal ?? "SIGTERM");
   const { cwd, env, uid, gid } = options;
@@ -45,7 +45,7 @@ export async function startChild(command: string, args: readonly string[], optio
     ...(env === undefined ? {} : { env }),
     ...(uid === undefined ? {} : { uid }),
     ...(gid === undefined ? {} : { gid }),
-    // Ctrl-C reaches the whole foreground group; what runs here is stopped by us, in order.
+    // Ctrl-C reaches the whole foreground group, but these programs must be stopped in order.
     detached: true,
   });
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
@@ -70,13 +70,13 @@ export async function startChild(command: string, args: readonly string[], optio
     async end(signal, withinMs = 10_000) {
       if (isGone) return;
       child.kill(signal);
-      await within(withinMs, command, ended).catch(() => child.kill("SIGKILL"));
+      await withTimeout(ended, withinMs, command).catch(() => child.kill("SIGKILL"));
       await ended;
     },
   };
 }
 
-/** Reads both streams as lines and keeps the newest text. */
+/** Reads both streams as lines. Returns a function that returns the newest text. */
 function collect(child: ChildProcess, onLine: ((line: string) => void) | undefined): () => string {
   let kept = "";
   for (const stream of [child.stdout, child.stderr]) {

@@ -3,20 +3,20 @@ import { waitUntil } from "./wait.ts";
 
 export type ContainerOptions = {
   image: string;
-  /** Port inside, and the port of this machine it appears on. */
+  /** The port inside the container, and the port of this machine that it is published on. */
   inside: number;
   outside: number;
   command?: string[];
   entrypoint?: string[];
   env?: Record<string, string>;
   url: string;
-  /** Asked until true. */
+  /** Called until it returns true. */
   ready: () => Promise<boolean>;
 };
 
 /**
- * Runs a service in a container, or gives undefined where no Docker engine answers. testcontainers is loaded only
- * here and only now: it is large, and most machines get their services from an earlier rung.
+ * Runs a service in a container. Returns undefined when no Docker engine answers. testcontainers is imported on demand,
+ * because it is large and most machines find their services elsewhere.
  */
 export async function startContainer(options: ContainerOptions): Promise<Service | undefined> {
   const { GenericContainer, getContainerRuntimeClient } = await import("testcontainers");

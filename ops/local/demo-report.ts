@@ -5,7 +5,7 @@ import { waitUntil } from "./wait.ts";
 
 type Print = (line?: string) => void;
 
-/** Prints what became of a payment once its settlement is paid: every move, the settlement, and what was booked. */
+/** Waits until the settlement of a payment is paid, then prints its state transitions, settlement and ledger entries. */
 export async function printHistory(databaseUrl: string, paymentId: string, print: Print): Promise<void> {
   const db = openDb(databaseUrl, { max: 1, applicationName: "pay-demo" });
   try {
@@ -23,7 +23,7 @@ export async function printHistory(databaseUrl: string, paymentId: string, print
   }
 }
 
-/** The history as lines for a person. */
+/** Returns the history as lines of text. */
 export function describeHistory({ moves, transactions, settlement, ledger }: History): string[] {
   const timeline = moves.map(
     ({ at, machine, from, to }) => `  ${clock(at)}  ${machine.padEnd(11)} ${from === "new" ? "" : `${from} → `}${to}`,

@@ -13,7 +13,7 @@ import { createPayment, getStatus, pay, type Shop, waitFinal } from "./wallet.ts
 const cents = "1250";
 const inUsdc = 12_500_000n;
 
-/** Pays one payment on EVM and one on Solana, and lets another one expire, over HTTP as a merchant and a wallet would. */
+/** Pays one payment on EVM and one on Solana and lets a third one expire, over HTTP like a merchant and a wallet. */
 export async function runDemo(stack: Stack, progress: Progress): Promise<void> {
   const { baseUrl, live } = stack.file();
   const shop: Shop = { baseUrl, caller: live };
@@ -24,27 +24,27 @@ export async function runDemo(stack: Stack, progress: Progress): Promise<void> {
 
 async function showPaid(stack: Stack, shop: Shop, { say, print }: Progress): Promise<void> {
   const { chain } = stack;
-  // The third buyer: tokens, and nothing to pay gas with.
+  // The third buyer has tokens and no ETH for gas.
   const key = chain.buyers[2];
   if (key === undefined) throw new Error("the stack has too few buyers");
   const buyer = privateKeyToAccount(key.privateKey);
   const gas = await chain.client.getBalance({ address: buyer.address });
   print(`A buyer: ${buyer.address}, ${formatUnits(gas, 18)} ETH for gas.`);
 
-  say("the merchant asks for $12.50");
+  say("the merchant requests $12.50");
   const id = await createPayment(shop, { referenceId: "order-1", cents });
   print(`Payment ${id} is ${(await getStatus(shop, id)).status}.`);
-  say("the wallet asks how to pay, signs once and confirms");
+  say("the wallet requests the options, signs once and confirms");
   const confirmed = await pay(shop, id, buyer, chain.id);
-  print(`Confirm was answered: ${confirmed.status}.`);
-  say("waiting for the payment to be final");
+  print(`The confirm returned: ${confirmed.status}.`);
+  say("waiting for the payment to become final");
   const paid = await waitFinal(shop, id, 60_000);
   if (paid.status !== "succeeded" || !paid.info) throw new Error(`the payment ended ${paid.status}`);
   print(`Payment ${id} is ${paid.status}: transaction ${paid.info.txId}.`);
   const receipt = await chain.client.getTransactionReceipt({ hash: paid.info.txId as `0x${string}` });
-  if (receipt.status !== "success") throw new Error("the transaction is not a success on chain");
+  if (receipt.status !== "success") throw new Error("the transaction failed on chain");
 
-  say("waiting for the settlement to reach the merchant's own account");
+  say("waiting for the settlement to reach the merchant's account");
   const { token } = chain.contracts;
   const balance = () => usdcBalance(chain.client, token, chain.destination);
   const arrived = async () => (await balance()) >= inUsdc;
@@ -60,16 +60,16 @@ async function showPaidOnSolana(stack: Stack, shop: Shop, { say, print }: Progre
   const lamports = await client.connection.getBalance(new PublicKey(buyer.address));
   print(`A buyer on Solana: ${buyer.address}, ${formatUnits(BigInt(lamports), 9)} SOL for fees.`);
 
-  say("the merchant asks for $12.50, and the buyer pays on Solana");
+  say("the merchant requests $12.50, and the buyer pays on Solana");
   const id = await createPayment(shop, { referenceId: "order-2", cents });
   const confirmed = await pay(shop, id, buyer, chain);
-  print(`Confirm was answered: ${confirmed.status}.`);
-  say("waiting for the payment to be final");
+  print(`The confirm returned: ${confirmed.status}.`);
+  say("waiting for the payment to become final");
   const paid = await waitFinal(shop, id, 60_000);
   if (paid.status !== "succeeded" || !paid.info) throw new Error(`the payment ended ${paid.status}`);
   print(`Payment ${id} is ${paid.status}: transaction ${paid.info.txId}.`);
 
-  say("waiting for the settlement to reach the merchant's own account");
+  say("waiting for the settlement to reach the merchant's account");
   const arrived = async () => (await tokenBalance(client, mint, destination)) >= inUsdc;
   await waitUntil("the merchant's account holds the money", arrived, { withinMs: 60_000, everyMs: 100 });
   const held = await tokenBalance(client, mint, destination);
@@ -78,10 +78,10 @@ async function showPaidOnSolana(stack: Stack, shop: Shop, { say, print }: Progre
 }
 
 async function showExpired(shop: Shop, { say, print }: Progress): Promise<void> {
-  say("the merchant asks again, and nobody pays");
+  say("the merchant requests a third payment, and no buyer pays");
   const id = await createPayment(shop, { referenceId: "order-3", cents, expiresAt: new Date(Date.now() + 3_000) });
-  print(`Payment ${id} waits for three seconds.`);
+  print(`Payment ${id} expires in three seconds.`);
   const end = await waitFinal(shop, id, 30_000);
-  if (end.status !== "expired") throw new Error(`the payment that nobody paid ended ${end.status}`);
-  print(`Payment ${id} has ${end.status}: nobody paid in time, and nothing was moved.`);
+  if (end.status !== "expired") throw new Error(`the unpaid payment ended ${end.status}`);
+  print(`Payment ${id} has ${end.status}: no buyer paid in time, and no money moved.`);
 }

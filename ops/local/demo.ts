@@ -5,13 +5,13 @@ import { createProgress } from "./progress.ts";
 import { readSettings, withFreePorts } from "./settings.ts";
 import { type Stack, startStack } from "./stack.ts";
 
-// `npm run demo`: brings a stack of its own up beside whatever runs, pays, shows what happened, and takes it down.
+// `npm run demo` starts a stack of its own, pays, prints what happened, and stops the stack.
 
 const progress = createProgress();
 const interrupted = new AbortController();
 let logs = "";
 
-/** Its own folder and ports, so that it never meets a stack that `npm start` runs. */
+/** Starts a stack in its own folder and on its own ports, beside any stack that `npm start` runs. */
 async function begin(): Promise<Stack> {
   const settings = readSettings(process.env);
   const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "demo") });

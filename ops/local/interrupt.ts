@@ -1,7 +1,7 @@
 /**
- * Runs `stop` and then ends the process: on Ctrl-C, on SIGTERM, on an error nobody handled, and when the npm that runs
- * us is gone without a word. A terminal and npm both pass Ctrl-C on, so a second signal within a second is the same
- * one; a later one ends the process at once.
+ * Runs `stop` and then ends the process: on Ctrl-C, on SIGTERM, on an unhandled error, and when the npm that runs this
+ * process dies. A terminal and npm both forward Ctrl-C, so a second signal within one second counts as the same one; a later
+ * one ends the process at once.
  */
 export function onInterrupt(stop: () => Promise<void>): void {
   let since: number | undefined;
@@ -24,9 +24,9 @@ export function onInterrupt(stop: () => Promise<void>): void {
   }
   if (process.env.npm_lifecycle_event !== undefined) {
     const npm = process.ppid;
-    const look = () => {
+    const checkParent = () => {
       if (process.ppid !== npm) end(1);
     };
-    setInterval(look, 1_000).unref();
+    setInterval(checkParent, 1_000).unref();
   }
 }

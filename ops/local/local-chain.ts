@@ -25,22 +25,22 @@ export type LocalChain = {
   id: string;
   asset: string;
   buyers: KeyPair[];
-  /** The merchant's own account. */
+  /** The merchant's account. */
   destination: `0x${string}`;
-  /** Its entry of the networks document. */
+  /** Its entry in the networks document. */
   network: NetworkOptions;
 };
 
-/** A million dollars each: a bench must not run dry. */
+/** A million dollars for each buyer, so that benchmarks do not run out. */
 const buyerUsdc = 1_000_000_000_000n;
 
-/** Gas of one batch: a hundred transfers, and far below what Anvil lets into a block. */
+/** Gas of one batch: a hundred transfers, and far below Anvil's block limit. */
 const BATCH_GAS = 15_000_000;
 
-/** Gives Anvil the contracts, funded relayers and buyers. */
+/** Sets up contracts, funded relayers and funded buyers on Anvil. */
 export async function setUpChain(anvil: Service, settings: StackSettings, say: Say): Promise<LocalChain> {
   const client = openChain(anvil.url);
-  say(process.env.ANVIL_FORK_URL ? "taking the forked network's USDC and Multicall3" : "deploying USDC and Multicall3");
+  say(process.env.ANVIL_FORK_URL ? "using USDC and Multicall3 of the forked network" : "deploying USDC and Multicall3");
   const contracts = await setUpContracts(client);
   const keys = newChainKeys(settings.LANES);
   const buyers = Array.from({ length: settings.BUYERS }, newKey);
@@ -50,11 +50,11 @@ export async function setUpChain(anvil: Service, settings: StackSettings, say: S
     client,
     keys.lanes.map(({ address }) => address),
   );
-  // Buyers pay no gas; the first two hold some for what needs it.
+  // Buyers pay no gas; the first two hold some for assets that need it.
   await fundGas(client, addresses.slice(0, 2), "10");
   await mintUsdc(client, contracts.token, addresses, buyerUsdc);
   const network = describeChain(client, contracts, keys, anvil.url, settings);
-  // Only now: with a block every few seconds the steps above would take minutes.
+  // Set last, because the steps above would take minutes with a block every few seconds.
   if (settings.ANVIL_BLOCK_TIME !== undefined) {
     await client.setAutomine(false);
     await client.setIntervalMining({ interval: settings.ANVIL_BLOCK_TIME });
@@ -76,7 +76,7 @@ function describeChain(
   return { chain, contracts, keys, rpcUrls: [url], blockMs, change: { batchGas: BATCH_GAS } };
 }
 
-/** Writes the networks file that describes the stack's chains. */
+/** Writes the networks file of the stack and returns its path. */
 export async function writeNetworks(
   chain: LocalChain,
   solana: LocalSolana,
@@ -89,7 +89,7 @@ export async function writeNetworks(
   return file;
 }
 
-/** An Anvil on the port the settings name, forked from ANVIL_FORK_URL when that is set. */
+/** Starts Anvil on the port of the settings, as a fork when ANVIL_FORK_URL is set. */
 export async function startStackAnvil({ ANVIL_PORT }: StackSettings, say: Say): Promise<Service> {
   const forkUrl = process.env.ANVIL_FORK_URL;
   return await startAnvil({ port: ANVIL_PORT, say, ...(forkUrl ? { forkUrl } : {}) });

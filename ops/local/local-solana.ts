@@ -12,23 +12,23 @@ export type LocalSolana = {
   /** CAIP-2 and CAIP-19. */
   id: string;
   asset: string;
-  /** They hold tokens, and no SOL. */
+  /** They hold tokens and no SOL. */
   buyers: SolanaKey[];
-  /** The merchant's own account; its token account is made by the first payout. */
+  /** The merchant's account; the first payout creates its token account. */
   destination: string;
-  /** Its entry of the networks document. */
+  /** Its entry in the networks document. */
   network: Record<string, unknown>;
 };
 
-/** A million dollars each, as on EVM. */
+/** A million dollars for each buyer, as on EVM. */
 const buyerUsdc = 1_000_000_000_000n;
-/** Lamports of a relayer: some hundred thousand payments. */
+/** Lamports of a relayer, enough for some hundred thousand payments. */
 const relayerLamports = 10_000_000_000n;
 
-/** Gives a Solana its mint, funded relayers and buyers. */
+/** Sets up a mint, funded relayers and funded buyers on Solana. */
 export async function setUpSolana(solana: Service, settings: StackSettings, say: Say): Promise<LocalSolana> {
   const client = await openSolana(solana.url);
-  say("making a mint on Solana");
+  say("creating a mint on Solana");
   const mint = await makeMint(client);
   const keys = newSolanaKeys(settings.LANES);
   const buyers = Array.from({ length: settings.BUYERS }, newSolanaKey);
@@ -43,7 +43,7 @@ export async function setUpSolana(solana: Service, settings: StackSettings, say:
   return { client, keys, mint, id, asset, buyers, destination: newSolanaKey().address, network };
 }
 
-/** A Solana on the port the settings name, or the one that SOLANA_RPC_URL names. */
+/** Starts a Solana on the port of the settings, or uses the one that SOLANA_RPC_URL names. */
 export function startStackSolana({ SOLANA_PORT, SOLANA_SLOT_MS }: StackSettings, say: Say): Promise<Service> {
   return startSolana({ port: SOLANA_PORT, slotMs: SOLANA_SLOT_MS, say });
 }

@@ -10,19 +10,19 @@ export type KeyPair = { address: Address; privateKey: Hex };
 export type ChainKeys = {
   treasury: KeyPair;
   lanes: KeyPair[];
-  /** What the names of its variables end in: nothing, unless keys of several chains stand in one environment. */
+  /** Suffix of the variable names; not empty only when keys of several chains share one environment. */
   suffix: string;
-  /** The variables the networks document names: TREASURY_KEY, LANE_KEY_0, LANE_KEY_1 and so on. */
+  /** The variables that the networks document names: TREASURY_KEY, LANE_KEY_0, LANE_KEY_1 and so on. */
   env: Record<string, string>;
 };
 
-/** A fresh key that nobody else has. */
+/** Generates a key. */
 export function newKey(): KeyPair {
   const privateKey = generatePrivateKey();
   return { address: privateKeyToAddress(privateKey), privateKey };
 }
 
-/** A treasury and so many lanes, all new. */
+/** Generates keys for a treasury and a number of lanes. */
 export function newChainKeys(lanes = 1, suffix = ""): ChainKeys {
   const treasury = newKey();
   const keys = Array.from({ length: lanes }, newKey);
@@ -34,14 +34,14 @@ export type NetworkOptions = {
   chain: ChainClient;
   contracts: Contracts;
   keys: ChainKeys;
-  /** Where the service reaches the chain: one URL, or several when failover is the matter. */
+  /** Where the service reaches the chain: one URL, or several to test failover. */
   rpcUrls: readonly string[];
   blockMs?: number;
-  /** Members of the chain's entry to be set otherwise. */
+  /** Members of the chain's entry to replace. */
   change?: Record<string, unknown>;
 };
 
-/** The document ops/networks.ts reads, for local chains; those of Solana come described (see describeSolana). */
+/** Returns the networks document of local chains. `describeSolana` returns the entries of Solana chains. */
 export async function networksDocument(
   deployment: string,
   chains: readonly NetworkOptions[],
@@ -52,7 +52,7 @@ export async function networksDocument(
   return document;
 }
 
-/** One chain of it; token name, symbol and version as the chain tells them. */
+/** Returns the entry of one chain, with the token's name, symbol and version as read from the chain. */
 async function describeNetwork(options: NetworkOptions): Promise<Record<string, unknown>> {
   const { chain, contracts, keys } = options;
   const caip = `eip155:${await chain.getChainId()}`;
@@ -75,7 +75,7 @@ async function describeNetwork(options: NetworkOptions): Promise<Record<string, 
     rpc: options.rpcUrls.map((url, index) => ({ name: `local-${index}`, url })),
     blockMs: options.blockMs ?? 1_000,
     pollMs: 100,
-    // Anvil makes a block when there is something to put into one.
+    // Anvil makes a block only when there is a transaction.
     maxHeadAgeMs: null,
     finality: { blocks: 1 },
     multicall: contracts.multicall,

@@ -3,8 +3,8 @@ import type { Service } from "./service.ts";
 import { execute, namedDatabase } from "./sql.ts";
 
 /**
- * A database of the stack's own on a Postgres that somebody else runs: what an earlier stack wrote belongs to a chain
- * that is gone. Dropped when it is closed.
+ * Creates a database for the stack on a Postgres that it did not start. The rows of an earlier stack refer to a chain that no
+ * longer exists. The database is dropped when it is closed.
  */
 export async function makeOwnDatabase(server: Service): Promise<Service> {
   const name = `pay_local_${randomBytes(4).toString("hex")}`;

@@ -3,23 +3,25 @@ import { mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
+import { errorCode } from "../redaction.ts";
 
-/** Whoever was given a port listens there by then, or never will, milliseconds. */
+/** How long a port stays reserved for the process that received it, milliseconds. */
 const RESERVED_MS = 60_000;
 
 /**
- * A port nobody listens on, nor has been given for a minute: many processes start services at the same time. Not one of
- * those the kernel gives to outgoing connections (from 32768 on), which could take it before the service is up.
+ * Returns a port that no process listens on or has received within the last minute, because many processes start services at
+ * the same time. It is below 32768: the kernel uses ports from there on for outgoing connections, and could take the port
+ * before the service listens.
  */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (let attempt = 0; attempt < 100; attempt += 1) {
     const port = randomInt(15_000, 32_000);
     if (reserve(port) && (await isFree(port))) return port;
   }
-  throw new Error("no free port could be found between 15000 and 32000");
+  throw new Error("found no free port between 15000 and 32000");
 }
 
-/** The same for two that follow one another; gives the first. */
+/** Returns the first of two consecutive free ports. */
 export async function freePair(): Promise<number> {
   for (;;) {
     const port = await freePort();
@@ -27,7 +29,7 @@ export async function freePair(): Promise<number> {
   }
 }
 
-/** Writes down for all processes of this user that a port is given; false when somebody has it already. */
+/** Reserves a port among all processes of this user. Returns false when it is reserved already. */
 function reserve(port: number): boolean {
   const folder = join(tmpdir(), `pay-ports-${userInfo().uid}`);
   const file = join(folder, String(port));
@@ -36,7 +38,7 @@ function reserve(port: number): boolean {
     writeFileSync(file, "", { flag: "wx" });
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    if (errorCode(error) !== "EEXIST") throw error;
   }
   const now = Date.now();
   if (now - statSync(file).mtimeMs < RESERVED_MS) return false;
@@ -44,7 +46,7 @@ function reserve(port: number): boolean {
   return true;
 }
 
-/** True when nobody listens there. */
+/** Returns true when no process listens on a port. */
 export function isFree(port: number): Promise<boolean> {
   return listen(port).then(
     (server) => new Promise((resolve) => server.close(() => resolve(true))),
@@ -52,15 +54,18 @@ export function isFree(port: number): Promise<boolean> {
   );
 }
 
-/** Throws a sentence that names the port and the variable that moves it when somebody already listens there. */
+/** Throws an error that names the port and its variable when another process listens on the port. */
 export async function requireFreePort(port: number, what: string, variable: string): Promise<void> {
   try {
     const server = await listen(port);
     await new Promise((resolve) => server.close(resolve));
   } catch (cause) {
-    throw new Error(`port ${port} for ${what} is taken: stop what listens there, or set ${variable} to another port`, {
-      cause,
-    });
+    throw new Error(
+      `port ${port} for ${what} is in use: stop the process that listens there, or set ${variable} to another port`,
+      {
+        cause,
+      },
+    );
   }
 }
 

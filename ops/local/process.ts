@@ -3,7 +3,7 @@ import { startChild } from "./child.ts";
 import { freePort } from "./ports.ts";
 import { waitUntil } from "./wait.ts";
 
-/** Our own processes, by the role their metrics carry. */
+/** The processes of the service, by the role in their metrics. */
 export const entryPoints = {
   api: "api/main.ts",
   worker: "workers/main.ts",
@@ -14,9 +14,9 @@ export type Role = keyof typeof entryPoints;
 
 export type ProcessOptions = {
   role: Role;
-  /** What it needs beside its ports; nothing of our own environment but the PATH is passed on. */
+  /** Its environment, without the ports. Of this process, only PATH and the like are passed on. */
   env: Record<string, string>;
-  /** Free ones when unset. */
+  /** Free ports are used when unset. */
   port?: number;
   metricsPort?: number;
   onLine?: (line: string) => void;
@@ -25,25 +25,25 @@ export type ProcessOptions = {
 export type ServiceProcess = {
   readonly role: Role;
   readonly pid: number;
-  /** Where it serves HTTP; for a worker nobody listens there. */
+  /** Where it serves HTTP; a worker does not listen there. */
   readonly url: string;
   readonly metricsUrl: string;
-  /** The lines it has written so far, the newest 20000 of them. */
+  /** Its newest 20000 lines of output. */
   readonly lines: readonly string[];
-  /** Settles when it is gone; never rejects. */
+  /** Settles when it has ended; never rejects. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   isGone(): boolean;
-  /** Its newest output as it came. */
+  /** Returns its newest output, unparsed. */
   tail(): string;
-  /** Sends the signal and waits until it has left (after `withinMs` it is killed). */
+  /** Sends the signal and waits until the process has ended. Kills it after `withinMs`. */
   kill(signal: NodeJS.Signals, withinMs?: number): Promise<void>;
 };
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-/** A process that logs for days must not fill our memory. */
+/** Limits the memory for the log of a process that runs for days. */
 const linesKept = 20_000;
 
-/** Starts one of our processes. It may take a while until it serves: see waitReady. */
+/** Starts a process of the service. It is not ready yet when this returns: see waitReady. */
 export async function launchProcess(options: ProcessOptions): Promise<ServiceProcess> {
   const { role } = options;
   const port = options.port ?? (await freePort());
@@ -52,7 +52,7 @@ export async function launchProcess(options: ProcessOptions): Promise<ServicePro
   const ports = { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort) };
   const child = await startChild(process.execPath, [entryPoints[role]], {
     cwd: root,
-    // Without the supervisor its services are gone too: there is nothing to drain into.
+    // Without the supervisor, Postgres and Redis are gone too, so there is nothing to drain to.
     orphanSignal: "SIGKILL",
     env: { ...inherited(), ...ports, ...options.env },
     onLine(line) {
@@ -74,26 +74,26 @@ export async function launchProcess(options: ProcessOptions): Promise<ServicePro
   };
 }
 
-/** Waits until the process answers /readyz with 200. When it does not, it is killed and the error holds its last words. */
+/** Waits until /readyz returns 200. Otherwise kills the process and throws an error with its last output. */
 export async function waitReady(started: ServiceProcess, withinMs = 30_000): Promise<void> {
   const { role } = started;
   const ready = new URL("/readyz", started.metricsUrl).href;
   const ask = () => started.isGone() || isOk(ready);
   await waitUntil(`${role} is ready`, ask, { withinMs, everyMs: 50 }).catch(async (cause) => {
     await started.kill("SIGKILL");
-    throw new Error(`${role} did not become ready; its last words:\n${started.tail()}`, { cause });
+    throw new Error(`${role} did not become ready; its last output:\n${started.tail()}`, { cause });
   });
-  if (started.isGone()) throw new Error(`${role} ended instead of starting; its last words:\n${started.tail()}`);
+  if (started.isGone()) throw new Error(`${role} ended instead of starting; its last output:\n${started.tail()}`);
 }
 
-/** Both: a process that serves. */
+/** Starts a process and waits until it is ready. */
 export async function startProcess(options: ProcessOptions & { readyMs?: number }): Promise<ServiceProcess> {
   const started = await launchProcess(options);
   await waitReady(started, options.readyMs);
   return started;
 }
 
-/** What every program may need; a variable of ours that is set by chance must not reach the service. */
+/** Returns the variables that every program may need. Any other variable of this process must not reach the service. */
 function inherited(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "NODE_COMPILE_CACHE"];
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));

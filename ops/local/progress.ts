@@ -1,19 +1,19 @@
 import type { Say } from "./service.ts";
 
 export type Progress = {
-  /** What is being done now. */
+  /** Shows the current step. */
   say: Say;
-  /** A line that stays. */
+  /** Prints a line that stays. */
   print(line?: string): void;
 };
 
-/** On a terminal one line that changes; elsewhere a line per step. Seconds since the start stand in front. */
+/** Shows the current step in one changing line on a terminal, and as a line per step elsewhere, with the seconds since the start. */
 export function createProgress(to: NodeJS.WriteStream = process.stdout): Progress {
   const begun = performance.now();
   const stamp = () => `${((performance.now() - begun) / 1_000).toFixed(1).padStart(6)} s`;
-  const wipe = () => (to.isTTY ? "\r\u001b[2K" : "");
+  const clear = () => (to.isTTY ? "\r\u001b[2K" : "");
   return {
-    say: (line) => void to.write(to.isTTY ? `${wipe()}${stamp()}  ${line} …` : `${stamp()}  ${line}\n`),
-    print: (line = "") => void to.write(`${wipe()}${line}\n`),
+    say: (line) => void to.write(to.isTTY ? `${clear()}${stamp()}  ${line} …` : `${stamp()}  ${line}\n`),
+    print: (line = "") => void to.write(`${clear()}${line}\n`),
   };
 }

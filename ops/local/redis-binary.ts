@@ -9,30 +9,30 @@ export type RedisProgram = { program: string; env?: Record<string, string> };
 
 const run = promisify(execFile);
 
-/** redis-server from REDIS_SERVER, the PATH, or Debian's package unpacked beside us; undefined without all three. */
+/** Finds redis-server: REDIS_SERVER, the PATH, or Debian's package, unpacked into .local. Returns undefined without all three. */
 export async function findRedis(say: Say | undefined): Promise<RedisProgram | undefined> {
   const program = programFrom("REDIS_SERVER") ?? findProgram("redis-server", ["/usr/bin", "/usr/local/bin"]);
   if (program !== undefined) return { program };
   return await unpacked(say);
 }
 
-/** Debian's redis-server and the libraries this machine lacks, unpacked and not installed: needs no root. */
+/** Unpacks Debian's redis-server and the libraries that this machine lacks. It installs nothing and needs no root. */
 async function unpacked(say: Say | undefined): Promise<RedisProgram | undefined> {
   const kept = resolve(".local", "packages", "redis");
   const before = await programIn(kept);
   if (before !== undefined) return before;
   if (findProgram("apt-get") === undefined || findProgram("dpkg") === undefined) return undefined;
-  say?.("fetching Redis from Debian's packages (once)");
+  say?.("downloading the Redis package of Debian (once)");
   await mkdir(resolve(".local", "packages"), { recursive: true });
   const fresh = await mkdtemp(resolve(".local", "packages", "redis-new-"));
   try {
     await fetchPackages(join(fresh, "apt"), join(fresh, "root"));
-    // Two runs at once may both get here: the first one's folder stays, they are the same.
+    // Two runs may both reach this line. Their folders are equal, and the first one stays.
     await rename(join(fresh, "root"), kept).catch(() => undefined);
     return await programIn(kept);
   } catch (cause) {
     say?.(
-      `Redis could not be fetched: ${cause instanceof Error ? cause.message.split("\n", 1)[0] : "no reason given"}`,
+      `Redis could not be downloaded: ${cause instanceof Error ? cause.message.split("\n", 1)[0] : "no reason given"}`,
     );
     return undefined;
   } finally {
@@ -40,7 +40,7 @@ async function unpacked(say: Say | undefined): Promise<RedisProgram | undefined>
   }
 }
 
-/** Package lists of our own, so that neither root nor an earlier `apt-get update` is needed. */
+/** Downloads with separate package lists, so that neither root nor an earlier `apt-get update` is needed. */
 async function fetchPackages(apt: string, root: string): Promise<void> {
   await mkdir(join(apt, "lists", "partial"), { recursive: true });
   await mkdir(join(apt, "cache", "archives", "partial"), { recursive: true });
@@ -50,7 +50,7 @@ async function fetchPackages(apt: string, root: string): Promise<void> {
   const options = settings.flatMap((setting) => ["-o", setting]);
   const limit = { timeout: 120_000, cwd: apt };
   await run("apt-get", [...options, "-q", "update"], limit);
-  // A simulated installation names exactly what this release of Debian would add to this machine.
+  // A simulated installation lists exactly the packages that this machine lacks.
   const plan = await run("apt-get", [...options, "-s", "--no-install-recommends", "install", "redis-server"], limit);
   const names = [...plan.stdout.matchAll(/^Inst (\S+)/gm)].map((match) => match[1] ?? "");
   await run("apt-get", [...options, "-q", "download", ...names], limit);
@@ -66,7 +66,7 @@ async function programIn(root: string): Promise<RedisProgram | undefined> {
   return { program, env: { LD_LIBRARY_PATH: places.flat().join(":") } };
 }
 
-/** Debian puts libraries into a folder named after the machine, such as x86_64-linux-gnu. */
+/** Returns the folders of libraries, which Debian names after the platform, such as x86_64-linux-gnu. */
 async function libraries(folder: string): Promise<string[]> {
   const inside = await readdir(folder).catch(() => []);
   return inside.filter((name) => name.includes("-linux-gnu")).map((name) => join(folder, name));

@@ -14,16 +14,15 @@ export type RedisOptions = {
   appendOnly?: boolean;
   port?: number;
   say?: Say;
-  /** Takes no notice of REDIS_URL: for tests that flush, stop and start it. */
+  /** Ignores REDIS_URL; for tests that flush, stop and start the server. */
   own?: boolean;
 };
 
-const missing =
-  "Redis could not be found: install redis-server (or start Docker), or set REDIS_URL or REDIS_SERVER to one";
+const missing = "Redis was not found: install redis-server (or start Docker), or set REDIS_URL or REDIS_SERVER to one";
 
 /**
- * An empty Redis that never evicts, from the first of these that there is: REDIS_URL, REDIS_SERVER, a redis-server on
- * this machine, Debian's package unpacked into .local, a container.
+ * Starts an empty Redis that never evicts keys. It uses the first of: REDIS_URL, REDIS_SERVER, a redis-server on this machine,
+ * Debian's package unpacked into .local, a container.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<Service> {
   const given = process.env.REDIS_URL;
@@ -36,7 +35,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<Service> {
   options.say?.("starting Redis in a container");
   const url = `redis://127.0.0.1:${port}`;
   const inside = { image: "redis:7-bookworm", inside: 6379, outside: port };
-  // Reached from outside the container, so "protected mode" would refuse us.
+  // Connections come from outside the container, and protected mode would refuse them.
   const command = ["redis-server", "--protected-mode", "no", ...flags];
   const container = await startContainer({ ...inside, command, url, ready: () => answers(port) });
   if (container === undefined) throw new Error(missing);
@@ -77,7 +76,7 @@ async function fromBinary(options: RedisOptions, found: RedisProgram, port: numb
   };
 }
 
-/** One PING by hand: a client library would keep trying behind our back. */
+/** Sends one PING without a client library, which would retry on its own. */
 function answers(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ port, host: "127.0.0.1", timeout: 1_000 });
@@ -86,7 +85,7 @@ function answers(port: number): Promise<boolean> {
       resolve(answer);
     };
     socket.once("connect", () => socket.write("PING\r\n"));
-    // While it still reads its append-only file it answers -LOADING.
+    // It answers -LOADING while it reads its append-only file.
     socket.once("data", (data) => end(data.toString().startsWith("+PONG")));
     socket.once("timeout", () => end(false));
     socket.once("error", () => end(false));

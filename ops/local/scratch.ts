@@ -7,8 +7,8 @@ export type Runner = { uid: number; gid: number };
 const prefix = "payment-service-";
 
 /**
- * A folder that goes away with what runs in it, in `parent` or else in the system's own place for such things.
- * With `runner` it belongs to that user, and stands where that user can reach it.
+ * Creates a temporary folder in `parent`, or else in the system's temporary folder. Later runs remove it when this process is
+ * gone. With `runner` it belongs to that user and is in a place that the user can reach.
  */
 export async function makeScratch(name: string, options: { parent?: string; runner?: Runner } = {}): Promise<string> {
   const wanted = options.parent === undefined ? undefined : resolve(options.parent);
@@ -22,7 +22,7 @@ export async function makeScratch(name: string, options: { parent?: string; runn
   return folder;
 }
 
-/** True when users other than the owner may pass through every folder that exists on the way. */
+/** Returns true when users other than the owner may enter every existing folder on the path. */
 export async function isReachable(folder: string): Promise<boolean> {
   for (let at = resolve(folder); ; at = dirname(at)) {
     const found = await stat(at).catch(() => undefined);
@@ -31,7 +31,7 @@ export async function isReachable(folder: string): Promise<boolean> {
   }
 }
 
-/** Folders of a process that is no more (kill -9, a power cut) are nobody's: whoever comes next takes them away. */
+/** Removes the folders of processes that have died without removing them (kill -9, a power loss). */
 async function removeAbandoned(parent: string): Promise<void> {
   for (const entry of await readdir(parent)) {
     const owner = entry.startsWith(prefix) ? Number(entry.slice(prefix.length).split("-", 1)[0]) : Number.NaN;
@@ -40,18 +40,18 @@ async function removeAbandoned(parent: string): Promise<void> {
   }
 }
 
-/** True while a process with this id runs. */
+/** Returns true while a process with this id runs. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it runs and is somebody else's.
+    // EPERM: it runs as another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
-/** Postgres refuses to run as root: the user it gets instead, or undefined when we are not root. */
+/** Returns the user that Postgres runs as when this process is root, or undefined. Postgres refuses to run as root. */
 export async function unprivilegedUser(): Promise<Runner | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   const users = (await readFile("/etc/passwd", "utf8")).split("\n").map((line) => line.split(":"));
@@ -59,5 +59,5 @@ export async function unprivilegedUser(): Promise<Runner | undefined> {
     const user = users.find(([name]) => name === wanted);
     if (user !== undefined) return { uid: Number(user[2]), gid: Number(user[3]) };
   }
-  throw new Error("Postgres does not run as root and /etc/passwd knows neither a user postgres nor nobody");
+  throw new Error("Postgres does not run as root, and /etc/passwd has neither the user postgres nor nobody");
 }

@@ -6,7 +6,7 @@ import { createMerchant } from "../../payments/merchants.ts";
 export type Caller = { apiKey: string; appId: string; merchantId: string };
 export type Seeded = { live: Caller; test: Caller };
 
-/** One account with a merchant, its payout destinations and keys of every scope, in live mode and in test mode. */
+/** Creates an account with a merchant, its payout destinations and keys of every scope, in live mode and in test mode. */
 export async function seedAccount(
   databaseUrl: string,
   ...settlements: { asset: string; destination: string }[]
@@ -18,8 +18,8 @@ export async function seedAccount(
     const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
       const { key } = await createApiKey(deps, { accountId, mode, scopes: ["gateway", "merchant"] });
       const { appId } = await createAppId(deps, { accountId, mode });
-      const whom = { name: "Corner shop", email: "owner@example.com" };
-      const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...whom });
+      const details = { name: "Corner shop", email: "owner@example.com" };
+      const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...details });
       const added = await addDestinations(deps, { accountId, mode, merchantId, settlements });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
       return { apiKey: key, appId, merchantId };

@@ -1,25 +1,25 @@
-/** A running Postgres, Redis, Anvil or Solana, and what a test or the stack may do to it. */
+/** A running Postgres, Redis, Anvil or Solana, and the actions of the stack and of tests on it. */
 export type Service = {
   readonly url: string;
-  /** Undefined when it does not run, or runs where it has no process id of this machine (a container, a given URL). */
+  /** Returns undefined when it does not run, or has no process id on this machine (a container, a configured URL). */
   pid(): number | undefined;
-  /** Ends it the polite way. What it stored stays. */
+  /** Shuts it down and keeps its data. */
   stop(): Promise<void>;
-  /** Ends it by a signal, without the manners, and waits until it is gone. What it stored stays. */
+  /** Sends it a signal, waits until it has ended, and keeps its data. */
   kill(signal: NodeJS.Signals): Promise<void>;
-  /** Starts it again on the same port, on what it stored. */
+  /** Starts it again on the same port with the same data. */
   start(): Promise<void>;
-  /** Ends it and removes what it stored. Safe to call twice. */
+  /** Shuts it down and removes its data. Safe to call twice. */
   close(): Promise<void>;
 };
 
-/** Tells a person what is going on: "starting Postgres". */
+/** Shows the user the current step, for example "starting Postgres". */
 export type Say = (line: string) => void;
 
-/** A service that somebody else runs: it is used, never stopped. */
+/** Returns a service that runs already; it is used and never stopped. */
 export function givenService(url: string, variable: string): Service {
   const refuse = async (): Promise<void> => {
-    throw new Error(`what ${variable} names is not ours to stop or start`);
+    throw new Error(`the service that ${variable} names must not be stopped or started here`);
   };
   return { url, pid: () => undefined, stop: refuse, kill: refuse, start: refuse, close: async () => undefined };
 }

@@ -5,14 +5,14 @@ import { freePair, freePort, isFree } from "./ports.ts";
 const port = z.coerce.number().int().min(1).max(65_535);
 
 const Settings = z.object({
-  /** Where the stack keeps its file, its logs and its data. */
+  /** Folder of the stack file, the logs and the data. */
   STACK_DIR: z.string().min(1).default(".local"),
   PORT: port.default(8080),
   ADMIN_PORT: port.default(8081),
-  /** The api's; the workers' and bull-board's follow one by one. */
+  /** Metrics port of the api; those of the workers and bull-board follow it. */
   METRICS_PORT: port.default(9464),
   ANVIL_PORT: port.default(8545),
-  /** WebSockets are one above. */
+  /** WebSockets use the next port. */
   SOLANA_PORT: port.default(8899),
   /** Milliseconds between the local Solana's slots. */
   SOLANA_SLOT_MS: z.coerce.number().int().min(10).default(400),
@@ -22,14 +22,14 @@ const Settings = z.object({
   /** Seconds between blocks; a block per transaction when unset. */
   ANVIL_BLOCK_TIME: z.coerce.number().int().min(1).optional(),
   ADMIN_USER: z.string().min(1).default("operator"),
-  /** A new one each time, shown in the summary, when unset. */
+  /** Unset: a new password for each run, which the summary shows. */
   ADMIN_PASSWORD: z.string().min(12).optional(),
   LOG_LEVEL: z.string().default("info"),
 });
 
 export type StackSettings = Readonly<z.infer<typeof Settings>>;
 
-/** What the environment says about the local stack. Throws ConfigError. */
+/** Reads the settings of the local stack. Throws ConfigError. */
 export function readSettings(env: NodeJS.ProcessEnv): StackSettings {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   const parsed = Settings.safeParse(given, { reportInput: false });
@@ -37,14 +37,14 @@ export function readSettings(env: NodeJS.ProcessEnv): StackSettings {
   return Object.freeze(parsed.data);
 }
 
-/** The same stack on ports of its own, so that it can run beside another one. */
+/** Returns the settings with free ports, so that the stack can run beside another one. */
 export async function withFreePorts(settings: StackSettings): Promise<StackSettings> {
   const [api, admin, anvil] = [await freePort(), await freePort(), await freePort()];
   const own = { PORT: api, ADMIN_PORT: admin, ANVIL_PORT: anvil, SOLANA_PORT: await freePair() };
   return { ...settings, ...own, METRICS_PORT: await freeRange(settings) };
 }
 
-/** Metrics ports follow one another: looks for a place where they all are free. */
+/** Returns the first of as many consecutive free ports as the stack has processes with metrics. */
 async function freeRange(settings: StackSettings): Promise<number> {
   for (;;) {
     const first = await freePort();
@@ -53,7 +53,7 @@ async function freeRange(settings: StackSettings): Promise<number> {
   }
 }
 
-/** One for the api, one per worker, one for bull-board. */
+/** Returns the metrics ports of the api, of each worker and of bull-board. */
 export function metricsPorts({ METRICS_PORT, WORKERS }: StackSettings): number[] {
   return Array.from({ length: WORKERS + 2 }, (_, index) => METRICS_PORT + index);
 }

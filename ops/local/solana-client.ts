@@ -10,21 +10,21 @@ import {
 } from "@solana/web3.js";
 import { waitUntil } from "./wait.ts";
 
-/** A key pair as the stack file and the tests hand it around; the secret is base58 of 64 bytes, as wallets export it. */
+/** A key pair in the form of the stack file. The secret is 64 bytes in base58, as wallets export it. */
 export type SolanaKey = { address: string; secretKey: string };
 
-/** A Solana, the local one or any other, and an account on it that pays for what is set up. */
+/** A client of a Solana, and the account that pays for the setup on it. */
 export type SolanaClient = {
   url: string;
   connection: Connection;
-  /** Pays fees and rent, and is every authority of the mints it makes. */
+  /** Pays fees and rent, and is every authority of the mints that it creates. */
   operator: Keypair;
 };
 
-/** SOL of the operator: rent and fees of some forty thousand token accounts. */
+/** SOL of the operator, for the rent and fees of about forty thousand token accounts. */
 const operatorSol = 100;
 
-/** Opens a Solana with a new operator, whose SOL comes from the network's faucet. */
+/** Opens a client with a new operator, which the network's faucet funds. */
 export async function openSolana(url: string): Promise<SolanaClient> {
   const connection = new Connection(url, { commitment: "confirmed", disableRetryOnRateLimit: true });
   const operator = Keypair.generate();
@@ -40,13 +40,13 @@ export function newSolanaKey(): SolanaKey {
 
 export const keypairOf = ({ secretKey }: SolanaKey): Keypair => Keypair.fromSecretKey(base58.decode(secretKey));
 
-/** One transaction of the operator's: what it does, and who signs besides. */
+/** A transaction of the operator: its instructions and its further signers. */
 export type Work = { instructions: TransactionInstruction[]; signers?: Keypair[] };
 
-/** Signing so many takes a fraction of the life of a blockhash, also where slots are fast. */
+/** Transactions signed with one blockhash; signing them takes a fraction of its lifetime, even with fast slots. */
 const sentAtOnce = 50;
 
-/** Sends these transactions, many side by side, and returns their signatures when all are confirmed. */
+/** Sends transactions concurrently, and returns their signatures when all are confirmed. */
 export async function sendAll(client: SolanaClient, work: readonly Work[]): Promise<string[]> {
   const signatures: string[] = [];
   for (const some of chunk(work, sentAtOnce)) signatures.push(...(await sendSome(client, some)));
@@ -65,10 +65,10 @@ async function sendSome({ connection, operator }: SolanaClient, work: readonly W
   return signatures;
 }
 
-/** Returns when all of them are confirmed, and throws when one has failed. */
+/** Returns when all transactions are confirmed. Throws when one has failed. */
 async function waitLanded(connection: Connection, signatures: readonly string[]): Promise<void> {
   let open = [...signatures];
-  const look = async (): Promise<boolean> => {
+  const poll = async (): Promise<boolean> => {
     const some = open.slice(0, 256);
     const { value } = await connection.getSignatureStatuses(some);
     const done = some.filter((signature, index) => {
@@ -79,10 +79,10 @@ async function waitLanded(connection: Connection, signatures: readonly string[])
     open = open.filter((signature) => !done.includes(signature));
     return open.length === 0;
   };
-  await waitUntil("transactions that set Solana up are confirmed", look, { withinMs: 60_000, everyMs: 50 });
+  await waitUntil("the setup transactions on Solana are confirmed", poll, { withinMs: 60_000, everyMs: 50 });
 }
 
-/** Gives each account so much SOL of the operator's. Buyers need none: who pays for a payment is the relayer. */
+/** Sends SOL of the operator to each account. Buyers need none, because the relayer pays for their payments. */
 export async function fundSol(
   client: SolanaClient,
   owners: readonly string[],
@@ -98,7 +98,7 @@ export async function fundSol(
   );
 }
 
-/** Lists of at most so many. */
+/** Splits a list into lists of at most `size` items. */
 export function chunk<T>(items: readonly T[], size: number): T[][] {
   const count = Math.ceil(items.length / size);
   return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size));

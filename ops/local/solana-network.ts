@@ -4,11 +4,11 @@ import type { Mint } from "./spl.ts";
 export type SolanaChainKeys = {
   treasury: SolanaKey;
   lanes: SolanaKey[];
-  /** The variables the networks document names: SOLANA_TREASURY_KEY, SOLANA_LANE_KEY_0 and so on. */
+  /** The variables that the networks document names: SOLANA_TREASURY_KEY, SOLANA_LANE_KEY_0 and so on. */
   env: Record<string, string>;
 };
 
-/** A treasury and so many relayers, all new. */
+/** Generates keys for a treasury and a number of relayers. */
 export function newSolanaKeys(lanes = 1): SolanaChainKeys {
   const treasury = newSolanaKey();
   const keys = Array.from({ length: lanes }, newSolanaKey);
@@ -21,17 +21,17 @@ export type SolanaNetworkOptions = {
   id: string;
   mints: readonly Mint[];
   keys: SolanaChainKeys;
-  /** Where the service reaches the cluster; the same twice when there is one only. */
+  /** Where the service reaches the cluster; a single URL is listed twice, because two are required. */
   rpcUrls: readonly string[];
   slotMs: number;
-  /** Members of the entry to be set otherwise. */
+  /** Members of the entry to replace. */
   change?: Record<string, unknown>;
 };
 
-/** What one transaction may offer for its priority, lamports. */
+/** Most that one transaction may offer as a priority fee, lamports. */
 export const MAX_PRIORITY_FEE = 100_000n;
 
-/** A Solana cluster's entry of the networks document. */
+/** Returns the entry of a Solana cluster in the networks document. */
 export function describeSolana({ id, mints, keys, rpcUrls, slotMs, change }: SolanaNetworkOptions) {
   const [first = ""] = rpcUrls;
   const urls = rpcUrls.length > 1 ? rpcUrls : [first, first];
@@ -40,7 +40,7 @@ export function describeSolana({ id, mints, keys, rpcUrls, slotMs, change }: Sol
     name: "Local Solana",
     rpc: urls.map((url, index) => ({ name: `local-${index}`, url })),
     slotMs,
-    // Its slots stand still where a test says so.
+    // Tests pause its slots.
     maxHeadAgeMs: null,
     pollMs: Math.max(10, Math.min(200, Math.floor(slotMs / 2))),
     finality: "confirmed",

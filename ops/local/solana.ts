@@ -1,19 +1,20 @@
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import { type Child, startChild } from "./child.ts";
 import { freePair } from "./ports.ts";
 import { givenService, type Say, type Service } from "./service.ts";
 import { waitUntil } from "./wait.ts";
 
 export type SolanaOptions = {
-  /** JSON-RPC is answered here, WebSockets one above: where Connection looks for them. Any free pair when unset. */
+  /** Port of JSON-RPC; WebSockets use the next port, as web3.js expects. Two free ports when unset. */
   port?: number;
   /** Milliseconds between slots; 400 as on mainnet when unset. */
   slotMs?: number;
-  /** Slots on top of a transaction's slot until it is final; 32 when unset. */
+  /** Number of later slots after which a transaction is final; 32 when unset. */
   finalAfter?: number;
   /** The genesis hash, for a second chain in the same test. */
   genesis?: string;
-  /** Takes no notice of SOLANA_RPC_URL: for tests that stop and start it. */
+  /** Ignores SOLANA_RPC_URL; for tests that stop and start it. */
   own?: boolean;
   say?: Say;
 };
@@ -21,8 +22,8 @@ export type SolanaOptions = {
 const program = fileURLToPath(new URL("solana/main.ts", import.meta.url));
 
 /**
- * The Solana that SOLANA_RPC_URL names, such as a solana-test-validator; else a local one with the real programs, in a
- * process of its own. What that one knew is gone when it stops.
+ * Returns the Solana that SOLANA_RPC_URL names, such as a solana-test-validator. Otherwise starts a local one with the real
+ * programs, in a separate process, whose state is lost when it stops.
  */
 export async function startSolana({ say, ...options }: SolanaOptions = {}): Promise<Service> {
   const given = process.env.SOLANA_RPC_URL;
@@ -51,11 +52,11 @@ export async function startSolana({ say, ...options }: SolanaOptions = {}): Prom
 }
 
 async function answers(url: string, child: Child): Promise<boolean> {
-  if (child.isGone()) throw new Error(`Solana left at once: ${child.tail()}`);
+  if (child.isGone()) throw new Error(`Solana ended at start: ${child.tail()}`);
   return (await callSolana(url, "getHealth")) === "ok";
 }
 
-/** One call of JSON-RPC; an error answer is thrown with its code. */
+/** Makes one JSON-RPC call. Throws an error response with its code. */
 export async function callSolana(url: string, method: string, params: readonly unknown[] = []): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const headers = { "content-type": "application/json" };
@@ -69,33 +70,33 @@ export async function callSolana(url: string, method: string, params: readonly u
 /** What only the local Solana can do. On another one every knob says that it is none. */
 export type SolanaKnobs = {
   setSlotMs(ms: number): Promise<void>;
-  /** No more slots until `resume`; whatever is sent still lands in the newest one. */
+  /** Makes no slots until `resume`; transactions still land in the newest slot. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** So many slots at once. 151 of them and every blockhash known before has died. */
+  /** Makes slots at once. After 151 slots every earlier blockhash has expired. */
   jump(slots: number): Promise<void>;
-  /** The next so many transactions are answered with their signature and forgotten; 0 takes that back. */
+  /** Accepts the next transactions with their signature and drops them; 0 ends this. */
   drop(count: number | "all"): Promise<void>;
-  /** Transactions sent from now on land so many slots later; 0 is at once. */
+  /** Lands transactions from now on this many slots later; 0 lands them at once. */
   hold(slots: number): Promise<void>;
-  /** Answers of these methods (`*` for all) come so much later. */
+  /** Delays the responses of these methods (`*` for all). */
   delay(methods: readonly string[], ms: number): Promise<void>;
-  /** The next calls of these methods (`*` for all) are answered by an error, or not at all. */
+  /** Makes the next calls of these methods (`*` for all) fail with an error, or hang. */
   fail(methods: readonly string[], times: number, how: "error" | "hang"): Promise<void>;
-  /** The newest slots are undone, with all that landed in them; the signatures that are gone. Final slots stay. */
+  /** Removes the newest slots with their transactions, and returns the removed signatures. Final slots stay. */
   rollback(slots: number): Promise<string[]>;
 };
 
 export function openKnobs(url: string): SolanaKnobs {
-  const turn = async (name: string, ...params: unknown[]): Promise<unknown> => {
+  const control = async (name: string, ...params: unknown[]): Promise<unknown> => {
     try {
       return await callSolana(url, `local_${name}`, params);
     } catch (cause) {
       if (!hasCode(cause, methodNotFound)) throw cause;
-      throw new Error(`${name} is a knob of the local Solana, which this one is not: unset SOLANA_RPC_URL`, { cause });
+      throw new Error(`only the local Solana supports ${name}: unset SOLANA_RPC_URL`, { cause });
     }
   };
-  const set = async (name: string, ...params: unknown[]): Promise<void> => void (await turn(name, ...params));
+  const set = async (name: string, ...params: unknown[]): Promise<void> => void (await control(name, ...params));
   return {
     setSlotMs: (ms) => set("setSlotMs", ms),
     pause: () => set("pause"),
@@ -105,7 +106,7 @@ export function openKnobs(url: string): SolanaKnobs {
     hold: (slots) => set("hold", slots),
     delay: (methods, ms) => set("delay", methods, ms),
     fail: (methods, times, how) => set("fail", methods, times, how),
-    rollback: async (slots) => (await turn("rollback", slots)) as string[],
+    rollback: async (slots) => z.array(z.string()).parse(await control("rollback", slots)),
   };
 }
 

@@ -20,28 +20,28 @@ import {
 import { Keypair, PublicKey, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
 import { chunk, type SolanaClient, sendAll, type Work } from "./solana-client.ts";
 
-/** Extensions of Token-2022 that a mint may carry. */
+/** Extensions of Token-2022 that a mint may have. */
 export type MintExtensions = {
-  /** Kept back by every transfer; `maximum` in the smallest unit. */
+  /** Fee that every transfer withholds; `maximum` in the smallest unit. */
   transferFee?: { basisPoints: number; maximum: bigint };
-  /** May move and burn anybody's tokens. */
+  /** An account that may move and burn the tokens of every holder. */
   permanentDelegate?: string;
   /** A program that every transfer calls. */
   transferHook?: string;
   nonTransferable?: boolean;
-  /** Where the metadata lies; the mint itself when `"self"`. */
+  /** The account of the metadata; the mint itself when `"self"`. */
   metadataPointer?: string;
-  /** Token accounts are born frozen; `fundTokens` thaws those it funds. */
+  /** New token accounts are frozen; `fundTokens` thaws those that it funds. */
   defaultFrozen?: boolean;
   pausable?: boolean;
 };
 
 export type MintOptions = { decimals?: number; program?: "token" | "token-2022"; extensions?: MintExtensions };
 
-/** A mint; the operator is its mint and freeze authority, and the authority of its extensions. */
+/** A mint. The operator is its mint and freeze authority, and the authority of its extensions. */
 export type Mint = { address: string; program: string; decimals: number; isFrozenAtFirst: boolean };
 
-/** Makes a mint, with 6 decimals as USDC has. Extensions need Token-2022, and choose it when no program is named. */
+/** Creates a mint, by default with the 6 decimals of USDC. Extensions require Token-2022, which they select by default. */
 export async function makeMint(
   client: SolanaClient,
   { decimals = 6, extensions = {}, program: name }: MintOptions = {},
@@ -68,7 +68,7 @@ const new2022 = TOKEN_2022_PROGRAM_ID;
 
 type Part = { type: ExtensionType; instruction: TransactionInstruction };
 
-/** What each extension needs before the mint is initialized. */
+/** Returns the instructions that extensions need before the mint is initialized. */
 function extensionParts(mint: PublicKey, us: PublicKey, wanted: MintExtensions): Part[] {
   const parts: Part[] = [];
   const add = (type: ExtensionType, instruction: TransactionInstruction) => parts.push({ type, instruction });
@@ -101,16 +101,16 @@ function extensionParts(mint: PublicKey, us: PublicKey, wanted: MintExtensions):
   return parts;
 }
 
-/** The token account that belongs to an owner by rule. */
+/** Returns the associated token account of an owner. */
 export function tokenAccountOf({ address, program }: Mint, owner: string): string {
   const key = getAssociatedTokenAddressSync(new PublicKey(address), new PublicKey(owner), true, new PublicKey(program));
   return key.toBase58();
 }
 
-/** So many owners fit into one transaction. */
+/** Owners that fit into one transaction. */
 const ownersAtOnce = 6;
 
-/** Makes the token account of each owner where it is missing, and mints so much into it (in the smallest unit). */
+/** Creates the missing token account of each owner, and mints an amount (in the smallest unit) into it. */
 export async function fundTokens(
   client: SolanaClient,
   mint: Mint,
@@ -135,7 +135,7 @@ export async function fundTokens(
   await sendAll(client, work);
 }
 
-/** What an owner holds of a mint in its own token account, in the smallest unit; 0 without one. */
+/** Returns the balance of the associated token account of an owner, in the smallest unit; 0 when it does not exist. */
 export async function tokenBalance({ connection }: SolanaClient, mint: Mint, owner: string): Promise<bigint> {
   const account = await connection.getAccountInfo(new PublicKey(tokenAccountOf(mint, owner)));
   return account === null ? 0n : account.data.readBigUInt64LE(64);

@@ -1,6 +1,6 @@
 import pg from "pg";
 
-/** Runs statements on a connection of their own and gives the rows of the last one. */
+/** Runs statements on a new connection and returns the rows of the last one. */
 export async function execute(url: string, ...statements: string[]): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => undefined);
@@ -14,7 +14,7 @@ export async function execute(url: string, ...statements: string[]): Promise<Rec
   }
 }
 
-/** The same server, another database. */
+/** Returns the URL of another database on the same server. */
 export function namedDatabase(url: string, name: string): string {
   const changed = new URL(url);
   changed.pathname = `/${name}`;

@@ -8,7 +8,7 @@ const hex = z.string().regex(/^0x[0-9a-fA-F]+$/);
 const caller = z.object({ apiKey: z.string(), appId: z.string(), merchantId: z.string() });
 const pid = z.number().int();
 
-/** The stack's file. Tools rely on this shape. */
+/** The content of stack.json. Tools rely on this shape. */
 const StackFile = z.object({
   baseUrl: url,
   adminUrl: url,
@@ -37,7 +37,7 @@ const StackFile = z.object({
     /** The secret is base58 of 64 bytes, as wallets export it. */
     buyers: z.array(z.object({ address: z.string(), secretKey: z.string() })),
   }),
-  /** Process ids; a service that runs elsewhere (a container, a given URL) has none. */
+  /** Process ids; a service in a container or at a configured URL has none. */
   processes: z.object({
     supervisor: pid,
     api: z.array(pid),
@@ -53,7 +53,7 @@ export type StackFile = z.infer<typeof StackFile>;
 
 const fileIn = (dir: string): string => join(dir, "stack.json");
 
-/** Writes it so that a reader sees the old file or the new one, never half of one. It holds keys: only we may read it. */
+/** Writes stack.json atomically. Only the user can read it, because it contains keys. */
 export async function writeStackFile(dir: string, content: StackFile): Promise<void> {
   await mkdir(dir, { recursive: true });
   const fresh = `${fileIn(dir)}.${process.pid}.new`;
@@ -61,7 +61,7 @@ export async function writeStackFile(dir: string, content: StackFile): Promise<v
   await rename(fresh, fileIn(dir));
 }
 
-/** The stack that runs from this folder, or undefined. A file that a dead supervisor left behind counts as none. */
+/** Returns the stack that runs in this folder, or undefined. A file whose supervisor is dead is ignored. */
 export async function findRunningStack(dir: string): Promise<StackFile | undefined> {
   const text = await readFile(fileIn(dir), "utf8").catch(() => undefined);
   if (text === undefined) return undefined;
@@ -69,13 +69,13 @@ export async function findRunningStack(dir: string): Promise<StackFile | undefin
   return parsed.success && isAlive(parsed.data.processes.supervisor) ? parsed.data : undefined;
 }
 
-/** What the command line needs to work on this stack, as `npm run admin` reads it. */
+/** Writes the environment file that `npm run admin` reads. */
 export async function writeEnvironment(dir: string, variables: Record<string, string>): Promise<void> {
   const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
   await writeFile(join(dir, "env"), lines.join(""), { mode: 0o600 });
 }
 
-/** Called when the stack stops. */
+/** Removes stack.json and the environment file when the stack stops. */
 export async function removeStackFile(dir: string): Promise<void> {
   await rm(fileIn(dir), { force: true });
   await rm(join(dir, "env"), { force: true });

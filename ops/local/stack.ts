@@ -17,30 +17,31 @@ import { findRunningStack, removeStackFile, type StackFile, writeEnvironment, wr
 import { type Supervisor, supervise } from "./supervisor.ts";
 
 export type Stack = {
-  /** What stack.json says now. */
+  /** Returns the current content of stack.json. */
   file(): StackFile;
+  /** The folder of stack.json, as the settings name it. */
+  dir: string;
+  /** Restarts the api and the workers, so that they run changed sources. */
+  restart(): Promise<void>;
   chain: LocalChain;
   solana: LocalSolana;
   adminLogin: { user: string; password: string };
-  /** Stops everything in reverse order, each part within a bound. Never rejects; safe to call twice. */
+  /** Stops everything in reverse order, each part within a time limit. Never rejects; safe to call twice. */
   stop(): Promise<void>;
 };
 
 type Opened = { name: string; close: () => Promise<unknown> }[];
 
-/** How long a process may drain when the stack stops. */
+/** How long a process may drain when it is stopped, milliseconds. */
 const drainMs = 8_000;
 
-/**
- * Brings the whole stack up and writes its file. What was started is stopped again when a later step fails or the
- * signal is aborted meanwhile.
- */
+/** Starts the whole stack and writes its file. Stops it again when a step fails or the signal is aborted meanwhile. */
 export async function startStack(settings: StackSettings, say: Say, signal?: AbortSignal): Promise<Stack> {
   const dir = resolve(settings.STACK_DIR);
   const before = await findRunningStack(dir);
   if (before !== undefined)
     throw new Error(
-      `a stack runs from ${settings.STACK_DIR} already (process ${before.processes.supervisor}): stop it, or set STACK_DIR and the ports`,
+      `a stack already runs in ${settings.STACK_DIR} (process ${before.processes.supervisor}): stop it, or set STACK_DIR and the ports`,
     );
   await checkPorts(settings);
   const opened: Opened = [];
@@ -51,7 +52,7 @@ export async function startStack(settings: StackSettings, say: Say, signal?: Abo
   };
   try {
     const sayNext: Say = (line) => {
-      // Every step is announced: the place to give up between two of them.
+      // Every step calls this function, so the start can be given up between two steps.
       signal?.throwIfAborted();
       say(line);
     };
@@ -97,7 +98,7 @@ async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): P
   const networksFile = await writeNetworks(chain, solana, settings);
   say("migrating the database");
   await migrateDatabase(postgres.url);
-  say("making an account, merchants and keys");
+  say("creating an account, merchants and keys");
   const settlements = [chain, solana].map(({ asset, id, destination }) => ({
     asset,
     destination: `${id}:${destination}`,
@@ -123,16 +124,17 @@ async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): P
   opened.push({ name: "stack.json", close: () => removeStackFile(dir) });
   say(`starting the api, ${settings.WORKERS} workers and bull-board`);
   const onDeath = (role: Role, how: string) =>
-    report(`a process of the role ${role} ended (${how}): starting it again`);
+    report(`a process with the role ${role} ended (${how}) and is restarted`);
   const onChange = () => (supervisor === undefined ? undefined : writeStackFile(dir, file()));
   supervisor = await supervise({ processes, onChange, onDeath });
   const running = supervisor;
   opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
   await writeStackFile(dir, file());
-  return { file, chain, solana, adminLogin, stop };
+  const restart = () => running.restart(["api", "worker"], drainMs + 2_000);
+  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, stop };
 }
 
-/** Last opened, first closed. One that does not close must not keep the others open. */
+/** Closes everything in reverse order. One that fails to close is reported, and the others are closed all the same. */
 async function closeAll(opened: Opened, say: Say): Promise<void> {
   for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
     const { name, close } = last;
@@ -149,12 +151,12 @@ type Parts = {
   postgres: Service;
   redis: Service;
   networksFile: string;
-  /** Variables that hold the keys. */
+  /** Environment variables with the private keys. */
   keys: Record<string, string>;
   adminLogin: { user: string; password: string };
 };
 
-/** What the processes of the service run with. Only workers get the keys. */
+/** Returns the settings of each process of the service. Only workers get the private keys. */
 async function describeProcesses({
   settings,
   dir,
@@ -168,22 +170,22 @@ async function describeProcesses({
   const logs = join(dir, "logs");
   await rm(logs, { recursive: true, force: true });
   await mkdir(logs, { recursive: true });
-  // Another stack may use the same Redis when that is a given one.
+  // Another stack may use the same Redis when REDIS_URL names it.
   const prefix: Record<string, string> = process.env.REDIS_URL ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
   const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
-  // Postgres is thrown away with the stack, so a key of this run's own reads all there is to read.
+  // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
   const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
-  const outward = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
+  const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...outward, ...publicUrl });
-  const common = { ...services, ...outward, LOG_LEVEL, NETWORKS_FILE: networksFile };
+  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
+  const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;
   const logTo = (name: string) => {
     const stream = createWriteStream(join(logs, `${name}.log`), { flags: "a" });
     return (line: string) => void stream.write(`${line}\n`);
   };
-  // Everybody is 127.0.0.1 here, and benches ask as much as they can.
+  // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
   const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };

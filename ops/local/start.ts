@@ -1,10 +1,15 @@
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { onInterrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 import { readSettings } from "./settings.ts";
 import { type Stack, startStack } from "./stack.ts";
+import { watchSources } from "./watch-sources.ts";
 
-// `npm start`: the whole service on this machine, until Ctrl-C.
+// `npm start` runs the whole service on this machine until Ctrl-C. `npm run dev` (`--watch`) also restarts the api and the
+// workers when a source file changes.
 
+const { values } = parseArgs({ options: { watch: { type: "boolean", default: false } } });
 const progress = createProgress();
 const interrupted = new AbortController();
 const begin = async () => startStack(readSettings(process.env), progress.say, interrupted.signal);
@@ -16,16 +21,30 @@ onInterrupt(async () => {
 });
 
 try {
-  printSummary(await starting);
+  const stack = await starting;
+  printSummary(stack);
+  if (values.watch) restartOnChange(stack);
 } catch (error) {
-  // Interrupted: whoever did that tells how it ended.
+  // After an interruption the handler above reports the end.
   if (!interrupted.signal.aborted) {
     progress.print(`the stack did not start: ${error instanceof Error ? error.message : String(error)}`);
     process.exit(1);
   }
 }
 
-function printSummary({ file, adminLogin }: Stack): void {
+function restartOnChange(stack: Stack): void {
+  let restarting = Promise.resolve();
+  watchSources(fileURLToPath(new URL("../../", import.meta.url)), (file) => {
+    restarting = restarting.then(async () => {
+      if (interrupted.signal.aborted) return;
+      progress.print(`${file} changed: restarting the api and the workers`);
+      await stack.restart();
+    });
+  });
+  progress.print("the api and the workers restart when a source file changes");
+}
+
+function printSummary({ file, dir, adminLogin }: Stack): void {
   const { baseUrl, adminUrl, metricsUrls, evm, solana, postgresUrl, redisUrl } = file();
   const lines = {
     api: baseUrl,
@@ -36,7 +55,8 @@ function printSummary({ file, adminLogin }: Stack): void {
     postgres: postgresUrl,
     redis: redisUrl,
   };
-  progress.print("the stack is up; keys, buyers and process ids are in stack.json, logs beside it");
+  const variable = dir === ".local" ? "" : `STACK_DIR=${dir} `;
+  progress.print(`the stack is up; ${dir}/stack.json has its keys, buyers and process ids, ${dir}/logs its logs`);
   for (const [name, value] of Object.entries(lines)) progress.print(`  ${name.padEnd(12)}${value}`);
-  progress.print("`npm run admin -- --help` works on it; Ctrl-C stops it");
+  progress.print(`run \`${variable}npm run admin -- --help\` for operator commands; press Ctrl-C to stop`);
 }

@@ -13,18 +13,18 @@ import { z } from "zod";
 import { circleContract, usdcAbi } from "./artifacts.ts";
 import { type ChainClient, operator } from "./chain-client.ts";
 
-/** The contracts of one local chain that the service is pointed at. */
+/** The contracts of a local chain that the service uses. */
 export type Contracts = { token: Address; multicall: Address };
 
 const decimals = 6;
-/** The proxy's admin may do nothing else, so it must not be the operator. */
+/** The proxy's admin cannot call the token, so it must not be the operator. */
 const proxyAdmin = getAddress("0x000000000000000000000000000000000000ad01");
 const lostAndFound = getAddress("0x000000000000000000000000000000000000ad02");
 const allowance = 2n ** 128n;
 
 /**
- * Puts Multicall3 and Circle's USDC (its proxy and its version 2.2, initialized as on a real network) on an empty
- * chain, with the operator as its minter.
+ * Deploys Multicall3 and Circle's USDC (the proxy and version 2.2, initialized as on a real network) on an empty chain, with
+ * the operator as minter.
  */
 export async function deployContracts(chain: ChainClient): Promise<Contracts> {
   const multicall = await deploy(chain, { abi: [], bytecode: multicallCode() });
@@ -46,13 +46,13 @@ export async function deployContracts(chain: ChainClient): Promise<Contracts> {
 }
 
 /**
- * Takes the contracts of a real network as they are, on a fork of it, and makes the operator a minter by speaking as
- * the token's master minter. Works where the token is Circle's own.
+ * Uses the contracts of a forked network, and makes the operator a minter by impersonating the token's master minter. Works
+ * only for Circle's own USDC.
  */
 export async function adoptContracts(chain: ChainClient, { token, multicall }: Contracts): Promise<Contracts> {
   for (const [variable, address] of Object.entries({ FORK_USDC: token, FORK_MULTICALL: multicall })) {
     const code = await chain.getCode({ address });
-    if (code === undefined) throw new Error(`${variable} names an address without code on the forked network`);
+    if (code === undefined) throw new Error(`${variable} is an address without code on the forked network`);
   }
   const master = await chain.readContract({ address: token, abi: usdcAbi, functionName: "masterMinter" });
   await fundGas(chain, [operator.address, master]);
@@ -64,7 +64,7 @@ export async function adoptContracts(chain: ChainClient, { token, multicall }: C
   return { token, multicall };
 }
 
-/** Mints so much to each. Returns when the last one is in a block. */
+/** Mints an amount to each account. Returns when the last mint is in a block. */
 export async function mintUsdc(
   chain: ChainClient,
   token: Address,
@@ -80,17 +80,17 @@ export async function mintUsdc(
   if (last !== undefined) await mined(chain, last);
 }
 
-/** Gives each account ether for gas. */
+/** Sets the ether balance of each account, for gas. */
 export async function fundGas(chain: ChainClient, to: readonly Address[], ether = "1000"): Promise<void> {
   for (const address of to) await chain.setBalance({ address, value: parseEther(ether) });
 }
 
-/** What an account holds, in the token's smallest unit. */
+/** Returns the balance of an account, in the token's smallest unit. */
 export function usdcBalance(chain: ChainClient, token: Address, of: Address): Promise<bigint> {
   return chain.readContract({ address: token, abi: usdcAbi, functionName: "balanceOf", args: [of] });
 }
 
-/** Sends tokens by a transaction of the holder's own, and gives its hash once it is in a block. */
+/** Sends tokens with a transaction of the holder, and returns its hash once it is in a block. */
 export async function transferUsdc(
   chain: ChainClient,
   token: Address,
@@ -112,7 +112,7 @@ export type TokenTransfer = {
   logIndex: number;
 };
 
-/** The token's transfers from or to an account since a block, oldest first. */
+/** Returns the token's transfers from or to an account since a block, oldest first. */
 export async function listTransfers(
   chain: ChainClient,
   token: Address,
@@ -128,28 +128,28 @@ export async function listTransfers(
 
 async function deploy(chain: ChainClient, { abi, bytecode }: ReturnType<typeof circleContract>, args: unknown[] = []) {
   const receipt = await mined(chain, await chain.deployContract({ abi, bytecode, args }));
-  if (!receipt.contractAddress) throw new Error("a deployment left no contract");
+  if (!receipt.contractAddress) throw new Error("the deployment created no contract");
   return getAddress(receipt.contractAddress);
 }
 
-/** How long Anvil may keep a transaction before it is nudged, milliseconds. */
-const NUDGE_MS = 8_000;
+/** How long Anvil may leave a transaction in its pool before one more block is mined, milliseconds. */
+const MINE_EVERY_MS = 8_000;
 
-/** Now and then, on a busy machine, Anvil leaves a transaction in its pool though it mines on arrival: one block more takes it along. */
+/** Waits for a transaction. On a busy machine, Anvil sometimes leaves it in the pool; one more block then includes it. */
 async function mined(chain: ChainClient, hash: Hex) {
-  const nudge = setInterval(() => void chain.mine({ blocks: 1 }).catch(() => undefined), NUDGE_MS);
+  const mining = setInterval(() => void chain.mine({ blocks: 1 }).catch(() => undefined), MINE_EVERY_MS);
   try {
     const receipt = await chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
-    if (receipt.status !== "success") throw new Error("a transaction that sets the chain up was reverted");
+    if (receipt.status !== "success") throw new Error("a transaction of the chain setup reverted");
     return receipt;
   } finally {
-    clearInterval(nudge);
+    clearInterval(mining);
   }
 }
 
-/** viem carries Multicall3's creation code and does not export it: it is read from its own file. */
+/** Returns Multicall3's creation code from a file of viem, which does not export it. */
 function multicallCode(): Hex {
   const load = createRequire(import.meta.url);
   const file = join(dirname(load.resolve("viem")), "constants", "contracts.js");
-  return z.object({ multicall3Bytecode: z.string().startsWith("0x") }).parse(load(file)).multicall3Bytecode as Hex;
+  return z.object({ multicall3Bytecode: z.templateLiteral(["0x", z.string()]) }).parse(load(file)).multicall3Bytecode;
 }

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 /**
- * Asks again and again until the answer is neither false nor undefined, and gives that answer.
- * An answer that throws counts as "not yet"; the last such error becomes the cause of the final one.
+ * Polls until the answer is neither false nor undefined, and returns it. An error of `ask` counts as "not yet"; the last one
+ * becomes the cause of the timeout error.
  */
 export async function waitUntil<T>(
   what: string,
@@ -19,18 +19,7 @@ export async function waitUntil<T>(
     } catch (error) {
       cause = error;
     }
-    if (Date.now() > until) throw new Error(`waited ${withinMs} ms in vain: ${what}`, { cause });
+    if (Date.now() > until) throw new Error(`timed out after ${withinMs} ms: ${what}`, { cause });
     await pause(everyMs);
-  }
-}
-
-/** Gives up on a promise after a while; what it was doing goes on unheard. */
-export async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`${what} took longer than ${ms} ms`)), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -5,7 +5,7 @@ import type { Caller } from "./seed.ts";
 import type { SolanaKey } from "./solana-client.ts";
 import { signAsWallet } from "./solana-wallet.ts";
 
-/** Who talks to which service. */
+/** A merchant of a running service. */
 export type Shop = { baseUrl: string; caller: Caller };
 
 const amount = z.object({ unit: z.string(), value: z.string() });
@@ -20,6 +20,9 @@ const WalletAction = z.object({
   type: z.literal("walletRpc"),
   data: z.object({ chain_id: z.string(), method: z.string(), params: z.array(z.unknown()) }),
 });
+const hex = z.templateLiteral(["0x", z.string()]);
+const TypedData = z.looseObject({ types: z.record(z.string(), z.unknown()) });
+const Definition = z.custom<TypedDataDefinition>((value) => TypedData.safeParse(value).success);
 const BuildAction = z.object({ type: z.literal("build"), data: z.object({ data: z.string() }) });
 const Action = z.discriminatedUnion("type", [WalletAction, BuildAction]);
 const Options = z.object({
@@ -28,32 +31,32 @@ const Options = z.object({
 
 export type PaymentStatus = z.infer<typeof Status>;
 export type PayOption = z.infer<typeof Options>["options"][number];
-/** A wallet on EVM; it sends transactions of its own only where it has `sendCall`, which returns the hash. */
+/** A wallet on EVM. With `sendCall`, which returns the hash, it also sends transactions. */
 export type EvmBuyer = Pick<PrivateKeyAccount, "address" | "signTypedData"> & {
   sendCall?: (call: { to: Hex; data: Hex }) => Promise<Hex>;
 };
-/** Whose wallet it is: the namespace of its account decides what it can sign. */
+/** The buyer's wallet; the namespace of its account decides what it can sign. */
 export type Buyer = EvmBuyer | SolanaKey;
 
-/** The merchant asks for money: dollars and cents as minor units. Gives the payment's id. */
+/** Creates a payment as the merchant, with the amount in cents. Returns the payment's id. */
 export async function createPayment(
   shop: Shop,
   request: { referenceId: string; cents: string; expiresAt?: Date },
 ): Promise<string> {
   const { referenceId, cents, expiresAt } = request;
-  // Seconds since 1970, as the deployed service takes it.
+  // Unix time in seconds, as WalletConnect Pay expects it.
   const deadline = expiresAt === undefined ? {} : { expiresAt: Math.ceil(expiresAt.getTime() / 1_000) };
   const body = { referenceId, amount: { unit: "iso4217/USD", value: cents }, ...deadline };
   const answer = await ask(shop, "POST", "/v1/payments", body);
   return z.looseObject({ id: z.string() }).parse(answer).id;
 }
 
-/** The wallet asks how these accounts (CAIP-10) can pay. */
+/** Requests the options of these accounts (CAIP-10) as the wallet. */
 export async function listOptions(shop: Shop, paymentId: string, accounts: string[]): Promise<PayOption[]> {
   return Options.parse(await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/options`, { accounts })).options;
 }
 
-/** The wallet executes the actions of an option, in order; those that are built at the last moment it fetches first. */
+/** Executes the actions of an option as the wallet, in order. Fetches build actions first. */
 export async function signOption(
   shop: Shop,
   paymentId: string,
@@ -73,22 +76,21 @@ async function fetchActions(shop: Shop, paymentId: string, optionId: string, dat
   return z.object({ actions: z.array(WalletAction) }).parse(answer).actions;
 }
 
-/** Signs typed data and transactions of Solana, and sends what it is asked to send if it can. */
+/** Signs typed data and Solana transactions, and sends transactions when the wallet can. */
 async function execute({ method, params }: z.infer<typeof WalletAction>["data"], buyer: Buyer): Promise<string> {
   if (method === "eth_signTypedData_v4" && "signTypedData" in buyer)
     return await buyer.signTypedData(parseTypedData(z.string().parse(params[1])));
   if (method === "eth_sendTransaction" && "sendCall" in buyer && buyer.sendCall !== undefined) {
-    const { to, data } = z.object({ to: z.string(), data: z.string() }).parse(params[0]);
-    return await buyer.sendCall({ to: to as Hex, data: data as Hex });
+    return await buyer.sendCall(z.object({ to: hex, data: hex }).parse(params[0]));
   }
   if (method === "solana_signTransaction" && "secretKey" in buyer)
     return signAsWallet(z.object({ transaction: z.string() }).parse(params[0]).transaction, buyer);
-  throw new Error(`this wallet cannot do ${method}`);
+  throw new Error(`this wallet does not support ${method}`);
 }
 
 export type WalletResult = { type: "walletRpc"; data: string[] };
 
-/** The wallet hands the results in. The answer may be final already. */
+/** Confirms a payment as the wallet. The returned status may be final already. */
 export async function confirm(
   shop: Shop,
   paymentId: string,
@@ -97,7 +99,7 @@ export async function confirm(
   return Status.parse(await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/confirm`, body));
 }
 
-/** Asks where the payment stands; the service holds the answer back until something changes, at most `maxPollMs`. */
+/** Returns the status of a payment. The service holds the response until the status changes, for at most `maxPollMs`. */
 export async function getStatus(shop: Shop, paymentId: string, maxPollMs = 0): Promise<PaymentStatus> {
   return Status.parse(await ask(shop, "GET", `/v1/gateway/payment/${paymentId}/status?maxPollMs=${maxPollMs}`));
 }
@@ -113,23 +115,23 @@ export async function waitFinal(shop: Shop, paymentId: string, withinMs: number)
   }
 }
 
-/** All of a buyer's moves: options, signature, confirm. Gives the status that confirm answered. */
+/** Pays as a buyer: requests the options, signs and confirms. Returns the status that the confirm returned. */
 export async function pay(shop: Shop, paymentId: string, buyer: Buyer, chain: string): Promise<PaymentStatus> {
   const [option] = await listOptions(shop, paymentId, [`${chain}:${buyer.address}`]);
-  if (option === undefined) throw new Error("the service offers no way to pay");
+  if (option === undefined) throw new Error("the service returned no option");
   return await confirm(shop, paymentId, {
     optionId: option.id,
     results: await signOption(shop, paymentId, option, buyer),
   });
 }
 
-/** The wallet's owner does not want to pay. */
+/** Cancels a payment as the wallet. */
 export async function cancel(shop: Shop, paymentId: string): Promise<void> {
   await ask(shop, "POST", `/v1/gateway/payment/${paymentId}/cancel`);
 }
 
 type Answer = { status: number; body: unknown };
-/** The service has answered, and it was no success. */
+/** The service returned an error status. */
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly status: number;
@@ -142,12 +144,12 @@ export class Refused extends Error {
 
 let onAnswer: ((method: string, path: string, answer: Answer) => void) | undefined;
 
-/** Lets tests look at every answer that these moves get. */
-export function watchAnswers(look: (method: string, path: string, answer: Answer) => void): void {
-  onAnswer = look;
+/** Calls a function for every response that this client receives; for tests. */
+export function watchAnswers(listener: (method: string, path: string, answer: Answer) => void): void {
+  onAnswer = listener;
 }
 
-/** JSON in and out. Throws Refused, with the service's own words, for an answer that is no success. */
+/** Sends and receives JSON. Throws Refused with the service's message for an error status. */
 export async function ask(
   { baseUrl, caller }: Shop,
   method: string,

@@ -8,27 +8,27 @@ import { ConfigError, readAdminConfig } from "../config.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
 import { readNetworks } from "../networks.ts";
-import { describeBriefly } from "../redaction.ts";
+import { describeBriefly, errorCode } from "../redaction.ts";
 
 const help = `usage: npm run reconcile -- [options]
 
-Compares the books with the chains: the treasury's tokens and the lanes' native money, at a block that is final and
-booked. Minor units. Ends with 0 when they agree, 1 when they differ or a chain cannot be asked, 2 when called wrong.
+Compares the ledger with the chains: the treasury's tokens and the lanes' native balances, at a final and booked block, in
+minor units. Exits with 0 when they agree, 1 when they differ or a chain cannot be read, 2 for wrong arguments.
 
-  --chain ID   one chain, for example eip155:8453 (default: all of the networks file)
-  --block N    at that block of --chain; the node has to know its state
-  --json       one JSON document, for machines
-  --help       this text
+  --chain ID   only this chain, for example eip155:8453 (default: all chains of the networks file)
+  --block N    compare at this block of --chain; the node must have its state
+  --json       print one JSON document, for machines
+  --help       print this text
 
-DATABASE_URL and NETWORKS_FILE say where.`;
+DATABASE_URL and NETWORKS_FILE select the database and the chains.`;
 
-/** All lines, and whether every chain could be asked and agrees. */
+/** Returns all lines, and whether every chain could be read and agrees. */
 async function reconcile(args: {
   chain?: string;
   block?: number;
 }): Promise<{ lines: ReconcileLine[]; agrees: boolean }> {
   const config = readAdminConfig(process.env);
-  if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: it says which chains there are");
+  if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: it lists the chains");
   const networks = readNetworks(config.NETWORKS_FILE);
   const chains = openChains(networks, createMetrics(new Registry(), "worker"));
   if (args.chain !== undefined && !chains.has(args.chain))
@@ -66,7 +66,7 @@ try {
   const { chain, block, json } = values;
   if (values.help) console.log(help);
   else if (block !== undefined && (!/^\d{1,15}$/.test(block) || chain === undefined))
-    throw new ConfigError("--block takes a number, and --chain with it");
+    throw new ConfigError("--block: expected a number, together with --chain");
   else {
     const { lines, agrees } = await reconcile({
       ...(chain === undefined ? {} : { chain }),
@@ -77,7 +77,7 @@ try {
     process.exitCode = agrees ? 0 : 1;
   }
 } catch (error) {
-  const isUsage = error instanceof ConfigError || (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS");
-  console.error(isUsage ? (error as Error).message : describeBriefly(error));
+  const isUsage = error instanceof ConfigError || String(errorCode(error)).startsWith("ERR_PARSE_ARGS");
+  console.error(isUsage && error instanceof Error ? error.message : describeBriefly(error));
   process.exitCode = isUsage ? 2 : 1;
 }

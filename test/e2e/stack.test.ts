@@ -53,5 +53,5 @@ test("npm run demo: one payment is paid and settled, one expires, and it ends wi
   expect({ code, text }).toMatchObject({ code: 0 });
   expect(text).toMatch(/Payment pay_\w+ is succeeded: transaction 0x[0-9a-f]{64}/);
   expect(text).toMatch(/holds 12\.5 USDC/);
-  expect(text).toMatch(/has expired: nobody paid in time/);
+  expect(text).toMatch(/has expired: no buyer paid in time/);
 });

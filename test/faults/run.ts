@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Say } from "../../ops/local/service.ts";
-import { within } from "../../ops/local/wait.ts";
+import { withTimeout } from "../../ops/timeout.ts";
 import { endAll } from "../support/at-end.ts";
 import { type Agenda, makeAgenda, type RareFault } from "./agenda.ts";
 import { makeEvmPayers } from "./evm-payers.ts";
@@ -83,7 +83,7 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
   try {
     const slow: string[] = [];
     const durationMs = payments * everyMs;
-    const sent = within(durationMs + unsentMs, "sending every confirm", load.sent).catch((error: unknown) => {
+    const sent = withTimeout(load.sent, durationMs + unsentMs, "sending every confirm").catch((error: unknown) => {
       slow.push(`answers: ${error}`);
     });
     const injected = await breakThings(nemesis, { random: random.branch("nemesis"), durationMs, signal }, sent);
@@ -97,7 +97,7 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     say(`quiet after ${seconds(quiet.ms)}; the chain's clock passes what payers in trouble have signed`);
     await stage.evm?.miner.advance(await secondsToOutlive(databaseUrl, stage.evm.client));
     const outlived = await waitQuiet(databaseUrl, { except: [], forgets, withinMs: quietWithinMs });
-    const deaf = await within(15_000, "telling every wallet its end", load.over).then(
+    const deaf = await withTimeout(load.over, 15_000, "telling every wallet its end").then(
       () => [],
       (error: unknown) => [`answers: ${error}`],
     );

@@ -16,7 +16,7 @@ import {
   textsAt,
 } from "./params.ts";
 
-/** Accounts, balances, token accounts. */
+/** Returns the methods for accounts, balances and token accounts. */
 export function accountMethods({ slots, bank, read }: Ledger): Methods {
   function ask(params: Params, index = 1) {
     const config = configAt(params, index);
@@ -25,7 +25,7 @@ export function accountMethods({ slots, bank, read }: Ledger): Methods {
     return { config, slot, at: (key: Key) => read(key, commitment) };
   }
 
-  /** The accounts of an owner under the mint or program that the filter names. */
+  /** Returns the token accounts of an owner that have the mint or program of the filter. */
   function tokensOf(owner: Key, filter: Config, at: (key: Key) => AccountState | undefined) {
     const fits = tokenFilter(filter);
     return Array.from(bank.accounts.tokenAccountsOf(owner)).flatMap((key) => {
@@ -91,7 +91,7 @@ function tokenFilter({ mint, programId }: Config): (token: { mint: Key; program:
   return (token) => token.program === wanted;
 }
 
-/** An account as JSON. `jsonParsed` gives base64, as a validator does where it knows no other form. */
+/** Returns an account as JSON. `jsonParsed` returns base64, as a validator does for programs that it cannot parse. */
 export function describe(state: AccountState | undefined, { encoding, dataSlice }: Config) {
   if (state === undefined) return null;
   const data = slice(state.data, dataSlice);
@@ -120,7 +120,7 @@ function encode(data: Uint8Array, encoding: unknown): string | [string, string] 
   return encoding === "base58" ? [base58.encode(data), "base58"] : base58.encode(data);
 }
 
-/** A token amount in its three ways of writing. */
+/** Returns a token amount in its three notations. */
 export function describeAmount(amount: bigint, decimals: number) {
   const digits = amount.toString().padStart(decimals + 1, "0");
   const whole = digits.slice(0, digits.length - decimals);

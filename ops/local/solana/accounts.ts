@@ -1,10 +1,10 @@
 import { base58 } from "@scure/base";
 import { Account, type LiteSvm } from "litesvm/dist/internal.js";
 
-/** Everything about an account that a transaction can change. */
+/** The parts of an account that a transaction can change. */
 export type AccountState = { lamports: bigint; owner: Uint8Array; data: Uint8Array; executable: boolean };
 
-/** 32 bytes of an address as a key of a Map: a byte is a character. Cheaper than base58. */
+/** The 32 bytes of an address as a Map key, one character per byte, which is cheaper than base58. */
 export type Key = string;
 
 export const keyOf = (address: Uint8Array): Key =>
@@ -24,21 +24,21 @@ const sysvars = known("Sysvar1111111111111111111111111111111111111");
 export const isTokenProgram = (program: Key): boolean => program === tokenProgram || program === token2022Program;
 
 export type Accounts = {
-  /** The newest state; undefined when there is no such account. */
+  /** Returns the newest state, or undefined when the account does not exist. */
   read(key: Key): AccountState | undefined;
-  /** Sets it from outside of any transaction; undefined takes it away. */
+  /** Sets an account outside of any transaction; undefined removes it. */
   write(key: Key, state: AccountState | undefined): void;
-  /** Reads it again after a transaction may have changed it; the same object as before when it has not. */
+  /** Reads an account again after a transaction. Returns the same object as before when it did not change. */
   refresh(key: Key): AccountState | undefined;
-  /** Token accounts that belong to an owner, or once did. */
+  /** Returns the token accounts that belong or belonged to an owner. */
   tokenAccountsOf(owner: Key): Iterable<Key>;
 };
 
-const nobody = new Account(0n, new Uint8Array(), new Uint8Array(32), false, 0n);
-/** Accounts that are free of rent carry this epoch: the largest there is. */
+const noAccount = new Account(0n, new Uint8Array(), new Uint8Array(32), false, 0n);
+/** The rent epoch of rent-exempt accounts: the largest possible one. */
 export const rentEpoch = 2n ** 64n - 1n;
 
-/** The accounts of a litesvm, each copied out of it once and not again until it changes. */
+/** Returns a cache of the accounts of a litesvm: an account is copied once, and again only after it changed. */
 export function openAccounts(svm: LiteSvm): Accounts {
   const copies = new Map<Key, AccountState | undefined>();
   const tokens = new Map<Key, Set<Key>>();
@@ -48,7 +48,7 @@ export function openAccounts(svm: LiteSvm): Accounts {
     const read = account === null ? undefined : toState(account);
     const before = copies.get(key);
     const state = isSame(before, read) ? before : read;
-    // Sysvars change by themselves.
+    // Sysvars change without a transaction, so they are not cached.
     if (state === undefined || keyOf(state.owner) !== sysvars) copies.set(key, state);
     const token = state === undefined ? undefined : tokenIn(state);
     if (token !== undefined) remember(token.owner, key);
@@ -64,7 +64,7 @@ export function openAccounts(svm: LiteSvm): Accounts {
   return {
     read: (key) => (copies.has(key) ? copies.get(key) : refresh(key)),
     write(key, state) {
-      svm.setAccount(bytesOf(key), state === undefined ? nobody : toAccount(state));
+      svm.setAccount(bytesOf(key), state === undefined ? noAccount : toAccount(state));
       refresh(key);
     },
     refresh,
@@ -97,11 +97,11 @@ function isSame(one: AccountState | undefined, other: AccountState | undefined):
 
 export type Token = { program: Key; mint: Key; owner: Key; amount: bigint };
 
-/** What an account holds, when it is a token account of Token or Token-2022 that is in use. */
+/** Returns the content of an initialized token account of Token or Token-2022, or undefined for any other account. */
 export function tokenIn({ owner, data }: AccountState): Token | undefined {
   const program = keyOf(owner);
   if (!isTokenProgram(program) || data.length < 165) return undefined;
-  // Behind the 165 bytes Token-2022 says what the account is; 2 stands for a token account.
+  // Token-2022 stores the account type after 165 bytes; 2 is a token account.
   if (data.length > 165 && data[165] !== 2) return undefined;
   const state = data[108];
   if (state !== 1 && state !== 2) return undefined;
@@ -113,7 +113,7 @@ export function tokenIn({ owner, data }: AccountState): Token | undefined {
   };
 }
 
-/** Decimals and supply of a mint; undefined when the account is none. */
+/** Returns the decimals and supply of a mint, or undefined for any other account. */
 export function mintIn({ owner, data }: AccountState): { decimals: number; supply: bigint } | undefined {
   if (!isTokenProgram(keyOf(owner)) || data.length < 82 || data[45] !== 1) return undefined;
   if (data.length > 82 && (data.length < 166 || data[165] !== 1)) return undefined;

@@ -15,10 +15,10 @@ import { isWritable, type WireTransaction } from "./wire.ts";
 export type InnerInstruction = { program: number; accounts: Uint8Array; data: Uint8Array; height: number };
 export type Holding = { lamports: number; token: Token | undefined };
 
-/** What a run of a transaction gave. */
+/** The result of executing or simulating a transaction. */
 export type Run = {
   failure: TransactionFailure | undefined;
-  /** In lamports; with the priority fee. */
+  /** Lamports, including the priority fee. */
   fee: number;
   logs: string[];
   units: number;
@@ -26,32 +26,32 @@ export type Run = {
   returnData: { program: Uint8Array; data: Uint8Array } | undefined;
 };
 
-/** A run that was written down; a long bench keeps a hundred thousand of them. */
+/** The result of an execution. A long benchmark keeps a hundred thousand of them. */
 export type Execution = Run & {
-  /** The static accounts, then those that lookup tables gave: first the writable ones. */
+  /** The static accounts, then those of lookup tables, the writable ones first. */
   keys: Key[];
   /** In the order of `keys`. */
   before: Holding[];
   after: Holding[];
 };
 
-/** What accounts were before something changed them. */
+/** The states of accounts before a change. */
 export type Images = Map<Key, AccountState | undefined>;
 
-/** `after` gives the accounts as they would be; none when the transaction failed. */
+/** `after` returns the resulting accounts, or none when the transaction failed. */
 export type Simulation = { run: Run; after(): Map<Key, AccountState> };
 
 export type Bank = {
   accounts: Accounts;
   rentFor(bytes: number): number;
   setClock(slot: number, seconds: number, hashes: { slot: number; hash: string }[]): void;
-  /** Runs it and writes nothing. */
+  /** Simulates a transaction without storing anything. */
   simulate(transaction: WireTransaction, verify: boolean): Simulation;
-  /** Runs it; a failure is charged as on the network, and one that cannot even pay its fee gives undefined. */
+  /** Executes a transaction. A failed one pays its fee as on the network. Returns undefined when it cannot pay its fee. */
   execute(transaction: WireTransaction): { execution: Execution; images: Images } | undefined;
 };
 
-/** A litesvm with the programs of mainnet. It checks signatures; blockhashes and repetition are the ledger's part. */
+/** Opens a litesvm with the programs of mainnet. It verifies signatures; the ledger checks blockhashes and duplicates. */
 export function openBank(): Bank {
   const svm = new LiteSvm();
   svm.withNativeMints();
@@ -83,7 +83,7 @@ export function openBank(): Bank {
       const answer = svm.sendVersionedTransaction(transaction.bytes);
       const run = "err" in answer ? failedRun(answer) : toRun(answer);
       const changed = keys.map((key, index) => (writable[index] === true ? accounts.refresh(key) : states[index]));
-      // A transaction that fails is part of the block when its fee was taken.
+      // A failed transaction is part of the block when it has paid its fee.
       const paid = (changed[0]?.lamports ?? 0n) < (states[0]?.lamports ?? 0n);
       if (run.failure !== undefined && !paid) return undefined;
       const images: Images = new Map();
@@ -98,7 +98,7 @@ const nothing = (): Map<Key, AccountState> => new Map();
 const holdings = new WeakMap<AccountState, Holding>();
 const noHolding: Holding = { lamports: 0, token: undefined };
 
-/** One state has one holding, however many transactions see it. */
+/** Returns the holding of an account state, and the same object for the same state. */
 function holding(state: AccountState | undefined): Holding {
   if (state === undefined) return noHolding;
   const known = holdings.get(state);
@@ -129,19 +129,19 @@ function toRun(meta: TransactionMetadata): Run {
   };
 }
 
-/** litesvm knows the fee but gives it in its text only. */
+/** Returns the fee, which litesvm exposes only in its text form. */
 function feeOf(meta: TransactionMetadata): number {
   const fee = /, fee: (\d+) \}\)$/.exec(meta.toString())?.[1];
-  if (fee === undefined) throw new Error("litesvm does not tell the fee any more");
+  if (fee === undefined) throw new Error("litesvm no longer prints the fee");
   return Number(fee);
 }
 
-// A lookup table's addresses stand behind its 56 bytes of state.
+// The addresses of a lookup table follow its 56 bytes of state.
 const tableState = 56;
 
-/** A table that is missing or too short gives nothing here: litesvm then refuses the transaction. */
+/** Returns all account keys of a transaction. A missing or short lookup table adds none; litesvm then rejects the transaction. */
 function loadKeys(transaction: WireTransaction, accounts: Accounts): { keys: Key[]; writable: boolean[] } {
-  const loaded = { writable: [] as Key[], readonly: [] as Key[] };
+  const loaded: { writable: Key[]; readonly: Key[] } = { writable: [], readonly: [] };
   for (const lookup of transaction.lookups) {
     const data = accounts.read(keyOf(lookup.table))?.data;
     if (data === undefined) continue;

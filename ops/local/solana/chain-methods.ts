@@ -19,10 +19,10 @@ export type Methods = Record<string, (params: Params) => unknown>;
 
 const slotsInEpoch = 432_000;
 
-/** The same at every start, as the chain id of the local Anvil is. */
+/** The genesis hash, which is the same at every start, like the chain id of the local Anvil. */
 export const localGenesis = base58.encode(createHash("sha256").update("a local Solana").digest());
 
-/** Slots, heights, blockhashes, fees. */
+/** Returns the methods for slots, heights, blockhashes and fees. */
 export function chainMethods({ bank, slots, history, simulate }: Ledger, genesis: string): Methods {
   const slotOf = (params: Params, index = 0) => slotFor(slots, configAt(params, index));
   return {
@@ -63,12 +63,12 @@ export function chainMethods({ bank, slots, history, simulate }: Ledger, genesis
       const { run } = simulate(transaction, { verify: false, anyBlockhash: isKnown });
       return inContext(slot, run.failure === "BlockhashNotFound" ? null : run.fee);
     },
-    // Nobody here competes for a place in a block.
+    // There is no congestion.
     getRecentPrioritizationFees: () => slots.newest(150).map(({ slot }) => ({ slot, prioritizationFee: 0 })),
   };
 }
 
-/** History is told from `confirmed` on. */
+/** Returns the commitment of a history request, which must be at least `confirmed`. */
 export function historyCommitment(params: Params, index: number) {
   const commitment = commitmentOf(configAt(params, index));
   if (commitment === "processed") throw invalidParams("Method does not support commitment below `confirmed`");

@@ -1,6 +1,6 @@
 import type { FailedTransactionMetadata } from "litesvm/dist/internal.js";
 
-/** What a caller is told instead of a result; the codes and the words are a validator's. */
+/** A JSON-RPC error with the code and message of a validator. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -11,13 +11,13 @@ export class RpcError extends Error {
   }
 }
 
-/** The request itself is wrong. */
+/** Returns the error for an invalid request. */
 export const invalidParams = (message: string): RpcError => new RpcError(-32602, message);
 
-/** What became of a transaction that failed, as the JSON of a validator has it. */
+/** The error of a failed transaction, in the JSON of a validator. */
 export type TransactionFailure = string | { [name: string]: unknown };
 
-// litesvm gives errors without members as numbers, and the names exist in its types only.
+// litesvm returns errors without members as numbers. Their names exist only in its types.
 const transactionErrors =
   `AccountInUse AccountLoadedTwice AccountNotFound ProgramAccountNotFound InsufficientFundsForFee InvalidAccountForFee
   AlreadyProcessed BlockhashNotFound CallChainTooDeep MissingSignatureForFee InvalidAccountIndex SignatureFailure
@@ -41,12 +41,12 @@ const instructionErrors =
   MaxAccountsDataAllocationsExceeded MaxAccountsExceeded MaxInstructionTraceLengthExceeded
   BuiltinProgramsMustConsumeComputeUnits BorshIoError`.split(/\s+/);
 
-/** litesvm's error in a validator's JSON: `"AccountNotFound"`, `{ InstructionError: [1, { Custom: 1 }] }`. */
+/** Returns an error of litesvm in the JSON of a validator: `"AccountNotFound"`, `{ InstructionError: [1, { Custom: 1 }] }`. */
 export function failureOf(failed: FailedTransactionMetadata): TransactionFailure {
   const error = failed.err();
   if (typeof error === "number") return transactionErrors[error] ?? `TransactionError${error}`;
   if ("accountIndex" in error) {
-    // Two errors have this member; only their classes tell them apart.
+    // Two errors have this member and differ only in their classes.
     const name = error.constructor.name.slice("TransactionError".length);
     return { [name]: { account_index: error.accountIndex } };
   }
@@ -65,7 +65,7 @@ const sentences: Record<string, string> = {
   SignatureFailure: "Transaction did not pass signature verification",
 };
 
-/** The same in words, as they stand behind "Transaction simulation failed: ". */
+/** Returns the error as the text that follows "Transaction simulation failed: ". */
 export function sentenceOf(failure: TransactionFailure): string {
   if (typeof failure === "string") return sentences[failure] ?? failure;
   const { InstructionError: instruction } = failure;

@@ -6,10 +6,10 @@ import type { Ledger } from "./ledger.ts";
 import { addressAt, configAt, numberAt } from "./params.ts";
 import { readTransaction } from "./wire.ts";
 
-/** Half of all the SOL there is, in lamports. */
+/** Half of the total supply of SOL, in lamports. */
 const half = 250_000_000_000_000_000n;
 
-/** Gives SOL away by real transactions, so that a gift has a signature and a status. */
+/** Returns the airdrop method. An airdrop is a real transaction, so it has a signature and a status. */
 export function faucetMethods({ bank, slots, land }: Ledger): Methods {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const faucet = publicKey.export({ type: "spki", format: "der" }).subarray(-32);
@@ -19,12 +19,18 @@ export function faucetMethods({ bank, slots, land }: Ledger): Methods {
     data: new Uint8Array(),
     executable: false,
   });
-  let gifts = 0;
+  let airdrops = 0;
   return {
     requestAirdrop(params) {
-      gifts += 1;
+      airdrops += 1;
       const { recentBlockhash = slots.tip().blockhash } = configAt(params, 2);
-      const message = gift(faucet, addressAt(params, 0), BigInt(numberAt(params, 1)), String(recentBlockhash), gifts);
+      const message = airdropMessage(
+        faucet,
+        addressAt(params, 0),
+        BigInt(numberAt(params, 1)),
+        String(recentBlockhash),
+        airdrops,
+      );
       const transaction = readTransaction(Buffer.concat([Uint8Array.of(1), sign(null, message, privateKey), message]));
       land(transaction);
       return transaction.signature;
@@ -32,14 +38,14 @@ export function faucetMethods({ bank, slots, land }: Ledger): Methods {
   };
 }
 
-/** A transfer, and a memo so that two gifts alike are two transactions. */
-function gift(faucet: Uint8Array, to: Key, lamports: bigint, blockhash: string, number: number): Buffer {
-  const memo = Buffer.from(`gift ${number}`);
+/** Returns a transfer with a unique memo, so that two equal airdrops are two transactions. */
+function airdropMessage(faucet: Uint8Array, to: Key, lamports: bigint, blockhash: string, number: number): Buffer {
+  const memo = Buffer.from(`airdrop ${number}`);
   const amount = Buffer.alloc(12);
   amount.writeUInt32LE(2);
   amount.writeBigUInt64LE(lamports, 4);
   return Buffer.concat([
-    // One signer; the two programs are read only.
+    // One signer; the two programs are read-only.
     Uint8Array.of(1, 0, 2),
     Uint8Array.of(4),
     ...[faucet, bytesOf(to), bytesOf(systemProgram), bytesOf(memoPrograms[0] ?? "")],

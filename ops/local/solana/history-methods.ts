@@ -10,14 +10,14 @@ import { addressAt, type Config, configAt, inContext, readSignature, slotFor, te
 import type { Commitment, Slots } from "./slots.ts";
 import { readTransaction, type WireTransaction } from "./wire.ts";
 
-/** Slots for which a status is told without a search of the history. */
+/** Slots whose statuses are found without a search of the history. */
 const statusCache = 300;
 
 const rank: Record<Commitment, number> = { processed: 0, confirmed: 1, finalized: 2 };
 
-/** What became of transactions. */
+/** Returns the methods for the statuses and history of transactions. */
 export function historyMethods({ slots, history, read }: Ledger): Methods {
-  // Decoding base58 takes longer than all the rest: only what is not known is looked at more closely.
+  // Decoding base58 is expensive, so only unknown signatures are validated.
   const find = (signature: string) => history.find(signature) ?? history.find(readSignature(signature));
   const isSeen = ({ slot }: Landed, at: Commitment): boolean => rank[slots.commitmentOf(slot)] >= rank[at];
   return {
@@ -74,7 +74,7 @@ function describeEntry(landed: Landed, slots: Slots) {
   };
 }
 
-/** The newest first, between `before` (not included, newer) and `until` (not included, older). */
+/** Returns transactions newest first, older than `before` and newer than `until`, both exclusive. */
 function page(oldestFirst: readonly Landed[], config: Config, isWanted: (landed: Landed) => boolean): Landed[] {
   const { limit = 1000 } = config;
   if (typeof limit !== "number" || limit < 1 || limit > 1000) throw invalidParams("Invalid limit; max 1000");
@@ -83,9 +83,9 @@ function page(oldestFirst: readonly Landed[], config: Config, isWanted: (landed:
   const found: Landed[] = [];
   let isPast = before === undefined;
   for (let index = oldestFirst.length - 1; index >= 0 && found.length < limit; index -= 1) {
-    const landed = oldestFirst[index] as Landed;
-    const { signature } = landed;
-    if (signature === until) break;
+    const landed = oldestFirst[index];
+    const signature = landed?.signature;
+    if (landed === undefined || signature === until) break;
     if (isPast && isWanted(landed)) found.push(landed);
     isPast ||= signature === before;
   }

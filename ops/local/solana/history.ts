@@ -4,11 +4,11 @@ import type { Execution } from "./bank.ts";
 import type { Slot } from "./slots.ts";
 import type { WireTransaction } from "./wire.ts";
 
-/** A transaction that is part of a block. */
+/** A transaction in a block. */
 export type Landed = {
   signature: string;
   bytes: Uint8Array;
-  /** Its memos as a validator lists them: `[5] hello; [3] you`. */
+  /** Its memos in the format of a validator: `[5] hello; [3] you`. */
   memo: string | null;
   slot: Slot;
   execution: Execution;
@@ -16,11 +16,11 @@ export type Landed = {
 
 export type History = {
   find(signature: string): Landed | undefined;
-  /** Transactions that name this account, oldest first. */
+  /** Returns the transactions that name an account, oldest first. */
   of(account: Key): readonly Landed[];
   count(): number;
   add(landed: Landed): void;
-  /** Forgets the newest transactions; called with the newest first. */
+  /** Removes the newest transaction. */
   remove(landed: Landed): void;
 };
 

@@ -4,17 +4,17 @@ import type { Ledger } from "./ledger.ts";
 import { numberAt, type Params, textsAt } from "./params.ts";
 import type { Submit } from "./submit.ts";
 
-/** How a call is disturbed before it reaches its method. */
+/** How a call is delayed or failed before it reaches its method. */
 export type Disturbance = { waitMs: number; fails: "error" | "hang" | undefined };
 
 export type Knobs = {
   methods: Methods;
-  /** Called once for each call of a method. */
+  /** Returns the disturbance of one call; called once for each call. */
   disturbance(method: string): Disturbance;
   close(): void;
 };
 
-/** The methods named `local_*`: time and faults, as tests want them. */
+/** Returns the methods named `local_*`, with which tests control time and inject errors. */
 export function openKnobs(ledger: Ledger, submit: Submit, slotMs: number): Knobs {
   const clock = openClock(() => ledger.advance(1), slotMs);
   const delays = new Map<string, number>();
@@ -51,11 +51,11 @@ export function openKnobs(ledger: Ledger, submit: Submit, slotMs: number): Knobs
   };
 }
 
-/** A knob has nothing to answer. */
+/** Returns a method that returns null. */
 const done =
-  (turn: (params: Params) => void) =>
+  (run: (params: Params) => void) =>
   (params: Params): null => {
-    turn(params);
+    run(params);
     return null;
   };
 

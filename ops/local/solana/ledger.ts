@@ -10,17 +10,17 @@ export type Ledger = {
   bank: Bank;
   slots: Slots;
   history: History;
-  /** Makes so many new slots. */
+  /** Makes new slots. */
   advance(count: number): void;
-  /** Puts a transaction into the newest slot; undefined when no block would take it. */
+  /** Executes a transaction in the newest slot. Returns undefined when no block would include it. */
   land(transaction: WireTransaction): Landed | undefined;
-  /** What a run on the newest state would give. */
+  /** Simulates a transaction on the newest state. */
   simulate(transaction: WireTransaction, options: SimulateOptions): Simulation;
-  /** An account as this commitment sees it. */
+  /** Returns an account at a commitment. */
   read(key: Key, commitment: Commitment): AccountState | undefined;
-  /** Undoes the newest slots, as a change of fork does, and gives the transactions that are gone. */
+  /** Removes the newest slots, as a fork does, and returns the removed transactions. */
   rollback(count: number): Landed[];
-  /** Called after every change: new slots, a transaction that landed, slots that are gone. */
+  /** Registers a function that is called after every change: new slots, a landed transaction, removed slots. */
   onChange(listen: () => void): void;
 };
 
@@ -28,19 +28,19 @@ export type SimulateOptions = { verify: boolean; anyBlockhash: boolean };
 
 export type LedgerOptions = { finalAfter: number; now: () => number };
 
-/** The state of the chain and its past. Nothing here waits: every call is done when it returns. */
+/** Opens the state and history of the chain. Every call is synchronous. */
 export function openLedger({ finalAfter, now }: LedgerOptions): Ledger {
   const bank = openBank();
   const slots = openSlots(finalAfter, now);
   const history = openHistory();
   const listeners: (() => void)[] = [];
-  const tell = (): void => {
+  const notify = (): void => {
     for (const listen of listeners) listen();
   };
   syncClock(bank, slots);
 
-  /** What stands against a transaction before it runs. */
-  function objection(transaction: WireTransaction): TransactionFailure | undefined {
+  /** Returns why a transaction cannot run, or undefined. */
+  function rejection(transaction: WireTransaction): TransactionFailure | undefined {
     if (history.find(transaction.signature) !== undefined) return "AlreadyProcessed";
     if (slots.ofBlockhash(transaction.blockhash) !== undefined) return undefined;
     const nonce = usableNonce(transaction, bank.accounts, slots.tip().nonce);
@@ -54,21 +54,21 @@ export function openLedger({ finalAfter, now }: LedgerOptions): Ledger {
     advance(count) {
       for (let made = 0; made < count; made += 1) {
         slots.push();
-        // Whoever listens must see every slot, but programs look at the clock only between transactions.
+        // Listeners must see every slot, but programs read the clock only between transactions.
         if (made === count - 1) syncClock(bank, slots);
-        tell();
+        notify();
       }
     },
     land(transaction) {
-      if (objection(transaction) !== undefined) return undefined;
+      if (rejection(transaction) !== undefined) return undefined;
       const landed = execute(bank, slots, transaction);
       if (landed === undefined) return undefined;
       history.add(landed);
-      tell();
+      notify();
       return landed;
     },
     simulate(transaction, { verify, anyBlockhash }) {
-      const failure = anyBlockhash ? undefined : objection(transaction);
+      const failure = anyBlockhash ? undefined : rejection(transaction);
       const nothing = { fee: 0, logs: [], units: 0, inner: [], returnData: undefined };
       if (failure !== undefined) return { run: { ...nothing, failure }, after: () => new Map() };
       return bank.simulate(transaction, verify);
@@ -85,7 +85,7 @@ export function openLedger({ finalAfter, now }: LedgerOptions): Ledger {
       for (const each of landed) history.remove(each);
       slots.push();
       syncClock(bank, slots);
-      tell();
+      notify();
       return landed;
     },
     onChange(listen) {
@@ -109,13 +109,13 @@ function execute(bank: Bank, slots: Slots, transaction: WireTransaction): Landed
   const done = bank.execute(transaction);
   if (done === undefined) return undefined;
   const { execution, images } = done;
-  // A transaction that fails advances its nonce all the same, or it could be charged again and again.
+  // A failed transaction advances its nonce too. Otherwise it could be charged repeatedly.
   if (nonce !== undefined && execution.failure !== undefined && held !== undefined) {
     const charged = accounts.read(nonce) ?? held;
     if (!images.has(nonce)) images.set(nonce, held);
     accounts.write(nonce, withNonce(charged, slot.nonce));
   }
-  // litesvm makes the next nonce of the transaction's own blockhash; the network takes that of the slot.
+  // litesvm derives the next nonce from the transaction's blockhash; the network derives it from that of the slot.
   for (const [key, before] of images) {
     const state = accounts.read(key);
     const now = nonceIn(state)?.nonce;

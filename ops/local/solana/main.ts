@@ -9,7 +9,7 @@ import { startServer } from "./server.ts";
 import { openSubmit } from "./submit.ts";
 import { openSubscriptions } from "./subscriptions.ts";
 
-// A process of its own: whatever litesvm does, it does to nobody else.
+// A separate process, because a crash of litesvm must not affect any other process.
 const { values } = parseArgs({
   options: {
     port: { type: "string", default: "8899" },

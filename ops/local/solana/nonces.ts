@@ -7,11 +7,11 @@ import { isWritable, type WireTransaction } from "./wire.ts";
 const accountBytes = 80;
 const advanceInstruction = 4;
 
-/** The nonce that every account gets that is advanced while this blockhash is the newest. */
+/** Returns the nonce that accounts receive when they are advanced while this blockhash is the newest. */
 export const nonceFrom = (blockhash: string): Uint8Array =>
   createHash("sha256").update("DURABLE_NONCE").update(base58.decode(blockhash)).digest();
 
-/** Authority and nonce of an account in use. */
+/** Returns the authority and nonce of an initialized nonce account, or undefined. */
 export function nonceIn(state: AccountState | undefined): { authority: Key; nonce: Uint8Array } | undefined {
   if (state === undefined || keyOf(state.owner) !== systemProgram || state.data.length !== accountBytes)
     return undefined;
@@ -25,7 +25,7 @@ export function withNonce(state: AccountState, nonce: Uint8Array): AccountState 
   return { ...state, data };
 }
 
-/** The nonce account that the first instruction advances, whatever state it is in. */
+/** Returns the nonce account that the first instruction advances, in any state. */
 function advanced({ instructions, keys }: WireTransaction): { account: number; signers: number[] } | undefined {
   const [first] = instructions;
   if (first === undefined || first.data.length < 4) return undefined;
@@ -37,8 +37,8 @@ function advanced({ instructions, keys }: WireTransaction): { account: number; s
 }
 
 /**
- * The nonce account whose nonce stands for the blockhash of this transaction; undefined when there is none, when its
- * nonce is another one by now, or when it was advanced in this very slot already.
+ * Returns the nonce account whose nonce is the blockhash of a transaction. Returns undefined when there is none, when its nonce
+ * has changed, or when it was advanced in this slot already.
  */
 export function usableNonce(transaction: WireTransaction, accounts: Accounts, next: Uint8Array): Key | undefined {
   const found = advanced(transaction);

@@ -6,11 +6,11 @@ import type { Commitment, Slot, Slots } from "./slots.ts";
 export type Params = readonly unknown[];
 export type Config = Record<string, unknown>;
 
-/** The object of options that may stand at the end of the parameters. */
+/** Returns the optional configuration object at the end of the parameters. */
 export function configAt(params: Params, index: number): Config {
   const config = params[index];
   if (config === undefined || config === null) return {};
-  if (typeof config === "object" && !Array.isArray(config)) return config as Config;
+  if (typeof config === "object" && !Array.isArray(config)) return { ...config };
   throw invalidParams("Invalid params: invalid type, expected a configuration object.");
 }
 
@@ -47,7 +47,7 @@ function decode(text: string, length: number, what: string): Uint8Array {
 
 export const readAddress = (text: string): Key => keyOf(decode(text, 32, "an address"));
 
-/** Gives the text back when it is a signature. */
+/** Returns the text when it is a signature. Throws otherwise. */
 export function readSignature(text: string): string {
   decode(text, 64, "a signature");
   return text;
@@ -55,7 +55,7 @@ export function readSignature(text: string): string {
 
 export const addressAt = (params: Params, index: number): Key => readAddress(textAt(params, index));
 
-/** The bytes of a transaction or message, as its `encoding` says. */
+/** Returns the bytes of an encoded transaction or message. */
 export function payloadAt(params: Params, index: number, encoding: unknown): Uint8Array {
   const text = textAt(params, index);
   if (encoding === "base64") {
@@ -72,13 +72,13 @@ export function payloadAt(params: Params, index: number, encoding: unknown): Uin
   }
 }
 
-/** What a validator takes when nothing is said: finalized. */
+/** Returns the commitment of a request; the default of a validator is finalized. */
 export function commitmentOf({ commitment = "finalized" }: Config): Commitment {
   if (commitment === "processed" || commitment === "confirmed" || commitment === "finalized") return commitment;
   throw invalidParams(`Invalid params: unknown variant \`${String(commitment)}\`, expected a commitment.`);
 }
 
-/** The slot this request is answered from. */
+/** Returns the slot at the commitment of a request. */
 export function slotFor(slots: Slots, config: Config): Slot {
   const slot = slots.at(commitmentOf(config));
   const { minContextSlot } = config;
@@ -87,8 +87,8 @@ export function slotFor(slots: Slots, config: Config): Slot {
   return slot;
 }
 
-/** An answer with the slot it is true for. */
+/** Returns a response with the slot that it is valid for. */
 export const inContext = <T>({ slot }: Slot, value: T) => ({ context: { apiVersion, slot }, value });
 
-/** The version this server answers like. */
+/** The validator version that this server imitates. */
 export const apiVersion = "3.1.8";

@@ -14,7 +14,7 @@ export type ServerOptions = {
 
 type Answer = { jsonrpc: "2.0"; id: unknown; result?: unknown; error?: unknown };
 
-/** JSON-RPC over HTTP at `port`, over WebSockets there and at the next port, where Connection looks for them. */
+/** Serves JSON-RPC over HTTP at `port`, and over WebSockets there and at the next port, where web3.js connects. */
 export async function startServer(port: number, options: ServerOptions): Promise<{ close(): void }> {
   const sockets = new WebSocketServer({ noServer: true });
   const servers = [createServer((request, response) => void respond(request, response, options)), createServer()];
@@ -68,7 +68,7 @@ function listenTo(socket: WebSocket, options: ServerOptions): void {
   socket.on("error", () => socket.terminate());
 }
 
-/** A caller that is left without an answer. */
+/** Marks a call that gets no response. */
 const hang = Symbol("hang");
 type Call = (method: string, params: readonly unknown[]) => unknown;
 
@@ -97,7 +97,7 @@ async function answerOne(request: unknown, call: Call): Promise<Answer | undefin
     const called = call(method, params);
     const result = called instanceof Promise ? await called : called;
     if (result === hang) return hang;
-    // Without an id it is a notification, such as the ping of Connection.
+    // A request without an id is a notification, such as the ping of web3.js.
     return id === undefined ? undefined : { jsonrpc: "2.0", id, result };
   } catch (error) {
     return id === undefined ? undefined : refusal(id, error);
@@ -116,7 +116,7 @@ function refusal(id: unknown, error: unknown): Answer {
 function callMethod(name: string, params: readonly unknown[], { methods, disturbance }: ServerOptions): unknown {
   const method = Object.hasOwn(methods, name) ? methods[name] : undefined;
   if (method === undefined) throw new RpcError(-32601, "Method not found");
-  // Knobs stay within reach whatever is disturbed.
+  // Disturbances never apply to the test controls.
   if (name.startsWith("local_")) return method(params);
   const { waitMs, fails } = disturbance(name);
   if (waitMs === 0 && fails === undefined) return method(params);

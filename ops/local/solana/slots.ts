@@ -12,44 +12,44 @@ export type Slot = {
   /** Counts blocks; a rollback leaves slots without one. */
   height: number;
   blockhash: string;
-  /** What a nonce account advanced in this slot gets. */
+  /** The nonce of accounts that are advanced in this slot. */
   nonce: Uint8Array;
   /** Seconds since 1970. */
   time: number;
   landed: Landed[];
-  /** What the accounts changed in this slot were before it; empty once the slot is final. */
+  /** The states, before this slot, of the accounts that it changed; empty once the slot is final. */
   images: Images;
 };
 
-/** Blocks for which a blockhash is good. */
+/** Blocks for which a blockhash is valid. */
 const lifetime = 150;
-/** Blocks kept to look back at: the SlotHashes sysvar holds so many. */
+/** Blocks that are kept; the SlotHashes sysvar has as many. */
 const kept = 512;
 
 export type Slots = {
   tip(): Slot;
   at(commitment: Commitment): Slot;
   commitmentOf(slot: Slot): Commitment;
-  /** Slots after the one that this commitment sees, newest first. */
+  /** Returns the slots after that of a commitment, newest first. */
   newerThan(commitment: Commitment): Slot[];
-  /** The slot of a blockhash that still is good. */
+  /** Returns the slot of a blockhash that is still valid. */
   ofBlockhash(blockhash: string): Slot | undefined;
   lastValidHeight(slot: Slot): number;
   timeOf(slot: number): number | undefined;
   newest(count: number): Slot[];
-  /** A new slot on top. */
+  /** Adds a slot. */
   push(): Slot;
-  /** Takes the newest slots away, newest first; final ones stay. The next slot's number goes on counting. */
+  /** Removes the newest slots, newest first; final slots stay. Slot numbers continue to increase. */
   pop(count: number): Slot[];
 };
 
-/** The chain of slots. `finalAfter` slots on top of one make it final. */
+/** Opens the chain of slots. A slot is final after `finalAfter` later slots. */
 export function openSlots(finalAfter: number, now: () => number): Slots {
   const chain: Slot[] = [make(0, 0, 0)];
   const byBlockhash = new Map(chain.map((slot) => [slot.blockhash, slot]));
   const times = new Map(chain.map(({ slot, time }) => [slot, time]));
   let next = 1;
-  /** What was final once stays so, whatever is undone above it. */
+  /** A final slot stays final, even when later slots are removed. */
   let finalHeight = 0;
 
   function make(slot: number, parent: number, height: number): Slot {

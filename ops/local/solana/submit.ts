@@ -9,15 +9,15 @@ import { readTransaction, type WireTransaction } from "./wire.ts";
 
 export type Submit = {
   methods: Methods;
-  /** Takes a transaction that nobody looked at before; it lands now, later or never. */
+  /** Accepts a transaction, which lands now, later or never. */
   accept(transaction: WireTransaction): void;
-  /** The next so many accepted transactions are forgotten. */
+  /** Drops the next accepted transactions. */
   drop(count: number): void;
-  /** Accepted transactions wait so many slots before they land. */
+  /** Makes accepted transactions wait a number of slots before they land. */
   hold(slots: number): void;
 };
 
-/** Simulating and sending. */
+/** Returns the methods that simulate and send transactions. */
 export function openSubmit(ledger: Ledger): Submit {
   const { slots, simulate } = ledger;
   const waiting = new Map<string, { transaction: WireTransaction; from: number }>();
@@ -106,7 +106,7 @@ function describeRun({ failure, logs, units, inner, returnData, fee }: Run, { in
   };
 }
 
-/** The accounts a simulation was asked to show; null when the transaction failed. */
+/** Returns the accounts that a simulation request asks for, or null when the transaction failed. */
 function wanted({ accounts }: Config, { failure }: Run, after: (key: string) => Parameters<typeof describe>[0]) {
   if (typeof accounts !== "object" || accounts === null || failure !== undefined) return null;
   const { addresses, encoding = "base64" } = accounts as { addresses?: unknown; encoding?: unknown };

@@ -3,37 +3,37 @@ import { RpcError } from "./errors.ts";
 import type { Ledger } from "./ledger.ts";
 import { apiVersion, commitmentOf, configAt, type Params, readSignature, textAt } from "./params.ts";
 
-/** What is left to do after a change; true when it is over. */
-type Watch = { socket: WebSocket; look: () => boolean };
+/** A subscription. `check` runs after every change and returns true when the subscription has ended. */
+type Watch = { socket: WebSocket; check: () => boolean };
 
 export type Subscriptions = {
-  /** Gives the answer to a call that came over a socket. */
+  /** Returns the response to a call that came over a socket. */
   call(socket: WebSocket, method: string, params: Params): unknown;
   leave(socket: WebSocket): void;
 };
 
-/** signatureSubscribe and slotSubscribe. */
+/** Serves signatureSubscribe and slotSubscribe. */
 export function openSubscriptions({ slots, history, onChange }: Ledger): Subscriptions {
   const watches = new Map<number, Watch>();
   let last = 0;
-  let toldSlot = slots.tip().slot;
+  let notifiedSlot = slots.tip().slot;
 
-  function lookAt(id: number, watch: Watch): void {
-    if (watch.look()) watches.delete(id);
+  function check(id: number, watch: Watch): void {
+    if (watch.check()) watches.delete(id);
   }
 
   onChange(() => {
-    for (const [id, watch] of watches) lookAt(id, watch);
-    toldSlot = slots.tip().slot;
+    for (const [id, watch] of watches) check(id, watch);
+    notifiedSlot = slots.tip().slot;
   });
 
-  function add(socket: WebSocket, look: (id: number) => boolean): number {
+  function add(socket: WebSocket, checkOnce: (id: number) => boolean): number {
     last += 1;
     const id = last;
-    const watch = { socket, look: () => look(id) };
+    const watch = { socket, check: () => checkOnce(id) };
     watches.set(id, watch);
-    // The answer with the number goes out first.
-    setImmediate(() => (watches.has(id) ? lookAt(id, watch) : undefined));
+    // The response with the subscription id is sent first.
+    setImmediate(() => (watches.has(id) ? check(id, watch) : undefined));
     return id;
   }
 
@@ -60,7 +60,7 @@ export function openSubscriptions({ slots, history, onChange }: Ledger): Subscri
   const watchSlots = (socket: WebSocket): number =>
     add(socket, (subscription) => {
       const { slot, parent } = slots.tip();
-      if (slot === toldSlot) return false;
+      if (slot === notifiedSlot) return false;
       send(socket, "slotNotification", { result: { slot, parent, root: slots.at("finalized").slot }, subscription });
       return false;
     });

@@ -4,10 +4,10 @@ import { invalidParams } from "./errors.ts";
 export type Instruction = { program: number; accounts: Uint8Array; data: Uint8Array };
 export type Lookup = { table: Uint8Array; writable: Uint8Array; readonly: Uint8Array };
 
-/** A transaction as it came over the wire. Indexes count the static `keys` first, then what the lookups load. */
+/** A parsed transaction. Indexes count the static `keys` first, then the keys that lookups load. */
 export type WireTransaction = {
   bytes: Uint8Array;
-  /** The first signature in base58: the transaction's name. */
+  /** The first signature in base58, which identifies the transaction. */
   signature: string;
   signatures: Uint8Array[];
   version: "legacy" | 0;
@@ -18,13 +18,13 @@ export type WireTransaction = {
   lookups: Lookup[];
 };
 
-/** What fits into one packet of the network. */
+/** Largest transaction that fits into a network packet. */
 const packetBytes = 1232;
 
 /**
- * Reads a transaction, legacy or version 0. litesvm aborts the process on bytes it cannot read, so this reader is
- * strict: every count in its shortest form, every index within bounds, nothing left over. It is also much faster than
- * reading with web3.js and writing again.
+ * Parses a transaction, legacy or version 0. litesvm aborts the process on invalid bytes, so this parser is strict: every count
+ * must have its shortest form, every index must be within bounds, and no bytes may follow. It is also much faster than parsing
+ * and serializing with web3.js.
  */
 export function readTransaction(bytes: Uint8Array): WireTransaction {
   if (bytes.length > packetBytes)
@@ -38,7 +38,7 @@ export function readTransaction(bytes: Uint8Array): WireTransaction {
   return { bytes, signature: base58.encode(first), signatures, ...message };
 }
 
-/** A message without signatures, as a transaction with empty ones. */
+/** Returns a message as a transaction with empty signatures. */
 export function wrapMessage(message: Uint8Array): WireTransaction {
   const { header } = readMessage(new Reader(message));
   if (header.signers > 12) throw malformed("too many signers");
@@ -63,7 +63,7 @@ function readMessage(reader: Reader): Message {
   return message;
 }
 
-/** What a validator calls sanitizing. */
+/** Performs the checks that a validator calls sanitizing. */
 function checkIndexes({ header, keys, instructions, lookups }: Message): void {
   const { signers, readonlySigners, readonlyOthers } = header;
   if (readonlySigners >= signers || signers + readonlyOthers > keys.length) throw malformed("the header does not fit");
@@ -78,7 +78,7 @@ function checkIndexes({ header, keys, instructions, lookups }: Message): void {
   }
 }
 
-/** True for a static key that the transaction may change. */
+/** Returns true for a static key that the transaction may write. */
 export function isWritable({ header, keys }: WireTransaction, index: number): boolean {
   const { signers, readonlySigners, readonlyOthers } = header;
   return index < signers ? index < signers - readonlySigners : index < keys.length - readonlyOthers;
@@ -109,7 +109,7 @@ class Reader {
     this.#at = end;
     return part;
   }
-  /** A compact-u16: seven bits a byte, lowest first. A packet has no room for counts of more than two bytes. */
+  /** Reads a compact-u16: seven bits per byte, lowest first. A packet has no room for counts of more than two bytes. */
   count(): number {
     const low = this.byte();
     if (low < 0x80) return low;

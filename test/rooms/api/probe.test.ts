@@ -210,7 +210,7 @@ test("an operator reads the result in words and in the exit code", async () => {
   proxy.alter(() => "away");
   expect(await check()).toMatchObject({
     code: 1,
-    stdout: expect.stringContaining("checkout: could not be looked at"),
+    stdout: expect.stringContaining("checkout: not checked"),
   });
   expect(await admin("pages", "check")).toMatchObject({ code: 2, stderr: expect.stringContaining("--url") });
   expect(await admin("pages", "check", "--url", "pay.test")).toMatchObject({ code: 2 });

@@ -33,9 +33,9 @@ test("the check of a chain without a Collector names the deploy command, and pas
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ code: "wrong_contract", message: detail });
   expect((await admin(["collector", "show", chain.id])).stdout).toContain("not deployed");
   const lane = await admin(["collector", "deploy", chain.id, "--key", "LANE_KEY_0"]);
-  expect(lane).toMatchObject({ code: 2, stderr: expect.stringContaining("take another account") });
+  expect(lane).toMatchObject({ code: 2, stderr: expect.stringContaining("use another account") });
   expect(await admin(["collector", "deploy", chain.id])).toMatchObject({ code: 0 });
-  expect((await admin(["collector", "deploy", chain.id])).stdout).toContain("deployed before");
+  expect((await admin(["collector", "deploy", chain.id])).stdout).toContain("already deployed");
   expect(await admin(["disburser", "deploy", chain.id])).toMatchObject({ code: 0 });
   await checkEvmChain(evm);
   expect((await admin(["collector", "show", chain.id])).stdout).toContain(evm.collector);
@@ -74,8 +74,8 @@ test("the check of a chain without a Disburser names the deploy command, and the
     JSON.parse((await run("disburser", "approve", own.chain.id, "--json")).stdout).map(
       ({ state }: { state: string }) => state,
     );
-  expect(await states()).toEqual(["approved", "approved before", "approved"]);
-  expect(await states()).toEqual(["approved before", "approved before", "approved before"]);
+  expect(await states()).toEqual(["approved", "already approved", "approved"]);
+  expect(await states()).toEqual(["already approved", "already approved", "already approved"]);
   await own.chain.client.setCode({ address: evm.disburser, bytecode: "0xfe" });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Disburser") });
 });
@@ -156,5 +156,5 @@ test("networks check reports chains with only one endpoint, and the help explain
   expect(JSON.parse(two.stdout)).toMatchObject([
     { endpoints: 2, agreeFrom: { [kinds.assets.usdc]: String(10_000n * 10n ** 6n) } },
   ]);
-  expect((await admin(["networks", "check", "--help"])).stdout).toContain("With one endpoint, its word alone decides");
+  expect((await admin(["networks", "check", "--help"])).stdout).toContain("A single endpoint decides alone");
 });

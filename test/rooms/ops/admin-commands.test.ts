@@ -126,7 +126,7 @@ test("an operator adds, lists and removes sites that may frame the data page, an
   expect(await json("frames", "remove", till.accountId, origin)).toEqual([]);
   expect(await admin("frames", "remove", till.accountId, origin)).toMatchObject({
     code: 1,
-    stderr: `${origin} is not on the list of ${till.accountId}\n`,
+    stderr: `${origin} is not an allowed origin of ${till.accountId}\n`,
   });
   const actions = await till.db
     .selectFrom("operator_action")
@@ -201,7 +201,7 @@ test("retry makes overdue work due now, and nothing else", async () => {
   await till.relay();
   await till.watch();
   expect((await till.status(id)).state).toBe("succeeded");
-  expect((await admin("retry", await till.create())).stdout).toBe("nothing is owed\n");
+  expect((await admin("retry", await till.create())).stdout).toBe("nothing is due\n");
   expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
 });
 

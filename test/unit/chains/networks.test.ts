@@ -85,7 +85,7 @@ describe("the error of an invalid networks document names the member and never i
         rpc: [{ name: "one", url: `https://rpc.example/${secret}` }],
         forWallets: { rpc: ["https://a.example", `https://RPC.example:443/${secret}`] },
       },
-      "chains.0.forWallets.rpc.1: stands in rpc too",
+      "chains.0.forWallets.rpc.1: is also listed in rpc",
     ],
     ["a lane without a key", { lanes: [{ address }] }, "chains.0.lanes.0.key"],
     ["an unknown member", { retries: secret }, "chains.0"],
@@ -97,7 +97,7 @@ describe("the error of an invalid networks document names the member and never i
 
   test("a chain that is listed twice", () => {
     const twice = { deployment: "test", chains: [network, network] };
-    expect(messageOf(() => parseNetworks(twice))).toContain("chains: one chain stands twice");
+    expect(messageOf(() => parseNetworks(twice))).toContain("chains: a chain is listed twice");
   });
 });
 

@@ -45,6 +45,8 @@ test.each([
 ])(
   "the scheme list %s is refused at start: a system, a browser or a payment standard acts on it, or it is none",
   (schemes) => {
-    expect(() => readApiConfig({ ...env, APP_SCHEMES: schemes })).toThrow("APP_SCHEMES: expected schemes of apps");
+    expect(() => readApiConfig({ ...env, APP_SCHEMES: schemes })).toThrow(
+      "APP_SCHEMES: expected a comma-separated list of app schemes",
+    );
   },
 );

@@ -71,5 +71,5 @@ test("that is broken lets nobody pass, says in which line, and counts again when
 });
 
 test.each(["a name", "0x12", `${one}00`, `solana:x:${one}`, `${one} ${other}`])("no account: %s", (line) => {
-  expect(parseScreeningList(`\n${line}`)).toEqual({ fault: "holds no account in line 2" });
+  expect(parseScreeningList(`\n${line}`)).toEqual({ error: "has no account in line 2" });
 });

@@ -78,7 +78,7 @@ test("an account's history is returned newest first, page by page, with memos", 
   const withMemo = await waitFor(async () => (await connection.getSignaturesForAddress(to))[0]?.memo ?? undefined, {
     within: 5_000,
   });
-  expect(withMemo).toMatch(/^\[\d+\] gift \d+$/);
+  expect(withMemo).toMatch(/^\[\d+\] airdrop \d+$/);
 });
 
 test("a subscription receives every slot", async () => {

@@ -64,6 +64,6 @@ test("an occupied port is named together with the variable that changes it", asy
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   atEnd(() => server.close());
   await expect(requireFreePort(port, "the api", "PORT")).rejects.toThrow(
-    `port ${port} for the api is taken: stop what listens there, or set PORT to another port`,
+    `port ${port} for the api is in use: stop the process that listens there, or set PORT to another port`,
   );
 });

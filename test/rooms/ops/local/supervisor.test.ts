@@ -35,6 +35,32 @@ test("a process that is killed is restarted, and none is left after the stop", a
   expect(isAlive(second)).toBe(false);
 });
 
+test("a process that is restarted ends by itself and starts again, and does not count as dead", async () => {
+  const redis = redisPrefix();
+  const env = {
+    DATABASE_URL: await createDatabase(),
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    ADMIN_PASSWORD: "a password for a test",
+    LOG_LEVEL: "warn",
+  };
+  const deaths: string[] = [];
+  const supervisor = await supervise({
+    processes: [{ role: "bull-board", env }],
+    onChange: () => undefined,
+    onDeath: (role, how) => deaths.push(`${role} ${how}`),
+  });
+  atEnd(() => supervisor.stop(1_000));
+  const [first = 0] = supervisor.pids("bull-board");
+
+  await supervisor.restart(["api"], 10_000);
+  expect(supervisor.pids("bull-board")).toEqual([first]);
+  await supervisor.restart(["bull-board"], 10_000);
+  expect(isAlive(first)).toBe(false);
+  await waitFor(() => supervisor.pids("bull-board").find((pid) => pid !== first), { within: 10_000 });
+  expect(deaths).toEqual([]);
+});
+
 test("a process that cannot start is named, with its last lines", async () => {
   const starting = supervise({
     processes: [{ role: "bull-board", env: { DATABASE_URL: "no address" } }],
