@@ -54,7 +54,7 @@ function createLimit(
   });
   const count = async (key: string): Promise<RateLimiterRes> => {
     try {
-      return await withTimeout(REDIS_TIMEOUT_MS, shared.consume(key), REDIS_WITHIN_MS, "Redis");
+      return await withTimeout(shared.consume(key), REDIS_TIMEOUT_MS, "Redis");
     } catch (error) {
       if (error instanceof RateLimiterRes) throw error;
       return local.consume(key);
@@ -79,12 +79,6 @@ function createLimit(
       `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; retry in ${seconds} s`,
     );
   };
-}
-
-async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timeout.reject(new Error(`Redis took longer than ${ms} ms`)), ms);
-  return Promise.race([work, timeout.promise]).finally(() => clearTimeout(timer));
 }
 
 /**

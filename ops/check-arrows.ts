@@ -16,7 +16,7 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Files that every module may import: they import no module themselves. */
-const forAll: ReadonlySet<string> = new Set(["ops/clean-text.ts", "ops/caip-patterns.ts"]);
+const forAll: ReadonlySet<string> = new Set(["ops/clean-text.ts", "ops/caip-patterns.ts", "ops/timeout.ts"]);
 
 export type Source = { path: string; text: string };
 export type Violation = { path: string; line: number; from: string; to: string };

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { evmAddressPattern, evmAssetPattern } from "./caip-patterns.ts";
+import { evmAssetPattern } from "./caip-patterns.ts";
 import { everyAsset, everyNetwork, rpcEndpoint, secretSource } from "./networks-shared.ts";
 
 export const evmAddress = z.templateLiteral(
-  ["0x", z.string().regex(evmAddressPattern,
+  ["0x", z.string().regex(/^[0-9a-fA-F]{40}$/)],
   "expected a 20 byte hex address",
 );
 const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);

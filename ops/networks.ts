@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { evmAddressPattern } from "./caip-patterns.ts";
 import { ConfigError, describeIssues } from "./config.ts";
 import { type EvmNetwork, evmAddress, evmNetwork } from "./networks-evm.ts";
 import type { SecretSource } from "./networks-shared.ts";
@@ -17,7 +16,6 @@ const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwo
   return z.NEVER;
 });
 
-const evmAddress = z.string().regex(evmAddressPattern, "expected a 20 byte hex address");
 const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
 /** A Chainlink price feed on one of the EVM chains: the price of one unit of `base` in units of `quote`. */
 const priceFeed = z.strictObject({

@@ -123,9 +123,6 @@ async function readKinds(
   return new Map(payers.map((payer, index) => [payer, kinds[index] ?? "key"]));
 }
 
-/** The error of a chain that takes too long to say what accounts hold. */
-const noBalances = (chain: error => () =>
+/** Returns the error of a chain that takes too long to return balances. */
+const noBalances = (chain: Chain) => () =>
   new ChainFault("rpc_unreachable", { detail: `no balances from ${chain.chain} within ${BALANCES_WITHIN_MS} ms` });
-  const timer = setTimeout(() => late.reject(error), ms);
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
-}

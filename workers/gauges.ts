@@ -103,7 +103,7 @@ function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: Set<L>) => Prom
   const collect = async () => {
     const found: [Record<L, string>, number][] = [];
     const filled = fill((labels, value) => found.push([labels, value]));
-    await withTimeout(FILL_TIMEOUT_MS, "a gauge").catch(() => found.splice(0));
+    await withTimeout(filled, FILL_TIMEOUT_MS, "a gauge").catch(() => found.splice(0));
     gauge.reset();
     for (const [labels, value] of found) gauge.set(labels, value);
   };

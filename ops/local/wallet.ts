@@ -21,8 +21,6 @@ const WalletAction = z.object({
   data: z.object({ chain_id: z.string(), method: z.string(), params: z.array(z.unknown()) }),
 });
 const hex = z.templateLiteral(["0x", z.string()]);
-const TypedData = z.looseObject({ types: z.record(z.string(), z.unknown()) });
-const Definition = z.custom<TypedDataDefinition>((value) => TypedData.safeParse(value).success);
 const BuildAction = z.object({ type: z.literal("build"), data: z.object({ data: z.string() }) });
 const Action = z.discriminatedUnion("type", [WalletAction, BuildAction]);
 const Options = z.object({
