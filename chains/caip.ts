@@ -10,7 +10,10 @@ export function isChainId(text: string): boolean {
   return chainIdPattern.test(text);
 }
 
-/** Splits a CAIP-10 account, or returns undefined if the text is not one. Does not check that the address fits the chain. */
+/**
+ * Splits a CAIP-10 account, or returns undefined if the text is not one. Does not check that the address fits the
+ * chain.
+ */
 export function parseAccountId(text: string): AccountId | undefined {
   const at = text.lastIndexOf(":");
   const chain = text.slice(0, at);

@@ -6,7 +6,9 @@ export function countEndpoints({ rpc }: { rpc: readonly { url: string }[] }): nu
 /** Default of an asset's `agreeFrom`, in whole units. */
 const DEFAULT_AGREE_FROM_UNITS = 10_000n;
 
-/** Returns the amount in minor units from which two endpoints must agree on a movement, or undefined if they never must. */
+/**
+ * Returns the amount in minor units from which two endpoints must agree on a movement, or undefined if they never must.
+ */
 export function readAgreeFrom(
   network: { rpc: readonly unknown[] },
   asset: { decimals: number; agreeFrom?: string | null | undefined },

@@ -3,7 +3,10 @@ import { tokenAbi } from "./abi.ts";
 import type { EvmChain } from "./open.ts";
 import { throwFault } from "./rpc-errors.ts";
 
-/** Returns an account's token balance at a block, in minor units. Throws ChainFault `rpc_answer` if the node lacks that state. */
+/**
+ * Returns an account's token balance at a block, in minor units. Throws ChainFault `rpc_answer` if the node lacks that
+ * state.
+ */
 export async function readTokenBalanceAt(
   { rpc }: Pick<EvmChain, "rpc">,
   args: { token: Hex; account: Hex; block: number },
@@ -15,7 +18,9 @@ export async function readTokenBalanceAt(
   return answer === "0x" ? 0n : hexToBigInt(answer);
 }
 
-/** Returns an account's native balance at a block, in wei. Throws ChainFault `rpc_answer` if the node lacks that state. */
+/**
+ * Returns an account's native balance at a block, in wei. Throws ChainFault `rpc_answer` if the node lacks that state.
+ */
 export async function readNativeBalanceAt(
   { rpc }: Pick<EvmChain, "rpc">,
   args: { account: Hex; block: number },

@@ -9,7 +9,10 @@ import type { Range } from "./ranges.ts";
 import type { Rpc } from "./rpc.ts";
 import { describeRpcError, throwFault } from "./rpc-errors.ts";
 
-/** The parts of a block that we use. `at` is the block's timestamp, `baseFee` is in wei per gas, `hashes` are its transactions. */
+/**
+ * The parts of a block that we use. `at` is the block's timestamp, `baseFee` is in wei per gas, `hashes` are its
+ * transactions.
+ */
 export type Block = { number: number; hash: Hex; parentHash: Hex; at: Date; baseFee: bigint; hashes: readonly Hex[] };
 
 /** The contracts whose logs are read: the tokens, and the Collector and Disburser, whose logs carry the nonces. */
@@ -48,7 +51,9 @@ export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: Sources):
   return pairLogs(logs, sources);
 }
 
-/** Returns every movement of the tokens in blocks that the endpoint has. Throws ChainFault `rpc_answer` if it refuses. */
+/**
+ * Returns every movement of the tokens in blocks that the endpoint has. Throws ChainFault `rpc_answer` if it refuses.
+ */
 export async function readTransfersBetween(rpc: Rpc, range: Range, sources: Sources): Promise<SeenTransfer[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, ...toFilter(sources) };
@@ -61,7 +66,10 @@ function toFilter({ tokens, collector, disburser }: Sources) {
   return { address: [...tokens, collector, disburser], topics };
 }
 
-/** Returns the hashes of transactions with matching logs in a range of blocks. Throws ChainFault `rpc_answer` if it is refused. */
+/**
+ * Returns the hashes of transactions with matching logs in a range of blocks. Throws ChainFault `rpc_answer` if it is
+ * refused.
+ */
 export async function readHashes(
   rpc: Rpc,
   range: Range,

@@ -24,7 +24,9 @@ export const collectorAbi = parseAbi([
 /** The topic of the Collected event. */
 export const COLLECTED_TOPIC = toEventSelector("Collected(address,address,uint256,uint256)");
 
-/** The immutables of a Collector. The same two addresses give the same Collector at the same address on every network. */
+/**
+ * The immutables of a Collector. The same two addresses give the same Collector at the same address on every network.
+ */
 export type CollectorParts = { permit2: Hex; treasury: Hex };
 
 /** Returns the call to the CREATE2 deployer that deploys a Collector. */
@@ -42,7 +44,9 @@ export function collectorCode({ permit2, treasury }: CollectorParts): Hex {
   return deployedCode(artifact, { PERMIT2: permit2, TREASURY: treasury });
 }
 
-/** The Permit2 message that a payer signs (SignatureTransfer). `amount` is in minor units, `deadline` in Unix seconds. */
+/**
+ * The Permit2 message that a payer signs (SignatureTransfer). `amount` is in minor units, `deadline` in Unix seconds.
+ */
 export type PermitTransfer = { token: Hex; amount: bigint; nonce: Hex; deadline: number };
 
 const types = {

@@ -2,7 +2,10 @@ import { encodeFunctionData, type Hex, hashDomain, keccak256, numberToHex, toFun
 import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
 import { splitSignature } from "./signature.ts";
 
-/** A transfer that its payer signs (EIP-3009). `value` is in minor units, `validBefore` in Unix seconds; `validAfter` is 0. */
+/**
+ * A transfer that its payer signs (EIP-3009). `value` is in minor units, `validBefore` in Unix seconds; `validAfter` is
+ * 0.
+ */
 export type Authorization = {
   token: Hex;
   from: Hex;

@@ -14,7 +14,9 @@ export function describeRpcError(error: unknown): string {
   return cleanText(error instanceof BaseError ? error.shortMessage : error.name, MAX_LENGTH);
 }
 
-/** Returns the revert data of an error, or undefined if it is not a revert. Reverts have JSON-RPC code 3 or carry data. */
+/**
+ * Returns the revert data of an error, or undefined if it is not a revert. Reverts have JSON-RPC code 3 or carry data.
+ */
 export function findRevertData(error: unknown): Hex | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (!(cause instanceof RpcRequestError)) continue;

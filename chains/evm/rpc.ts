@@ -26,7 +26,10 @@ export type Endpoints = {
   readWithOne: <T>(read: (rpc: Rpc) => Promise<T>) => Promise<{ by: string; value: T }>;
   /** Each endpoint, in the order of the networks file. A suspended endpoint is not asked. */
   endpoints: readonly NamedRpc[];
-  /** Checks the chain of every endpoint. Throws ChainFault `wrong_chain`. Endpoints that do not answer are checked later. */
+  /**
+   * Checks the chain of every endpoint. Throws ChainFault `wrong_chain`. Endpoints that do not answer are checked
+   * later.
+   */
   check: () => Promise<void>;
 };
 

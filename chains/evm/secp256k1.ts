@@ -1,10 +1,14 @@
 import { createRequire } from "node:module";
 import { secp256k1 } from "@noble/curves/secp256k1";
 
-/** The three secp256k1 operations that this project needs. Points are uncompressed (65 bytes). All throw on bad input. */
+/**
+ * The three secp256k1 operations that this project needs. Points are uncompressed (65 bytes). All throw on bad input.
+ */
 export type Curve = {
   name: "native" | "javascript";
-  /** Signs a 32-byte digest with RFC 6979 nonces. `signature` is r and s, 64 bytes, with a low s; `recovery` is 0 or 1. */
+  /**
+   * Signs a 32-byte digest with RFC 6979 nonces. `signature` is r and s, 64 bytes, with a low s; `recovery` is 0 or 1.
+   */
   sign(digest: Uint8Array, key: Uint8Array): { signature: Uint8Array; recovery: number };
   /** Recovers the public key whose owner signed a 32-byte digest. `signature` is r and s, 64 bytes. */
   recover(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array;

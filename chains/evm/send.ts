@@ -44,7 +44,9 @@ export async function offerBytes(rpc: Rpc, bytes: Hex): Promise<Offer> {
   }
 }
 
-/** The result of a mined transaction. `gasPrice` is in wei per gas; `fee` is everything that the sender paid, in wei. */
+/**
+ * The result of a mined transaction. `gasPrice` is in wei per gas; `fee` is everything that the sender paid, in wei.
+ */
 export type Receipt = {
   hash: Hex;
   blockHash: Hex;

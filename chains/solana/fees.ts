@@ -36,7 +36,10 @@ async function readPrice(chain: SolanaChain, now: number): Promise<bigint> {
   return price;
 }
 
-/** Returns the fee of a transaction that lands, failed or not, in lamports: signatures plus the priority fee, rounded up. */
+/**
+ * Returns the fee of a transaction that lands, failed or not, in lamports: signatures plus the priority fee, rounded
+ * up.
+ */
 export function feeOf(args: { signatures: number; units: bigint; unitPrice: bigint }): bigint {
   return BigInt(args.signatures) * PER_SIGNATURE + (args.units * args.unitPrice + 999_999n) / 1_000_000n;
 }

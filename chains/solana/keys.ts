@@ -2,7 +2,9 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 
 import { base58 } from "@scure/base";
 import { PublicKey } from "@solana/web3.js";
 
-/** A key that we hold. `sign` returns the 64 bytes of an ed25519 signature over the message, which is not hashed first. */
+/**
+ * A key that we hold. `sign` returns the 64 bytes of an ed25519 signature over the message, which is not hashed first.
+ */
 export type SolanaSigner = { address: string; sign(message: Uint8Array): Uint8Array };
 
 /** The bytes before a 32-byte ed25519 key in PKCS #8 and in SubjectPublicKeyInfo (RFC 8410). */

@@ -2,7 +2,9 @@ import { isFresh } from "../fresh.ts";
 import type { SolanaChain } from "./open.ts";
 import { readAccounts } from "./reads.ts";
 
-/** Minimum balance, in lamports, of a relayer that pays for new transactions. It must stay above the rent of an account. */
+/**
+ * Minimum balance, in lamports, of a relayer that pays for new transactions. It must stay above the rent of an account.
+ */
 export const LEAST_LAMPORTS = 3_000_000n;
 /** How long balances are cached, in milliseconds. */
 const CACHE_MS = 10_000;

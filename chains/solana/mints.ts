@@ -25,7 +25,9 @@ export type TokenAccountFacts = {
   memoRequired: boolean;
 };
 
-/** The offset of the account type in accounts with extensions: the size of an account without any. Extensions follow it. */
+/**
+ * The offset of the account type in accounts with extensions: the size of an account without any. Extensions follow it.
+ */
 const KIND_OFFSET = AccountLayout.span;
 /** The size of a multisig account. No account with extensions has this size. */
 const MULTISIG_SIZE = 355;
@@ -88,7 +90,10 @@ export function findMintFault(
   return facts.startsFrozen ? "the mint's token accounts start frozen" : undefined;
 }
 
-/** Reads the data of a token account of either program, or returns undefined if it is not an initialized one. Never throws. */
+/**
+ * Reads the data of a token account of either program, or returns undefined if it is not an initialized one. Never
+ * throws.
+ */
 export function readTokenAccount(bytes: Uint8Array): TokenAccountFacts | undefined {
   const data = Buffer.from(bytes);
   const extensions = data.length === AccountLayout.span ? new Map() : readExtensions(data, AccountType.Account);
@@ -106,7 +111,9 @@ export function readTokenAccount(bytes: Uint8Array): TokenAccountFacts | undefin
   };
 }
 
-/** Returns why a payer's token account cannot pay the amount, or undefined. `account` is undefined if it does not exist. */
+/**
+ * Returns why a payer's token account cannot pay the amount, or undefined. `account` is undefined if it does not exist.
+ */
 export function findSourceFault(
   account: TokenAccountFacts | undefined,
   wanted: { mint: string; owner: string; amount: bigint },

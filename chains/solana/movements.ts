@@ -25,7 +25,9 @@ export type Movement = {
   index: number;
 };
 
-/** `into` is the direction. The owners do not show it: the treasury's owner may also own an account that is not listed. */
+/**
+ * `into` is the direction. The owners do not show it: the treasury's owner may also own an account that is not listed.
+ */
 type DirectedMovement = Omit<Movement, "memo"> & { into: boolean };
 /** An outer or inner instruction. `index` is the order of execution. */
 type Step = { index: number; program: string; accounts: string[]; data: Uint8Array };

@@ -40,7 +40,10 @@ function readNonce(data: Uint8Array): string | undefined {
   return data.length === NONCE_ACCOUNT_LENGTH ? NonceAccount.fromAccountData(Buffer.from(data)).nonce : undefined;
 }
 
-/** Returns the instructions that create a nonce account at the first relayer's expense. Only the treasury may advance it. */
+/**
+ * Returns the instructions that create a nonce account at the first relayer's expense. Only the treasury may advance
+ * it.
+ */
 export function makeNonceAccount(chain: SolanaChain, place: NoncePlace, lamports: bigint): TransactionInstruction[] {
   const base = new PublicKey(chain.lanes[0] ?? "");
   return SystemProgram.createNonceAccount({

@@ -47,7 +47,10 @@ export const MEMO_PROGRAM_1 = "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo";
 
 const MAX_AMOUNT = 2n ** 64n - 1n;
 
-/** Maximum size of the cache. Deriving an address takes a hundred times as long as a lookup; the limit bounds its memory. */
+/**
+ * Maximum size of the cache. Deriving an address takes a hundred times as long as a lookup; the limit bounds its
+ * memory.
+ */
 const MAX_CACHED = 20_000;
 const cache = new Map<string, string>();
 

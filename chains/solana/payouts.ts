@@ -54,7 +54,9 @@ export function buildPayouts(args: PayoutArgs): Uint8Array {
   return buildTransaction(args.feePayer, listInstructions(args), args.nonce);
 }
 
-/** Returns how many payouts, from the first on, fit into one transaction of 1232 bytes and the budget's compute units. */
+/**
+ * Returns how many payouts, from the first on, fit into one transaction of 1232 bytes and the budget's compute units.
+ */
 export function takeFitting(payouts: readonly Payout[], args: Omit<PayoutArgs, "payouts">): number {
   for (let count = 1; count <= payouts.length; count++) {
     const taken = payouts.slice(0, count);

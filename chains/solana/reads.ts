@@ -52,7 +52,9 @@ export function readHead(chain: SolanaChain): Promise<number> {
   return chain.rpc.ask("getSlot", (connection) => connection.getSlot(chain.network.finality));
 }
 
-/** Returns the newest slot of any endpoint, final or not. A transaction sent before the call cannot be in a later slot. */
+/**
+ * Returns the newest slot of any endpoint, final or not. A transaction sent before the call cannot be in a later slot.
+ */
 export async function readNewestSlot(chain: SolanaChain): Promise<number> {
   return Math.max(...(await chain.rpc.askEach("getSlot", (connection) => connection.getSlot("processed"))));
 }

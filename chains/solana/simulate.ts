@@ -13,7 +13,9 @@ const Simulated = z.object({
   value: z.object({ err: z.union([z.null(), z.string(), z.looseObject({})]), logs: z.array(z.string()).nullish() }),
 });
 
-/** Simulates a transaction (wire bytes) on the newest state without verifying signatures. The blockhash must be valid. */
+/**
+ * Simulates a transaction (wire bytes) on the newest state without verifying signatures. The blockhash must be valid.
+ */
 export async function simulate(chain: SolanaChain, bytes: Uint8Array): Promise<Outcome> {
   const params = [
     Buffer.from(bytes).toString("base64"),

@@ -2,7 +2,9 @@ import { createAssociatedTokenAccountIdempotentInstruction } from "@solana/spl-t
 import { PublicKey, type TransactionInstruction } from "@solana/web3.js";
 import { findTokenAccount, type TokenProgram, tokenPrograms } from "./payment.ts";
 
-/** Returns the instruction that creates an owner's associated token account at a payer's expense, if it does not exist. */
+/**
+ * Returns the instruction that creates an owner's associated token account at a payer's expense, if it does not exist.
+ */
 export function makeTokenAccount(args: {
   payer: string;
   owner: string;

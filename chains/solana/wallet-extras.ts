@@ -11,7 +11,10 @@ const SET_LIMIT = 2;
 const SET_PRICE = 3;
 /** The runtime's maximum of compute units per transaction. */
 export const MOST_UNITS = 1_400_000n;
-/** Units per instruction of a transaction without a limit. The budget's instructions are builtins and get less (SIMD-0170). */
+/**
+ * Units per instruction of a transaction without a limit. The budget's instructions are builtins and get less
+ * (SIMD-0170).
+ */
 const DEFAULT_UNITS = 200_000n;
 const BUILT_IN_UNITS = 3_000n;
 const MICRO = 1_000_000n;
@@ -56,7 +59,10 @@ export function defaultUnits(budget: number, others: number): bigint {
   return units < MOST_UNITS ? units : MOST_UNITS;
 }
 
-/** Returns the reasons to refuse a wallet's guards: too many, one that does more than read, or one that names our account. */
+/**
+ * Returns the reasons to refuse a wallet's guards: too many, one that does more than read, or one that names our
+ * account.
+ */
 export function findGuardFaults(
   guards: readonly PlainInstruction[],
   isProtected: (address: string) => boolean,

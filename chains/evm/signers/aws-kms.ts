@@ -1,7 +1,10 @@
 import { GetPublicKeyCommand, KMSClient, SignCommand } from "@aws-sdk/client-kms";
 import type { RemoteKey } from "./remote.ts";
 
-/** A key in AWS KMS (ECC_SECG_P256K1, SIGN_VERIFY). Credentials come from the AWS provider chain (environment, role, profile). */
+/**
+ * A key in AWS KMS (ECC_SECG_P256K1, SIGN_VERIFY). Credentials come from the AWS provider chain (environment, role,
+ * profile).
+ */
 export type AwsKmsKey = { keyId: string; region: string; endpoint?: string | undefined };
 
 /** Timeout of one attempt in milliseconds. The client makes two; together they are shorter than a lane's lease. */

@@ -3,7 +3,9 @@ import { ChainFault } from "../../faults.ts";
 import { addressOfKey, signWithKey } from "../signature.ts";
 import { createSigner, type Signer } from "./signer.ts";
 
-/** Creates a signer for a private key in memory. Throws ChainFault `wrong_key` if the key belongs to another address. */
+/**
+ * Creates a signer for a private key in memory. Throws ChainFault `wrong_key` if the key belongs to another address.
+ */
 export function createLocalSigner(address: string, key: Hex): Signer {
   if (addressOfKey(key) !== address.toLowerCase())
     throw new ChainFault("wrong_key", { detail: `expected the key of ${address}` });

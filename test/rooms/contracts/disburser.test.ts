@@ -43,7 +43,9 @@ async function setUp(name = "PermitToken") {
 }
 
 const payoutOf = (token: Hex, amount = 100n): Disbursement => ({
-  ...{ token, amount, receiver: newKey().address.toLowerCase() as Hex },
+  token,
+  amount,
+  receiver: newKey().address.toLowerCase() as Hex,
   nonce: nonceOf("payout"),
 });
 
@@ -221,7 +223,10 @@ async function gasPerCall(calls: readonly Call[]): Promise<bigint> {
   return (await client.waitForTransactionReceipt({ hash })).gasUsed / BigInt(calls.length);
 }
 
-/** Returns a payout by the rejected design: the treasury signs for Permit2 with a contract of ours (a Collector) as spender. */
+/**
+ * Returns a payout by the rejected design: the treasury signs for Permit2 with a contract of ours (a Collector) as
+ * spender.
+ */
 async function callPermit2(permit2: Hex, token: Hex): Promise<Call> {
   const parts = { permit2, treasury: newKey().address.toLowerCase() as Hex };
   const collector = await deployCollector(client, parts);
@@ -241,7 +246,10 @@ test("a payout in a batch costs less gas than a single one, and no more than by 
   });
   const batched = await gasPerCall(await Promise.all(others.map(disburse)));
   const hash = await client.writeContract({
-    ...{ account: owner, address: token, abi: testContract("Tokens", "PermitToken").abi, functionName: "transfer" },
+    account: owner,
+    address: token,
+    abi: testContract("Tokens", "PermitToken").abi,
+    functionName: "transfer",
     args: [newKey().address, 1n],
   });
   const pushed = (await client.waitForTransactionReceipt({ hash })).gasUsed;
