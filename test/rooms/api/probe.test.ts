@@ -240,7 +240,7 @@ test("a worker counts what differs and says when it looked; being away changes n
   await check();
   const changed = { differences: both(1, 0), looked: both(2_000, 2_000) };
   expect(await told()).toEqual(changed);
-  expect(api.lines.some((line) => line.includes("not as its release") && line.includes("x-frame-options"))).toBe(true);
+  expect(api.lines.some((line) => line.includes("differs from its release") && line.includes("x-frame-options"))).toBe(true);
   proxy.alter(() => "away");
   time = 3_000_000;
   await check();

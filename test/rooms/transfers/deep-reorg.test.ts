@@ -27,7 +27,7 @@ test("a reorg below what was final lands the same bytes again, and payments befo
   expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
   till.clock.advance(LATER_MS);
   await till.watch();
-  const alarm = till.lines.find((line) => line.includes("a reorg went below what was called final"));
+  const alarm = till.lines.find((line) => line.includes("reorg reverted final blocks"));
   expect(JSON.parse(alarm ?? "{}")).toMatchObject({ level: "error", chain: chain.id, depth: 1 });
   await till.watch();
   const [again, ...others] = await till.db.selectFrom("transaction").selectAll().execute();

@@ -45,7 +45,7 @@ describe("a worker whose clock is far from Postgres'", () => {
     const { chain, till, queues, env, inMs, stateOf } = await makeParts();
     const skewed = await launchProcess({ role: "worker", env: { ...env, ...withClockAhead(5 * MINUTE) } });
     atEnd(() => skewed.kill("SIGKILL"));
-    const said = () => skewed.lines.find((line) => line.includes("differ too much"));
+    const said = () => skewed.lines.find((line) => line.includes("differs too much"));
     await waitFor(() => said() !== undefined, { within: 20_000, what: "it says that its clock is wrong" });
     expect(Number(/"aheadMs":(\d+)/.exec(said() ?? "")?.[1])).toBeCloseTo(5 * MINUTE, -4);
     const skew = await waitFor(() => readSkew(skewed.metricsUrl), { within: 10_000, what: "the metric" });
