@@ -19,32 +19,32 @@ type JobSpec<D> = {
 };
 
 /** The API request that caused the job, if any. Only log lines use it. */
-const caused = { requestId: z.string().max(128).optional() };
+const withRequest = { requestId: z.string().max(128).optional() };
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
 /** Attempts that were confirmed at the same moment, and their requests. The first attempt gives the job its id. */
 const attemptRefs = z.strictObject({
   attemptIds: z.tuple([id("att")], id("att")),
-  requestIds: z.array(caused.requestId.unwrap()).optional(),
-  ...caused,
+  requestIds: z.array(withRequest.requestId.unwrap()).optional(),
+  ...withRequest,
 });
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
 /** `transferId` is the transfer that caused the job. The worker that runs the job relays every ready transfer of the chain. */
-const transferRef = z.strictObject({ chain: chainId, transferId: id("trf"), ...caused });
-const paymentRef = z.strictObject({ paymentId: id("pay"), ...caused });
+const transferRef = z.strictObject({ chain: chainId, transferId: id("trf"), ...withRequest });
+const paymentRef = z.strictObject({ paymentId: id("pay"), ...withRequest });
 /** Payouts that became due together. The first one gives the job its id. */
-const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")), ...caused });
+const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")), ...withRequest });
 /** Refunds that can start. The first one gives the job its id. */
-const refundRefs = z.strictObject({ refundIds: z.tuple([id("rfnd")], id("rfnd")), ...caused });
+const refundRefs = z.strictObject({ refundIds: z.tuple([id("rfnd")], id("rfnd")), ...withRequest });
 /** `block` is the block that the watcher waits for. */
-const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...caused });
+const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...withRequest });
 /** The worker that runs the job sends every due event of the endpoint. */
-const endpointRef = z.strictObject({ endpointId: id("whe"), ...caused });
+const endpointRef = z.strictObject({ endpointId: id("whe"), ...withRequest });
 /** One reconciliation of the ledger with a chain. `at` is the Unix time in seconds at which it was enqueued. */
-const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...caused });
+const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...withRequest });
 /** One read of the treasury's history on a Solana cluster. `at` is the Unix time in seconds at which it was enqueued. */
 const historyRef = reconcileRef;
 /** `at` is a Unix time in seconds. All worker processes use the same value, so together they enqueue one job per second. */
-const tick = z.strictObject({ at: z.number().int().min(0), ...caused });
+const tick = z.strictObject({ at: z.number().int().min(0), ...withRequest });
 
 const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
 

@@ -110,7 +110,7 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
 }
 
 /** Returns the ids of the API requests that caused a job. */
-function listRequests({ data }: Job): string[] {
-  const { requestId, requestIds } = data as { requestId?: string; requestIds?: string[] };
+function listRequests({ data }: Job<{ requestId?: string; requestIds?: string[] }>): string[] {
+  const { requestId, requestIds } = data;
   return requestIds ?? (requestId === undefined ? [] : [requestId]);
 }

@@ -48,10 +48,10 @@ export async function confirmFinal(
   args: { cursor: Cursor; readBefore: number; books: FinalBooks },
 ): Promise<void> {
   const { cursor, books } = args;
-  const final = Math.min(await readFinalNumber(chain, cursor), cursor.number);
+  const final = Math.min(await readFinalHeight(chain, cursor), cursor.number);
   const before = cursor.finalNumber;
   const budget = { parts: MAX_PARTS };
-  if (chain.endpoints.length > 1) await confirmWitnessed(deps, chain, { ...args, final, budget });
+  if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, budget });
   else await confirmAgain(deps, chain, { cursor, to: Math.min(final, args.readBefore), books, budget, rpc: chain.rpc });
   const isHeld = chain.endpoints.length > 1 && cursor.finalNumber < final;
   if (budget.parts === 0 || isHeld) {
@@ -88,7 +88,7 @@ async function confirmAgain(
  * stays behind for too long; only large amounts still wait for it. An endpoint that disagrees stops the chain, unless a third
  * one agrees with the first reading.
  */
-async function confirmWitnessed(
+async function confirmWithOtherEndpoints(
   deps: TransferDeps,
   chain: EvmChain,
   args: { cursor: Cursor; readBefore: number; final: number; books: FinalBooks; budget: { parts: number } },
@@ -206,7 +206,7 @@ async function bookGas(
 }
 
 /** Returns the highest block that is final by the network's policy, counted from the cursor and not from an unread head. */
-async function readFinalNumber(chain: EvmChain, cursor: Cursor): Promise<number> {
+async function readFinalHeight(chain: EvmChain, cursor: Cursor): Promise<number> {
   const { finality } = chain.network;
   if (typeof finality === "object") return cursor.number - finality.blocks + 1;
   return (await readBlock(chain.rpc, finality)).number;

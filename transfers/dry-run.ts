@@ -34,7 +34,7 @@ export async function dropFailing(
   const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
   const unmade = new Set(await dropMade(deps, payouts, books.adopted));
   const rest = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
-  const members = await leaveOutWallets(deps, chain, rest);
+  const members = await separateWallets(deps, chain, rest);
   const { outcomes, refused } = await simulate(deps, chain, sending, members);
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
@@ -86,7 +86,7 @@ async function explain(chain: EvmChain, row: TransferRow, reason: string): Promi
  * delegated to code since it was verified (EIP-7702), and code in a batch can burn the gas of the whole batch. A transfer
  * that is alone in its transaction can burn only its own gas, so it stays.
  */
-async function leaveOutWallets(
+async function separateWallets(
   deps: TransferDeps,
   chain: EvmChain,
   batch: readonly RowMember[],

@@ -43,8 +43,8 @@ export async function runBlockPass(
   const readBefore = watched.cursor.number;
   const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
   deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
-  const standing = head.number <= readBefore ? await checkStanding(deps, chain, watched.cursor) : undefined;
-  if (standing) watched.cursor = standing.cursor;
+  const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
+  if (cursorBlock) watched.cursor = cursorBlock.cursor;
   let rereadFrom = readBefore;
   const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, books });
   const errors: unknown[] = [];
@@ -56,10 +56,10 @@ export async function runBlockPass(
     tried = await beginRetries(deps, chain, { bound: books.bound, readLanded });
   });
   // An endpoint that is behind the cursor does not show the head.
-  let newest = head.number === readBefore ? standing?.at : undefined;
+  let newest = head.number === readBefore ? cursorBlock?.at : undefined;
   for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
     const { number } = watched.cursor;
-    const read = await readOn(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
+    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, bound: books.bound });
     watched.cursor = read.cursor;
     newest = read.at;
     // This was a range read, which a single endpoint must read again before anything in it is confirmed.
@@ -99,7 +99,7 @@ export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<v
  * Checks that the cursor's block is still on the chain when there is no new block: a reorg need not make the chain longer.
  * Returns the block's time as `at` when it is.
  */
-async function checkStanding(
+async function checkCursorBlock(
   deps: TransferDeps,
   chain: EvmChain,
   cursor: Cursor,
@@ -138,7 +138,7 @@ function noteHeadTime(deps: TransferDeps, chain: EvmChain, at: Date, { isNew }: 
 }
 
 /** Reads the blocks after the cursor, or follows a reorg when they do not continue it. `at` is the time of the last block. */
-async function readOn(
+async function readNextBlocks(
   deps: TransferDeps,
   chain: EvmChain,
   { cursor, head, bound }: { cursor: Cursor; head: Head; bound: BoundBook },

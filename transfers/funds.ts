@@ -44,7 +44,7 @@ export async function planFunds(
   const keys = new Set(accounts.map(keyOf));
   const promised = all.filter((one) => one.kind !== "push" && keys.has(keyOf(one)));
   return {
-    calls: [...accounts.map(askBalance), ...promised.map((one) => askMark(chain, one))],
+    calls: [...accounts.map(encodeBalanceCall), ...promised.map((one) => askMark(chain, one))],
     counted: new Set(all.map(({ id }) => id)),
     read: (outcomes) => {
       const balances = new Map(accounts.map((one, index) => [keyOf(one), toBalance(outcomes[index])]));
@@ -76,7 +76,7 @@ function makeFunds(balances: ReadonlyMap<string, bigint>, promised: readonly Pro
   };
 }
 
-function askBalance({ token, payer }: Wanted): Call {
+function encodeBalanceCall({ token, payer }: Wanted): Call {
   const data = encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [payer] });
   return { target: token, data };
 }

@@ -9,8 +9,8 @@ import type { TransferDeps } from "./deps.ts";
 /** Endpoints that are asked for a nonce. */
 const ASKED_ENDPOINTS = 2;
 /** The nonce of a lane that is ahead of the chain is reset after this many block times plus this many milliseconds. */
-const AHEAD_PATIENCE_BLOCKS = 20;
-const AHEAD_PATIENCE_MS = 2_000;
+const AHEAD_WAIT_BLOCKS = 20;
+const AHEAD_WAIT_MS = 2_000;
 
 /**
  * Skips the nonces of a lane that another program has used with its key. Called after an endpoint has reported a nonce as
@@ -85,8 +85,8 @@ async function lowerNonce(
 }
 
 function isOld(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
-  const patience = AHEAD_PATIENCE_BLOCKS * chain.network.blockMs + AHEAD_PATIENCE_MS;
-  return deps.now().getTime() - row.created_at.getTime() >= patience;
+  const waitMs = AHEAD_WAIT_BLOCKS * chain.network.blockMs + AHEAD_WAIT_MS;
+  return deps.now().getTime() - row.created_at.getTime() >= waitMs;
 }
 
 /** Returns the next nonce of an account, as reported by each of the first endpoints that answer. */

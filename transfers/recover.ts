@@ -26,14 +26,14 @@ import { noteAnswer } from "./relay.ts";
  * A transaction that no endpoint has accepted is broadcast again after this, milliseconds. Its process died before the
  * broadcast, or the response was lost, or the endpoint rejected it.
  */
-const UNANSWERED_PATIENCE_MS = 1_500;
+const UNANSWERED_WAIT_MS = 1_500;
 /** An accepted transaction is broadcast again after this many block times, and at least this many milliseconds. */
-const ACCEPTED_PATIENCE_BLOCKS = 3;
-const ACCEPTED_PATIENCE_MS = 2_000;
+const ACCEPTED_WAIT_BLOCKS = 3;
+const ACCEPTED_WAIT_MS = 2_000;
 /** A transaction below the current base fee is replaced after this many block times: it cannot be included. */
-const PRICED_OUT_PATIENCE_BLOCKS = 1;
+const PRICED_OUT_WAIT_BLOCKS = 1;
 /** An accepted transaction that is in no block after this many block times has too low a tip. */
-const TIP_PATIENCE_BLOCKS = 20;
+const TIP_WAIT_BLOCKS = 20;
 /** Transactions that one pass checks, and that it broadcasts again for each lane, at most. */
 const MAX_CHECKED = 500;
 const MAX_BROADCAST = 20;
@@ -75,7 +75,7 @@ async function recoverLane(
   if (used < lowest.nonce && (await leadBack(deps, chain, waiting))) return;
   for (const row of due) {
     if (row.nonce < used) continue;
-    const isStuck = isPricedOut(row, baseFee) || (row.nonce === used && isIgnored(deps, chain, row));
+    const isStuck = isPricedOut(row, baseFee) || (row.nonce === used && isTipTooLow(deps, chain, row));
     const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
     await noteAnswer(deps, chain, bytes, await offerBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
   }
@@ -83,9 +83,9 @@ async function recoverLane(
 
 function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee: bigint): boolean {
   const age = ageMs(deps, row.offered_at ?? row.created_at);
-  if (row.state !== "accepted") return age >= UNANSWERED_PATIENCE_MS;
-  if (isPricedOut(row, baseFee)) return age >= PRICED_OUT_PATIENCE_BLOCKS * chain.network.blockMs;
-  return age >= Math.max(ACCEPTED_PATIENCE_MS, ACCEPTED_PATIENCE_BLOCKS * chain.network.blockMs);
+  if (row.state !== "accepted") return age >= UNANSWERED_WAIT_MS;
+  if (isPricedOut(row, baseFee)) return age >= PRICED_OUT_WAIT_BLOCKS * chain.network.blockMs;
+  return age >= Math.max(ACCEPTED_WAIT_MS, ACCEPTED_WAIT_BLOCKS * chain.network.blockMs);
 }
 
 /**
@@ -106,7 +106,7 @@ async function endUsedNonces(
       await recordMissedReceipts(deps, chain, { ...reading, found });
       continue;
     }
-    if (!(await isPassedForGood(chain, address, row.nonce))) continue;
+    if (!(await isFinallyPassed(chain, address, row.nonce))) continue;
     const stranded = await listCarried(deps.db, [row]);
     deps.log.error(
       { chain: chain.chain, lane: address, nonce: row.nonce },
@@ -124,7 +124,7 @@ async function endUsedNonces(
 }
 
 /** Returns true when the account's nonce is past the given one at the depth of the network's finality. */
-async function isPassedForGood(chain: EvmChain, address: Hex, nonce: number): Promise<boolean> {
+async function isFinallyPassed(chain: EvmChain, address: Hex, nonce: number): Promise<boolean> {
   const { finality } = chain.network;
   const head = await readBlock(chain.rpc, typeof finality === "object" ? "latest" : finality);
   const height = typeof finality === "object" ? Math.max(0, head.number - finality.blocks + 1) : head.number;
@@ -141,9 +141,9 @@ function isPricedOut(row: TransactionRow, baseFee: bigint): boolean {
  * Returns true for a transaction that was accepted long ago and is still pending, so its tip is too low. (A reorg clears the
  * time of the last broadcast: then the same bytes are broadcast first.)
  */
-function isIgnored(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
-  const patience = TIP_PATIENCE_BLOCKS * chain.network.blockMs + ACCEPTED_PATIENCE_MS;
-  return row.state === "accepted" && row.offered_at !== null && ageMs(deps, row.created_at) >= patience;
+function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+  const waitMs = TIP_WAIT_BLOCKS * chain.network.blockMs + ACCEPTED_WAIT_MS;
+  return row.state === "accepted" && row.offered_at !== null && ageMs(deps, row.created_at) >= waitMs;
 }
 
 /**

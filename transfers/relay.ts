@@ -166,14 +166,14 @@ async function sendBatch(
     return "blocked";
   lease.nextNonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
-  const offer = await offerBytes(chain.rpc, bytes);
-  await noteAnswer(deps, chain, key, offer);
-  if (offer.outcome !== "accepted") return "blocked";
+  const broadcast = await offerBytes(chain.rpc, bytes);
+  await noteAnswer(deps, chain, key, broadcast);
+  if (broadcast.outcome !== "accepted") return "blocked";
   return good.length === ready.length ? "sent all" : "sent";
 }
 
 function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
-  const limits = { limit: mostMembers(chain), mostInclusions: MOST_INCLUSIONS, wallets: undefined };
+  const limits = { limit: maxBatchSize(chain), mostInclusions: MOST_INCLUSIONS, wallets: undefined };
   return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
 }
 
@@ -254,25 +254,25 @@ export async function noteAnswer(
   deps: TransferDeps,
   chain: EvmChain,
   key: TransactionKey,
-  offer: Offer,
+  broadcast: Offer,
 ): Promise<void> {
-  const state = offer.outcome === "accepted" ? "accepted" : "offered";
-  deps.metrics.transactions.inc({ chain: chain.chain, state: offer.outcome });
+  const state = broadcast.outcome === "accepted" ? "accepted" : "offered";
+  deps.metrics.transactions.inc({ chain: chain.chain, state: broadcast.outcome });
   await noteOffer(deps.db, key, { state, at: deps.now() });
-  if (offer.outcome === "accepted") return;
+  if (broadcast.outcome === "accepted") return;
   deps.log.warn(
-    { chain: chain.chain, lane: key.lane_id, nonce: key.nonce, outcome: offer.outcome, reason: offer.reason },
+    { chain: chain.chain, lane: key.lane_id, nonce: key.nonce, outcome: broadcast.outcome, reason: broadcast.reason },
     "broadcast was not accepted",
   );
-  if (offer.outcome === "no_gas_money") forgetFunds(chain, key.lane_id);
-  if (offer.outcome !== "nonce_too_low") return;
+  if (broadcast.outcome === "no_gas_money") forgetFunds(chain, key.lane_id);
+  if (broadcast.outcome !== "nonce_too_low") return;
   // Either these bytes or a replacement are already in a block, or another program uses the key. The watcher finds out
   // which. Skipping the used nonces here avoids wasting more of them.
   await skipUsed(deps, chain, key);
 }
 
 /** Returns how many transfers can share one transaction. A lane claims no more than that. */
-function mostMembers(chain: EvmChain): number {
+function maxBatchSize(chain: EvmChain): number {
   const least = Math.min(...[...chain.tokens.values()].map((token) => token.transferGas));
   return Math.max(1, Math.floor(chain.network.batchGas / least));
 }

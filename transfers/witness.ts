@@ -10,8 +10,8 @@ import type { TransferDeps } from "./deps.ts";
 export type Run = Range & { readBy: string | null };
 
 /** A second endpoint that is behind for this many block times, and at least this many milliseconds, is skipped. */
-const PATIENCE_BLOCKS = 10;
-const PATIENCE_MS = 30_000;
+const MAX_BEHIND_BLOCKS = 10;
+const MIN_WAIT_MS = 30_000;
 
 /** Since when the second endpoints of a chain have been behind the blocks to confirm. */
 const behindSince = new WeakMap<EvmChain["endpoints"], number>();
@@ -104,5 +104,5 @@ export function isPatienceOver(deps: Pick<TransferDeps, "now">, chain: EvmChain)
   const now = deps.now().getTime();
   const since = behindSince.get(chain.endpoints) ?? now;
   behindSince.set(chain.endpoints, since);
-  return now - since >= Math.max(PATIENCE_MS, PATIENCE_BLOCKS * chain.network.blockMs);
+  return now - since >= Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * chain.network.blockMs);
 }

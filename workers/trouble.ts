@@ -22,7 +22,7 @@ export function createJudge(isTransientChainError: (error: unknown) => boolean):
   return function isTransient(error: unknown): boolean {
     if (!(error instanceof Error)) return false;
     if (isTransientChainError(error)) return true;
-    const code = (error as { code?: unknown }).code;
+    const code = "code" in error ? error.code : undefined;
     if (typeof code === "string" && (transientSystemCodes.has(code) || transientSqlStates.test(code))) return true;
     if (error.name === "MaxRetriesPerRequestError" || transientMessages.test(error.message)) return true;
     return error.cause !== undefined && isTransient(error.cause);

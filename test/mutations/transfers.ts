@@ -18,7 +18,7 @@ export const transferMutations: readonly MutationGroup[] = [
         ],
       },
       {
-        name: "a lane sends more on top of an offer that was not answered",
+        name: "a lane sends more while a broadcast has no response",
         find: " || inFlight.unanswered > 0",
         replace: "",
         tests: ["test/rooms/transfers/lost-answers.test.ts"],
@@ -43,9 +43,9 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane goes on after a send that the node has refused",
-        find: 'if (offer.outcome !== "accepted") return "blocked";',
+        find: 'if (broadcast.outcome !== "accepted") return "blocked";',
         replace: "",
-        justification: "the next pass finds the offer unanswered and stops before it signs anything",
+        justification: "the next pass finds the broadcast without a response and stops before it signs anything",
         tests: ["test/rooms/transfers/lost-answers.test.ts"],
       },
     ],
@@ -143,8 +143,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "heights that were not read yet are called final",
-        find: "Math.min(await readFinalNumber(chain, cursor), cursor.number)",
-        replace: "await readFinalNumber(chain, cursor)",
+        find: "Math.min(await readFinalHeight(chain, cursor), cursor.number)",
+        replace: "await readFinalHeight(chain, cursor)",
         tests: ["test/rooms/transfers/finality.test.ts", "test/rooms/transfers/lagging-node.test.ts"],
       },
     ],
@@ -184,7 +184,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a nonce is given up that a block has used which may still go",
-        find: "if (!(await isPassedForGood(chain, address, row.nonce))) continue;",
+        find: "if (!(await isFinallyPassed(chain, address, row.nonce))) continue;",
         replace: "",
       },
       {
@@ -213,7 +213,7 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "if (least > policy.maxFeePerGas) return undefined;",
         replace: "",
       },
-      { name: "a replacement offers no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
+      { name: "a replacement pays no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
     ],
   },
   {

@@ -120,25 +120,25 @@ export async function offerAll(
   stored: readonly { hash: string; bytes: Uint8Array }[],
 ): Promise<void> {
   const accepted: string[] = [];
-  const offered: string[] = [];
+  const others: string[] = [];
   const failures: unknown[] = [];
   let next = 0;
   const go = async (): Promise<void> => {
     for (let one = stored[next++]; one; one = stored[next++]) {
       // After any error, the bytes may still have reached the cluster.
-      const offer = await offerBytes(chain, one.bytes).catch((error: unknown): Offer => {
+      const broadcast = await offerBytes(chain, one.bytes).catch((error: unknown): Offer => {
         failures.push(error);
         return { outcome: "unknown", reason: "the endpoint's response is invalid" };
       });
-      deps.metrics.transactions.inc({ chain: chain.chain, state: offer.outcome });
-      (offer.outcome === "accepted" ? accepted : offered).push(one.hash);
-      if (offer.outcome !== "accepted")
-        deps.log.warn({ chain: chain.chain, tx: one.hash, reason: offer.reason }, "broadcast was not accepted");
+      deps.metrics.transactions.inc({ chain: chain.chain, state: broadcast.outcome });
+      (broadcast.outcome === "accepted" ? accepted : others).push(one.hash);
+      if (broadcast.outcome !== "accepted")
+        deps.log.warn({ chain: chain.chain, tx: one.hash, reason: broadcast.reason }, "broadcast was not accepted");
     }
   };
   await Promise.all(Array.from({ length: Math.min(CONCURRENCY, stored.length) }, go));
   const at = deps.now();
   await noteOffers(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
-  await noteOffers(deps.db, { chain: chain.chain, hashes: offered, state: "offered", at });
+  await noteOffers(deps.db, { chain: chain.chain, hashes: others, state: "offered", at });
   if (failures.length > 0) throw failures[0];
 }

@@ -243,7 +243,9 @@ test("a worker reports the number of differences and the time of the check, and 
   await check();
   const changed = { differences: both(1, 0), checkedAt: both(2_000, 2_000) };
   expect(await readMetrics()).toEqual(changed);
-  expect(api.lines.some((line) => line.includes("not as its release") && line.includes("x-frame-options"))).toBe(true);
+  expect(api.lines.some((line) => line.includes("differs from its release") && line.includes("x-frame-options"))).toBe(
+    true,
+  );
   proxy.alter(() => "away");
   time = 3_000_000;
   await check();

@@ -94,7 +94,7 @@ test("a buyer's Solana transaction that cannot be signed is held, and other paym
     (await fixture.transfers()).find((row) => row[column] === id);
   expect(await findTransfer("payment_id", bad)).toMatchObject({
     state: "ready",
-    last_trouble: "the transaction names no relayer that we hold",
+    last_trouble: "the transaction's fee payer is not one of our relayers",
     hold_until: expect.any(Date),
   });
   expect(await findTransfer("payment_id", honest)).toMatchObject({ state: "carried" });

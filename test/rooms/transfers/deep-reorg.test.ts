@@ -27,7 +27,7 @@ test("a reorg below the final height lands the same bytes again, and payments be
   expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
   till.clock.advance(LATER_MS);
   await till.watch();
-  const errorLine = till.lines.find((line) => line.includes("a reorg went below what was called final"));
+  const errorLine = till.lines.find((line) => line.includes("reorg reverted final blocks"));
   expect(JSON.parse(errorLine ?? "{}")).toMatchObject({ level: "error", chain: chain.id, depth: 1 });
   await till.watch();
   const [again, ...others] = await till.db.selectFrom("transaction").selectAll().execute();

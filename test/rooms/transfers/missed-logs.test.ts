@@ -50,7 +50,7 @@ test("a transfer whose log the second reading lacks is not confirmed until a rea
   for (let pass = 0; pass < 2; pass += 1)
     await expect(carrier.watch()).rejects.toMatchObject({
       code: "rpc_behind",
-      message: expect.stringContaining("was not found again"),
+      message: expect.stringContaining("the second reading lacks a log"),
     });
   expect(await carrier.statesOf([id])).toEqual(["included"]);
   expect(carrier.confirmed).toEqual([]);

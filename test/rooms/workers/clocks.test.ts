@@ -45,7 +45,7 @@ describe("a worker whose clock is far from Postgres'", () => {
     const { chain, till, queues, env, inMs, stateOf } = await makeParts();
     const skewed = await launchProcess({ role: "worker", env: { ...env, ...withClockAhead(5 * MINUTE) } });
     atEnd(() => skewed.kill("SIGKILL"));
-    const findClockLine = () => skewed.lines.find((line) => line.includes("differ too much"));
+    const findClockLine = () => skewed.lines.find((line) => line.includes("differs too much"));
     await waitFor(() => findClockLine() !== undefined, { within: 20_000, what: "it logs that its clock is wrong" });
     expect(Number(/"aheadMs":(\d+)/.exec(findClockLine() ?? "")?.[1])).toBeCloseTo(5 * MINUTE, -4);
     const skew = await waitFor(() => readSkew(skewed.metricsUrl), { within: 10_000, what: "the metric" });
