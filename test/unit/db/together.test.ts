@@ -1,76 +1,76 @@
 import { describe, expect, test } from "vitest";
 import { together } from "../../../db/together.ts";
 
-/** A step that waits to be let on, and writes down what it was asked for. */
-function makeStep() {
-  const asked: number[][] = [];
+/** Creates a batch function that records its items and waits until the test releases it. */
+function makeBatchFunction() {
+  const batches: number[][] = [];
   const gates: (() => void)[] = [];
   const step = async (items: number[]) => {
-    asked.push(items);
+    batches.push(items);
     await new Promise<void>((resolve) => gates.push(resolve));
     return items.map((item) => item * 2);
   };
-  const letOn = async () => {
+  const release = async () => {
     while (gates.length === 0) await new Promise(setImmediate);
     gates.shift()?.();
   };
-  return { asked, step, letOn };
+  return { batches, step, release };
 }
 
-describe("what is asked for at about the same time", () => {
-  test("shares one run, and each gets its own answer", async () => {
-    const { asked, step, letOn } = makeStep();
+describe("calls made at about the same time", () => {
+  test("share one batch, and each call gets its own result", async () => {
+    const { batches, step, release } = makeBatchFunction();
     const answers = [1, 2, 3].map(together(step, { most: 50 }));
-    await letOn();
+    await release();
     expect(await Promise.all(answers)).toEqual([2, 4, 6]);
-    expect(asked).toEqual([[1, 2, 3]]);
+    expect(batches).toEqual([[1, 2, 3]]);
   });
 
-  test("waits for the run that is under way, and shares the next one", async () => {
-    const { asked, step, letOn } = makeStep();
+  test("wait for the running batch and share the next one", async () => {
+    const { batches, step, release } = makeBatchFunction();
     const one = together(step, { most: 50 });
     const first = one(1);
     await new Promise(setImmediate);
     const others = [one(2), one(3)];
-    await letOn();
+    await release();
     expect(await first).toBe(2);
-    await letOn();
+    await release();
     expect(await Promise.all(others)).toEqual([4, 6]);
-    expect(asked).toEqual([[1], [2, 3]]);
+    expect(batches).toEqual([[1], [2, 3]]);
   });
 
-  test("waits for company when runs may not follow each other at once, but never the first", async () => {
-    const asked: number[][] = [];
+  test("are delayed until the minimum interval between batches has passed, except for the first call", async () => {
+    const batches: number[][] = [];
     const one = together(
       async (items: number[]) => {
-        asked.push(items);
+        batches.push(items);
         return items;
       },
       { most: 50, everyMs: 200 },
     );
     await one(1);
     const second = one(2);
-    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
-    expect(asked).toEqual([[1]]);
+    for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate);
+    expect(batches).toEqual([[1]]);
     await Promise.all([second, one(3)]);
-    expect(asked).toEqual([[1], [2, 3]]);
+    expect(batches).toEqual([[1], [2, 3]]);
   });
 
-  test("never shares a run with more than the most", async () => {
-    const asked: number[][] = [];
+  test("never exceed the maximum batch size", async () => {
+    const batches: number[][] = [];
     const one = together(
       async (items: number[]) => {
-        asked.push(items);
+        batches.push(items);
         return items;
       },
       { most: 2 },
     );
     expect(await Promise.all([1, 2, 3].map(one))).toEqual([1, 2, 3]);
-    expect(asked).toEqual([[1, 2], [3]]);
+    expect(batches).toEqual([[1, 2], [3]]);
   });
 });
 
-describe("a run that fails", () => {
+describe("a batch that fails", () => {
   const failing = (bad: number) =>
     together(
       async (items: number[]) => {
@@ -80,12 +80,12 @@ describe("a run that fails", () => {
       { most: 50, isOnes: (cause) => String(cause).includes("not 2") },
     );
 
-  test("because of one of them is made again for each, and fails for that one alone", async () => {
+  test("because of one item is retried item by item and fails for that item alone", async () => {
     const ends = await Promise.allSettled([1, 2, 3].map(failing(2)));
     expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   });
 
-  test("for another reason fails for all of them, and the next one is made anew", async () => {
+  test("for another reason fails for every item, and the next call starts a new batch", async () => {
     const one = failing(3);
     const ends = await Promise.allSettled([1, 2, 3].map(one));
     expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
