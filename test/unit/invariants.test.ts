@@ -18,8 +18,8 @@ const bytesOf = (fee: bigint, data: `0x${string}` = "0x01") =>
 function makeCorrectRun(): Evidence {
   const inward = { token, payer, receiver: treasury, amount: 5n, nonce: "0x1" };
   const outward = { token, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
-  const asked = { outlives: false, madeAt: 0, forgotten: false, left: true };
-  const told = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "0xt" };
+  const payment = { outlives: false, madeAt: 0, forgotten: false, left: true };
+  const status = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "0xt" };
   const entry = (groupId: number, account: string, amount: bigint) => {
     return { groupId, kind: "payment", txHash: "0xt", logIndex: 1, account, asset, amount };
   };
@@ -75,11 +75,11 @@ function makeCorrectRun(): Evidence {
       mixed: [],
     },
     history: {
-      asked: [{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true, ...asked }],
-      told: [
-        { ...told, by: "confirm", begunAt: 0, endedAt: 5, status: "processing", isFinal: false, txId: null },
-        { ...told, begunAt: 5, endedAt: 9 },
-        { ...told, begunAt: 10, endedAt: 11 },
+      payments: [{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true, ...payment }],
+      statuses: [
+        { ...status, by: "confirm", begunAt: 0, endedAt: 5, status: "processing", isFinal: false, txId: null },
+        { ...status, begunAt: 5, endedAt: 9 },
+        { ...status, begunAt: 10, endedAt: 11 },
       ],
       creations: [
         { key: "live a", body: "{}", httpStatus: 201, answer: "pay_1", at: 1 },
@@ -190,14 +190,14 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   [
     "monotone finality",
     "a final state that was taken back",
-    ({ history }) => Object.assign(last(history.told), { isFinal: false, status: "processing" }),
+    ({ history }) => Object.assign(last(history.statuses), { isFinal: false, status: "processing" }),
   ],
   [
     "monotone finality",
     "a final state that changed to another final state",
-    ({ history }) => (last(history.told).status = "expired"),
+    ({ history }) => (last(history.statuses).status = "expired"),
   ],
-  ["monotone finality", "a hash that changed", ({ history }) => (last(history.told).txId = "0xv")],
+  ["monotone finality", "a hash that changed", ({ history }) => (last(history.statuses).txId = "0xv")],
   ["ledger", "a group that does not balance", ({ rows }) => (first(rows.entries).amount = 4n)],
   ["ledger", "a treasury that holds more than is booked", ({ chain }) => (chain.held[token] = 1n)],
   ["ledger", "a merchant whose balance differs from the ledger", ({ rows }) => (first(rows.balances).amount = 1n)],
@@ -232,7 +232,7 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   [
     "answers",
     "a reported final state that differs from the row",
-    ({ history }) => history.told.map((one) => Object.assign(one, { status: "expired" })),
+    ({ history }) => history.statuses.map((one) => Object.assign(one, { status: "expired" })),
   ],
   ["answers", "a payment that is missing", ({ rows }) => rows.payments.pop()],
   [
@@ -255,7 +255,7 @@ test("a response from a period of lost commits may contradict the final rows", (
   const { rows, history, ...rest } = makeCorrectRun();
   history.lost.push({ from: 8, to: 30 });
   rows.payments.pop();
-  first(history.asked).madeAt = 9;
+  first(history.payments).madeAt = 9;
   expect(invariants.answers?.({ rows, history, ...rest })).toEqual([]);
 });
 

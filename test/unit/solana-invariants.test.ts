@@ -33,7 +33,7 @@ function makeCorrectRun() {
   const gas = (groupId: number, kind: string, account: string, amount: bigint) =>
     entry(groupId, kind, account, amount, sol);
   const row = { family: "solana", lane, replacement: 0, maxFee: 0n, fee: 10_000n, state: "final" };
-  const told = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "in" };
+  const status = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "in" };
   const scan: SolanaScan = {
     transfers: [
       { txHash: "in", logIndex: 2, token: mint, from: payer, to: treasury, amount: 5n, nonce: "0x1", at: 90 },
@@ -87,13 +87,13 @@ function makeCorrectRun() {
       mixed: [],
     },
     history: {
-      asked: [
+      payments: [
         {
           ...{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true },
           ...{ outlives: false, madeAt: 0, forgotten: false, left: true },
         },
       ],
-      told: [{ ...told, begunAt: 5, endedAt: 9 }],
+      statuses: [{ ...status, begunAt: 5, endedAt: 9 }],
       creations: [],
       offContract: [],
       lost: [],
@@ -158,7 +158,7 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   [
     "answers",
     "a reported final state that differs from the row",
-    ({ history }) => history.told.map((one) => Object.assign(one, { status: "expired" })),
+    ({ history }) => history.statuses.map((one) => Object.assign(one, { status: "expired" })),
   ],
 ];
 
