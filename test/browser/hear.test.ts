@@ -5,16 +5,18 @@ import { bring, openShop } from "./shop.ts";
 
 const { api, pay, linkOf } = await openShop();
 
-test("a whole payment is told to a screen reader in order, each thing once, at most six times", async () => {
+test("a screen reader announces a whole payment in order, each message once, in at most six messages", async () => {
   const id = await pay({ checkout: undefined });
   const { page, context } = await openPage(api.url);
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.addInitScript(() => {
-    const heard: string[] = [];
-    Object.assign(window, { heard });
+    const announced: string[] = [];
+    Object.assign(window, { announced });
     addEventListener("DOMContentLoaded", () => {
       const said = document.getElementById("said") as HTMLElement;
-      new MutationObserver(() => said.textContent && heard.push(said.textContent)).observe(said, { childList: true });
+      new MutationObserver(() => said.textContent && announced.push(said.textContent)).observe(said, {
+        childList: true,
+      });
     });
   });
   await page.goto(linkOf(id));
@@ -33,20 +35,20 @@ test("a whole payment is told to a screen reader in order, each thing once, at m
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
   expect(await page.title()).toBe("Paid – Shop");
   expect(await page.evaluate(() => document.activeElement?.id)).toBe("succeeded-title");
-  expect(await page.evaluate(() => (window as unknown as { heard: string[] }).heard)).toEqual([
+  expect(await page.evaluate(() => (window as unknown as { announced: string[] }).announced)).toEqual([
     "Link copied.",
     "Your payment is on its way We are waiting for the network to confirm it. You need not do anything. Do not pay again.",
     "Paid",
   ]);
 });
 
-/** The second half of the way, as the test console takes it. */
+/** Completes the payment as the test console does. */
 async function bringOn(id: string): Promise<void> {
   const answer = await api.post(`/checkout/${id}/simulate`, {}, { status: "succeeded" });
   expect(answer.status).toBe(200);
 }
 
-test("an end without the money says first that none was taken", async () => {
+test("an end without payment first says that no money was taken", async () => {
   for (const [state, words] of [
     ["expired", "The time is up No money was taken from you."],
     ["failed", "The payment failed No money was taken from you."],
@@ -58,18 +60,18 @@ test("an end without the money says first that none was taken", async () => {
     await bring(api, id, state);
     await page.locator(`#${state}`).waitFor();
     expect(await page.getByRole("status").textContent()).toBe(words);
-    // A region of its own under that name, for who goes from one to the next.
+    // The message is a named region, for screen reader users who navigate by regions.
     expect(await page.getByRole("region", { name: (await page.title()).replace(" – Shop", "") }).count()).toBe(1);
     const order = await page.locator(`#${state} p:visible`).allTextContents();
     expect(order[0]).toBe("No money was taken from you.");
   }
 });
 
-test("where the buyer may have sent money that has not come, the first word is not to pay again", async () => {
+test("the page first says not to pay again when the buyer may have sent money that has not arrived", async () => {
   const id = await makePayment(api, await makeMerchant(api, { mode: "live" }));
   const { page } = await openPage(api.url);
   await page.goto(linkOf(id));
-  // The buyer was given the way to send it himself.
+  // The service gave the buyer an action to send the transaction themselves.
   await api.db
     .insertInto("payment_option")
     .values({
@@ -78,8 +80,8 @@ test("where the buyer may have sent money that has not come, the first word is n
       created_at: new Date(),
     })
     .execute();
-  for (const seen of ["told to an open page", "written into a new one"]) {
-    if (seen === "told to an open page") await bring(api, id, "expired");
+  for (const seen of ["in an open page", "in a new page"]) {
+    if (seen === "in an open page") await bring(api, id, "expired");
     else await page.reload();
     await page.locator("#expired").waitFor();
     const [first] = await page.locator("#expired p:visible").allTextContents();
@@ -91,7 +93,7 @@ test("where the buyer may have sent money that has not come, the first word is n
   }
 });
 
-test("the clock is silent, and warns three times", async () => {
+test("the countdown is silent except for three warnings", async () => {
   const id = await pay();
   await api.db
     .updateTable("payment")
@@ -103,10 +105,10 @@ test("the clock is silent, and warns three times", async () => {
   await page.goto(linkOf(id));
   const clock = page.getByRole("timer");
   expect(await clock.getAttribute("aria-live")).toBe("off");
-  const heard: (string | null)[] = [];
+  const announced: (string | null)[] = [];
   for (const seconds of [60, 61, 60, 40]) {
     await page.clock.runFor(seconds * 1_000);
-    heard.push(await page.getByRole("status").textContent());
+    announced.push(await page.getByRole("status").textContent());
   }
-  expect(heard).toEqual(["", "2 minutes left to pay.", "1 minute left to pay.", "20 seconds left to pay."]);
+  expect(announced).toEqual(["", "2 minutes left to pay.", "1 minute left to pay.", "20 seconds left to pay."]);
 });
