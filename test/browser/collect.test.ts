@@ -85,7 +85,7 @@ test.each([
 });
 
 test.each(["%%%", "e30", "W10", "bnVsbA", "x".repeat(9_000), Buffer.from('{"fullName":7}').toString("base64")])(
-  "a prefill that is none (%s) leaves an empty form",
+  "an invalid prefill (%s) leaves the form empty",
   async (text) => {
     const { url } = await ask();
     const response = await fetch(`${url}?prefill=${text}`);

@@ -30,7 +30,7 @@ test.each([
   [[slow, "The money arrives"], "Paid"],
   [[slow, "The payment fails"], "The payment failed"],
   [[slow, "The time runs out"], "The time is up"],
-])("by keyboard: %s", async (presses, end) => {
+])("the console simulates by keyboard: %s", async (presses, end) => {
   const { legal, press, title, pageErrors } = await open(await pay({ checkout: undefined }));
   expect(await legal()).toEqual(begin);
   for (const name of presses) {
