@@ -10,11 +10,11 @@ test("a screen reader announces a whole payment in order, each message once, in 
   const { page, context } = await openPage(api.url);
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.addInitScript(() => {
-    const announced: string[] = [];
-    Object.assign(window, { announced });
+    const heard: string[] = [];
+    Object.assign(window, { heard });
     addEventListener("DOMContentLoaded", () => {
       const said = document.getElementById("said") as HTMLElement;
-      new MutationObserver(() => said.textContent && announced.push(said.textContent)).observe(said, {
+      new MutationObserver(() => said.textContent && heard.push(said.textContent)).observe(said, {
         childList: true,
       });
     });
@@ -35,7 +35,7 @@ test("a screen reader announces a whole payment in order, each message once, in 
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
   expect(await page.title()).toBe("Paid – Shop");
   expect(await page.evaluate(() => document.activeElement?.id)).toBe("succeeded-title");
-  expect(await page.evaluate(() => (window as unknown as { announced: string[] }).announced)).toEqual([
+  expect(await page.evaluate(() => (window as unknown as { heard: string[] }).heard)).toEqual([
     "Link copied.",
     "Your payment is on its way We are waiting for the network to confirm it. You need not do anything. Do not pay again.",
     "Paid",
@@ -105,10 +105,10 @@ test("the countdown is silent except for three warnings", async () => {
   await page.goto(linkOf(id));
   const clock = page.getByRole("timer");
   expect(await clock.getAttribute("aria-live")).toBe("off");
-  const announced: (string | null)[] = [];
+  const heard: (string | null)[] = [];
   for (const seconds of [60, 61, 60, 40]) {
     await page.clock.runFor(seconds * 1_000);
-    announced.push(await page.getByRole("status").textContent());
+    heard.push(await page.getByRole("status").textContent());
   }
-  expect(announced).toEqual(["", "2 minutes left to pay.", "1 minute left to pay.", "20 seconds left to pay."]);
+  expect(heard).toEqual(["", "2 minutes left to pay.", "1 minute left to pay.", "20 seconds left to pay."]);
 });

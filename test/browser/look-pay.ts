@@ -12,7 +12,7 @@ const TURN = "wallet_switchEthereumChain";
 export async function makeSteps(tills: Tills): Promise<Look[]> {
   const dataUrl = new URL(await tills.askWho(), tills.shop.baseUrl).href;
   const path = await makePath(tills, [], { checkout: shopUrls });
-  const problem = (page: Page) => shown(page, "#problem");
+  const said = (page: Page) => shown(page, "#problem");
   const step = (page: Page) => shown(page, "#step");
   const underway = (page: Page) => shown(page, ".underway #step");
   /** Chooses the option; the wallet responds as given, and the page shows the result. */
@@ -44,13 +44,13 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       name: "no-wallet",
       caption: "no wallet in this browser",
       on: "computer",
-      reach: (page) => waitForNewText(page, "#searching"),
+      reach: (page) => says(page, "#searching"),
     },
     { name: "wallet", caption: "a wallet has been found", reach: announceWallet },
     {
       name: "copied",
       caption: "the link is copied",
-      reach: (page) => waitForNewText(page, "#copy", () => page.locator("#copy").click()),
+      reach: (page) => says(page, "#copy", () => page.locator("#copy").click()),
     },
     {
       name: "connecting",
@@ -71,7 +71,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
         }),
       reach: async (page) => {
         await connectWallet(page);
-        await waitForNewText(page, "#step", () => page.locator("#choices .main").first().click());
+        await says(page, "#step", () => page.locator("#choices .main").first().click());
       },
     },
     {
@@ -81,7 +81,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       reach: async (page) => {
         await announceWallet(page);
         await page.getByRole("button", { name: "Orange Wallet" }).click();
-        await problem(page);
+        await said(page);
       },
     },
     {
@@ -92,7 +92,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
     {
       name: "wrong-network",
       caption: "the wallet has not changed the network",
-      reach: paying({ ...elsewhere, [TURN]: { value: null } }, problem),
+      reach: paying({ ...elsewhere, [TURN]: { value: null } }, said),
     },
     { name: "approve", caption: "approve in the wallet", reach: paying({ [SIGN]: "waits" }) },
     { name: "step-one", caption: "step 1 of 2", before: twoSteps, reach: paying({ [SEND]: "waits" }) },
@@ -108,17 +108,17 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       before: (page) => hang(page, "**/confirm"),
       reach: paying(signed),
     },
-    { name: "declined", caption: "declined in the wallet", reach: paying({}, problem) },
+    { name: "declined", caption: "declined in the wallet", reach: paying({}, said) },
     {
       name: "answer-open",
       caption: "the wallet has another question open",
-      reach: paying({ [SIGN]: { code: -32002 } }, problem),
+      reach: paying({ [SIGN]: { code: -32002 } }, said),
     },
     {
       name: "refused",
       caption: "the payment was not accepted",
       before: (page) => answer(page, "**/confirm", { code: "insufficient_funds", message: "" }, 400),
-      reach: paying(signed, problem),
+      reach: paying(signed, said),
     },
     {
       name: "already-paying",
@@ -156,7 +156,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
 }
 
 /** Waits until the text of an element has changed, by `act` or by itself. */
-async function waitForNewText(page: Page, selector: string, act?: () => Promise<void>): Promise<void> {
+async function says(page: Page, selector: string, act?: () => Promise<void>): Promise<void> {
   const before = await page.locator(selector).textContent();
   await act?.();
   // The test polls from outside: the pages' policy does not allow polling inside the page.

@@ -101,7 +101,7 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     say(`idle after ${seconds(quiet.ms)}; advancing the chain's clock past the open authorizations`);
     await stage.evm?.miner.advance(await secondsToOutlive(databaseUrl, stage.evm.client));
     const outlived = await waitQuiet(databaseUrl, { except: [], forgets, withinMs: quietWithinMs });
-    const unreported = await within(15_000, "returning every payment's end", load.over).then(
+    const deaf = await within(15_000, "telling every wallet its end", load.over).then(
       () => [],
       (error: unknown) => [`answers: ${error}`],
     );
@@ -114,7 +114,7 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     const ends = countOf(rows.payments.map(({ state }) => state));
     const late = [...quiet.open, ...outlived.open].map((what) => `unfinished at the time limit: ${what}`);
     const evidence = { rows, evm, solana, history, heights };
-    const violations = [...slow, ...late, ...unreported, ...findViolations(evidence)];
+    const violations = [...slow, ...late, ...deaf, ...findViolations(evidence)];
     if (violations.length > 0) await writeFile(join(dir, "evidence.json"), JSON.stringify(evidence, toText, 1));
     const bites = {
       "payments ended during the faults": endedMeanwhile,

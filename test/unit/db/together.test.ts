@@ -2,48 +2,48 @@ import { describe, expect, test } from "vitest";
 import { together } from "../../../db/together.ts";
 
 /** Creates a batch function that records its items and waits until the test releases it. */
-function makeBatchFunction() {
-  const batches: number[][] = [];
+function makeStep() {
+  const asked: number[][] = [];
   const gates: (() => void)[] = [];
   const step = async (items: number[]) => {
-    batches.push(items);
+    asked.push(items);
     await new Promise<void>((resolve) => gates.push(resolve));
     return items.map((item) => item * 2);
   };
-  const release = async () => {
+  const letOn = async () => {
     while (gates.length === 0) await new Promise(setImmediate);
     gates.shift()?.();
   };
-  return { batches, step, release };
+  return { asked, step, letOn };
 }
 
 describe("calls made at about the same time", () => {
   test("share one batch, and each call gets its own result", async () => {
-    const { batches, step, release } = makeBatchFunction();
+    const { asked, step, letOn } = makeStep();
     const answers = [1, 2, 3].map(together(step, { most: 50 }));
-    await release();
+    await letOn();
     expect(await Promise.all(answers)).toEqual([2, 4, 6]);
-    expect(batches).toEqual([[1, 2, 3]]);
+    expect(asked).toEqual([[1, 2, 3]]);
   });
 
   test("wait for the running batch and share the next one", async () => {
-    const { batches, step, release } = makeBatchFunction();
+    const { asked, step, letOn } = makeStep();
     const one = together(step, { most: 50 });
     const first = one(1);
     await new Promise(setImmediate);
     const others = [one(2), one(3)];
-    await release();
+    await letOn();
     expect(await first).toBe(2);
-    await release();
+    await letOn();
     expect(await Promise.all(others)).toEqual([4, 6]);
-    expect(batches).toEqual([[1], [2, 3]]);
+    expect(asked).toEqual([[1], [2, 3]]);
   });
 
   test("are delayed until the minimum interval between batches has passed, except for the first call", async () => {
-    const batches: number[][] = [];
+    const asked: number[][] = [];
     const one = together(
       async (items: number[]) => {
-        batches.push(items);
+        asked.push(items);
         return items;
       },
       { most: 50, everyMs: 200 },
@@ -51,22 +51,22 @@ describe("calls made at about the same time", () => {
     await one(1);
     const second = one(2);
     for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate);
-    expect(batches).toEqual([[1]]);
+    expect(asked).toEqual([[1]]);
     await Promise.all([second, one(3)]);
-    expect(batches).toEqual([[1], [2, 3]]);
+    expect(asked).toEqual([[1], [2, 3]]);
   });
 
   test("never exceed the maximum batch size", async () => {
-    const batches: number[][] = [];
+    const asked: number[][] = [];
     const one = together(
       async (items: number[]) => {
-        batches.push(items);
+        asked.push(items);
         return items;
       },
       { most: 2 },
     );
     expect(await Promise.all([1, 2, 3].map(one))).toEqual([1, 2, 3]);
-    expect(batches).toEqual([[1, 2], [3]]);
+    expect(asked).toEqual([[1, 2], [3]]);
   });
 });
 

@@ -98,9 +98,9 @@ test.each([
   ["a GIF", () => plain(600, 600).gif().toBuffer()],
   ["a TIFF", () => plain(600, 600).tiff().toBuffer()],
   ["an SVG", () => Buffer.from('<svg width="600" height="600" xmlns="http://www.w3.org/2000/svg"/>')],
-  ["an HTML page", () => Buffer.from("<!doctype html>")],
-  ["empty", () => Buffer.alloc(0)],
-])("a picture is rejected when it is %s", async (_what, make) => {
+  ["a page", () => Buffer.from("<!doctype html>")],
+  ["nothing", () => Buffer.alloc(0)],
+])("a picture is refused when it is %s", async (_what, make) => {
   expect(await shrinkPicture(await make())).toBe("is not a JPEG, PNG, WebP or AVIF picture, or not a whole one");
 });
 
@@ -131,8 +131,8 @@ test.each([
 ])("a truncated %s is rejected with a reason", async (_what, make) => {
   const whole = await make().toBuffer();
   for (const part of [0.001, 0.01, 0.1, 0.5, 0.9, 0.999]) {
-    const outcome = await shrinkPicture(whole.subarray(0, Math.floor(whole.length * part)));
-    expect(outcome, `at ${part}`).toMatch(
+    const said = await shrinkPicture(whole.subarray(0, Math.floor(whole.length * part)));
+    expect(said, `at ${part}`).toMatch(
       /^(is not a JPEG, PNG, WebP or AVIF picture, or not a whole one|the picture is cut)/,
     );
   }
