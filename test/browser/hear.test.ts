@@ -14,9 +14,7 @@ test("a screen reader announces a whole payment in order, each message once, in 
     Object.assign(window, { heard });
     addEventListener("DOMContentLoaded", () => {
       const said = document.getElementById("said") as HTMLElement;
-      new MutationObserver(() => said.textContent && heard.push(said.textContent)).observe(said, {
-        childList: true,
-      });
+      new MutationObserver(() => said.textContent && heard.push(said.textContent)).observe(said, { childList: true });
     });
   });
   await page.goto(linkOf(id));
