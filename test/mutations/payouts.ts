@@ -16,12 +16,12 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: 'from: "due", to: "paying", at, set }',
       },
       {
-        name: "a payout begins without a debit of the merchant's balance",
+        name: "a payout begins without being taken from the merchant's balance",
         find: "if (!(await debitMerchant(db, { merchantId, asset, amount }))) throw",
         replace: "if (false) throw",
       },
       {
-        name: "a payout begins although another process has begun it",
+        name: "a payout is begun that another process has begun",
         find: "const ours = payouts.filter(({ settlement }) => moved.has(settlement.id));",
         replace: "const ours = [...payouts];",
       },
@@ -44,7 +44,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/gathering.test.ts"],
       },
       {
-        name: "a payout of converted money uses other merchants' money",
+        name: "a payout of converted money is paid with the money of others",
         find: 'if ((await readStock(db, asset)) < 0n) throw new Short("stock_short");',
         replace: "if (false) throw 0;",
         tests: ["test/rooms/payments/other-assets.test.ts"],
@@ -81,7 +81,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/exceptions.test.ts"],
       },
       {
-        name: "a merchant is credited for only one of several payments",
+        name: "a merchant is owed the payment's amount once for several payments",
         find: "amount: all.reduce((sum, { amount }) => sum + amount, 0n), owed: all",
         replace: "amount: all[0]?.amount ?? 0n, owed: all",
         tests: ["test/rooms/payments/settlement.test.ts", "test/rooms/payments/gathering.test.ts"],
@@ -114,7 +114,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a refund draws on a settlement that has begun",
+        name: "a refund takes from a settlement that has begun",
         find: '.where(sql<boolean>`id = any(${ids})`)\n    .where("state", "in", ["due", "gathering"])\n    .orderBy("id")',
         replace: '.where(sql<boolean>`id = any(${ids})`)\n    .orderBy("id")',
         tests: ["test/rooms/db/guarded-updates.test.ts"],

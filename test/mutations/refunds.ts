@@ -76,7 +76,7 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "if (false) throw",
       },
       {
-        name: "a refund begins although its settlements do not cover it",
+        name: "a refund begins although its settlements do not come to it",
         find: "if (left > 0n) throw new BalanceShort();",
         replace: "",
         tests: ["test/rooms/payments/refund-guards.test.ts"],
@@ -118,7 +118,7 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "if (false) {",
       },
       {
-        name: "a refund begins in another epoch than the one in which it was decided",
+        name: "a refund is begun in another epoch than it was decided in",
         find: "return deps.epoch.pass(db, epoch);",
         replace: "return async () => undefined;",
         tests: ["test/rooms/payments/stepped-back.test.ts"],

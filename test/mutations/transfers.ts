@@ -30,7 +30,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/overtaken.test.ts"],
       },
       {
-        name: "a lane sends a batch with a transfer that another lane has taken",
+        name: "a lane sends a batch of which another lane has taken a transfer",
         find: "if (carried.length !== ids.length) throw new Overtaken();",
         replace: "",
         tests: ["test/rooms/transfers/overtaken.test.ts"],
@@ -42,7 +42,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/relay.test.ts"],
       },
       {
-        name: "a lane continues after the node has refused a broadcast",
+        name: "a lane goes on after a send that the node has refused",
         find: 'if (offer.outcome !== "accepted") return "blocked";',
         replace: "",
         justification: "the next pass finds the offer unanswered and stops before it signs anything",
@@ -112,7 +112,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/watch.test.ts"],
       },
       {
-        name: "a transfer whose movement could not be stored is sent again",
+        name: "a transfer whose movement could not be written down is sent again",
         find: "carried.filter((row) => !failed.some((log) => isProof(log, row)))",
         replace: "carried",
         tests: ["test/rooms/payments/failed-bookings.test.ts"],
@@ -141,7 +141,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/watch.test.ts"],
       },
       {
-        name: "heights that have not been read are marked final",
+        name: "heights that were not read yet are called final",
         find: "Math.min(await readFinalNumber(chain, cursor), cursor.number)",
         replace: "await readFinalNumber(chain, cursor)",
         tests: ["test/rooms/transfers/finality.test.ts", "test/rooms/transfers/lagging-node.test.ts"],
@@ -182,7 +182,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/recover.test.ts"],
       },
       {
-        name: "a nonce is abandoned although the block that used it is not final",
+        name: "a nonce is given up that a block has used which may still go",
         find: "if (!(await isPassedForGood(chain, address, row.nonce))) continue;",
         replace: "",
       },
@@ -246,7 +246,7 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "const ids: string[] = [];",
       },
       {
-        name: "a transfer whose transaction may still land is signed again after a reorg",
+        name: "a transfer whose bytes may still land is signed again after a reorg",
         find: 'to: "carried", where: stillCarried',
         replace: 'to: "carried", where: sql`false`',
       },
