@@ -35,7 +35,7 @@ test("a worker frozen during a broadcast loses its lane within seconds and write
   await pay(fleet.shop, one, first, chain.id);
   await waitFor(() => held, { within: 20_000, what: "a send that hangs" });
   const pid = await findHolder(fleet);
-  if (pid === undefined) throw new Error("nobody holds the lane");
+  if (pid === undefined) throw new Error("no worker holds the lane");
   process.kill(pid, "SIGSTOP");
   const frozenAt = Date.now();
   const two = await createPayment(fleet.shop, { referenceId: "two", cents: "1250" });

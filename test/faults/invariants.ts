@@ -138,8 +138,10 @@ function findLedgerErrors({ rows, evm, solana }: Evidence): string[] {
     return booked === held ? [] : [`the treasury holds ${booked} of ${token} in the ledger and ${held} on the chain`];
   });
   const payable = rows.balances.flatMap(({ merchantId, asset, amount }) => {
-    const owed = -(accounts.get(`payable:${merchantId} ${tokenOf(asset)}`) ?? 0n);
-    return owed === amount ? [] : [`merchant ${merchantId} is owed ${owed} by the ledger and ${amount} by its balance`];
+    const inLedger = -(accounts.get(`payable:${merchantId} ${tokenOf(asset)}`) ?? 0n);
+    return inLedger === amount
+      ? []
+      : [`merchant ${merchantId} has ${inLedger} in the ledger and a balance of ${amount}`];
   });
   const inTransit = [...accounts].filter(([account, sum]) => account.startsWith("in_transit") && sum !== 0n);
   return [

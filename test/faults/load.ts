@@ -303,8 +303,8 @@ async function payToEnd(
       if (isFinal) return;
       // The database may have lost the option, too.
       const isOpen = status === "requires_action" && !isDisturbed;
-      const isLost = lostCommits && tokenOf(plan.kind) !== "push";
-      if (isOpen && (isLost || (await payersOf(work, plan).isWorthless(plan, { option, results }))))
+      const mayLackOption = lostCommits && tokenOf(plan.kind) !== "push";
+      if (isOpen && (mayLackOption || (await payersOf(work, plan).isWorthless(plan, { option, results }))))
         ({ option, results } = (await sign(work, plan, payment)) ?? { option, results });
     }
     await pause(random.between(300, 1_000), undefined, { signal });
