@@ -203,7 +203,7 @@ test("a buyer can pay with another wallet when one never responds, and the first
     { name: "Beta", account: beta },
   ]);
   const confirms = listConfirms(page);
-  const message = (text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
+  const showsStep = (text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
   const choose = async (name: string) => {
     await page.getByRole("button", { name }).click();
     if (name !== "Never") await page.getByRole("button", { name: "12.50 USDC" }).click();
@@ -214,7 +214,7 @@ test("a buyer can pay with another wallet when one never responds, and the first
     ["Silent", "Approve the payment in Silent."],
   ] as const) {
     await choose(name);
-    await message(text);
+    await showsStep(text);
     await page.getByRole("button", { name: "Choose another wallet" }).click();
   }
   wallet.resolve();
