@@ -89,7 +89,7 @@ test("a declined push counts as declined", async () => {
 });
 
 test("the page asks a wallet to switch back when its owner changes the network between two steps", async () => {
-  const { page, choose, acts } = await open(assets.zeroFirst, { after: { [send]: ({ turnTo }) => turnTo(1) } });
+  const { page, choose, acts } = await open(assets.zeroFirst, { after: { [send]: ({ switchTo }) => switchTo(1) } });
   await choose();
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
   expect(acts()).toEqual([send, switchNetwork, sign]);
