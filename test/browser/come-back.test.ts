@@ -72,15 +72,15 @@ test.concurrent("a browser that was suspended, as on phones, shows the current s
 
 test.concurrent("every event of a return aborts the open poll, which may be dead, and polls at once", async () => {
   const { page } = await open();
-  const asked: number[] = [];
+  const polls: number[] = [];
   let givenUp = 0;
   page.on("requestfailed", (request) => {
     if (request.url().includes("/status")) givenUp += 1;
   });
   // From now on no poll is answered.
-  await page.route("**/status?*", () => void asked.push(performance.now()));
+  await page.route("**/status?*", () => void polls.push(performance.now()));
   await askAnew(page);
-  await waitFor(() => asked.length === 1 && givenUp === 1, { within: 5_000 });
+  await waitFor(() => polls.length === 1 && givenUp === 1, { within: 5_000 });
   const tell = (place: "document" | "window", event: string, visibilityState = "visible"): Promise<void> =>
     page.evaluate(
       ([to, name, state]) => {
@@ -96,13 +96,13 @@ test.concurrent("every event of a return aborts the open poll, which may be dead
     ["window", "focus"],
     ["window", "online"],
   ] as const) {
-    const before = { event, asked: asked.length, givenUp };
+    const before = { event, polls: polls.length, givenUp };
     await page.waitForTimeout(500);
     if (event === "visibilitychange") await tell(place, event, "hidden");
-    expect({ event, asked: asked.length, givenUp }).toEqual(before);
+    expect({ event, polls: polls.length, givenUp }).toEqual(before);
     await tell(place, event);
-    const isAskedAnew = () => asked.length === before.asked + 1 && givenUp === before.givenUp + 1;
-    await waitFor(isAskedAnew, { within: 5_000, what: `a question after ${event}` });
+    const hasPolledAgain = () => polls.length === before.polls + 1 && givenUp === before.givenUp + 1;
+    await waitFor(hasPolledAgain, { within: 5_000, what: `a question after ${event}` });
   }
 });
 
@@ -138,10 +138,10 @@ test.concurrent("the page keeps its state while it is offline for 30 s, and show
 
 test.concurrent("error responses for 20 s change nothing on the page, which shows the current state afterwards", async () => {
   const { id, page, words } = await open();
-  let asked = 0;
+  let polls = 0;
   await page.route("**/status?*", (route) => {
-    asked += 1;
-    const status = [500, 502, 503, 429][asked % 4] as number;
+    polls += 1;
+    const status = [500, 502, 503, 429][polls % 4] as number;
     return route.fulfill({ status, contentType: "application/json", body: `{"code":"internal_error","message":""}` });
   });
   // The server itself answers the current poll; the next polls fail.
@@ -150,8 +150,8 @@ test.concurrent("error responses for 20 s change nothing on the page, which show
   await pause(20_000);
   expect(words).toEqual([waiting]);
   // The page continues to poll at a bounded rate.
-  expect(asked).toBeGreaterThan(8);
-  expect(asked).toBeLessThan(25);
+  expect(polls).toBeGreaterThan(8);
+  expect(polls).toBeLessThan(25);
   await page.unroute("**/status?*");
   await expectSoonPaid(page);
   expect(words).toEqual([waiting, "Paid"]);
@@ -230,17 +230,17 @@ test.concurrent("the page ignores a truncated response", async () => {
 
 test.concurrent("the page polls a draining server once a second, and not in a tight loop", async () => {
   const { page } = await open();
-  let asked = 0;
+  let polls = 0;
   await page.route("**/status?*", async (route) => {
-    asked += 1;
+    polls += 1;
     const url = new URL(route.request().url());
     url.searchParams.set("maxPollMs", "0");
     await route.fulfill({ response: await route.fetch({ url: url.href }) });
   });
   await askAnew(page);
   await pause(4_000);
-  expect(asked).toBeGreaterThan(1);
-  expect(asked).toBeLessThan(7);
+  expect(polls).toBeGreaterThan(1);
+  expect(polls).toBeLessThan(7);
 });
 
 test.concurrent("the page shows no wrong text and loses nothing while every api is killed, in turn and at once", async () => {
