@@ -1,6 +1,6 @@
 import { fastify } from "fastify";
 
-/** The reference of `--http`: the same framework with a body parsed and an answer written, and nothing behind it. */
+/** The reference of `--http`: a bare server of the same framework that parses the body and writes a response. */
 const app = fastify();
 const answer = {
   status: "requires_action",

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { Client } from "pg";
 import type { StackFile } from "../../ops/local/stack-file.ts";
 
-/** What the stack has done since it started, as its own metrics and its services count it. */
+/** The counters of the stack since its start, from its own metrics, Postgres and Redis. */
 export type Counters = {
   rpcCalls: number;
   rpcByMethod: Record<string, number>;
@@ -11,7 +11,7 @@ export type Counters = {
   redisCommands: number;
 };
 
-/** Reads every counter once. Reading costs a few statements and commands itself, the same before and after. */
+/** Reads every counter once. The reading itself adds a few statements and commands, the same before and after a run. */
 export async function readCounters(stack: StackFile): Promise<Counters> {
   const texts = await Promise.all(stack.metricsUrls.map(async (url) => (await fetch(url)).text()));
   const rpcByMethod: Record<string, number> = {};
@@ -31,7 +31,7 @@ export async function readCounters(stack: StackFile): Promise<Counters> {
   };
 }
 
-/** What was done between two readings. */
+/** Returns the difference between two readings. */
 export function subtract(after: Counters, before: Counters): Counters {
   const methods = Object.entries(after.rpcByMethod).map(
     ([method, count]) => [method, count - (before.rpcByMethod[method] ?? 0)] as const,
@@ -45,12 +45,12 @@ export function subtract(after: Counters, before: Counters): Counters {
   };
 }
 
-/** Transactions that wrote, or only read: Postgres counts both. */
+/** Returns the number of committed transactions, including those that only read. */
 async function readCommits(url: string): Promise<number> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    // A backend reports what it did when it is idle for a moment; this makes our own answer fresh.
+    // Clear the snapshot of this connection: backends report their statistics when they become idle.
     const { rows } = await client.query(
       "select pg_stat_clear_snapshot(), xact_commit::int as commits from pg_stat_database where datname = current_database()",
     );

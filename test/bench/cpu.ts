@@ -5,7 +5,7 @@ import type { StackFile } from "../../ops/local/stack-file.ts";
 /** Clock ticks a second in /proc (sysconf _SC_CLK_TCK), 100 on every Linux that Node runs on. */
 const TICKS = 100;
 
-/** CPU seconds used so far, by role; Postgres with all its backends, this process as `bench`. Empty where there is no /proc. */
+/** Returns the CPU seconds used so far, by role: Postgres with all its backends, this process as `bench`. Empty without /proc. */
 export function readCpu(stack: StackFile): Record<string, number> {
   const { api, workers, postgres, redis, anvil, solana } = stack.processes;
   const used: Record<string, number> = { bench: process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6 };
@@ -29,7 +29,7 @@ export function readCpu(stack: StackFile): Record<string, number> {
   return used;
 }
 
-/** What all cores together have done so far, seconds: whatever ran on them, and idle. */
+/** Returns the busy and idle seconds of all cores so far, for every program on the machine. */
 export function readMachine(): { busy: number; idle: number } {
   const times = cpus().map((core) => core.times);
   const idle = times.reduce((sum, time) => sum + time.idle, 0) / 1_000;
@@ -43,7 +43,7 @@ function readProcesses(): { pid: number; parent: number; seconds: number }[] {
     .flatMap((name) => {
       try {
         const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-        // The command's name stands in brackets and may hold blanks.
+        // The command's name is in brackets and may contain blanks.
         const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
         const [parent, user, system, reapedUser, reapedSystem] = [
           fields[1],

@@ -1,7 +1,7 @@
 import { type Hex, hexToNumber, numberToHex } from "viem";
 import type { StackFile } from "../../ops/local/stack-file.ts";
 
-/** Gas and transactions of our relayers between two heights, asked of the chain and not of the service. */
+/** Returns the gas and transactions of the service's lanes between two heights, read from the chain itself. */
 export async function readGas(
   stack: StackFile,
   from: number,
@@ -24,7 +24,7 @@ export async function readGas(
   return { gas, transactions };
 }
 
-/** Height of the chain. */
+/** Returns the height of the chain. */
 export async function readHeight(stack: StackFile): Promise<number> {
   return hexToNumber((await ask(stack.evm.rpcUrl, "eth_blockNumber", [])) as Hex);
 }

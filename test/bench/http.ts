@@ -9,7 +9,7 @@ import { percentile, printTable } from "./stats.ts";
 type Args = { concurrency: number; seconds: number; say: Say };
 type Load = { perSecond: number; p50: number; p99: number };
 
-/** Creating payments and asking where they stand on one ingress process, beside a bare fastify route in the same run. */
+/** Measures the creation and the status of payments on one api process, beside a bare fastify route in the same run. */
 export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
   const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
   const service = createClient(stack.baseUrl, headers, args.concurrency);
@@ -20,10 +20,10 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
     const ids: string[] = [];
     const create = async () => {
       const { status, text } = await service("POST", "/v1/payments", body);
-      if (status !== 201) throw new Error(`creating a payment answered ${status}: ${text}`);
+      if (status !== 201) throw new Error(`creating a payment returned ${status}: ${text}`);
       ids.push((JSON.parse(text) as { paymentId: string }).paymentId);
     };
-    const askStatus = async (index: number) =>
+    const getStatus = async (index: number) =>
       expectOk(await service("GET", `/v1/payments/${ids[index % ids.length]}/status`));
     const post = async () => expectOk(await reference("POST", "/", body));
     const get = async () => expectOk(await reference("GET", "/"));
@@ -32,7 +32,7 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
       ["bare POST", post],
       ["create payment", create],
       ["bare GET", get],
-      ["ask for status", askStatus],
+      ["get status", getStatus],
     ];
     await load(create, { ...args, seconds: 2 });
     const loads = new Map<string, Load>();
@@ -46,8 +46,8 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
         name,
         `${perSecond.toFixed(0)}/s, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`,
       ]),
-      ["creating, ratio to bare", (of("create payment") / of("bare POST")).toFixed(2)],
-      ["status, ratio to bare", (of("ask for status") / of("bare GET")).toFixed(2)],
+      ["create payment, ratio to bare", (of("create payment") / of("bare POST")).toFixed(2)],
+      ["get status, ratio to bare", (of("get status") / of("bare GET")).toFixed(2)],
     ]);
   } finally {
     bare.process.kill();
@@ -55,10 +55,10 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
 }
 
 function expectOk({ status, text }: Awaited<ReturnType<Ask>>): void {
-  if (status !== 200) throw new Error(`answered ${status}: ${text}`);
+  if (status !== 200) throw new Error(`returned ${status}: ${text}`);
 }
 
-/** As many side by side as told, each asking again when answered, until the time is over. */
+/** Runs `concurrency` request loops until the time is over. */
 async function load(
   once: (index: number) => Promise<void>,
   args: Pick<Args, "concurrency" | "seconds">,

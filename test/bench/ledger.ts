@@ -12,17 +12,17 @@ import { percentile, printTable } from "./stats.ts";
 
 const CHAIN = "eip155:8453";
 const ASSET = `${CHAIN}/erc20:0x833589fcd6edb6e08f4c7c32d4f71b54bda02913`;
-/** Groups of one filling statement. */
+/** The number of groups that one statement inserts. */
 const CHUNK = 250_000;
 const MERCHANTS = 2_000;
-/** The bookings are spread over a year that ends now, evenly over as many blocks as there are groups. */
+/** The bookings are spread evenly over the last year, with one block per group. */
 const DAYS = 365;
-/** How often each question is asked. */
+/** The number of runs of each query. */
 const TIMES = 20;
 
 /**
- * Fills a ledger of so many entries, and tells what a balance costs, with its plan, and what one booking does. What
- * fills it goes round the triggers, as a restored backup does; the sums by day are then made as the migration makes them.
+ * Fills a ledger with the given number of entries, and prints the cost of balances, with their plans, and of a booking.
+ * The fill bypasses the triggers, as a restored backup does; the daily sums are then computed as the migration does.
  */
 export async function benchLedger({ entries, say }: { entries: number; say: Say }): Promise<void> {
   const postgres = await startPostgres({ own: true, fast: true, say });
@@ -60,7 +60,7 @@ async function fill(db: Pool, { groups, say }: { groups: number; say: Say }): Pr
       db,
     );
   }
-  say("sums by day");
+  say("computing the daily sums");
   await sql`
     insert into ledger_day (account, asset, day, shard, amount)
     select e.account, e.asset, ledger_day_of(g.at), case when e.account = 'treasury' then e.id % 16 else 0 end, sum(e.amount)
@@ -80,17 +80,17 @@ async function measure(db: Pool, { groups, say }: { groups: number; say: Say }):
     ["one merchant, half a year ago", { account: merchant, asset: ASSET, day: halfYear }],
     ["every account, half a year ago", { day: halfYear }],
   ];
-  say("asking");
+  say("running the queries");
   const lines: [string, string][] = [];
   for (const [what, filter] of questions) lines.push([what, await time(() => listBalances(db, filter))]);
   const sides = { chain: CHAIN, block: groups - 100, accounts: ["treasury"], treasury: "0x" };
-  lines.push(["books at a block, 100 blocks back", await time(() => readBookSides(db, sides))]);
+  lines.push(["ledger at a block, 100 blocks back", await time(() => readBookSides(db, sides))]);
   lines.push(["one booking of 100 payments", await time(() => book(db))]);
   const { rows: sizes } = await sql<{ entries: number; days: number }>`
     select (select count(*) from ledger_entry) as entries, (select count(*) from ledger_day) as days`.execute(db);
   printTable([
     ["entries", (sizes[0]?.entries ?? 0).toLocaleString("en")],
-    ["rows of sums by day", (sizes[0]?.days ?? 0).toLocaleString("en")],
+    ["rows of daily sums", (sizes[0]?.days ?? 0).toLocaleString("en")],
     ...lines,
   ]);
   for (const [what, filter] of questions) {
@@ -101,7 +101,7 @@ async function measure(db: Pool, { groups, say }: { groups: number; say: Say }):
   }
 }
 
-/** Median and worst of several runs, milliseconds. */
+/** Returns the median and the worst of several runs, milliseconds. */
 async function time(work: () => Promise<unknown>): Promise<string> {
   const took: number[] = [];
   for (let run = 0; run < TIMES; run += 1) {
@@ -112,7 +112,7 @@ async function time(work: () => Promise<unknown>): Promise<string> {
   return `${percentile(took, 0.5).toFixed(1)} ms, at worst ${Math.max(...took).toFixed(1)} ms`;
 }
 
-/** A chunk of confirmed payments of one merchant each, as the watcher books them. */
+/** Books a batch of confirmed payments of different merchants, as the watcher does. */
 async function book(db: Pool): Promise<void> {
   const groups = Array.from({ length: 100 }, (_, index) => ({
     kind: "payment",

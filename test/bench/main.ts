@@ -13,28 +13,28 @@ import { benchSolana } from "./solana.ts";
 
 const help = `usage: npm run bench -- [options]
 
-Pays payments end to end and prints what it cost, beside a raw loop on the same machine in the same run.
-Uses the stack that runs (npm start), or brings up one of its own.
+Pays payments end to end and prints the cost, beside a raw loop on the same machine in the same run.
+Uses the running stack (npm start), or starts its own.
 
-  --payments N      how many (default 500)
+  --payments N      the number of payments (default 500)
   --concurrency N   payments, or requests, in flight at once (default 32)
   --warmup N        payments before the clock starts (default 50)
   --chain C         evm (default) or solana
-  --http            creating payments and asking for status instead, beside a bare fastify route
-  --polls           waiting long polls instead, woken while payments change, beside a few that wait
-  --pages           the buyer's pages instead, in a real browser: bytes, paint, blocking, shift, interactions, axe
-  --pictures DIR    puts a picture of every page and state there, in light and dark; alone, or with --pages
-  --ledger          a ledger of ten million entries instead: what balances and bookings cost, with their plans
+  --http            measure instead the creation and status of payments, beside a bare fastify route
+  --polls           measure instead how soon long polls return when payments change, with many and with few pollers
+  --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
+  --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
+  --ledger          measure instead balances and bookings in a ledger of ten million entries, with their plans
   --entries N       entries of --ledger (default 10000000)
-  --waiters N       long polls that wait (default 5000)
-  --seconds N       how long each part of --http and --polls takes (default 15)
-  --help            this text
+  --waiters N       concurrent long polls of --polls (default 5000)
+  --seconds N       duration of each part of --http and --polls (default 15)
+  --help            print this text
 
-ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) change the stack that it brings up. The settings that are told of:
+ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) configure the stack that it starts. The published results use:
   npm run bench                                                           32 in flight: every payment is paid
-  npm run bench -- --concurrency 256 --payments 3000                      speed with a block per transaction
-  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000   speed with a block a second
-  npm run bench -- --chain solana --concurrency 256 --payments 2000       speed on Solana`;
+  npm run bench -- --concurrency 256 --payments 3000                      throughput with a block per transaction
+  ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000   throughput with one block per second
+  npm run bench -- --chain solana --concurrency 256 --payments 2000       throughput on Solana`;
 
 const { values } = parseArgs({
   options: {

@@ -9,17 +9,17 @@ import { openLook } from "../browser/looks.ts";
 import { phone } from "./page-slow.ts";
 import { shrinkPng } from "./small-png.ts";
 
-/** The window of somebody at a desk. */
+/** The viewport of a computer. */
 const computer = { viewport: { width: 1_024, height: 768 } };
 
 /**
- * Looks at everything there is, in light and dark, states as they come while a page is open: gives how much axe finds
- * wrong in all. With `pictures` each becomes a
- * PNG in that directory, `<look>-<theme>.png`, as a phone shows it; what is a computer's alone as that shows it.
+ * Opens every view in light and dark, with states that change while the page is open, and returns the number of axe
+ * violations. With `pictures` it saves each view as `<view>-<theme>.png` in that directory, as a phone shows it, or as a
+ * computer does where only a computer has the view.
  */
 export async function lookAt(
   origin: string,
-  looks: readonly Look[],
+  views: readonly Look[],
   { pictures, say }: { pictures: string | undefined; say: Say },
 ): Promise<number> {
   let violations = 0;
@@ -27,19 +27,19 @@ export async function lookAt(
   for (const colorScheme of ["light", "dark"] as const)
     for (const on of ["phone", "computer"] as const) {
       const { page, context } = await openPage(origin, { ...(on === "phone" ? phone : computer), colorScheme });
-      for (const look of looks.filter(({ on: only = "phone" }) => only === on)) {
-        await openLook(page, origin, look, look.lang ?? "en", { live: true });
+      for (const view of views.filter(({ on: only = "phone" }) => only === on)) {
+        await openLook(page, origin, view, view.lang ?? "en", { live: true });
         const found = await findViolations(page);
         violations += found.length;
-        say(`${look.name}, ${colorScheme}: ${found.join("; ") || "axe 0"}`);
-        if (pictures) await writeFile(join(pictures, `${look.name}-${colorScheme}.png`), await takePicture(page));
+        say(`${view.name}, ${colorScheme}: ${found.join("; ") || "axe 0"}`);
+        if (pictures) await writeFile(join(pictures, `${view.name}-${colorScheme}.png`), await takePicture(page));
       }
       await context.close();
     }
   return violations;
 }
 
-/** All of a page. The window grows for it: a picture beyond the window would be taken without the finger of a phone. */
+/** Takes a screenshot of the whole page. The viewport grows first: a full-page screenshot would disable touch emulation. */
 async function takePicture(page: Page): Promise<Buffer> {
   const before = page.viewportSize() ?? computer.viewport;
   const height = (await page.evaluate("document.documentElement.scrollHeight")) as number;

@@ -1,14 +1,14 @@
 import type { CDPSession, Page } from "playwright-core";
 
-/** Slow 4G as Lighthouse has it where the browser itself does the throttling. */
+/** Slow 4G as Lighthouse defines it for throttling in the browser. */
 const SLOW_4G = { offline: false, latency: 562.5, downloadThroughput: 184_320, uploadThroughput: 84_480 };
-/** A processor a quarter as fast as this machine's. */
+/** The CPU throttling factor: a quarter of this machine's speed. */
 const SLOWER = 4;
 
-/** A phone that is not new, its screen and its pointer: a finger. */
+/** The screen and touch input of an older phone. */
 export const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-/** Makes a page's processor slow, and its network too where that is the subject. */
+/** Throttles a page's CPU, and its network where requested. */
 export async function slowDown(page: Page, { network }: { network: boolean }): Promise<CDPSession> {
   const session = await page.context().newCDPSession(page);
   await session.send("Network.enable");

@@ -4,23 +4,23 @@ import { launchBrowser } from "../browser/browser.ts";
 import type { Look } from "../browser/look.ts";
 import { percentile } from "./stats.ts";
 
-/** An odd number, so that the median is one that was measured. */
+/** The number of runs; odd, so that the median is a measured value. */
 export const RUNS = 5;
 
-/** Whatever a page does at first is over by then, milliseconds. */
+/** The time after which a page has finished its initial work, milliseconds. */
 const LOADED_MS = 20_000;
 
 export type Timed = { median: number; all: number[] };
 
-/** Largest paint, how long the page was deaf between first paint and rest, and what the server took; milliseconds. */
+/** Largest contentful paint, total blocking time and server response time; milliseconds. */
 export type Speed = { lcp: Timed; tbt: Timed; ttfb: Timed };
 
 const audits = { lcp: "largest-contentful-paint", tbt: "total-blocking-time", ttfb: "server-response-time" } as const;
 
 /**
- * Pages by Lighthouse, as a phone of its own idea loads them: slow 4G and a processor a quarter as fast. The browser does
- * the throttling: simulated, an open long poll is taken for the server's time. Every run begins with nothing kept, and
- * the pages take turns, so that what else the machine does falls on all of them. Gives them in the order asked for.
+ * Measures pages with Lighthouse on its default phone: slow 4G and a CPU at a quarter of the speed. The browser throttles,
+ * because simulated throttling counts an open long poll as server time. Every run starts with an empty cache, and the
+ * pages alternate, so that other load on the machine affects all of them equally. Returns the results in input order.
  */
 export async function measureSpeed(origin: string, looks: readonly Look[]): Promise<Speed[]> {
   const port = await freePort();
@@ -46,9 +46,9 @@ async function load(url: string, port: number): Promise<Record<keyof Speed, numb
     port,
     logLevel: "error",
     throttlingMethod: "devtools",
-    // A page that waits for news never has nothing under way.
+    // A page with an open long poll is never network-idle.
     maxWaitForLoad: LOADED_MS,
-    // A link that leads nowhere says so with 404, and is a page all the same.
+    // The not-found page has the status 404 but is measured like the others.
     ignoreStatusCode: true,
     onlyAudits: Object.values(audits),
   });

@@ -2,17 +2,17 @@ import { openPage } from "../browser/browser.ts";
 import type { Look } from "../browser/look.ts";
 import { phone, slowDown } from "./page-slow.ts";
 
-/** Bytes on the wire, headers included, and how much jumped (the layout shift of all that nobody had asked for). */
+/** The bytes on the wire, headers included, and the layout shift that no input caused. */
 export type Weight = { requests: number; bytes: number; script: number; cls: number };
 
-/** Long enough for what comes late: a wallet, or the words that there is none; milliseconds. */
+/** The wait for late changes, such as a wallet or the text that there is none; milliseconds. */
 const LATE_MS = 2_000;
 
 const observe = `window.seen = 0;
   new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) seen += one.value; })
     .observe({ type: "layout-shift", buffered: true });`;
 
-/** What a page weighs that is opened for the first time on a slow phone; its long poll is no part of it. */
+/** Measures the first load of a page on a slow phone, without its long poll. */
 export async function weigh(origin: string, { path }: Look): Promise<Weight> {
   const { page, context } = await openPage(origin, phone);
   await page.addInitScript(observe);

@@ -15,19 +15,19 @@ import { printTable } from "./stats.ts";
 
 type Args = { pictures: string | undefined; say: Say };
 
-/** A row of the result: what, and whether it is within the bar of the pages. */
+/** A row of the result: a value and its limit. */
 type Row = { what: string; value: number; bar: number; unit?: string; digits?: number; note?: string };
 
 /**
- * The bar of the pages: what they weigh, how soon a slow phone shows them and answers a finger, what jumps, and what axe
- * finds wrong with any look there is. With `pictures` each look is written down as a PNG, in light and dark. Throws when
- * something is over the bar.
+ * Measures the pages against their limits: weight, paint and response times on a slow phone, layout shift, and the axe
+ * violations of every view. With `pictures` it saves each view as a PNG, in light and dark. Throws when a value exceeds
+ * its limit.
  */
 export async function benchPages(stack: StackFile, { pictures, say }: Args): Promise<void> {
   const tills = openStackTills(stack);
   const rows: Row[] = [];
   try {
-    // Payments live for five minutes: each part has its own.
+    // Payments expire after minutes: each part creates its own.
     rows.push(...(await rateWeight(stack.baseUrl, await makeLooks(tills), say)));
     rows.push(...(await rateSpeed(stack.baseUrl, await makeLasting(tills), say)));
     const answers = await timeAnswers(stack.baseUrl, findIn(await makeLooks(tills)), say);
@@ -38,43 +38,43 @@ export async function benchPages(stack: StackFile, { pictures, say }: Args): Pro
       unit: "ms",
     });
     rows.push({ what: "change of state to screen", value: await timeChange(tills.shop), bar: 300, unit: "ms" });
-    const looks = await makeLooks(tills);
-    const violations = await lookAt(stack.baseUrl, looks, { pictures, say });
-    rows.push({ what: `axe violations, ${looks.length} looks`, value: violations, bar: 0, note: "light and dark" });
+    const views = await makeLooks(tills);
+    const violations = await lookAt(stack.baseUrl, views, { pictures, say });
+    rows.push({ what: `axe violations, ${views.length} views`, value: violations, bar: 0, note: "light and dark" });
   } finally {
     await endAll();
   }
   printTable(rows.map(writeRow));
   const over = rows.filter(({ value, bar }) => value > bar).map(({ what }) => what);
-  if (over.length > 0) throw new Error(`over the bar: ${over.join(", ")}`);
+  if (over.length > 0) throw new Error(`over the limit: ${over.join(", ")}`);
 }
 
-/** Takes the pictures alone, without measuring anything but what axe finds wrong. */
+/** Saves only the screenshots, and checks every view with axe. */
 export async function picturePages(stack: StackFile, args: { pictures: string; say: Say }): Promise<void> {
   try {
     const violations = await lookAt(stack.baseUrl, await makeLooks(openStackTills(stack)), args);
-    if (violations > 0) throw new Error(`axe finds ${violations} violations`);
+    if (violations > 0) throw new Error(`axe found ${violations} violations`);
   } finally {
     await endAll();
   }
 }
 
 function openStackTills(stack: StackFile): Tills {
-  // Buyers have the whole browser; the tests are content with its headless shell.
+  // Measure in a full browser, as buyers have; the tests use the headless shell.
   process.env.CHROMIUM ??= "/usr/bin/chromium";
   const shop = { baseUrl: stack.baseUrl, caller: stack.test };
   return { shop, live: { ...shop, caller: stack.live }, askWho: () => makeDataPage(stack, shop) };
 }
 
 const findIn =
-  (looks: readonly Look[]) =>
+  (views: readonly Look[]) =>
   (wanted: string): Look => {
-    const look = looks.find(({ name }) => name === wanted);
-    if (!look) throw new Error(`there is no look ${wanted}`);
-    return look;
+    const view = views.find(({ name }) => name === wanted);
+    if (!view) throw new Error(`there is no view ${wanted}`);
+    return view;
   };
 
-/** A payment that waits for longer than Lighthouse takes, one at its end, and for comparison the least page there is. */
+/** Returns the views for Lighthouse: a payment that outlasts the measurement, a finished one, and the smallest page. */
 async function makeLasting(tills: Tills): Promise<Look[]> {
   const find = findIn(await makeLooks(tills));
   const expiresAt = Math.ceil(Date.now() / 1_000) + 3_600;
@@ -84,14 +84,14 @@ async function makeLasting(tills: Tills): Promise<Look[]> {
 
 const writeRow = ({ what, value, bar, unit = "", digits = 0, note }: Row): [string, string] => [
   what,
-  `${value.toFixed(digits)} ${unit} (bar ${bar})${note ? `, ${note}` : ""}`.replace("  ", " "),
+  `${value.toFixed(digits)} ${unit} (limit ${bar})${note ? `, ${note}` : ""}`.replace("  ", " "),
 ];
 
-async function rateWeight(origin: string, looks: readonly Look[], say: Say): Promise<Row[]> {
+async function rateWeight(origin: string, views: readonly Look[], say: Say): Promise<Row[]> {
   const weights: Weight[] = [];
-  for (const look of looks.filter(({ before, reach }) => !before && !reach)) {
-    const weight = await weigh(origin, look);
-    say(`${look.name}: ${weight.bytes} bytes, script ${weight.script}, ${weight.requests} requests`);
+  for (const view of views.filter(({ before, reach }) => !before && !reach)) {
+    const weight = await weigh(origin, view);
+    say(`${view.name}: ${weight.bytes} bytes, script ${weight.script}, ${weight.requests} requests`);
     weights.push(weight);
   }
   const worst = (key: "bytes" | "script" | "requests" | "cls"): number => Math.max(...weights.map((one) => one[key]));
@@ -103,15 +103,13 @@ async function rateWeight(origin: string, looks: readonly Look[], say: Say): Pro
   ];
 }
 
-async function rateSpeed(origin: string, looks: readonly Look[], say: Say): Promise<Row[]> {
-  const speeds = await measureSpeed(origin, looks);
+async function rateSpeed(origin: string, views: readonly Look[], say: Say): Promise<Row[]> {
+  const speeds = await measureSpeed(origin, views);
   const [load = 0] = loadavg();
-  say(
-    `the machine while Lighthouse looked: ${availableParallelism()} cores, ${load.toFixed(1)} processes that want one`,
-  );
+  say(`machine load during Lighthouse: ${availableParallelism()} cores, ${load.toFixed(1)} runnable processes`);
   const list = (values: readonly number[]): string => values.map((one) => one.toFixed(0)).join(" ");
   return speeds.flatMap(({ lcp, tbt, ttfb }, index) => {
-    const name = looks[index]?.name;
+    const name = views[index]?.name;
     say(`${name}: LCP ${list(lcp.all)} ms, blocked ${list(tbt.all)} ms, server ${list(ttfb.all)} ms`);
     const note = `median of ${RUNS}: ${list(lcp.all)}`;
     return [
@@ -121,7 +119,7 @@ async function rateSpeed(origin: string, looks: readonly Look[], say: Say): Prom
   });
 }
 
-/** The path of a data page: the shop has to know who pays while the option is made, and no longer. */
+/** Returns the path of a data page: the shop requires buyer data only while the option is created. */
 async function makeDataPage(stack: StackFile, shop: Shop): Promise<string> {
   const db = openDb(stack.postgresUrl, { max: 1, applicationName: "pay-bench" });
   const policy = { merchantId: shop.caller.merchantId, asset: null, unit: null, minimum: null };

@@ -10,27 +10,27 @@ import { runRaw } from "./raw.ts";
 import { printTable } from "./stats.ts";
 import { benchVerify } from "./verify.ts";
 
-/** One payout pays what has succeeded within so long, milliseconds. */
+/** How long payouts accumulate, milliseconds. */
 export const GATHER_MS = 2_000;
 
-/** In flight at once: from here on speed and shared calls are asked of the service. */
+/** The concurrency from which the limits on throughput and RPC calls apply. */
 const FULL_LOAD = 128;
-const LITTLE = `asked with ${FULL_LOAD} and more in flight`;
+const NO_LIMIT_YET = `the limit applies from ${FULL_LOAD} in flight`;
 
 export type PayArgs = {
   payments: number;
   concurrency: number;
   warmup: number;
-  /** Seconds between blocks; undefined for a block per transaction. */
+  /** Seconds between blocks; a block per transaction when undefined. */
   blockTime: number | undefined;
   networksFile: string;
   say: Say;
 };
 
-/** Pays payments end to end and prints what each cost, beside a raw loop in the same run and beside what is asked. */
+/** Pays payments end to end and prints the cost of each, beside a raw loop in the same run and the limits. */
 export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs): Promise<void> {
   await gatherPayouts(stack);
-  say(`payouts of the bench's merchant gather for ${GATHER_MS / 1_000} s`);
+  say(`payouts of the bench's merchant accumulate for ${GATHER_MS / 1_000} s`);
   say(`warming up with ${args.warmup} payments`);
   await runPayments(stack, await preparePayments(stack, args.warmup), args.concurrency);
   say(`the raw loop: ${args.payments} relays at ${args.concurrency}`);
@@ -47,7 +47,7 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   await waitSettled(stack);
   const cost = subtract(await readCounters(stack), counters);
   const chain = await readGas(stack, height, await readHeight(stack));
-  say("the raw loop once more");
+  say("the raw loop again");
   const rawAfter = await runRaw(stack, args);
   say("checking signatures on one core");
   const verified = await benchVerify(stack.postgresUrl, args.networksFile, prepared);
@@ -72,7 +72,7 @@ function describeSetting(stack: StackFile, args: PayArgsQuiet): Line[] {
     ["blocks", args.blockTime === undefined ? "one per transaction" : `every ${args.blockTime} s`],
     ["worker processes, lanes", `${workers.length}, ${lanes}`],
     ["gas limit of a block", "100,000,000 (Anvil's own 30,000,000 raised)"],
-    ["payouts", `gathered for ${GATHER_MS / 1_000} s`],
+    ["payouts", `accumulated for ${GATHER_MS / 1_000} s`],
   ];
 }
 
@@ -86,18 +86,18 @@ type Figures = {
   verified: number;
 };
 
-/** A figure beside its bound. */
+/** Returns a value beside its limit. */
 export function beside(value: string, holds: boolean, bound: string): string {
   return `${value.padEnd(14)}${bound}${holds ? "" : ": MISSED"}`;
 }
 
-/** What is asked of the service, each beside its bound. */
+/** Returns the results beside their limits. */
 function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[] {
-  const asked = args.blockTime === undefined ? 300 : 290;
+  const leastPerSecond = args.blockTime === undefined ? 300 : 290;
   const rpc = cost.rpcCalls / args.payments;
   const gas = chain.gas / args.payments;
   const most = 0.7 * raw.gas;
-  // With few in flight a payment's own way through the service is the bound, not what the service can bear.
+  // With few in flight, the latency of a payment limits the rate, not the capacity of the service.
   const full = args.concurrency >= FULL_LOAD;
   return [
     ["paid", beside(`${run.paid} of ${args.payments}`, run.paid === args.payments, "all")],
@@ -105,14 +105,14 @@ function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[]
       "paid per second",
       beside(
         run.perSecond.toFixed(0),
-        !full || run.perSecond >= asked,
-        full ? `at least ${asked}, aiming at 500` : LITTLE,
+        !full || run.perSecond >= leastPerSecond,
+        full ? `at least ${leastPerSecond}, aiming at 500` : NO_LIMIT_YET,
       ),
     ],
     ["raw loop, relays per second", raw.perSecond.toFixed(0)],
     ["ratio to the raw loop", (run.perSecond / raw.perSecond).toFixed(2)],
     ["confirm to succeeded", `p50 ${run.p50.toFixed(0)} ms, p95 ${run.p95.toFixed(0)} ms`],
-    ["RPC calls per payment", beside(rpc.toFixed(2), !full || rpc <= 0.5, full ? "at most 0.5" : LITTLE)],
+    ["RPC calls per payment", beside(rpc.toFixed(2), !full || rpc <= 0.5, full ? "at most 0.5" : NO_LIMIT_YET)],
     ["gas of a single relay", raw.gas.toFixed(0)],
     ["gas per payment, payout included", beside(gas.toFixed(0), gas <= most, `at most ${most.toFixed(0)} (70 %)`)],
     ["transactions", `${chain.transactions}, ${(args.payments / chain.transactions).toFixed(1)} payments each`],
@@ -120,7 +120,7 @@ function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[]
   ];
 }
 
-/** What a payment costs, and what of the machine it takes: the part that is used up is what bounds the speed. */
+/** Returns the cost of a payment and the use of the machine. */
 export function describeCost({
   args,
   cost,
@@ -142,17 +142,17 @@ export function describeCost({
   return [
     ["RPC calls by method", methods.join(", ")],
     ["SQL statements, commits", `${each(cost.sqlStatements)}, ${each(cost.commits)}`],
-    ["Redis commands, scripts' own too", each(cost.redisCommands)],
+    ["Redis commands, scripts included", each(cost.redisCommands)],
     ["CPU milliseconds per payment", `${perPayment.toFixed(1)}: ${roles.join(", ")}`],
     [
       `of ${availableParallelism()} cores`,
       `ours ${share(ours)}, other programs ${share(Math.max(0, machine.busy - ours))}, idle ${share(machine.idle)}`,
     ],
-    ["all cores would bear", `${((1_000 * availableParallelism()) / perPayment).toFixed(0)} payments a second`],
+    ["capacity of all cores", `${((1_000 * availableParallelism()) / perPayment).toFixed(0)} payments a second`],
   ];
 }
 
-/** As an operator sets it for a busy merchant (npm run admin -- destinations gather). */
+/** Sets the accumulation of payouts, as an operator does for a busy merchant (npm run admin -- destinations schedule). */
 export async function gatherPayouts(stack: StackFile): Promise<void> {
   const client = new Client({ connectionString: stack.postgresUrl });
   await client.connect();
@@ -166,7 +166,7 @@ export async function gatherPayouts(stack: StackFile): Promise<void> {
   }
 }
 
-/** Every payout of every payment made so far has arrived. */
+/** Waits until every payout has arrived. */
 export async function waitSettled(stack: StackFile): Promise<void> {
   const client = new Client({ connectionString: stack.postgresUrl });
   await client.connect();

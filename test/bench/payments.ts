@@ -5,16 +5,16 @@ import { createPayment, listOptions, type Shop, signOption, type WalletResult } 
 import { type Answer, createClient } from "./client.ts";
 import { percentile, runPool } from "./stats.ts";
 
-/** A payment that only needs its confirm. */
+/** A payment that is ready to be confirmed. */
 export type Prepared = { paymentId: string; optionId: string; results: WalletResult[] };
 
-/** $0.01, so that a bench can run for long on what the buyers hold. */
+/** $0.01, so that the buyers' funds last for a long bench. */
 const CENTS = "1";
 
-/** Creates payments, asks for options and signs, as merchants and wallets do before the moment that is measured. */
+/** Creates payments, fetches options and signs, as merchants and wallets do before the measured part. */
 export async function preparePayments(stack: StackFile, count: number): Promise<Prepared[]> {
   const shop: Shop = { baseUrl: stack.baseUrl, caller: stack.live };
-  // A long deadline: on a slow machine the preparation of many takes longer than a payment lives by default.
+  // A long deadline: on a slow machine the preparation takes longer than a payment's default lifetime.
   const expiresAt = new Date(Date.now() + 3_600_000);
   return runPool(Array.from({ length: count }), 16, async (_, index) => {
     const buyer = stack.evm.buyers[2 + (index % (stack.evm.buyers.length - 2))];
@@ -29,14 +29,14 @@ export async function preparePayments(stack: StackFile, count: number): Promise<
 
 export type PaidRun = { paid: number; failed: string[]; perSecond: number; p50: number; p95: number };
 
-/** Confirms them, so many in flight at once, each until it is final. Times run from sending confirm to knowing the end. */
+/** Confirms payments with the given concurrency until each is final. Times are from the confirm to the final status. */
 export async function runPayments(
   stack: StackFile,
   prepared: readonly Prepared[],
   concurrency: number,
 ): Promise<PaidRun> {
   const { apiKey, merchantId } = stack.live;
-  // Not fetch: what asking costs is taken from the machine that is measured.
+  // Not fetch: the client's CPU time reduces that of the measured service.
   const ask = createClient(stack.baseUrl, { "api-key": apiKey, "merchant-id": merchantId }, concurrency);
   const failed: string[] = [];
   const times: number[] = [];
@@ -64,10 +64,10 @@ export async function runPayments(
   };
 }
 
-/** Nobody waits longer for a payment to end, milliseconds. */
+/** The longest wait for the end of a payment, milliseconds. */
 const GIVEN_UP_MS = 120_000;
 
 function readStatus({ status, text }: Answer): { status: string; isFinal: boolean } {
-  if (status !== 200) throw new Error(`answered ${status}: ${text}`);
+  if (status !== 200) throw new Error(`returned ${status}: ${text}`);
   return JSON.parse(text);
 }

@@ -15,14 +15,14 @@ import { percentile, printTable, runPool } from "./stats.ts";
 type Args = { waiters: number; seconds: number; say: Say };
 type Woken = { p50: number; p99: number; worst: number; changed: number };
 
-/** Payments that change each second while the polls wait. */
+/** The number of payments that change each second. */
 const CHANGES_PER_SECOND = 200;
-/** How many wait in the reference. */
+/** The number of long polls in the reference. */
 const FEW = 50;
 
 /**
- * Many long polls wait on one ingress process while payments change; each is timed from its payment's commit to its
- * answer. The reference is the same with few that wait: what is left is what waiting costs.
+ * Measures many long polls on one api process while payments change: the time from a payment's commit to the response.
+ * The reference is the same with few long polls; the difference is the cost of the waiting ones.
  */
 export async function benchPolls(stack: StackFile, args: Args): Promise<void> {
   const db = openDb(stack.postgresUrl, { max: 8, applicationName: "pay-bench" });
@@ -37,12 +37,10 @@ export async function benchPolls(stack: StackFile, args: Args): Promise<void> {
       return committed;
     };
     const run = async (waiters: number) => {
-      args.say(`making ${waiters + CHANGES_PER_SECOND * args.seconds} payments`);
+      args.say(`creating ${waiters + CHANGES_PER_SECOND * args.seconds} payments`);
       const ids = await insertPayments(db, stack, waiters + CHANGES_PER_SECOND * args.seconds);
       const before = readMemory(pid);
-      args.say(
-        `${waiters} long polls wait while ${CHANGES_PER_SECOND} payments a second change, for ${args.seconds} s`,
-      );
+      args.say(`${waiters} long polls while ${CHANGES_PER_SECOND} payments change per second, for ${args.seconds} s`);
       return { ...(await wake(stack, { ids, waiters, change, memory: () => readMemory(pid) - before })) };
     };
     const few = await run(FEW);
@@ -50,8 +48,8 @@ export async function benchPolls(stack: StackFile, args: Args): Promise<void> {
     const line = ({ p50, p99, worst, changed }: Woken) =>
       `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, worst ${worst.toFixed(1)} ms, of ${changed}`;
     printTable([
-      [`woken after the commit, ${args.waiters} wait`, line(many)],
-      [`woken after the commit, ${FEW} wait`, line(few)],
+      [`commit to response, ${args.waiters} polls`, line(many)],
+      [`commit to response, ${FEW} polls`, line(few)],
       ["ratio of the p99", (many.p99 / few.p99).toFixed(2)],
       ["resident memory per waiter", `${(many.bytes / args.waiters / 1024).toFixed(1)} KiB`],
     ]);
@@ -65,12 +63,12 @@ export async function benchPolls(stack: StackFile, args: Args): Promise<void> {
 type Waking = {
   ids: readonly string[];
   waiters: number;
-  /** Commits a change and says so; gives when it was committed. */
+  /** Commits and announces a change; returns the time of the commit. */
   change: (id: string) => Promise<number>;
   memory: () => number;
 };
 
-/** Who was woken takes the next payment that nobody waits for, so that as many wait from the first to the last change. */
+/** Runs the long polls. A poll that returned continues with the next free payment, so that the number stays constant. */
 async function wake(stack: StackFile, { ids, waiters, change, memory }: Waking): Promise<Woken & { bytes: number }> {
   const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
   const ask = createClient(stack.baseUrl, headers, waiters + CHANGES_PER_SECOND);
@@ -80,8 +78,8 @@ async function wake(stack: StackFile, { ids, waiters, change, memory }: Waking):
   const wait = async (): Promise<void> => {
     for (let id = ids[next++]; id !== undefined && !over; ) {
       const { status, text } = await ask("GET", `/v1/payments/${id}/status?maxPollMs=25000`);
-      if (status !== 200) throw new Error(`a long poll answered ${status}: ${text}`);
-      // One whose time is up asks again, as a wallet does.
+      if (status !== 200) throw new Error(`a long poll returned ${status}: ${text}`);
+      // A poll that timed out is repeated, as by a wallet.
       if (!(JSON.parse(text) as { isFinal: boolean }).isFinal) continue;
       answered.set(id, performance.now());
       id = ids[next++];
@@ -103,7 +101,7 @@ async function wake(stack: StackFile, { ids, waiters, change, memory }: Waking):
   await Promise.all(changing);
   for (const until = Date.now() + 10_000; answered.size < changes && Date.now() < until; ) await pause(20);
   over = true;
-  // The rest are let go, so that the process has nobody waiting when the next part begins.
+  // Abort the remaining polls, so that the process has none when the next part begins.
   await runPool(ids.slice(changes), 8, change);
   await Promise.all(waiting);
   const times = [...committed].map(([id, at]) => (answered.get(id) ?? Number.POSITIVE_INFINITY) - at);
@@ -111,7 +109,7 @@ async function wake(stack: StackFile, { ids, waiters, change, memory }: Waking):
   return { p50: percentile(times, 0.5), p99: percentile(times, 0.99), worst, changed: times.length, bytes };
 }
 
-/** Waits until the ingress says that it holds them all. */
+/** Waits until the api reports that it holds all long polls. */
 async function untilHeld(stack: StackFile, waiters: number): Promise<void> {
   const [url] = stack.metricsUrls;
   for (const until = Date.now() + 60_000; Date.now() < until; await pause(100)) {
@@ -119,10 +117,10 @@ async function untilHeld(stack: StackFile, waiters: number): Promise<void> {
     const held = Number(/^pay_long_polls_waiting\{[^}]*\} (\d+)/m.exec(text)?.[1] ?? 0);
     if (held >= waiters) return;
   }
-  throw new Error("the ingress does not hold all long polls after a minute");
+  throw new Error("the api does not hold all long polls after a minute");
 }
 
-/** Straight into the table: making them over HTTP is another bench. */
+/** Inserts payments into the table directly: `--http` measures their creation. */
 async function insertPayments(db: Pool, stack: StackFile, count: number): Promise<string[]> {
   const { account_id } = await db
     .selectFrom("merchant")
@@ -147,7 +145,7 @@ async function insertPayments(db: Pool, stack: StackFile, count: number): Promis
   });
 }
 
-/** Resident bytes of a process, as Linux tells it. */
+/** Returns the resident bytes of a process, as Linux reports them. */
 function readMemory(pid: number | undefined): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
 }

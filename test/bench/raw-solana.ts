@@ -7,13 +7,13 @@ import { fundSol, newSolanaKey, openSolana } from "../../ops/local/solana-client
 import type { StackFile } from "../../ops/local/stack-file.ts";
 import { runPool } from "./stats.ts";
 
-/** Signatures in one call. */
+/** The number of signatures in one status call. */
 const STATUSES = 256;
 const BUDGET = { units: 150_000, unitPrice: 0n };
 
 /**
- * The reference: one fee payer, no database, no queue, no checks. Sends one signed transfer each, so many side by side,
- * and asks for the statuses, 256 to a call, until the last one is confirmed. Gives transfers per second.
+ * Runs the reference: one fee payer without database, queue and checks. Sends signed transfers with the given
+ * concurrency, and polls the statuses, 256 per call, until the last one is confirmed. Returns the transfers per second.
  */
 export async function runRawSolana(
   stack: StackFile,
@@ -34,7 +34,7 @@ export async function runRawSolana(
   return { perSecond: args.payments / ((performance.now() - begun) / 1_000) };
 }
 
-/** Signed before the clock starts, as wallets' transactions are in the measured run. */
+/** Signs the transfers before the measurement starts, as in the measured run. */
 async function signTransfers(
   stack: StackFile,
   args: { count: number; feePayer: { address: string; secretKey: string } },
@@ -79,7 +79,7 @@ async function waitConfirmed(url: string, signatures: readonly string[]): Promis
         value: ({ confirmationStatus: string; err: unknown } | null)[];
       };
       if (value.some((status) => status?.err))
-        throw new Error("a raw transfer failed on chain, so the reference means nothing");
+        throw new Error("a raw transfer failed on chain, so the reference is invalid");
       left.push(...some.filter((_, index) => (value[index]?.confirmationStatus ?? "processed") === "processed"));
     }
     open = left;

@@ -4,18 +4,18 @@ import { domainSeparator, encodeTransfer, hashAuthorization } from "../../chains
 import type { StackFile } from "../../ops/local/stack-file.ts";
 import { runPool } from "./stats.ts";
 
-/** Amount of each raw transfer, minor units. */
+/** The amount of each raw transfer, minor units. */
 const AMOUNT = 10_000n;
 const GAS = 150_000n;
-/** Without a new nonce for so long, something was lost, milliseconds. */
+/** The time without a new nonce after which a transaction counts as lost, milliseconds. */
 const STALLED_MS = 1_500;
-/** Receipts that are looked at: the last ones, when every slot of storage has been written before. */
+/** The number of receipts that are read: the last ones, whose storage slots have been written before. */
 const LOOKED_AT = 20;
 const FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 
 /**
- * The reference: one key, local nonces, no database, no queue, no checks. Signs one relay per authorization and sends
- * it, so many side by side, and counts until the last one is in a block. Gives relays per second, and the gas of one.
+ * Runs the reference: one key with local nonces, without database, queue and checks. Signs and sends one relay per
+ * authorization with the given concurrency, until the last one is mined. Returns the relays per second, and their gas.
  */
 export async function runRaw(
   stack: StackFile,
@@ -43,12 +43,12 @@ export async function runRaw(
     hashes.slice(-LOOKED_AT).map((hash) => rpc("eth_getTransactionReceipt", [hash])),
   )) as { status: Hex; gasUsed: Hex }[];
   if (ends.some(({ status }) => status !== "0x1"))
-    throw new Error("a raw relay failed on chain, so the reference means nothing");
+    throw new Error("a raw relay failed on chain, so the reference is invalid");
   const gas = ends.reduce((sum, { gasUsed }) => sum + hexToNumber(gasUsed), 0) / ends.length;
   return { perSecond: args.payments / seconds, gas };
 }
 
-/** What the wallets would have signed; made before the clock starts, as in the measured run. */
+/** Signs the authorizations before the measurement starts, as in the measured run. */
 async function signAuthorizations(stack: StackFile, chainId: number, count: number): Promise<Hex[]> {
   const separator = domainSeparator({
     name: "USD Coin",
@@ -92,7 +92,7 @@ function createRpc(url: string): RawRpc {
   };
 }
 
-/** Waits for the last nonce; what the node has lost on the way is sent again, as anybody would. */
+/** Waits for the last nonce, and sends again what the node has lost. */
 async function waitMined(rpc: RawRpc, args: { address: Hex; first: number; sent: readonly Hex[] }): Promise<void> {
   const { address, first, sent } = args;
   let before = first;

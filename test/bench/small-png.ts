@@ -1,12 +1,12 @@
 import { crc32, deflateSync, inflateSync } from "node:zlib";
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-/** Colours of a palette, two pixels a byte; what goes beyond is drawn in the nearest one. */
+/** The size of the palette, for two pixels per byte; other colours are mapped to the nearest one. */
 const MOST = 16;
-/** Nearer to each other than this they are one colour, but for the edges of letters. */
+/** Colours that are closer than this count as one, except at the edges of letters. */
 const APART = 20 ** 2;
 
-/** The same picture with a palette: a page has few colours, and a document about it need not weigh more than the page. */
+/** Converts a screenshot to a palette: pages have few colours, and the documentation should stay small. */
 export function shrinkPng(png: Buffer): Buffer {
   const { width, height, pixels } = decode(png);
   const counts = new Map<number, number>();
@@ -30,7 +30,7 @@ export function shrinkPng(png: Buffer): Buffer {
   return Buffer.concat([SIGNATURE, ...parts, chunk("IEND", Buffer.alloc(0))]);
 }
 
-/** The colours that cover most of the picture, and of those that look the same one. */
+/** Returns the colours that cover most of the picture, without near duplicates. */
 function pickPalette(counts: ReadonlyMap<number, number>): number[] {
   const palette: number[] = [];
   for (const [colour] of [...counts].toSorted((a, b) => b[1] - a[1]))
@@ -38,7 +38,7 @@ function pickPalette(counts: ReadonlyMap<number, number>): number[] {
   return palette;
 }
 
-/** Three or four bytes a pixel, not interlaced: as browsers write their pictures. */
+/** Decodes a PNG as browsers write it: three or four bytes per pixel, not interlaced. */
 function decode(png: Buffer): { width: number; height: number; pixels: Uint32Array } {
   const [width, height] = [png.readUInt32BE(16), png.readUInt32BE(20)];
   const step = png[25] === 6 ? 4 : 3;

@@ -10,22 +10,22 @@ import { type PaidRun, type Prepared, runPayments } from "./payments.ts";
 import { runRawSolana } from "./raw-solana.ts";
 import { printTable, runPool } from "./stats.ts";
 
-/** What is asked of the service. */
+/** The limits that the service must meet. */
 const LEAST_PER_SECOND = 150;
 const MOST_WATCHING = 0.2;
-/** In flight at once: from here on speed and shared calls are asked of the service. */
+/** The concurrency from which the limits on throughput and RPC calls apply. */
 const FULL_LOAD = 128;
-/** Calls that belong to one payment: its transaction is tried once and sent once. All others watch. */
+/** The calls of one payment: its transaction is simulated once and sent once. All other calls belong to watching. */
 const OF_A_PAYMENT = ["simulateTransaction", "sendTransaction"];
-/** $0.01, so that a bench can run for long on what the buyers hold. */
+/** $0.01, so that the buyers' funds last for a long bench. */
 const CENTS = "1";
 
 type Args = { payments: number; concurrency: number; warmup: number };
 
-/** Pays payments on Solana end to end and prints what each cost, beside a raw send loop in the same run. */
+/** Pays payments on Solana end to end and prints the cost of each, beside a raw send loop in the same run. */
 export async function benchSolana(stack: StackFile, { say, ...args }: Args & { say: Say }): Promise<void> {
   await gatherPayouts(stack);
-  say(`payouts of the bench's merchant gather for ${GATHER_MS / 1_000} s`);
+  say(`payouts of the bench's merchant accumulate for ${GATHER_MS / 1_000} s`);
   say(`warming up with ${args.warmup} payments`);
   await runPayments(stack, await prepare(stack, args.warmup), args.concurrency);
   say(`the raw loop: ${args.payments} transfers at ${args.concurrency}`);
@@ -40,7 +40,7 @@ export async function benchSolana(stack: StackFile, { say, ...args }: Args & { s
   const cost = subtract(await readCounters(stack), counters);
   say("waiting for the payouts");
   await waitSettled(stack);
-  say("the raw loop once more");
+  say("the raw loop again");
   const rawAfter = await runRawSolana(stack, args);
   say("checking signatures on one core");
   const seconds = Object.entries(cpuAfter).map(([role, used]) => [role, used - (cpuBefore[role] ?? 0)] as const);
@@ -53,7 +53,7 @@ export async function benchSolana(stack: StackFile, { say, ...args }: Args & { s
   if (run.paid !== args.payments) throw new Error(`${args.payments - run.paid} payments were not paid`);
 }
 
-/** Creates and quotes all, and only then fetches and signs: a blockhash does not live long. */
+/** Creates and quotes all payments before it fetches and signs their actions: a blockhash expires soon. */
 async function prepare(stack: StackFile, count: number): Promise<Prepared[]> {
   const shop: Shop = { baseUrl: stack.baseUrl, caller: stack.live };
   const expiresAt = new Date(Date.now() + 3_600_000);
@@ -76,7 +76,7 @@ function describeSetting(stack: StackFile, args: Args): Line[] {
     ["payments, in flight at once", `${args.payments}, ${args.concurrency}`],
     ["worker processes", String(stack.processes.workers.length)],
     ["finality", "confirmed"],
-    ["payouts", `gathered for ${GATHER_MS / 1_000} s`],
+    ["payouts", `accumulated for ${GATHER_MS / 1_000} s`],
   ];
 }
 
@@ -87,24 +87,24 @@ function describeRun({ args, run, raw, rpcByMethod, verified }: Figures): Line[]
   const sum = (some: [string, number][]) => some.reduce((total, [, count]) => total + count, 0) / args.payments;
   const watching = sum(calls.filter(([method]) => !OF_A_PAYMENT.includes(method)));
   const full = args.concurrency >= FULL_LOAD;
-  const little = `asked with ${FULL_LOAD} and more in flight`;
+  const noLimitYet = `the limit applies from ${FULL_LOAD} in flight`;
   const fast = !full || run.perSecond >= LEAST_PER_SECOND;
   return [
     ["paid", beside(`${run.paid} of ${args.payments}`, run.paid === args.payments, "all")],
-    ["paid per second", beside(run.perSecond.toFixed(0), fast, full ? `at least ${LEAST_PER_SECOND}` : little)],
+    ["paid per second", beside(run.perSecond.toFixed(0), fast, full ? `at least ${LEAST_PER_SECOND}` : noLimitYet)],
     ["raw loop, transfers per second", raw.toFixed(0)],
     ["ratio to the raw loop", (run.perSecond / raw).toFixed(2)],
     ["confirm to succeeded", `p50 ${run.p50.toFixed(0)} ms, p95 ${run.p95.toFixed(0)} ms`],
-    ["RPC calls per payment", `${sum(calls).toFixed(2)}: tried once, sent once, and`],
+    ["RPC calls per payment", `${sum(calls).toFixed(2)}: simulated once, sent once, and`],
     [
       "  for watching",
-      beside(watching.toFixed(2), !full || watching <= MOST_WATCHING, full ? `at most ${MOST_WATCHING}` : little),
+      beside(watching.toFixed(2), !full || watching <= MOST_WATCHING, full ? `at most ${MOST_WATCHING}` : noLimitYet),
     ],
     ["signatures checked per second", `${verified.toFixed(0)}, one core`],
   ];
 }
 
-/** ed25519 checks of one core in a second. */
+/** Returns the number of ed25519 signatures that one core verifies in a second. */
 function countVerified(stack: StackFile): number {
   const [buyer] = stack.solana.buyers;
   if (!buyer) throw new Error("the stack has too few buyers");
@@ -113,6 +113,6 @@ function countVerified(stack: StackFile): number {
   const begun = performance.now();
   let checked = 0;
   for (; performance.now() - begun < 1_000; checked += 1)
-    if (!verifySignature(buyer.address, message, signature)) throw new Error("a good signature was refused");
+    if (!verifySignature(buyer.address, message, signature)) throw new Error("a valid signature was refused");
   return checked;
 }

@@ -1,10 +1,10 @@
-/** The value below which a share of the sorted values lies; 0 when there are none. */
+/** Returns the value below which the given share of the sorted values lies; 0 when there are none. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** Runs a task per item, so many side by side, in order of the items. */
+/** Runs a task for each item with the given concurrency, and returns the results in the order of the items. */
 export async function runPool<I, O>(
   items: readonly I[],
   concurrency: number,

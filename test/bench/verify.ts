@@ -9,10 +9,10 @@ import type { Signed } from "../../transfers/verdict.ts";
 import { checkSignature } from "../../transfers/verify.ts";
 import type { Prepared } from "./payments.ts";
 
-/** How long signatures are checked, milliseconds of one core. */
+/** The duration of the measurement, milliseconds of one core. */
 const FOR_MS = 1_500;
 
-/** Signatures a second that one core checks: what buyers really signed, option by option, each time from the start. */
+/** Returns how many of the buyers' real signatures one core verifies per second, each time without a cache. */
 export async function benchVerify(
   postgresUrl: string,
   networksFile: string,
@@ -34,10 +34,10 @@ export async function benchVerify(
       return option ? [{ ...option, proof: results[0]?.data[0] as Hex, permit: null }] : [];
     });
     const check = (one: Signed) => {
-      if (!checkSignature(chains, one).ok) throw new Error("a signature that a buyer made was refused");
+      if (!checkSignature(chains, one).ok) throw new Error("a buyer's signature was refused");
     };
     signed.forEach(check);
-    // Time on the core and not on the wall: other programs may run beside the bench.
+    // CPU time, not wall time: other programs may run beside the bench.
     const begun = process.cpuUsage();
     const usedMs = () => {
       const { user, system } = process.cpuUsage(begun);

@@ -5,16 +5,16 @@ import type { Page } from "playwright-core";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const options = {
   runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-  // Only what is wrong is told of; style sheets of other hosts, which it would fetch, there are none.
+  // Report violations only, and do not fetch style sheets: the pages have none on other hosts.
   resultTypes: ["violations"],
   preload: false,
 };
 
-/** What axe finds wrong. It comes in by the debugger: the page's own policy would not let it. */
+/** Returns axe's violations on a page. The debugger injects axe, because the page's policy would block it. */
 export async function findViolations(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page);
   const { result: known } = await session.send("Runtime.evaluate", { expression: "'axe' in window" });
-  // Half a megabyte: once for a document, however often it is looked at.
+  // Axe has half a megabyte: inject it once per document.
   if (known.value !== true) await session.send("Runtime.evaluate", { expression: axe });
   const { result } = await session.send("Runtime.evaluate", {
     expression: `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>

@@ -4,7 +4,7 @@ import { findChromium } from "./chromium.ts";
 
 let launched: Promise<Browser> | undefined;
 
-/** A browser for the file. Throws one sentence where there is none: a page that nobody has looked at is not tested. */
+/** Returns the browser of the test file. Throws when no browser is installed, so that the tests are never skipped. */
 export function openBrowser(): Promise<Browser> {
   if (!launched) {
     launched = launchBrowser();
@@ -15,10 +15,10 @@ export function openBrowser(): Promise<Browser> {
   return launched;
 }
 
-/** A browser more, for who does something to the browser itself. Throws as `openBrowser` does. */
+/** Launches another browser, for tests that change the browser itself. Throws as `openBrowser` does. */
 export async function launchBrowser(...more: string[]): Promise<Browser> {
   const { executablePath, env = {} } = await findChromium();
-  // Otherwise it keeps other sites from framing this machine by itself, whatever the page itself says of framing.
+  // Otherwise the browser itself prevents other sites from framing this machine, whatever the page's policy says.
   const asOnTheInternet = "--disable-features=LocalNetworkAccessChecks";
   const args = ["--no-sandbox", "--disable-dev-shm-usage", asOnTheInternet, ...more];
   const browser = await chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
@@ -26,21 +26,21 @@ export async function launchBrowser(...more: string[]): Promise<Browser> {
   return browser;
 }
 
-/** What a page did that it must not do: told by the browser itself. */
+/** What a page did that it must not do, as the browser reports it. */
 export type Misdeeds = { console: string[]; foreign: string[]; reports: string[] };
 
-export type Opened = { page: Page; context: BrowserContext; misdeeds: Misdeeds };
+export type Opened = { page: Page; context: BrowserContext; pageErrors: Misdeeds };
 
 export type PageOptions = BrowserContextOptions & {
-  /** The test itself has the browser complain of what our policy forbids. */
+  /** Whether the test deliberately violates the page's policy. */
   provokes?: boolean;
-  /** Another browser than the file's. */
+  /** A browser other than the file's. */
   browser?: Browser;
 };
 
 /**
- * A page of a context of its own; everything it, and whatever opens beside it, asks for and complains of is written
- * down. The file fails at its end where our policy had to keep a page from something, unless its test provokes that.
+ * Opens a page in a new context, and records the errors and the foreign requests of the page and its popups. The file
+ * fails at its end when the policy blocked something, unless the test provokes that.
  */
 export async function openPage(
   origin: string,
@@ -51,35 +51,35 @@ export async function openPage(
     viewport: { width: 390, height: 844 },
     ...options,
   });
-  const misdeeds: Misdeeds = { console: [], foreign: [], reports: [] };
+  const pageErrors: Misdeeds = { console: [], foreign: [], reports: [] };
   atEnd(async () => {
     await context.close();
-    if (!provokes && misdeeds.reports.length > 0)
-      throw new Error(`a page had to be kept from something: ${[...new Set(misdeeds.reports)].join("; ")}`);
+    if (!provokes && pageErrors.reports.length > 0)
+      throw new Error(`the policy blocked: ${[...new Set(pageErrors.reports)].join("; ")}`);
   });
   context.setDefaultTimeout(10_000);
-  // A request that failed because we took the server away is no fault of the page.
+  // A request that failed because the test stopped the server is not an error of the page.
   const isNetwork = (text: string): boolean => /Failed to load resource|net::ERR/.test(text);
   context.on("console", (message) => {
     const text = message.text();
-    if (/Content Security Policy|Trusted ?Type|TrustedHTML/i.test(text)) misdeeds.reports.push(text);
-    else if (message.type() === "error" && !isNetwork(text)) misdeeds.console.push(text);
+    if (/Content Security Policy|Trusted ?Type|TrustedHTML/i.test(text)) pageErrors.reports.push(text);
+    else if (message.type() === "error" && !isNetwork(text)) pageErrors.console.push(text);
   });
-  context.on("weberror", (error) => misdeeds.console.push(String(error.error())));
+  context.on("weberror", (error) => pageErrors.console.push(String(error.error())));
   context.on("request", (request) => {
     const url = new URL(request.url());
     if (url.protocol.startsWith("http") && url.origin !== origin && request.resourceType() !== "document")
-      misdeeds.foreign.push(request.url());
+      pageErrors.foreign.push(request.url());
   });
-  return { page: await context.newPage(), context, misdeeds };
+  return { page: await context.newPage(), context, pageErrors };
 }
 
-/** Nothing that `misdeeds` are. */
+/** No page errors. */
 export const none: Misdeeds = { console: [], foreign: [], reports: [] };
 
-/** Makes a page ask anew where its payment stands: what it was waiting for is given up. */
+/** Makes a page abort its long poll and poll its payment again. */
 export async function askAnew(page: Page): Promise<void> {
-  // Events right after a question belong to it.
+  // The page ignores events right after a poll has started.
   await page.waitForTimeout(400);
   await page.evaluate("void dispatchEvent(new Event('focus'))");
 }

@@ -5,17 +5,17 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 
-/** A browser's program, and what its environment needs besides. */
+/** A browser's program and its additional environment variables. */
 export type Program = { executablePath: string; env?: Record<string, string> };
 
 const run = promisify(execFile);
 
-/** What the package packs beside its headless shell: libraries and fonts that a bare machine lacks. */
+/** The files that the package contains beside its headless shell: libraries and fonts that a bare machine lacks. */
 const packed = ["chromium.br", "al2023.tar.br", "fonts.tar.br"];
 
 /**
- * Finds the browser of the tests: the one that CHROMIUM names, else the headless Chromium of a package, which is unpacked
- * the first time. Throws where CHROMIUM names nothing.
+ * Finds the browser of the tests: the one that CHROMIUM names, otherwise the headless Chromium of a package, which this
+ * unpacks the first time. Throws when the file that CHROMIUM names does not exist.
  */
 export async function findChromium(): Promise<Program> {
   const { CHROMIUM } = process.env;
@@ -28,7 +28,7 @@ export async function findChromium(): Promise<Program> {
   return { executablePath: join(folder, "chromium"), env };
 }
 
-/** Returns the folder that holds the unpacked package; of two processes that unpack it at once, the first one's stays. */
+/** Returns the folder with the unpacked package. When two processes unpack it at once, the first result is kept. */
 async function unpackChromium(): Promise<string> {
   const home = resolve(createRequire(import.meta.url).resolve("@sparticuz/chromium"), "..", "..");
   const { version } = JSON.parse(await readFile(join(home, "package.json"), "utf8")) as { version: string };
@@ -50,13 +50,13 @@ async function unpackChromium(): Promise<string> {
   return kept;
 }
 
-/** Fontconfig's file: only the package's own fonts, so that text is as wide on every machine. */
+/** Fontconfig's file: only the package's fonts, so that text has the same width on every machine. */
 const fontsOf = (folder: string) => `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>${folder}</dir><cachedir>${folder}/cache</cachedir></fontconfig>
 `;
 
-/** Unpacks the browser before the first test file asks for it. */
+/** Unpacks the browser before the first test file needs it. */
 export async function setup(): Promise<void> {
   await findChromium();
 }

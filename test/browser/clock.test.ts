@@ -20,7 +20,7 @@ const SLOW_MS = 31_000;
 const [pay, going] = ["Pay $12.50 to Corner shop", "Your payment is on its way"];
 const mayClose = "You may close this page: Corner shop will be told.";
 
-/** A page on a payment, in a browser whose clock is wrong; the shop it leads to answers. */
+/** Opens the page of a payment in a browser whose clock is wrong by `wrongMs`, with a shop that responds. */
 async function open(id: string, wrongMs: number) {
   const opened = await openPage(fleet.baseUrl);
   const { page, context } = opened;
@@ -40,7 +40,7 @@ async function open(id: string, wrongMs: number) {
   return { ...opened, words };
 }
 
-/** What the page says that is left, seconds. */
+/** Returns the remaining time that the page shows, seconds. */
 async function readTimer(page: Page): Promise<number> {
   const [minutes = 0, seconds = 0] = ((await page.getByRole("timer").textContent()) ?? "").split(":").map(Number);
   return minutes * 60 + seconds;
@@ -51,7 +51,7 @@ async function askLeft(id: string): Promise<number> {
   return leftMs / 1_000;
 }
 
-test("no block for half a minute, and clocks that are wrong by an hour: the page stays calm, and ends as the chain does", async () => {
+test("the page keeps its state and ends as the chain does without a block for 30 s and with clocks that are wrong by an hour", async () => {
   const amount = { unit: "iso4217/USD", value: "1250" };
   const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount, checkout: shopUrls })) as { id: string };
   const [early, late] = [await open(id, -HOUR_MS), await open(id, HOUR_MS)];
@@ -71,7 +71,7 @@ test("no block for half a minute, and clocks that are wrong by an hour: the page
   for (const { page } of [early, late]) expect(await page.getByText(mayClose).isVisible()).toBe(false);
   await pause(SLOW_MS);
 
-  // Who opens the page only then, and without script, is told the same.
+  // A page that is opened only then, without script, shows the same.
   const third = await openPage(fleet.baseUrl, { javaScriptEnabled: false });
   await third.page.goto(`${fleet.baseUrl}/?pid=${id}`);
   for (const { page } of [early, late, third]) {
@@ -89,10 +89,10 @@ test("no block for half a minute, and clocks that are wrong by an hour: the page
 
   await chain.client.setAutomine(true);
   await mine(chain, 2);
-  for (const { page, words, misdeeds } of [early, late]) {
+  for (const { page, words, pageErrors } of [early, late]) {
     await page.waitForURL(`${shopUrls.successUrl}&payment_id=${id}`, { timeout: 20_000 });
     expect(words.slice(0, 3)).toEqual([pay, going, "Paid"]);
-    expect(misdeeds).toEqual(none);
+    expect(pageErrors).toEqual(none);
   }
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });

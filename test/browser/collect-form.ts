@@ -6,29 +6,30 @@ import { openShop, shopUrls } from "./shop.ts";
 type Opened = Awaited<ReturnType<typeof openPage>>;
 type Option = { id: string; actions: [{ data: { params: [string, string] } }]; collectData: { url: string } | null };
 
-/** A shop that has to know who pays, and whose buyers pay from an account (CAIP-10). */
+/** Opens a shop that requires buyer data, and whose buyers pay from `account` (CAIP-10). */
 export async function openAskingShop(account: string, options: Parameters<typeof openShop>[0] = {}) {
   const shop = await openShop(options);
   const { api, merchant } = shop;
-  const askAlways = (merchantId: string) => addPolicy(api.deps, { merchantId, asset: null, unit: null, minimum: null });
-  await askAlways(merchant.merchantId);
+  const requireData = (merchantId: string) =>
+    addPolicy(api.deps, { merchantId, asset: null, unit: null, minimum: null });
+  await requireData(merchant.merchantId);
   return {
     ...shop,
-    /** A payment whose buyer is asked, and the page that asks him. */
+    /** Creates a payment that requires buyer data, and returns the URL of its data page. */
     async ask(of = merchant) {
       const id = await makePayment(api, of, { referenceId: "order-17", checkout: shopUrls });
       const { body } = await api.post(`/v1/gateway/payment/${id}/options`, of.wallet, { accounts: [account] });
       const [option] = body.options as [Option];
-      if (!option.collectData) throw new Error("nothing is asked");
+      if (!option.collectData) throw new Error("the option requires no buyer data");
       return { id, option, url: option.collectData.url };
     },
-    /** A merchant of another account that has to know the same. */
+    /** Creates a merchant of another account with the same policy. */
     async makeOther() {
       const other = await makeMerchant(api);
-      await askAlways(other.merchantId);
+      await requireData(other.merchantId);
       return other;
     },
-    /** That page in a browser. */
+    /** Opens the data page in a browser. */
     async open(url: string, options: Parameters<typeof openPage>[1] = {}): Promise<Opened> {
       const opened = await openPage(api.url, options);
       await opened.page.goto(url);
@@ -37,10 +38,10 @@ export async function openAskingShop(account: string, options: Parameters<typeof
   };
 }
 
-/** A page, or a frame of one, in which the form is. */
+/** The page, or the frame of a page, that holds the form. */
 type Place = { page: Opened["page"]; form?: Pick<Opened["page"], "getByLabel" | "getByRole"> };
 
-/** Fills in what is asked, by keyboard alone. */
+/** Fills in the form by keyboard alone. */
 export async function fillIn({ page, form = page }: Place, name = "Zoë Ångström-Quux"): Promise<void> {
   await form.getByLabel("Full name").focus();
   await page.keyboard.insertText(name);
@@ -60,5 +61,5 @@ export async function fillIn({ page, form = page }: Place, name = "Zoë Ångstr�
 export const send = ({ page, form = page }: Place) => form.getByRole("button", { name: "Continue" }).press("Enter");
 export const done = ({ page, form = page }: Place) => form.getByRole("heading", { name: "Done", level: 1 }).waitFor();
 
-/** What wallets are told when it is done. */
+/** The message that wallets receive when the data is stored. */
 export const OK = { type: "IC_COMPLETE", success: true };

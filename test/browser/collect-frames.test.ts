@@ -9,10 +9,10 @@ import { done, fillIn, OK, openAskingShop, send } from "./collect-form.ts";
 const { api, merchant, ask, makeOther, open, linkOf } = await openAskingShop(`eip155:31337:0x${"c1".repeat(20)}`);
 const listed = "https://wallet.example.test";
 const alsoListed = "http://localhost:4173";
-const stranger = "https://evil.example.test";
+const unlisted = "https://evil.example.test";
 for (const origin of [alsoListed, listed]) await addFrameOrigin(api.deps, { accountId: merchant.accountId, origin });
 
-/** A browser in which each of these sites frames what is said of it; the first is the one that is opened. */
+/** Opens the first of these sites in a browser; each site frames its `src`. */
 async function openAround(sites: [site: string, src: string][], options: PageOptions = {}) {
   const { context, page } = await openPage(api.url, options);
   const listen =
@@ -28,29 +28,29 @@ async function openAround(sites: [site: string, src: string][], options: PageOpt
   return page;
 }
 
-const toldTo = (frame: Frame): Promise<unknown> => frame.evaluate("got");
+const messagesOf = (frame: Frame): Promise<unknown> => frame.evaluate("got");
 const innermost = (page: Page): Frame => page.frames().at(-1) as Frame;
 
-test("a listed site shows the page in a frame, and is told once, after the server has it", async () => {
+test("a listed site can frame the page and receives one message, after the server has stored the data", async () => {
   const { id, url } = await ask();
   const page = await openAround([[listed, url]]);
   const form = innermost(page);
   await fillIn({ page, form });
-  expect(await toldTo(page.mainFrame())).toEqual([]);
+  expect(await messagesOf(page.mainFrame())).toEqual([]);
   await send({ page, form });
   await done({ page, form });
   expect(await readCollected(api.deps, id)).toHaveLength(1);
-  // Longer than the second form for iOS takes, which is none of a frame's.
+  // Longer than the delay of the second iOS message form, which frames do not receive.
   await page.waitForTimeout(2_000);
-  expect(await toldTo(page.mainFrame())).toEqual([[api.url, OK]]);
+  expect(await messagesOf(page.mainFrame())).toEqual([[api.url, OK]]);
 });
 
-test("a browser that does not say who frames a page is left to find him among those listed", () => {
+test("a browser without ancestorOrigins delivers the message to the listed origin that frames the page", () => {
   expect(pickFramers([alsoListed, listed], undefined)).toEqual([alsoListed, listed]);
-  expect(pickFramers([alsoListed, listed], stranger)).toEqual([]);
+  expect(pickFramers([alsoListed, listed], unlisted)).toEqual([]);
 });
 
-test("among windows that are all listed, the one right around the page is told, and nobody else", async () => {
+test("only the direct parent receives the message when several listed sites are nested", async () => {
   const { url } = await ask();
   const page = await openAround([
     [alsoListed, `${listed}/`],
@@ -61,34 +61,34 @@ test("among windows that are all listed, the one right around the page is told, 
   await send({ page, form });
   await done({ page, form });
   const [outer, inner] = page.frames() as [Frame, Frame];
-  await expect.poll(() => toldTo(inner)).toEqual([[api.url, OK]]);
-  expect(await toldTo(outer)).toEqual([]);
+  await expect.poll(() => messagesOf(inner)).toEqual([[api.url, OK]]);
+  expect(await messagesOf(outer)).toEqual([]);
 });
 
-/** Which site frames what, from the outermost in. */
+/** The nested frames of each case, from the outermost in. */
 const refused: [string, (data: { id: string; url: string }) => [site: string, src: string][]][] = [
-  ["a stranger", ({ url }) => [[stranger, url]]],
+  ["an unlisted site", ({ url }) => [[unlisted, url]]],
   [
-    "a listed site inside a stranger",
+    "a listed site inside an unlisted site",
     ({ url }) => [
-      [stranger, `${listed}/`],
+      [unlisted, `${listed}/`],
       [listed, url],
     ],
   ],
   [
-    "a stranger inside a listed site",
+    "an unlisted site inside a listed site",
     ({ url }) => [
-      [listed, `${stranger}/`],
-      [stranger, url],
+      [listed, `${unlisted}/`],
+      [unlisted, url],
     ],
   ],
-  ["a listed site under another port", ({ url }) => [[`${listed}:8443`, url]]],
-  ["a listed site, the checkout page", ({ id }) => [[listed, linkOf(id)]]],
+  ["a listed site at another port", ({ url }) => [[`${listed}:8443`, url]]],
+  ["a listed site, for the checkout page", ({ id }) => [[listed, linkOf(id)]]],
 ];
 
-test.each(refused)("framed by %s: not shown, and nobody is told anything", async (_who, sites) => {
+test.each(refused)("the page is not shown and sends no message when it is framed by %s", async (_who, sites) => {
   const data = await ask();
-  // A page that has been answered tells so as soon as it is shown.
+  // The page of a payment with data sends its message as soon as it is shown.
   const opened = await open(data.url);
   await fillIn(opened);
   await send(opened);
@@ -96,16 +96,16 @@ test.each(refused)("framed by %s: not shown, and nobody is told anything", async
   const page = await openAround(sites(data), { provokes: true });
   await expect.poll(() => innermost(page).url()).toMatch(/^chrome-error:/);
   await page.waitForTimeout(500);
-  for (const frame of page.frames().slice(0, -1)) expect(await toldTo(frame)).toEqual([]);
+  for (const frame of page.frames().slice(0, -1)) expect(await messagesOf(frame)).toEqual([]);
 });
 
-test("the list is an account's own: payments of another one are framed by nobody", async () => {
+test("the list of one account does not allow framing of another account's payments", async () => {
   const { headers } = await fetch((await ask(await makeOther())).url);
   expect(headers.get("x-frame-options")).toBe("DENY");
   expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
 });
 
-test("a page that lists sites says so by the policy alone; what is no payment of the account is framed by nobody", async () => {
+test("a page with listed sites sends only frame-ancestors, and a path without a payment of the account allows no framing", async () => {
   const { url } = await ask();
   const { headers } = await fetch(url);
   expect(headers.get("x-frame-options")).toBeNull();

@@ -9,7 +9,7 @@ import { done, fillIn, openAskingShop, send } from "./collect-form.ts";
 const buyer = privateKeyToAccount(newKey().privateKey);
 const { api, merchant, ask, open } = await openAskingShop(`eip155:31337:${buyer.address}`);
 
-test("by keyboard: what is given arrives sealed, and confirm needs no data any more", async () => {
+test("the form works by keyboard alone, the data is stored encrypted, and the confirm then needs no data", async () => {
   const { id, option, url } = await ask();
   const opened = await open(url);
   await fillIn(opened);
@@ -36,10 +36,10 @@ test("by keyboard: what is given arrives sealed, and confirm needs no data any m
   });
   expect(confirmed.status).toBe(200);
   for (const secret of ["Ångström", "1990-02-28", "Uppsala"]) expect(api.lines.join("\n")).not.toContain(secret);
-  expect(opened.misdeeds).toEqual(none);
+  expect(opened.pageErrors).toEqual(none);
 });
 
-test("what is wrong is told above and at the field, and nothing is sent", async () => {
+test("an invalid form lists its errors at the top and at the fields and sends nothing", async () => {
   const { id, url } = await ask();
   const opened = await open(url);
   const { page } = opened;
@@ -60,7 +60,7 @@ test("what is wrong is told above and at the field, and nothing is sent", async 
   await fillIn(opened);
   await page.getByLabel("Year").fill("2999");
   await send(opened);
-  // The server knows what day it is.
+  // The server checks the date against its own clock.
   await expect
     .poll(() => summary.getByRole("link").allTextContents())
     .toEqual(["Enter your date of birth: day, month and year with four digits"]);
@@ -72,9 +72,9 @@ const utf8 = Buffer.from(JSON.stringify(who));
 test.each([
   ["base64url without padding", utf8.toString("base64url")],
   ["base64, escaped", encodeURIComponent(utf8.toString("base64"))],
-  ["base64 with + as it is", utf8.toString("base64")],
+  ["base64 with an unescaped +", utf8.toString("base64")],
   ["Latin-1", encodeURIComponent(Buffer.from(JSON.stringify(who), "latin1").toString("base64"))],
-])("what the wallet knows already is filled in: %s", async (_name, text) => {
+])("the form is prefilled with the wallet's data: %s", async (_name, text) => {
   const { url } = await ask();
   const { page } = await open(`${url}?prefill=${text}`);
   const values = await page
@@ -85,7 +85,7 @@ test.each([
 });
 
 test.each(["%%%", "e30", "W10", "bnVsbA", "x".repeat(9_000), Buffer.from('{"fullName":7}').toString("base64")])(
-  "a prefill that is none (%s) leaves an empty form",
+  "an invalid prefill (%s) leaves the form empty",
   async (text) => {
     const { url } = await ask();
     const response = await fetch(`${url}?prefill=${text}`);
@@ -94,7 +94,7 @@ test.each(["%%%", "e30", "W10", "bnVsbA", "x".repeat(9_000), Buffer.from('{"full
   },
 );
 
-/** What the form holds, whatever its language. */
+/** Returns the values of the form, independent of its language. */
 const read = (page: Page) =>
   page
     .locator("form :is(input, select, textarea)")
@@ -103,7 +103,7 @@ const read = (page: Page) =>
     );
 
 const goAndComeBack = async (page: Page): Promise<void> => {
-  // The browser itself keeps nothing of a page that is encrypted and not to be stored; without encryption it has to be told.
+  // A browser keeps no form state of an uncached HTTPS page; over HTTP the test sets the header explicitly.
   await page.locator("form").evaluate((form) => form.setAttribute("autocomplete", "off"));
   await page.goto("about:blank");
   await page.goBack();
@@ -117,7 +117,7 @@ const chooseArabic = async (page: Page): Promise<void> => {
 test.each([
   ["going on and back", goAndComeBack],
   ["choosing a language", chooseArabic],
-])("what was typed, and of which place, is still there after %s; the consent is given anew", async (_what, leave) => {
+])("the form keeps its input after %s, except for the consent", async (_what, leave) => {
   const { id, url } = await ask();
   const opened = await open(`${url}?theme=dark`);
   const { page } = opened;
@@ -139,14 +139,14 @@ test.each([
     "tosConfirmed",
   ]);
   expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
-  expect(opened.misdeeds).toEqual(none);
+  expect(opened.pageErrors).toEqual(none);
 });
 
 test.each([
   ["Arabic", "٢٨", "٣", "١٩٦٠", "1960-03-28"],
   ["Persian", "۲۸", "۳", "۱۹۶۰", "1960-03-28"],
   ["full width", "０７", "１２", "１９８４", "1984-12-07"],
-])("a date in other digits (%s) arrives as one in ours", async (_name, day, month, year, date) => {
+])("a date in other digits (%s) is stored in ASCII digits", async (_name, day, month, year, date) => {
   const { id, url } = await ask();
   const opened = await open(url);
   await fillIn(opened);
@@ -158,7 +158,7 @@ test.each([
   expect(kept?.fields.find((field) => field.id === "dob")?.value).toBe(date);
 });
 
-test("a server that is away loses nothing: the form says so, and goes when it is back", async () => {
+test("the form reports an unreachable server, keeps its input, and can be sent when the server is back", async () => {
   const { id, url } = await ask();
   const opened = await open(url);
   await fillIn(opened);
@@ -171,7 +171,7 @@ test("a server that is away loses nothing: the form says so, and goes when it is
   expect(await readCollected(api.deps, id)).toHaveLength(1);
 });
 
-test("it reaches its opener and is framed by nobody", async () => {
+test("the data page can reach its opener and cannot be framed", async () => {
   const { url } = await ask();
   const { headers } = await fetch(url);
   expect(headers.get("cross-origin-opener-policy")).toBe("unsafe-none");

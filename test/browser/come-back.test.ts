@@ -11,7 +11,7 @@ import { bring, openShop } from "./shop.ts";
 import { states } from "./states.ts";
 import { tookMs, watchWords } from "./words.ts";
 
-// Long waits, and nearly nothing to do in them: all of them at the same time, each with a page of its own.
+// The tests mostly wait, so they run concurrently, each with its own page.
 const { api, pay, linkOf } = await openShop();
 const balancer = await startBalancer();
 const chain = await startChain();
@@ -19,12 +19,12 @@ const suspended = await launchBrowser();
 const fleet = await startFleet({ chain, apis: 2, workers: 1, env: { PUBLIC_URL: balancer.url } });
 balancer.to(() => fleet.apis.filter((one) => !one.isGone()).map(({ url }) => url));
 
-/** Longer than a question of the page lives. */
+/** Longer than a long poll of the page lasts. */
 const LONG_MS = 36_000;
 const waiting = "Pay $5.00 to Shop";
 const going = "Your payment is on its way";
 
-// One after the other: it is the opening of a page that costs something.
+// Pages are opened one at a time: opening is the expensive part.
 let last: Promise<unknown> = Promise.resolve();
 function open(options: Parameters<typeof openPage>[1] = {}) {
   const opening = last.then(() => openOne(options));
@@ -41,13 +41,13 @@ async function openOne(options: Parameters<typeof openPage>[1]) {
 }
 
 const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
-/** As a buyer who comes back expects it: by the page's own clock, for who drives it may be slow himself. */
+/** Checks the delay that a returning buyer sees, by the page's own clock: the test process may be slow itself. */
 async function expectSoonPaid(page: Page): Promise<void> {
   await heading(page, "Paid").waitFor();
   expect(await tookMs(page)).toBeLessThan(2_000);
 }
 
-test.concurrent("a browser that is suspended, as phones do it, shows what is true within two seconds of its return", async () => {
+test.concurrent("a browser that was suspended, as on phones, shows the current state within two seconds after it resumes", async () => {
   const pages = await Promise.all([open({ browser: suspended }), open({ browser: suspended })]);
   const session = await suspended.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");
@@ -58,7 +58,7 @@ test.concurrent("a browser that is suspended, as phones do it, shows what is tru
   try {
     await bring(api, pages[0].id, "succeeded");
     await pause(LONG_MS);
-    // By now the server has answered that there is no news, and nobody was there to hear it.
+    // By now the server has answered the long poll without a change, and the suspended page could not read it.
     await bring(api, pages[1].id, "succeeded");
   } finally {
     signal("SIGCONT");
@@ -70,17 +70,17 @@ test.concurrent("a browser that is suspended, as phones do it, shows what is tru
   ]);
 });
 
-test.concurrent("whatever tells of a return gives up the question that is open, which may be dead, and asks at once", async () => {
+test.concurrent("every event of a return aborts the open poll, which may be dead, and polls at once", async () => {
   const { page } = await open();
-  const asked: number[] = [];
+  const polls: number[] = [];
   let givenUp = 0;
   page.on("requestfailed", (request) => {
     if (request.url().includes("/status")) givenUp += 1;
   });
-  // From now on nobody answers.
-  await page.route("**/status?*", () => void asked.push(performance.now()));
+  // From now on no poll is answered.
+  await page.route("**/status?*", () => void polls.push(performance.now()));
   await askAnew(page);
-  await waitFor(() => asked.length === 1 && givenUp === 1, { within: 5_000 });
+  await waitFor(() => polls.length === 1 && givenUp === 1, { within: 5_000 });
   const tell = (place: "document" | "window", event: string, visibilityState = "visible"): Promise<void> =>
     page.evaluate(
       ([to, name, state]) => {
@@ -96,17 +96,17 @@ test.concurrent("whatever tells of a return gives up the question that is open, 
     ["window", "focus"],
     ["window", "online"],
   ] as const) {
-    const before = { event, asked: asked.length, givenUp };
+    const before = { event, polls: polls.length, givenUp };
     await page.waitForTimeout(500);
     if (event === "visibilitychange") await tell(place, event, "hidden");
-    expect({ event, asked: asked.length, givenUp }).toEqual(before);
+    expect({ event, polls: polls.length, givenUp }).toEqual(before);
     await tell(place, event);
-    const isAskedAnew = () => asked.length === before.asked + 1 && givenUp === before.givenUp + 1;
-    await waitFor(isAskedAnew, { within: 5_000, what: `a question after ${event}` });
+    const hasPolledAgain = () => polls.length === before.polls + 1 && givenUp === before.givenUp + 1;
+    await waitFor(hasPolledAgain, { within: 5_000, what: `a question after ${event}` });
   }
 });
 
-test.concurrent("a return right after a question that failed is not put off until the next one was due", async () => {
+test.concurrent("a return right after a failed poll polls at once instead of waiting for the next retry", async () => {
   const { page } = await open();
   const msBetween = page.evaluate(
     () =>
@@ -124,7 +124,7 @@ test.concurrent("a return right after a question that failed is not put off unti
   expect(await msBetween).toBeLessThan(600);
 });
 
-test.concurrent("offline for half a minute it keeps what it shows; online again it is right within two seconds", async () => {
+test.concurrent("the page keeps its state while it is offline for 30 s, and shows the current state within two seconds when it is online again", async () => {
   const { id, page, context, words } = await open();
   await context.setOffline(true);
   await askAnew(page);
@@ -136,28 +136,28 @@ test.concurrent("offline for half a minute it keeps what it shows; online again 
   expect(words).toEqual([waiting, "Paid"]);
 });
 
-test.concurrent("troubled answers for twenty seconds change nothing on the page, and it is right when they are over", async () => {
+test.concurrent("error responses for 20 s change nothing on the page, which shows the current state afterwards", async () => {
   const { id, page, words } = await open();
-  let asked = 0;
+  let polls = 0;
   await page.route("**/status?*", (route) => {
-    asked += 1;
-    const status = [500, 502, 503, 429][asked % 4] as number;
+    polls += 1;
+    const status = [500, 502, 503, 429][polls % 4] as number;
     return route.fulfill({ status, contentType: "application/json", body: `{"code":"internal_error","message":""}` });
   });
-  // What is being waited for now is answered by the server itself; the next question is not.
+  // The server itself answers the current poll; the next polls fail.
   await askAnew(page);
   await bring(api, id, "succeeded");
   await pause(20_000);
   expect(words).toEqual([waiting]);
-  // It goes on asking, and makes no storm of it.
-  expect(asked).toBeGreaterThan(8);
-  expect(asked).toBeLessThan(25);
+  // The page continues to poll at a bounded rate.
+  expect(polls).toBeGreaterThan(8);
+  expect(polls).toBeLessThan(25);
   await page.unroute("**/status?*");
   await expectSoonPaid(page);
   expect(words).toEqual([waiting, "Paid"]);
 });
 
-test.concurrent("a tab that the browser has thrown away is right as soon as it is loaded again", async () => {
+test.concurrent("a tab that the browser discarded shows the current state as soon as it is loaded again", async () => {
   const { id, page, context } = await open();
   const session = await context.newCDPSession(page);
   const crashed = page.waitForEvent("crash");
@@ -172,10 +172,10 @@ test.concurrent("a tab that the browser has thrown away is right as soon as it i
   expect(await read("times.changedAt")).toBeLessThan(2_000);
 });
 
-test.concurrent("a reload shows what is true in every state, at the first sight", async () => {
+test.concurrent("a reload shows the current state at first paint, in every state", async () => {
   const titles = [waiting, going, "Paid", "The payment failed", "The time is up", "The payment was cancelled"];
   const { page, words } = await open();
-  // Only what the server writes into the page.
+  // The page shows only what the server rendered.
   await page.route("**/status?*", () => undefined);
   for (const [index, state] of states.entries()) {
     const id = await pay({ checkout: undefined });
@@ -189,7 +189,7 @@ test.concurrent("a reload shows what is true in every state, at the first sight"
   }
 });
 
-test.concurrent("a second tab and a reload show the same truth", async () => {
+test.concurrent("a second tab and a reload show the same state", async () => {
   const { id, page, context } = await open();
   const second = await context.newPage();
   await second.goto(linkOf(id));
@@ -201,7 +201,7 @@ test.concurrent("a second tab and a reload show the same truth", async () => {
   await heading(page, "Paid").waitFor({ timeout: 5_000 });
 });
 
-test.concurrent("an answer that is older than what is shown changes nothing", async () => {
+test.concurrent("the page ignores a response that is older than the shown state", async () => {
   const { id, page, words } = await open();
   const old = await (await fetch(`${api.url}/checkout/${id}/status`)).text();
   await bring(api, id, "succeeded");
@@ -209,11 +209,11 @@ test.concurrent("an answer that is older than what is shown changes nothing", as
   await page.route("**/status?*", (route) => route.fulfill({ contentType: "application/json", body: old }));
   await askAnew(page);
   await pause(1_000);
-  // The page may have seen the payment being processed before.
+  // The page may have shown the processing state before.
   expect(words.slice(words.indexOf("Paid"))).toEqual(["Paid"]);
 });
 
-test.concurrent("an answer that is cut off in its middle is no answer", async () => {
+test.concurrent("the page ignores a truncated response", async () => {
   const { id, page, words } = await open();
   let cut = 0;
   await page.route("**/status?*", async (route) => {
@@ -228,22 +228,22 @@ test.concurrent("an answer that is cut off in its middle is no answer", async ()
   await heading(page, "Paid").waitFor();
 });
 
-test.concurrent("a server that holds nothing any more, because it stops, is asked once a second and not without end", async () => {
+test.concurrent("the page polls a draining server once a second, and not in a tight loop", async () => {
   const { page } = await open();
-  let asked = 0;
+  let polls = 0;
   await page.route("**/status?*", async (route) => {
-    asked += 1;
+    polls += 1;
     const url = new URL(route.request().url());
     url.searchParams.set("maxPollMs", "0");
     await route.fulfill({ response: await route.fetch({ url: url.href }) });
   });
   await askAnew(page);
   await pause(4_000);
-  expect(asked).toBeGreaterThan(1);
-  expect(asked).toBeLessThan(7);
+  expect(polls).toBeGreaterThan(1);
+  expect(polls).toBeLessThan(7);
 });
 
-test.concurrent("every api is killed, one after the other and both at once: no wrong word is shown, and nothing is lost", async () => {
+test.concurrent("the page shows no wrong text and loses nothing while every api is killed, in turn and at once", async () => {
   const shop = { ...fleet.shop, baseUrl: balancer.url };
   const id = await createPayment(shop, { referenceId: "order", cents: "1250" });
   const { page } = await openPage(balancer.url);
@@ -256,7 +256,7 @@ test.concurrent("every api is killed, one after the other and both at once: no w
     await fleet.addApi();
   }
   expect(fleet.apis.map((one) => one.isGone())).toEqual([true, true, false, false]);
-  // The chain takes no transaction into a block, so the payment stays on its way while everything is taken away.
+  // The chain mines no block, so the payment stays in processing while the apis are down.
   await chain.client.setAutomine(false);
   await payAsWallet(shop, id, buyer, chain.id);
   await heading(page, going).waitFor({ timeout: 5_000 });

@@ -10,7 +10,7 @@ const begin = ["Pay with a test wallet", slow, "The time runs out", "The payment
 const going = ["The money arrives", "The payment fails", "The time runs out"];
 
 async function open(id: string, options: Parameters<typeof openPage>[1] = {}) {
-  const { page, misdeeds } = await openPage(api.url, options);
+  const { page, pageErrors } = await openPage(api.url, options);
   await page.goto(linkOf(id));
   const legal = () => page.locator("#console button:visible").allTextContents();
   const press = async (name: string) => {
@@ -21,7 +21,7 @@ async function open(id: string, options: Parameters<typeof openPage>[1] = {}) {
   const title = (name: string) => page.getByRole("heading", { name, exact: true, level: 1 }).waitFor();
   await page.locator("#console summary").focus();
   await page.keyboard.press("Enter");
-  return { page, misdeeds, legal, press, title };
+  return { page, pageErrors, legal, press, title };
 }
 
 test.each([
@@ -30,8 +30,8 @@ test.each([
   [[slow, "The money arrives"], "Paid"],
   [[slow, "The payment fails"], "The payment failed"],
   [[slow, "The time runs out"], "The time is up"],
-])("by keyboard: %s", async (presses, end) => {
-  const { legal, press, title, misdeeds } = await open(await pay({ checkout: undefined }));
+])("the console simulates by keyboard: %s", async (presses, end) => {
+  const { legal, press, title, pageErrors } = await open(await pay({ checkout: undefined }));
   expect(await legal()).toEqual(begin);
   for (const name of presses) {
     await press(name);
@@ -42,16 +42,16 @@ test.each([
   }
   await title(end);
   expect(await legal()).toEqual([]);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
 describe.each(states)("from %s", (from) => {
-  // What part 3 of the specification lets follow; by way of processing too.
+  // The transitions that part 3 of the specification allows, including those by way of processing.
   const legal: Record<string, string[]> = {
     requires_action: ["processing", "succeeded", "failed", "expired", "cancelled"],
     processing: ["succeeded", "failed", "expired"],
   };
-  test.each(states.slice(1))("the server leads to %s only where such a move leads", async (to) => {
+  test.each(states.slice(1))("the server simulates %s only where the state machine allows it", async (to) => {
     const id = await pay({ checkout: undefined });
     await bring(api, id, from);
     const isLegal = legal[from]?.includes(to) ?? false;
@@ -63,7 +63,7 @@ describe.each(states)("from %s", (from) => {
     expect(now.body.status).toBe(isLegal ? to : from);
   });
 
-  test("a test wallet pays only what waits for its buyer", async () => {
+  test("a test wallet pays only a payment that requires action", async () => {
     const id = await pay({ checkout: undefined });
     await bring(api, id, from);
     const { status, body } = await api.post(`/checkout/${id}/test-wallet`, {}, {});
@@ -75,13 +75,13 @@ describe.each(states)("from %s", (from) => {
   });
 });
 
-test.each(["light", "dark"] as const)("in %s colours it says that no money moves", async (colorScheme) => {
+test.each(["light", "dark"] as const)("a test payment says in %s colours that no money moves", async (colorScheme) => {
   const { page } = await open(await pay(), { colorScheme });
   for (const said of ["Test payment. No real money moves.", "This payment is a test: no money moves."])
     expect(await page.getByText(said).isVisible()).toBe(true);
 });
 
-test("a live payment has no console, and no route of one", async () => {
+test("a live payment has neither a test console nor its routes", async () => {
   const live = await makePayment(api, await makeMerchant(api, { mode: "live" }));
   const { page } = await openPage(api.url);
   await page.goto(linkOf(live));
@@ -94,7 +94,7 @@ test("a live payment has no console, and no route of one", async () => {
   expect((await api.get(`/checkout/${live}/status`)).body.status).toBe("requires_action");
 });
 
-test("a move that is no longer possible is refused by the server, and the page says so", async () => {
+test("the server refuses a transition that is no longer possible, and the page shows that", async () => {
   const id = await pay({ checkout: undefined });
   const { page, press } = await open(id);
   await page.route("**/status?*", (route) => route.abort());
@@ -106,7 +106,7 @@ test("a move that is no longer possible is refused by the server, and the page s
   }
 });
 
-test("where the test wallet can sign for nothing that the shop takes, the page says so", async () => {
+test("the page shows that the test wallet cannot sign for any asset of the shop", async () => {
   const merchant = await makeMerchant(api);
   const { page, press, legal } = await open(await makePayment(api, merchant));
   await api.db.deleteFrom("settlement_destination").where("merchant_id", "=", merchant.merchantId).execute();

@@ -10,7 +10,7 @@ const forWallets = { rpc: ["https://rpc.public.example.test/"], explorer: "https
 const fleet = await startFleet({ chain, workers: 1, ownUrl: true, change: { forWallets } });
 const beta = await fundBuyer(chain);
 
-/** The page of a new live payment, in a browser whose one wallet is on another network. */
+/** Opens the page of a new live payment in a browser whose only wallet is on another network. */
 async function open(plan: Partial<WalletPlan>) {
   const amount = { unit: "iso4217/USD", value: "1250" };
   const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
@@ -20,23 +20,23 @@ async function open(plan: Partial<WalletPlan>) {
   const { page } = opened;
   return {
     ...opened,
-    /** Chooses the wallet, and how to pay. */
+    /** Chooses the wallet and the option. */
     async tryToPay() {
       await page.getByRole("button", { name: "Beta" }).click();
       await page.getByRole("button", { name: "12.50 USDC" }).click();
     },
-    told: (text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor(),
+    showsAlert: (text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor(),
     paid: () => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 }),
-    asked: (method: string) => calls.filter((call) => call.method === method).length,
+    countCalls: (method: string) => calls.filter((call) => call.method === method).length,
   };
 }
 
 test.each(["by code", "wrapped"] as const)(
-  "a wallet that does not know the network, and says so %s, is told of it and pays",
+  "a wallet that does not know the network, and reports that %s, adds the network and pays",
   async (lacks) => {
     const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
     const added: unknown[] = [];
-    const { tryToPay, paid, misdeeds } = await open({ lacks, added });
+    const { tryToPay, paid, pageErrors } = await open({ lacks, added });
     await tryToPay();
     await paid();
     expect(added).toEqual([
@@ -49,32 +49,32 @@ test.each(["by code", "wrapped"] as const)(
       },
     ]);
     expect((await transfersTo(chain, chain.keys.treasury.address)).length).toBe(before + 1);
-    expect(misdeeds).toEqual(none);
+    expect(pageErrors).toEqual(none);
   },
 );
 
-test("who adds the network and cancels the change, of which no wallet tells, has signed nothing, and can try again", async () => {
-  const { tryToPay, told, paid, asked } = await open({ lacks: "by code", cancels: 1 });
+test("a buyer who adds the network but cancels the switch, without an error from the wallet, has signed nothing and can retry", async () => {
+  const { tryToPay, showsAlert, paid, countCalls } = await open({ lacks: "by code", cancels: 1 });
   await tryToPay();
-  await told("Beta has not changed to Local. Change it there, then try again. Nothing was charged.");
-  expect(asked("eth_signTypedData_v4")).toBe(0);
+  await showsAlert("Beta has not changed to Local. Change it there, then try again. Nothing was charged.");
+  expect(countCalls("eth_signTypedData_v4")).toBe(0);
   await tryToPay();
   await paid();
-  // The wallet knows it by now.
-  expect(asked("wallet_addEthereumChain")).toBe(1);
+  // The wallet knows the network by now.
+  expect(countCalls("wallet_addEthereumChain")).toBe(1);
 });
 
-test("who declines to add the network is told that nothing was charged, and can try again", async () => {
+test("a buyer who declines to add the network sees that nothing was charged and can retry", async () => {
   const refuse = { wallet_addEthereumChain: [4001] };
-  const { tryToPay, told, paid, asked } = await open({ lacks: "wrapped", refuse });
+  const { tryToPay, showsAlert, paid, countCalls } = await open({ lacks: "wrapped", refuse });
   await tryToPay();
-  await told("You declined in your wallet. Nothing was charged.");
-  expect(asked("eth_signTypedData_v4")).toBe(0);
+  await showsAlert("You declined in your wallet. Nothing was charged.");
+  expect(countCalls("eth_signTypedData_v4")).toBe(0);
   await tryToPay();
   await paid();
 });
 
-test("who has paid can look at the transaction, where the networks file names an explorer", async () => {
+test("a buyer who has paid sees a link to the transaction where the networks file names an explorer", async () => {
   const { page, tryToPay, paid } = await open({});
   await tryToPay();
   await paid();
@@ -87,7 +87,7 @@ test("who has paid can look at the transaction, where the networks file names an
   }
 });
 
-test("a page tells of a network what is for everybody, and nothing of the endpoints that we ask ourselves", async () => {
+test("a page contains only the public data of a network, and none of the service's own endpoints", async () => {
   const { page, tryToPay, paid } = await open({ lacks: "by code" });
   const answers: Promise<string>[] = [];
   page.on("response", (response) => void answers.push(response.text().catch(() => "")));

@@ -5,23 +5,23 @@ import type { TestChain } from "../support/chain.ts";
 export type WalletPlan = {
   name: string;
   account: PrivateKeyAccount;
-  /** The chain it is on at first, a number; the local one when unset. */
+  /** The initial chain id; the local chain when unset. */
   chainId?: number;
-  /** It does not know the local chain before it is told of it, and says so by the code, or wraps that into an error. */
+  /** Set when it does not know the local chain until it is added: reports that by the code, or wrapped in an error. */
   lacks?: "by code" | "wrapped";
-  /** What it has been told to add. */
+  /** Receives the networks that the page asked it to add. */
   added?: unknown[];
-  /** Its owner cancels so many changes of the network, of which wallets tell no error. */
+  /** How many network switches its owner cancels; wallets report no error for that. */
   cancels?: number;
-  /** What it refuses, by method: an EIP-1193 code for each time it is asked, `undefined` lets it pass. */
+  /** The EIP-1193 code for each request of a method; `undefined` accepts the request. */
   refuse?: Record<string, (number | undefined)[]>;
-  /** What it does, and then tells of an error all the same: methods. */
+  /** The methods that it performs but answers with an error. */
   fails?: string[];
-  /** It answers no sooner than this, by method. */
+  /** Its response to a method waits for this promise. */
   waits?: Record<string, Promise<unknown>>;
-  /** Its owner does something in it as soon as it has done this, by method: turns to another network or account. */
-  after?: Record<string, (wallet: { turnTo: (chainId: number) => void }) => void>;
-  /** Announces itself so much later, milliseconds. */
+  /** What its owner does right after a method: switches to another network or account. */
+  after?: Record<string, (wallet: { switchTo: (chainId: number) => void }) => void>;
+  /** The delay of its announcement, milliseconds. */
   lateMs?: number;
   icon?: string;
   uuid?: string;
@@ -30,15 +30,15 @@ export type WalletPlan = {
 const notThere = { code: 4902, message: "Unrecognized chain ID" };
 const unknownChain = {
   "by code": notThere,
-  // As MetaMask for phones has it.
+  // MetaMask for phones wraps the error like this.
   wrapped: { code: -32_603, message: "Internal JSON-RPC error", data: { originalError: notThere } },
 };
 
 const blank = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/>";
 
 /**
- * Puts EIP-6963 wallets into every page of a context, and a `window.ethereum` that nobody has chosen. They hold real keys
- * and send to the real chain. Gives what each of them was asked, in order.
+ * Installs EIP-6963 wallets in every page of a context, and a `window.ethereum` that no test uses. They hold real keys
+ * and send to the real chain. Returns the list of their calls, in order.
  */
 export async function installWallets(context: BrowserContext, chain: TestChain, plans: WalletPlan[]) {
   const calls: { wallet: string; method: string }[] = [];
@@ -51,11 +51,11 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
     const plan = known.get(name);
     const code = plan?.refuse?.[method]?.shift();
     if (code !== undefined) return { error: { code, message: "no" } };
-    if (!plan) return { error: { code: 4_100, message: "nobody has chosen this one" } };
+    if (!plan) return { error: { code: 4_100, message: "this wallet must not be used" } };
     if (method === "wallet_switchEthereumChain" && plan.lacks) return { error: unknownChain[plan.lacks] };
     await plan.waits?.[method];
     const result = await perform(plan, method, params);
-    plan.after?.[method]?.({ turnTo: (chainId) => on.set(name, chainId) });
+    plan.after?.[method]?.({ switchTo: (chainId) => on.set(name, chainId) });
     return plan.fails?.includes(method) ? { error: { code: -32_603, message: "Request timed out" } } : { result };
   });
   async function perform(plan: WalletPlan, method: string, params: unknown[]): Promise<unknown> {
@@ -86,7 +86,7 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
         const { to, data, value, chainId } = params[0] as Record<"to" | "data" | "chainId", `0x${string}`> & {
           value: string;
         };
-        // As wallets do: what is for another network than theirs is refused.
+        // Wallets refuse a transaction for a network other than their current one.
         if (Number(chainId) !== on.get(name)) throw new Error("the transaction is for another network");
         return chain.client.sendTransaction({ account, to, data, value: BigInt(value), chain: null });
       }

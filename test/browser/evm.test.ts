@@ -20,7 +20,7 @@ const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
 const beta = await fundBuyer(chain);
 const poor = privateKeyToAccount(newKey().privateKey);
 
-/** The page of a new live payment, in a browser with these wallets; its address says what `more` adds. */
+/** Opens the page of a new live payment in a browser with these wallets; `more` is appended to its URL. */
 async function open(plans: WalletPlan[], more = "") {
   const amount = { unit: "iso4217/USD", value: "1250" };
   const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
@@ -34,7 +34,7 @@ async function open(plans: WalletPlan[], more = "") {
 const alert = (page: Page, text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor();
 const paid = (page: Page) => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
 
-/** What a page hands in from now on. */
+/** Records the confirms that a page sends from now on. */
 function listConfirms(page: Page): string[] {
   const urls: string[] = [];
   page.on("request", (request) => {
@@ -43,14 +43,14 @@ function listConfirms(page: Page): string[] {
   return urls;
 }
 
-test("whatever is declined on the way, the next try works and says that nothing was charged", async () => {
+test("a buyer can retry after declining any step, and the page says that nothing was charged", async () => {
   const refuse = {
     eth_requestAccounts: [4001, -32002],
     wallet_switchEthereumChain: [4001, 4902],
     eth_signTypedData_v4: [4001, 4100],
   };
-  const { page, misdeeds } = await open([{ name: "Beta", account: beta, chainId: 1, refuse }]);
-  const sayings = [
+  const { page, pageErrors } = await open([{ name: "Beta", account: beta, chainId: 1, refuse }]);
+  const messages = [
     "You declined in your wallet. Nothing was charged.",
     "Beta still has a question open.",
     "You declined in your wallet. Nothing was charged.",
@@ -58,18 +58,18 @@ test("whatever is declined on the way, the next try works and says that nothing 
     "You declined in your wallet. Nothing was charged.",
     "Beta could not do it. Nothing was charged.",
   ];
-  for (const [tries, said] of sayings.entries()) {
+  for (const [tries, message] of messages.entries()) {
     await page.getByRole("button", { name: "Beta" }).click();
     if (tries >= 2) await page.getByRole("button", { name: "12.50 USDC" }).click();
-    await alert(page, said);
+    await alert(page, message);
   }
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await paid(page);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a wallet that holds nothing is told so, and another one can be taken", async () => {
+test("the page says that an empty wallet cannot pay, and the buyer can choose another one", async () => {
   const { page } = await open([
     { name: "Poor", account: poor },
     { name: "Beta", account: beta },
@@ -81,10 +81,10 @@ test("a wallet that holds nothing is told so, and another one can be taken", asy
   expect(await page.getByRole("button", { name: "Poor" }).isVisible()).toBe(true);
 });
 
-test("a wallet that comes late is offered; two that share an identity are not; a name is text and an icon runs nothing", async () => {
+test("the page offers late wallets, hides wallets with a shared identity, and runs no code of names and icons", async () => {
   const evil = `</script><img src=x onerror="document.title='owned'">`;
   const script = `data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg"><script>top.document.title='owned'</script></svg>`;
-  const { page, misdeeds } = await open([
+  const { page, pageErrors } = await open([
     { name: evil, account: poor, icon: script },
     { name: "Twin one", account: poor, uuid: "twin" },
     { name: "Twin two", account: poor, uuid: "twin" },
@@ -95,12 +95,12 @@ test("a wallet that comes late is offered; two that share an identity are not; a
   expect(await page.locator("#wallets button").allTextContents()).toEqual([evil, "Remote", "Late"]);
   expect(await page.title()).not.toBe("owned");
   expect(await page.locator("#wallets img").count()).toBe(2);
-  // Who comes later still is offered as well.
+  // A wallet that comes even later is offered as well.
   await announceWallet(page);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a wallet for both families of networks comes twice under one name, and each time says for which networks", async () => {
+test("a wallet for both chain families is listed twice under one name, each time with its networks", async () => {
   const { page, link } = await open([
     { name: "Both", account: poor },
     { name: "Beta", account: beta },
@@ -125,12 +125,12 @@ test("a wallet for both families of networks comes twice under one name, and eac
   expect(names.toSorted()).toEqual(["Beta", `Both (${networks[1][1]})`, "Both (Solana)"].toSorted());
 });
 
-test("window.ethereum is offered only when no wallet has announced itself within a second, and no longer than that", async () => {
+test("window.ethereum is offered only while no wallet has announced itself within a second", async () => {
   const { page, calls } = await open([]);
-  const anybody = page.getByRole("button", { name: "Ethereum" });
+  const ethereumButton = page.getByRole("button", { name: "Ethereum" });
   const age = () => page.evaluate(() => performance.now());
-  while ((await age()) < 700) expect((await anybody.count()) > 0 && (await age()) < 1_000).toBe(false);
-  await anybody.waitFor();
+  while ((await age()) < 700) expect((await ethereumButton.count()) > 0 && (await age()) < 1_000).toBe(false);
+  await ethereumButton.waitFor();
   await announceWallet(page);
   expect(await page.locator("#wallets button").allTextContents()).toEqual(["Orange Wallet"]);
   const other = await open([{ name: "Beta", account: beta }]);
@@ -139,7 +139,7 @@ test("window.ethereum is offered only when no wallet has announced itself within
   expect([...calls, ...other.calls]).toEqual([]);
 });
 
-test("two tabs in which two wallets sign: the second confirm is refused, and its tab says that the payment is being paid", async () => {
+test("the second of two tabs that sign with two wallets is refused and says that the payment is being paid", async () => {
   const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
   const [first, second] = [await fundBuyer(chain), await fundBuyer(chain)];
   const { page, context, link } = await open([
@@ -154,10 +154,10 @@ test("two tabs in which two wallets sign: the second confirm is refused, and its
   };
   await choose(page, "First");
   await choose(tab, "Second");
-  // The second tab does not hear of the first in time.
+  // The second tab does not learn of the first in time.
   await tab.route("**/status?*", () => undefined);
   await askAnew(tab);
-  // Nor does a block end the payment before it is there.
+  // No block ends the payment before the second confirm.
   onTestFinished(() => chain.client.setAutomine(true));
   await chain.client.setAutomine(false);
   await page.getByRole("button", { name: "12.50 USDC" }).click();
@@ -178,7 +178,7 @@ test("two tabs in which two wallets sign: the second confirm is refused, and its
   expect(transfers.map(({ args }) => args.from)).toEqual([first.address]);
 });
 
-test("paid elsewhere while a wallet is asked: the page shows it at once, and what the wallet answers then is not handed in", async () => {
+test("a payment that is paid elsewhere while a wallet is open is shown as paid at once, and the wallet's later result is not sent", async () => {
   const wallet = Promise.withResolvers<void>();
   const plan = { name: "Beta", account: beta, waits: { eth_signTypedData_v4: wallet.promise } };
   const { page, id, calls } = await open([plan]);
@@ -193,17 +193,17 @@ test("paid elsewhere while a wallet is asked: the page shows it at once, and wha
   expect(confirms).toHaveLength(0);
 });
 
-test("a wallet that never answers keeps nobody: another one is taken, pays, and the first one's late answer is not handed in", async () => {
+test("a buyer can pay with another wallet when one never responds, and the first wallet's late result is not sent", async () => {
   const wallet = Promise.withResolvers<void>();
-  const silent = (method: string) => ({ [method]: wallet.promise });
+  const waitsAt = (method: string) => ({ [method]: wallet.promise });
   const { page, calls } = await open([
-    { name: "Never", account: beta, waits: silent("eth_requestAccounts") },
-    { name: "Elsewhere", account: beta, chainId: 1, waits: silent("wallet_switchEthereumChain") },
-    { name: "Silent", account: beta, waits: silent("eth_signTypedData_v4") },
+    { name: "Never", account: beta, waits: waitsAt("eth_requestAccounts") },
+    { name: "Elsewhere", account: beta, chainId: 1, waits: waitsAt("wallet_switchEthereumChain") },
+    { name: "Silent", account: beta, waits: waitsAt("eth_signTypedData_v4") },
     { name: "Beta", account: beta },
   ]);
   const confirms = listConfirms(page);
-  const said = (text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
+  const showsStep = (text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
   const choose = async (name: string) => {
     await page.getByRole("button", { name }).click();
     if (name !== "Never") await page.getByRole("button", { name: "12.50 USDC" }).click();
@@ -214,7 +214,7 @@ test("a wallet that never answers keeps nobody: another one is taken, pays, and 
     ["Silent", "Approve the payment in Silent."],
   ] as const) {
     await choose(name);
-    await said(text);
+    await showsStep(text);
     await page.getByRole("button", { name: "Choose another wallet" }).click();
   }
   wallet.resolve();
@@ -227,7 +227,7 @@ test("a wallet that never answers keeps nobody: another one is taken, pays, and 
   ]);
 });
 
-test("a verdict that takes its time is waited for: what is refused then is told, and another try is there", async () => {
+test("the page waits for a slow verification, then shows the refusal and lets the buyer retry", async () => {
   const account = await fundBuyer(chain);
   const { page } = await open([{ name: "Gamma", account }]);
   const worker = fleet.workers[0]?.pid ?? 0;
@@ -239,14 +239,14 @@ test("a verdict that takes its time is waited for: what is refused then is told,
   await page.route("**/confirm", async (route) => {
     confirms += 1;
     if (confirms > 1) return route.continue();
-    // The first question is answered as one is that has been held for as long as any.
+    // The first confirm is answered like one that was held for the maximum time.
     await route.fetch({ timeout: 1_000 }).catch(() => undefined);
     const status = new URL(route.request().url().replace("/confirm", "/status")).href;
     return route.fulfill({ response: await route.fetch({ url: status, method: "GET" }) });
   });
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await waitFor(() => confirms === 2, { within: 10_000 });
-  // What the buyer has is gone when it is looked at.
+  // The buyer's money is gone when the service verifies it.
   await sendUsdc(chain, account, poor.address, await usdcBalance(chain, account.address));
   expect(await page.locator("#step").textContent()).toBe(en.handingIn);
   process.kill(worker, "SIGCONT");
@@ -254,7 +254,7 @@ test("a verdict that takes its time is waited for: what is refused then is told,
   expect(await page.getByRole("button", { name: "Gamma" }).isVisible()).toBe(true);
 });
 
-test("a server that is away after the wallet has signed: nobody says that nothing was charged", async () => {
+test("the page does not say that nothing was charged when the server is unreachable after the wallet has signed", async () => {
   const { page } = await open([{ name: "Beta", account: beta }]);
   await page.clock.install();
   await page.route("**/confirm", (route) => route.abort());
@@ -271,7 +271,7 @@ test("a server that is away after the wallet has signed: nobody says that nothin
   expect(await listWays(page)).toEqual([]);
 });
 
-test("an answer to the confirm that is lost costs nothing: the same confirm again is the same payment", async () => {
+test("a lost response to the confirm is harmless: the repeated confirm is the same payment", async () => {
   const { page } = await open([{ name: "Beta", account: beta }]);
   await page.getByRole("button", { name: "Beta" }).click();
   const option = page.getByRole("button", { name: "12.50 USDC" });
@@ -285,13 +285,13 @@ test("an answer to the confirm that is lost costs nothing: the same confirm agai
   await paid(page);
 });
 
-test("a shop that has to know who pays: the form in between, and back to the payment", async () => {
+test("a shop that requires buyer data shows the form in between and returns to the payment", async () => {
   const db = openDb(fleet.databaseUrl, { max: 1, applicationName: "pay-test" });
   const { merchantId } = fleet.shop.caller;
   const policy = { merchantId, asset: null, unit: null, minimum: null };
   const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
   const wishes = "&lang=en&theme=dark&returnUrl=metamask%3A%2F%2Fdone";
-  const { page, link, misdeeds } = await open([{ name: "Beta", account: beta }], wishes);
+  const { page, link, pageErrors } = await open([{ name: "Beta", account: beta }], wishes);
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await page.getByText("Corner shop has to know who pays.").first().waitFor();
@@ -302,7 +302,7 @@ test("a shop that has to know who pays: the form in between, and back to the pay
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await paid(page);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
   await removePolicy({ db }, policyId);
   await db.destroy();
 });

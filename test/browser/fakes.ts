@@ -1,10 +1,10 @@
 import type { Page } from "playwright-core";
 
-/** What a wallet does when it is asked: gives a value, refuses with a code of EIP-1193, or leaves its question open. */
+/** How a wallet responds to a method: with a value, with an EIP-1193 error code, or never. */
 type Deed = { value: unknown } | { code: number } | "waits";
 export type Deeds = Record<string, Deed>;
 
-/** As a text, for the type check of the bench knows no browser. */
+/** A string, because the bench's type check has no DOM types. */
 const announce = `(known) => {
   const provider = {
     async request({ method }) {
@@ -20,7 +20,7 @@ const announce = `(known) => {
   dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail: { info, provider } }));
 }`;
 
-/** A wallet with one account that comes into an open page, as late ones do. What it is not told to do it declines. */
+/** Announces a wallet with one account in an open page, as late wallets do. It declines methods without a response. */
 export async function announceWallet(page: Page, deeds: Deeds = {}): Promise<void> {
   const accounts = { value: [`0x${"c1".repeat(20)}`] };
   const all = { eth_requestAccounts: accounts, eth_accounts: accounts, eth_chainId: { value: "0x7a69" }, ...deeds };
@@ -28,13 +28,13 @@ export async function announceWallet(page: Page, deeds: Deeds = {}): Promise<voi
   await page.getByRole("button", { name: "Orange Wallet" }).waitFor();
 }
 
-/** The wallet is connected, and how to pay is chosen: the first way there is. */
+/** Connects the wallet and chooses the first option. */
 export async function chooseWay(page: Page, deeds: Deeds = {}): Promise<void> {
   await connectWallet(page, deeds);
   await page.locator("#choices .main").first().click();
 }
 
-/** The ways to pay are on the screen; the way out to another wallet has been there before. */
+/** Connects the wallet and waits until the options are visible. */
 export async function connectWallet(page: Page, deeds: Deeds = {}): Promise<void> {
   await announceWallet(page, deeds);
   await page.getByRole("button", { name: "Orange Wallet" }).click();
@@ -47,16 +47,16 @@ const json = (status: number, body: object) => ({
   body: JSON.stringify(body),
 });
 
-/** A route of the payment answers this instead. */
+/** Makes a route of the payment return this response. */
 export const answer = (page: Page, path: string, body: object, status = 200): Promise<unknown> =>
   page.route(path, (route) => route.fulfill(json(status, body)));
 
-/** A route of the payment is asked and does not answer. */
+/** Makes a route of the payment never respond. */
 export const hang = (page: Page, path: string): Promise<unknown> => page.route(path, () => undefined);
 
 export type Offered = { options: { actions: object[]; collectUrl: string | null }[] };
 
-/** The ways to pay come as the service tells them, but for what is changed here. */
+/** Changes the options that the service returns. */
 export const changeOptions = (page: Page, change: (offered: Offered) => void): Promise<unknown> =>
   page.route("**/options", async (route) => {
     const response = await route.fetch();
@@ -65,13 +65,13 @@ export const changeOptions = (page: Page, change: (offered: Offered) => void): P
     await route.fulfill({ response, json: offered });
   });
 
-/** A transaction that the buyer's wallet sends. */
+/** An action: a transaction that the buyer's wallet sends. */
 export const sending = {
   type: "walletRpc",
   data: { chain_id: "eip155:31337", method: "eth_sendTransaction", params: [{}] },
 };
 
-/** What a page's script is told of a payment that is over. */
+/** Returns the status payload of a finished payment. */
 export const ended = (status: string, money: string) => ({
   status,
   money,

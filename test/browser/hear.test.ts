@@ -5,7 +5,7 @@ import { bring, openShop } from "./shop.ts";
 
 const { api, pay, linkOf } = await openShop();
 
-test("a whole payment is told to a screen reader in order, each thing once, at most six times", async () => {
+test("a screen reader announces a whole payment in order, each message once, in at most six messages", async () => {
   const id = await pay({ checkout: undefined });
   const { page, context } = await openPage(api.url);
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -40,13 +40,13 @@ test("a whole payment is told to a screen reader in order, each thing once, at m
   ]);
 });
 
-/** The second half of the way, as the test console takes it. */
+/** Completes the payment as the test console does. */
 async function bringOn(id: string): Promise<void> {
   const answer = await api.post(`/checkout/${id}/simulate`, {}, { status: "succeeded" });
   expect(answer.status).toBe(200);
 }
 
-test("an end without the money says first that none was taken", async () => {
+test("an end without payment first says that no money was taken", async () => {
   for (const [state, words] of [
     ["expired", "The time is up No money was taken from you."],
     ["failed", "The payment failed No money was taken from you."],
@@ -58,18 +58,18 @@ test("an end without the money says first that none was taken", async () => {
     await bring(api, id, state);
     await page.locator(`#${state}`).waitFor();
     expect(await page.getByRole("status").textContent()).toBe(words);
-    // A region of its own under that name, for who goes from one to the next.
+    // The message is a named region, for screen reader users who navigate by regions.
     expect(await page.getByRole("region", { name: (await page.title()).replace(" – Shop", "") }).count()).toBe(1);
     const order = await page.locator(`#${state} p:visible`).allTextContents();
     expect(order[0]).toBe("No money was taken from you.");
   }
 });
 
-test("where the buyer may have sent money that has not come, the first word is not to pay again", async () => {
+test("the page first says not to pay again when the buyer may have sent money that has not arrived", async () => {
   const id = await makePayment(api, await makeMerchant(api, { mode: "live" }));
   const { page } = await openPage(api.url);
   await page.goto(linkOf(id));
-  // The buyer was given the way to send it himself.
+  // The service gave the buyer an action to send the transaction themselves.
   await api.db
     .insertInto("payment_option")
     .values({
@@ -78,8 +78,8 @@ test("where the buyer may have sent money that has not come, the first word is n
       created_at: new Date(),
     })
     .execute();
-  for (const seen of ["told to an open page", "written into a new one"]) {
-    if (seen === "told to an open page") await bring(api, id, "expired");
+  for (const seen of ["in an open page", "in a new page"]) {
+    if (seen === "in an open page") await bring(api, id, "expired");
     else await page.reload();
     await page.locator("#expired").waitFor();
     const [first] = await page.locator("#expired p:visible").allTextContents();
@@ -91,7 +91,7 @@ test("where the buyer may have sent money that has not come, the first word is n
   }
 });
 
-test("the clock is silent, and warns three times", async () => {
+test("the countdown is silent except for three warnings", async () => {
   const id = await pay();
   await api.db
     .updateTable("payment")

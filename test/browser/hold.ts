@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 
-/** As a text, for the type check of the bench knows no browser. */
+/** A string, because the bench's type check has no DOM types. */
 const hold = `{
   const now = performance.now.bind(performance);
   let held;
@@ -12,7 +12,7 @@ const hold = `{
 }`;
 
 /**
- * Time stands still, in the pages that are loaded from now on, as long as the countdown to the shop is on the screen:
- * who looks at it, or stops it, over the debugger cannot come too late. Once it is gone time is where it would have been.
+ * Freezes the time of pages that are loaded from now on while the countdown to the shop is visible, so that a test can
+ * check or stop it over the debugger in time. Afterwards the pages have the real time again.
  */
 export const holdCountdown = (page: Page): Promise<unknown> => page.addInitScript(hold);

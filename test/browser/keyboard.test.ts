@@ -17,7 +17,7 @@ const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
 const beta = await fundBuyer(chain);
 const poor = privateKeyToAccount(newKey().privateKey);
 
-/** The page of a new live payment, in a browser with these wallets; what its mouse does, and what it says, is kept. */
+/** Opens the page of a new live payment in a browser with these wallets, and records pointer events and announcements. */
 async function open(plans: WalletPlan[]) {
   const amount = { unit: "iso4217/USD", value: "1250" };
   const made = await ask(fleet.shop, "POST", "/v1/payments", { amount, checkout: shopUrls });
@@ -27,32 +27,35 @@ async function open(plans: WalletPlan[]) {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const calls = await installWallets(context, chain, plans);
   await context.route("https://shop.example.test/**", (route) => route.fulfill({ contentType: "text/html", body: "" }));
-  const [heard, titles, pointed]: [string[], string[], string[]] = [[], [], []];
-  await page.exposeFunction("heard", (text: string) => void (text && heard.push(text)));
+  const [announced, titles, pointed]: [string[], string[], string[]] = [[], [], []];
+  await page.exposeFunction("announced", (text: string) => void (text && announced.push(text)));
   await page.exposeFunction("titled", (text: string) => void (text !== titles.at(-1) && titles.push(text)));
   await page.exposeFunction("pointed", (event: string) => void pointed.push(event));
   await page.addInitScript(() => {
-    const told = window as unknown as Record<"heard" | "titled" | "pointed", (text: string) => void>;
+    const recorder = window as unknown as Record<"announced" | "titled" | "pointed", (text: string) => void>;
     for (const name of ["pointerdown", "mousedown", "touchstart"])
-      addEventListener(name, () => told.pointed(name), true);
+      addEventListener(name, () => recorder.pointed(name), true);
     addEventListener("DOMContentLoaded", () => {
-      told.titled(document.title);
-      new MutationObserver(() => told.titled(document.title)).observe(document.head, {
+      recorder.titled(document.title);
+      new MutationObserver(() => recorder.titled(document.title)).observe(document.head, {
         subtree: true,
         childList: true,
       });
-      // Whatever a screen reader says by itself: the status, and what asks for action.
+      // What a screen reader announces by itself: the status and the alerts.
       for (const one of document.querySelectorAll("[role=status], [role=alert]"))
-        new MutationObserver(() => told.heard(one.textContent ?? "")).observe(one, { childList: true, subtree: true });
+        new MutationObserver(() => recorder.announced(one.textContent ?? "")).observe(one, {
+          childList: true,
+          subtree: true,
+        });
     });
   });
   await holdCountdown(page);
   const link = `${fleet.baseUrl}/?pid=${id}`;
   await page.goto(link);
-  return { ...opened, id, link, calls, heard, titles, pointed };
+  return { ...opened, id, link, calls, announced, titles, pointed };
 }
 
-/** Goes to something by the Tab key and presses Enter. */
+/** Moves the focus to an element by the Tab key and presses Enter. */
 async function press(page: Page, one: Locator): Promise<void> {
   await one.waitFor();
   for (let tabs = 0; tabs < 60; tabs += 1) {
@@ -64,13 +67,13 @@ async function press(page: Page, one: Locator): Promise<void> {
 
 const focused = (page: Page): Promise<string | undefined> => page.evaluate(() => document.activeElement?.id);
 
-test("by keyboard alone: the link copied, a language chosen, one wallet declines, another one declines step by step and then pays, the countdown stopped, back to the shop", async () => {
+test("a buyer can copy the link, choose a language, decline, pay, stop the countdown and return to the shop by keyboard alone", async () => {
   const declined = { eth_requestAccounts: [4001], wallet_switchEthereumChain: [4001], eth_signTypedData_v4: [4001] };
   const plans = [
     { name: "Alpha", account: poor, refuse: { eth_requestAccounts: [4001] } },
     { name: "Beta", account: beta, chainId: 1, refuse: declined },
   ];
-  const { page, id, link, calls, misdeeds, pointed } = await open(plans);
+  const { page, id, link, calls, pageErrors, pointed } = await open(plans);
   const button = (name: string | RegExp) => page.getByRole("button", { name });
   await press(page, button(en.copy));
   await page.getByText(en.copied).first().waitFor();
@@ -81,7 +84,7 @@ test("by keyboard alone: the link copied, a language chosen, one wallet declines
 
   const isDeclined = async (): Promise<void> => {
     await page.getByRole("alert").filter({ hasText: de.declined }).waitFor();
-    // Where the next try begins.
+    // The focus is where the next try begins.
     expect(await page.evaluate(() => document.activeElement?.closest("#wallets") !== null)).toBe(true);
   };
   await press(page, button("Alpha"));
@@ -111,11 +114,11 @@ test("by keyboard alone: the link copied, a language chosen, one wallet declines
   expect(signed).toEqual(["Beta", "Beta"]);
   const paid = await transfersTo(chain, chain.keys.treasury.address);
   expect(paid.map(({ args }) => args.from)).toEqual([beta.address]);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a payment with a wallet in the page is told in five sentences, each once, in order; title and focus follow", async () => {
-  const { page, heard, titles } = await open([{ name: "Beta", account: beta }]);
+test("a payment with a wallet in the page is announced in five sentences, each once and in order, with matching title and focus", async () => {
+  const { page, announced, titles } = await open([{ name: "Beta", account: beta }]);
   await press(page, page.getByRole("button", { name: en.copy }));
   await page.getByText(en.copied).first().waitFor();
   onTestFinished(() => chain.client.setAutomine(true));
@@ -128,7 +131,7 @@ test("a payment with a wallet in the page is told in five sentences, each once, 
   await mine(chain, 2);
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
   expect(await focused(page)).toBe("succeeded-title");
-  expect(heard).toEqual([
+  expect(announced).toEqual([
     en.copied,
     en.connecting.replace("{wallet}", "Beta"),
     en.approve.replace("{wallet}", "Beta"),

@@ -7,7 +7,7 @@ import { mintTestToken, startKinds } from "../support/kinds.ts";
 import { openPage } from "./browser.ts";
 import { installWallets, type WalletPlan } from "./evm-wallets.ts";
 
-/** A fleet whose shop is paid in tokens that buyers approve, permit or send, and pages of buyers who hold one of them. */
+/** Opens a fleet whose shop accepts tokens that buyers approve, permit or send. */
 export async function openKindsShop() {
   const kinds = await startKinds();
   const { chain, assets } = kinds;
@@ -20,7 +20,7 @@ export async function openKindsShop() {
   const path = `/v1/merchants/${shop.caller.merchantId}/settlements/crypto`;
   await ask(shop, "POST", path, { settlements }, { "idempotency-key": randomUUID() });
 
-  /** A page on a new payment, whose buyer has one kind of token, and gas. */
+  /** Opens the page of a new payment whose buyer holds one kind of token, and gas. */
   async function open(asset: string, more: Partial<WalletPlan> = {}) {
     const account = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, asset, account.address);

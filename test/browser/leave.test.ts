@@ -4,10 +4,10 @@ import { waitFor } from "../support/wait-for.ts";
 import { openPage } from "./browser.ts";
 import { bring, openShop, shopUrls } from "./shop.ts";
 
-// Every test waits longer than a countdown: all at the same time, each with a page of its own.
+// Every test waits longer than a countdown, so they run concurrently, each with its own page.
 const { api, pay, linkOf } = await openShop();
 
-// One after the other: it is the opening of a page that costs something.
+// Pages are opened one at a time: opening is the expensive part.
 let last: Promise<unknown> = Promise.resolve();
 function open(more: object = {}, query = "") {
   const opening = last.then(() => openOne(more, query));
@@ -15,7 +15,7 @@ function open(more: object = {}, query = "") {
   return opening;
 }
 
-/** A page on a payment, come to from the shop's cart, and the shop it may lead to. */
+/** Opens the page of a payment from the shop's cart, and records the navigations to the shop. */
 async function openOne(more: object, query: string) {
   const id = await pay(more);
   const { page, context } = await openPage(api.url);
@@ -34,12 +34,12 @@ async function openOne(more: object, query: string) {
 const shop = "https://shop.example.test";
 const success = (id: string): string => `${shopUrls.successUrl}&payment_id=${id}`;
 const heading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true, level: 1 });
-/** Longer than the countdown, by far enough to be sure that nothing comes any more. */
+/** Waits long enough after the countdown to be sure that no navigation follows. */
 const wellOver = (page: Page) => page.waitForTimeout(5_000);
 
 type Leaving = { tookMs: number; said: string | null | undefined };
 
-/** Measures in the page itself, where nothing else of this machine comes in between: from the result to the leaving. */
+/** Measures in the page itself, independent of the machine's load, the time from the result to the navigation. */
 async function measure(page: Page): Promise<Leaving[]> {
   const seen: Leaving[] = [];
   await page.exposeFunction("left", (leaving: Leaving) => void seen.push(leaving));
@@ -56,7 +56,7 @@ async function measure(page: Page): Promise<Leaving[]> {
   return seen;
 }
 
-/** Acts in the page itself, as soon as that is on the screen: clicks it, or presses a key. */
+/** Clicks an element, or presses a key, in the page itself as soon as the element is visible. */
 const actAtOnce = (page: Page, id: string, key?: string): Promise<void> =>
   page.evaluate(
     ([id, key]) => {
@@ -71,13 +71,13 @@ const actAtOnce = (page: Page, id: string, key?: string): Promise<void> =>
     [id, key],
   );
 
-test.concurrent("three seconds after the end the buyer is at the shop, and Back leads to before the payment", async () => {
+test.concurrent("the page returns to the shop three seconds after the end, and Back leads to the page before the payment", async () => {
   const { id, page, wentTo } = await open();
   const seen = await measure(page);
   await bring(api, id, "succeeded");
   await page.waitForURL(success(id));
   expect(seen).toEqual([{ tookMs: expect.any(Number), said: "Paid You go back to Shop in 3 s." }]);
-  // 3.0 to 3.6 s; the result is on the screen some milliseconds after the countdown has begun.
+  // 3.0 to 3.6 s; the result is visible some milliseconds after the countdown has begun.
   expect(seen[0]?.tookMs).toBeGreaterThan(2_950);
   expect(seen[0]?.tookMs).toBeLessThanOrEqual(3_600);
   expect(wentTo).toEqual([success(id)]);
@@ -86,11 +86,11 @@ test.concurrent("three seconds after the end the buyer is at the shop, and Back 
   await heading(page, "The shop").waitFor();
 });
 
-test.concurrent("who goes before the countdown is over asks the shop once, however long it takes, and is not sent away again on coming back", async () => {
+test.concurrent("a buyer who leaves before the countdown ends navigates to the shop once and is not redirected again after coming back", async () => {
   const { id, page, wentTo } = await open();
   const back = page.getByRole("link", { name: "Back to Shop" });
   await page.context().route(success(id), async (route) => {
-    // The shop takes longer than the countdown.
+    // The shop responds more slowly than the countdown.
     await wellOver(page);
     await route.fallback();
   });
@@ -108,7 +108,7 @@ test.concurrent("who goes before the countdown is over asks the shop once, howev
 });
 
 test.concurrent.each(["failed", "expired", "cancelled"] as const)(
-  "%s leads to the address for errors, and nowhere else",
+  "a payment that is %s leads only to the error URL",
   async (state) => {
     const { id, page, wentTo } = await open();
     await bring(api, id, state);
@@ -117,7 +117,7 @@ test.concurrent.each(["failed", "expired", "cancelled"] as const)(
   },
 );
 
-test.concurrent("where it leads to is what the shop has stored, whatever the link says", async () => {
+test.concurrent("the page leads only to the URLs that the shop has stored, whatever the link contains", async () => {
   const evil = encodeURIComponent("https://evil.example.test/");
   const names = ["successUrl", "errorUrl", "returnUrl", "redirect", "url", "back"];
   const query = `${names.map((name) => `&${name}=${evil}`).join("")}&payment_id=pay_other&status=succeeded`;
@@ -130,7 +130,7 @@ test.concurrent("where it leads to is what the shop has stored, whatever the lin
   expect([...paid.wentTo, ...failed.wentTo].filter((url) => !url.startsWith(shop))).toEqual([]);
 });
 
-test.concurrent("a payment that is being paid leads nowhere yet", async () => {
+test.concurrent("a payment in processing does not lead to the shop yet", async () => {
   const { id, page, wentTo } = await open();
   await bring(api, id, "processing");
   await heading(page, "Your payment is on its way").waitFor();
@@ -142,7 +142,7 @@ test.concurrent.each([
   ["the checkbox beforehand", (page: Page) => page.getByRole("checkbox").uncheck()],
   ["Escape", (page: Page) => actAtOnce(page, "stay", "Escape")],
   ["the button", (page: Page) => actAtOnce(page, "stay")],
-])("the buyer stays by %s, and the way to the shop stays too", async (_what, stay) => {
+])("the buyer can stop the countdown by %s, and the link to the shop remains", async (_what, stay) => {
   const { id, page, wentTo } = await open();
   await stay(page);
   await bring(api, id, "succeeded");
@@ -155,7 +155,7 @@ test.concurrent.each([
   await page.waitForURL(success(id));
 });
 
-test.concurrent("with one bad address of the two nobody is sent anywhere, and the page says that it is over", async () => {
+test.concurrent("the page stays and shows the end of the payment when one of the two URLs is invalid", async () => {
   const { id, page, wentTo } = await open({ checkout: { ...shopUrls, errorUrl: "nonsense" } });
   expect(await page.getByRole("checkbox").count()).toBe(0);
   await bring(api, id, "succeeded");
@@ -165,7 +165,7 @@ test.concurrent("with one bad address of the two nobody is sent anywhere, and th
   expect(await page.getByRole("link", { name: "Back to Shop" }).count()).toBe(0);
 });
 
-test.concurrent("an app whose web view this is hears of the end once, over whichever channel it has", async () => {
+test.concurrent("an app with the page in its web view receives the end once, over the channel that it has", async () => {
   for (const [channel, state, message] of [
     ["ReactNativeWebView", "succeeded", { type: "PAY_SUCCESS", success: true, message: "Paid" }],
     ["webkit", "expired", { type: "PAY_FAILURE", success: false, error: "The time is up" }],
@@ -173,8 +173,8 @@ test.concurrent("an app whose web view this is hears of the end once, over which
   ] as const) {
     const id = await pay({ checkout: undefined });
     const { page } = await openPage(api.url);
-    const heard: unknown[] = [];
-    await page.exposeFunction("hear", (text: unknown) => void heard.push(text));
+    const received: unknown[] = [];
+    await page.exposeFunction("hear", (text: unknown) => void received.push(text));
     await page.addInitScript((kind) => {
       const { hear } = window as unknown as { hear: (text: unknown) => void };
       const own = { postMessage: (text: unknown) => hear(text) };
@@ -186,13 +186,16 @@ test.concurrent("an app whose web view this is hears of the end once, over which
     await bring(api, id, state);
     const back = page.getByRole("link", { name: "Back to the app" });
     await back.waitFor();
-    await waitFor(() => heard.length > 0, { within: 5_000 });
+    await waitFor(() => received.length > 0, { within: 5_000 });
     expect(await back.getAttribute("href")).toBe("mywallet://done");
-    expect({ channel, heard: heard.map((text) => JSON.parse(text as string)) }).toEqual({ channel, heard: [message] });
+    expect({ channel, received: received.map((text) => JSON.parse(text as string)) }).toEqual({
+      channel,
+      received: [message],
+    });
   }
 });
 
-test.concurrent("a link with an app in it shows no way back to that app in a plain browser", async () => {
+test.concurrent("a link that names an app shows no link to that app in a plain browser", async () => {
   const id = await pay({ checkout: undefined });
   const { page } = await openPage(api.url);
   await page.goto(linkOf(id, "&returnUrl=mywallet%3A%2F%2Fdone"));

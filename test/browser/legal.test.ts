@@ -8,7 +8,7 @@ const account = `eip155:31337:0x${"c1".repeat(20)}`;
 const { pay, ask, open, linkOf } = await openAskingShop(account, { legal });
 
 test.each(languages.map(({ tag, texts }) => [tag, texts] as const))(
-  "beside the consent, and under the checkout page, is what a buyer agrees to: %s",
+  "the data page and the checkout page link to the terms and the privacy policy: %s",
   async (tag, texts) => {
     const expected = [
       { text: texts.terms, href: legal.termsUrl, target: "_blank", rel: "noreferrer noopener" },
@@ -19,19 +19,19 @@ test.each(languages.map(({ tag, texts }) => [tag, texts] as const))(
       [`${url}?lang=${tag}`, "#tos-field"],
       [linkOf(await pay(), `&lang=${tag}`), "footer"],
     ] as const) {
-      const { page, misdeeds } = await open(address);
+      const { page, pageErrors } = await open(address);
       const links = await page
         .locator(`${place} a[target]`)
         .evaluateAll((all) =>
           (all as HTMLAnchorElement[]).map(({ textContent: text, href, target, rel }) => ({ text, href, target, rel })),
         );
       expect(links).toEqual(expected);
-      expect(misdeeds).toEqual(none);
+      expect(pageErrors).toEqual(none);
     }
   },
 );
 
-test("the terms open in a window of their own, which knows nothing of the page, and what was typed is still there", async () => {
+test("the terms open in a new window without opener and referrer, and the form keeps its input", async () => {
   const { url } = await ask();
   const opened = await open(url);
   const { page, context } = opened;
@@ -51,7 +51,7 @@ test("the terms open in a window of their own, which knows nothing of the page, 
   expect(await page.getByRole("checkbox").isChecked()).toBe(true);
 });
 
-test("an operator without them has pages without links that lead nowhere", async () => {
+test("the pages of an operator without terms and privacy policy have no such links", async () => {
   const plain = await openAskingShop(account);
   for (const url of [(await plain.ask()).url, plain.linkOf(await plain.pay())])
     expect(await (await fetch(url)).text()).not.toContain('target="_blank"');

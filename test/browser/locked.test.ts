@@ -11,7 +11,7 @@ import { bring, openShop, shopUrls } from "./shop.ts";
 
 const { api, pay, linkOf } = await openShop();
 
-/** Our own answers with headers taken away. */
+/** Serves the real response without the given headers. */
 const without =
   (...names: string[]) =>
   async (route: Route) => {
@@ -21,14 +21,14 @@ const without =
   };
 
 test.each([
-  ["either header would do: without the old one", ["x-frame-options"], undefined],
-  ["either header would do: without the policy", ["content-security-policy"], undefined],
-  ["as it is served", [], undefined],
-  ["it would be shown without both", ["content-security-policy", "x-frame-options"], "Pay $5.00 to Shop"],
-])("nobody frames a page; %s", async (_what, taken, shown) => {
+  ["the policy alone prevents framing", ["x-frame-options"], undefined],
+  ["X-Frame-Options alone prevents framing", ["content-security-policy"], undefined],
+  ["the page as served cannot be framed", [], undefined],
+  ["the page can be framed without both headers", ["content-security-policy", "x-frame-options"], "Pay $5.00 to Shop"],
+])("%s", async (_what, taken, shown) => {
   const { page } = await openPage(api.url, { provokes: true });
   await page.route(`${api.url}/?pid=*`, without(...taken));
-  // Where both come from one machine no rule about networks stands in for ours.
+  // Both sites are on one machine, so that no network rule of the browser prevents the framing.
   const evil = `http://localhost:${new URL(api.url).port}/evil`;
   await page.route(evil, async (route) =>
     route.fulfill({ contentType: "text/html", body: `<iframe src="${linkOf(await pay())}"></iframe>` }),
@@ -45,7 +45,7 @@ const icon = `data:image/svg+xml,${encodeURIComponent(
   `<svg xmlns="http://www.w3.org/2000/svg" onload="top.owned = true"><script>top.owned = true</script><image href="https://evil.example.test/x.png"/></svg>`,
 )}`;
 
-/** A wallet whose name and picture are markup, in every page of a context. */
+/** Installs a wallet whose name and icon are markup in every page of a context. */
 const announceEvil = (page: Page): Promise<unknown> =>
   page.addInitScript(
     (info) => {
@@ -56,11 +56,11 @@ const announceEvil = (page: Page): Promise<unknown> =>
     { uuid: "evil", name: evil, icon, rdns: "evil" },
   );
 
-test("names of a shop, of an order and of a wallet are shown as they are written, whatever they are written like", async () => {
+test("the names of a shop, an order and a wallet are shown as plain text even when they contain markup", async () => {
   const hostile = await makeMerchant(api);
   await api.db.updateTable("merchant").set({ name: evil }).where("id", "=", hostile.merchantId).execute();
   await addPolicy(api.deps, { merchantId: hostile.merchantId, asset: null, unit: null, minimum: null });
-  const { page, misdeeds } = await openPage(api.url);
+  const { page, pageErrors } = await openPage(api.url);
   const asked: string[] = [];
   page.on("request", (request) => void asked.push(new URL(request.url()).pathname));
   await announceEvil(page);
@@ -81,12 +81,12 @@ test("names of a shop, of an order and of a wallet are shown as they are written
     await expectText(evil);
     expect(await page.title()).toContain(evil);
     expect(await page.locator("#wallets img").getAttribute("src")).toBe(icon);
-    // Whom the wallet's name is told to, by script, and to which order it belongs.
+    // The wallet's name and the order, as the script shows them.
     await page.locator("#wallets button").click();
     const { connecting } = languages.find(({ tag }) => tag === lang)?.texts ?? en;
     await expectText(connecting.replace("{wallet}", evil));
     expect(await page.locator("dd bdi").first().textContent()).toBe(evil);
-    // And what the script says in the states that come later.
+    // The texts that the script shows in later states.
     await bring(api, id, "processing");
     await page.locator("#processing").waitFor();
     await expectText();
@@ -103,10 +103,10 @@ test("names of a shop, of an order and of a wallet are shown as they are written
   await page.goto(option.collectData.url);
   await expectText(evil);
   expect(asked).not.toContain("/x");
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a browser is served the headers and the scripts of the release file, and runs the scripts that it names", async () => {
+test("a browser receives the headers and scripts of the release file and runs those scripts", async () => {
   const id = await pay();
   for (const [path, kind] of [
     [`/?pid=${id}`, "checkout"],
@@ -138,7 +138,7 @@ test("a browser is served the headers and the scripts of the release file, and r
   }
 });
 
-test("a wallet that asks in a window of its own gets its answer back to the page", async () => {
+test("a wallet that opens its own window can return its result to the page", async () => {
   const { page, context } = await openPage(api.url);
   await context.route("https://wallet.example.test/", (route) =>
     route.fulfill({
@@ -166,8 +166,8 @@ test("a wallet that asks in a window of its own gets its answer back to the page
   await page.locator("#choices .main").first().waitFor();
 });
 
-test("markup that got in all the same runs nothing and loads nothing, and no text becomes markup", async () => {
-  const { page, context, misdeeds } = await openPage(api.url, { provokes: true });
+test("injected markup runs and loads nothing, and no text becomes markup", async () => {
+  const { page, context, pageErrors } = await openPage(api.url, { provokes: true });
   let asked = 0;
   await context.route("https://evil.example.test/**", (route) => {
     asked += 1;
@@ -197,22 +197,22 @@ test("markup that got in all the same runs nothing and loads nothing, and no tex
   expect(handler).toContain("TrustedScript");
   await page.waitForTimeout(300);
   expect(await page.title()).not.toBe("owned");
-  // The browser told of the picture, and of both texts.
-  expect(misdeeds.reports.length).toBeGreaterThanOrEqual(2);
+  // The browser reported the picture and both texts.
+  expect(pageErrors.reports.length).toBeGreaterThanOrEqual(2);
   expect(asked).toBe(0);
 });
 
 test.each([
-  ["under our policy", (policy: string) => policy, false],
-  ["it would run under one that names no path", (policy: string) => policy.replace(/\/assets\/(?=;)/, ""), true],
-])("a file that a merchant has brought to /logos cannot be run as a script; %s", async (_what, change, runs) => {
+  ["the policy blocks it", (policy: string) => policy, false],
+  ["a policy without a path would allow it", (policy: string) => policy.replace(/\/assets\/(?=;)/, ""), true],
+])("a file that a merchant uploaded to /logos cannot run as a script: %s", async (_what, change, runs) => {
   const { page } = await openPage(api.url, { provokes: true });
   let asked = false;
   await page.route(`${api.url}/logos/*`, (route) => {
     asked = true;
     return route.fulfill({ contentType: "text/javascript", body: "globalThis.owned = true" });
   });
-  // Markup that the parser reads itself: Trusted Types are not asked, only the policy for scripts.
+  // Markup in the document itself: only the script policy applies, not Trusted Types.
   await page.route(`${api.url}/?pid=*`, async (route) => {
     const response = await route.fetch();
     const body = (await response.text()).replace("<main", `<script src="/logos/${"0".repeat(64)}"></script><main`);
@@ -224,8 +224,8 @@ test.each([
   expect({ asked, ran: (await page.evaluate("globalThis.owned")) === true }).toEqual({ asked: runs, ran: runs });
 });
 
-test("a report, as browsers write them, to the address that a page names becomes a log line without the address of the page", async () => {
-  // Browsers send theirs over https alone: here the test sends it.
+test("a CSP report to the page's reporting endpoint becomes a log line without the URL of the page", async () => {
+  // Browsers send reports only over https, so the test sends one itself.
   const id = await pay();
   const { headers } = await fetch(linkOf(id));
   expect(headers.get("content-security-policy")).toContain("report-to csp");

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { answer } from "./fakes.ts";
 import { type Look, shown, type Tills } from "./look.ts";
 
-/** What the data page needs, as a wallet hands it over. */
+/** The data that a wallet passes to the data page. */
 const person = {
   fullName: "Zoë Ångström-Quux",
   dob: "1990-02-28",
@@ -10,7 +10,7 @@ const person = {
   porAddress: "Storgatan 17\nUppsala",
 };
 
-/** The data page, and what becomes of it. */
+/** Returns the views of the data page in all its states. */
 export async function makeDataLooks({ askWho }: Tills): Promise<Look[]> {
   const prefilled = async (): Promise<string> => {
     const prefill = Buffer.from(JSON.stringify(person)).toString("base64url");

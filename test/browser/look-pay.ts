@@ -8,14 +8,14 @@ const SEND = "eth_sendTransaction";
 const CHAIN = "eth_chainId";
 const TURN = "wallet_switchEthereumChain";
 
-/** What happens between a buyer and a wallet of his browser. */
+/** Returns the views of a payment with a wallet in the buyer's browser. */
 export async function makeSteps(tills: Tills): Promise<Look[]> {
   const dataUrl = new URL(await tills.askWho(), tills.shop.baseUrl).href;
   const path = await makePath(tills, [], { checkout: shopUrls });
   const said = (page: Page) => shown(page, "#problem");
   const step = (page: Page) => shown(page, "#step");
   const underway = (page: Page) => shown(page, ".underway #step");
-  /** The way is chosen, and the wallet does this; the page comes to say so. */
+  /** Chooses the option; the wallet responds as given, and the page shows the result. */
   const paying =
     (deeds: Deeds, until = step) =>
     async (page: Page) => {
@@ -33,7 +33,7 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
   const signed = { [SIGN]: { value: `0x${"11".repeat(65)}` } };
   const hash = { [SEND]: { value: `0x${"5e".repeat(32)}` } };
   const elsewhere = { [CHAIN]: { value: "0x1" } };
-  const looks: Omit<Look, "path">[] = [
+  const views: Omit<Look, "path">[] = [
     {
       name: "searching",
       caption: "searching for wallets",
@@ -152,14 +152,14 @@ export async function makeSteps(tills: Tills): Promise<Look[]> {
       },
     },
   ];
-  return looks.map((look) => ({ ...look, path }));
+  return views.map((view) => ({ ...view, path }));
 }
 
-/** What an element says becomes something else, by something that is done or by itself. */
+/** Waits until the text of an element has changed, by `act` or by itself. */
 async function says(page: Page, selector: string, act?: () => Promise<void>): Promise<void> {
   const before = await page.locator(selector).textContent();
   await act?.();
-  // Asked from outside: the pages' policy lets nobody look in the page itself again and again.
+  // The test polls from outside: the pages' policy does not allow polling inside the page.
   const what = `another text in ${selector}`;
   await waitFor(async () => (await page.locator(selector).textContent()) !== before, { within: 10_000, what });
 }

@@ -1,47 +1,47 @@
 import type { Page } from "playwright-core";
 import { ask, type Shop } from "../../ops/local/wallet.ts";
 
-/** Something a buyer can have before him. */
+/** A rendered state of a page. */
 export type Look = {
   name: string;
-  /** What it is, for who looks at its picture. */
+  /** The caption of its screenshot. */
   caption: string;
   path: string;
-  /** Makes a payment that still waits, and comes to the look's state by what `change` does while its page is open. */
+  /** Creates a pending payment; `change` brings it to the view's state while its page is open. */
   live?: () => Promise<Live>;
-  /** Only a computer shows it; all others are for both, and pictured on a phone. */
+  /** Set when only a computer shows it; all other views exist on both, and their screenshots show a phone. */
   on?: "computer";
-  /** The language of its picture; English when unset. */
+  /** The language of its screenshot; English when unset. */
   lang?: string;
-  /** Before the page is loaded: what of its world is different. */
+  /** Prepares the browser before the page is loaded. */
   before?: (page: Page) => Promise<unknown>;
-  /** From the loaded page to the look; what the languages of the page differ in is not used. */
+  /** Leads from the loaded page to the view, independent of the page's language. */
   reach?: (page: Page) => Promise<unknown>;
 };
 
 export type Live = { path: string; change: (page: Page) => Promise<unknown> };
 
-/** Who asks for money: a shop of test mode, one of live mode, and the path of a data page whenever one is wanted. */
+/** A shop in test mode, one in live mode, and a function that creates a data page and returns its path. */
 export type Tills = { shop: Shop; live: Shop; askWho: () => Promise<string> };
 
-/** Where a shop wants its buyers back; it is not there. */
+/** The URLs of a shop to which buyers return; nothing serves them. */
 export const shopUrls = { successUrl: "https://shop.example.test/thanks", errorUrl: "https://shop.example.test/sorry" };
 
-/** A new payment's id. */
+/** Creates a payment and returns its id. */
 export async function makePayment(of: Shop, more: object = {}): Promise<string> {
   const request = { referenceId: "order-17", amount: { unit: "iso4217/USD", value: "1250" }, ...more };
   const { paymentId } = (await ask(of, "POST", "/v1/payments", request)) as { paymentId: string };
   return paymentId;
 }
 
-/** A link of a test payment that has gone through these states. */
+/** Creates a test payment, moves it through these states, and returns the path of its page. */
 export async function makePath({ shop }: Tills, way: readonly string[] = [], more: object = {}): Promise<string> {
   const id = await makePayment(shop, more);
   for (const status of way) await ask(shop, "POST", `/checkout/${id}/simulate`, { status });
   return `/?pid=${id}`;
 }
 
-/** A payment that goes through these states while its page is open. */
+/** Returns a function that creates a payment and moves it through these states while its page is open. */
 export const goLive =
   ({ shop }: Tills, way: readonly string[], more: object = {}) =>
   async (): Promise<Live> => {
@@ -53,5 +53,5 @@ export const goLive =
     return { path: `/?pid=${id}`, change };
   };
 
-/** Waits until something of the page is visible. */
+/** Waits until an element of the page is visible. */
 export const shown = (page: Page, selector: string) => page.locator(selector).waitFor();

@@ -8,34 +8,34 @@ import { goLive, type Look, makePath, makePayment, shopUrls, shown, type Tills }
 import { makeDataLooks } from "./look-data.ts";
 import { makeSteps } from "./look-pay.ts";
 
-/** Opens a look in a page that may have shown others before; with `live` its state is come to while the page is open. */
+/** Opens a view in a page that may have shown others before; with `live` it reaches its state while the page is open. */
 export async function openLook(
   page: Page,
   origin: string,
-  look: Look,
+  view: Look,
   lang: string,
   { live = false }: { live?: boolean } = {},
 ): Promise<void> {
   await page.unrouteAll({ behavior: "ignoreErrors" });
-  // What another look has sent is no concern of this one. A page that is still empty keeps nothing.
+  // Forget what another view has sent. A page that is still empty has no storage.
   await page.evaluate("localStorage.clear()").catch(() => undefined);
-  // The shop is not there: who leaves for it stays.
+  // The shop does not exist: a navigation to it stays on the page.
   await page.route(`${new URL(shopUrls.successUrl).origin}/**`, (route) => route.fulfill({ status: 204 }));
-  await look.before?.(page);
-  const { path, change } = (live && (await look.live?.())) || { path: look.path, change: undefined };
+  await view.before?.(page);
+  const { path, change } = (live && (await view.live?.())) || { path: view.path, change: undefined };
   const url = new URL(path, origin);
   url.searchParams.set("lang", lang);
   await page.goto(url.href);
   await change?.(page);
-  await look.reach?.(page);
+  await view.reach?.(page);
 }
 
-/** Every look there is: each state of checkout and data page, and what a buyer meets on the way between them. */
+/** Returns every view: each state of the checkout and data pages, and the steps between them. */
 export async function makeLooks(tills: Tills): Promise<Look[]> {
   return [...(await makeStates(tills)), ...(await makeSteps(tills)), ...(await makeDataLooks(tills)), ...plainLooks()];
 }
 
-/** The states that the server tells of. */
+/** Returns the views of the states that the server renders. */
 async function makeStates(tills: Tills): Promise<Look[]> {
   const at = (...way: string[]) => makePath(tills, way);
   const unclear = (status: string): Pick<Look, "before" | "reach"> => ({
@@ -125,7 +125,7 @@ async function makeStates(tills: Tills): Promise<Look[]> {
   ];
 }
 
-/** Pages that say one thing. Those of a server in need are the server's own, handed over by the browser. */
+/** Returns the plain pages. The test serves the server's own error pages through the browser. */
 function plainLooks(): Look[] {
   const serve = (status: number, title: "tooOftenTitle" | "troubleTitle", text: "tooOftenText" | "troubleText") => ({
     before: (page: Page) =>
@@ -133,9 +133,9 @@ function plainLooks(): Look[] {
         const url = new URL(route.request().url());
         const language = pickLanguage(url.searchParams.get("lang") ?? undefined, undefined);
         const at = { language, base: "", inLanguage: (tag: string) => `?lang=${tag}` };
-        const words = { title: language.texts[title], text: language.texts[text] };
+        const texts = { title: language.texts[title], text: language.texts[text] };
         const headers = { ...pageHeaders(url.origin), "content-type": "text/html; charset=utf-8" };
-        return route.fulfill({ status, headers, body: plainPage(at, words).markup });
+        return route.fulfill({ status, headers, body: plainPage(at, texts).markup });
       }),
   });
   const path = "/?pid=pay_none";

@@ -8,7 +8,7 @@ const validator = new HtmlValidate({
   extends: ["html-validate:standard", "html-validate:a11y"],
 });
 
-/** What is not valid HTML, or not accessible, in the text of a page. */
+/** Returns the HTML and accessibility errors in the markup of a page. */
 export async function findFaults(markup: string): Promise<string[]> {
   const { results } = await validator.validateString(markup);
   return results.flatMap(({ messages }) =>
@@ -18,7 +18,7 @@ export async function findFaults(markup: string): Promise<string[]> {
   );
 }
 
-/** What csp_evaluator is sure of in a policy; what it calls possible depends on what stands under a path of ours. */
+/** Returns the definite findings of csp_evaluator; its possible findings depend on the files under our own paths. */
 export const findWeaknesses = (policy: string): string[] =>
   new CspEvaluator(new CspParser(policy).csp)
     .evaluate()

@@ -23,18 +23,18 @@ async function open(options: object, wallets = 0) {
 const toScan = "Scan this code with your wallet app or your phone’s camera, then approve the payment in the app.";
 const elsewhere = "Is your wallet on another device? Scan this code with it, then approve the payment there.";
 
-test("a phone, which cannot scan itself, is led to its wallets first, then to the link, and last to the code for others", async () => {
+test("a phone shows its wallet links first, then the payment link, and last the code for other devices", async () => {
   const { page, top, isShown } = await open(phone);
   const places = ["Open in MetaMask", "copy this link", "What is a wallet", elsewhere];
   const tops = await Promise.all(places.map(top));
   expect(tops).toEqual(tops.toSorted((a, b) => a - b));
   expect(await isShown(toScan)).toBe(false);
-  // Longer than wallets are looked for.
+  // Longer than the page searches for wallets.
   await page.waitForTimeout(1_500);
   expect(await isShown("No wallet was found in this browser.")).toBe(false);
 });
 
-test("a computer is told of its own wallets first, and to scan with a phone", async () => {
+test("a computer shows its own wallets first, then the code to scan with a phone", async () => {
   const { page, top, isShown } = await open({ viewport: { width: 1_280, height: 800 } });
   await page.getByText("No wallet was found in this browser. Use your phone instead").waitFor();
   expect(await top("Pay in this browser")).toBeLessThan(await top(toScan));
@@ -42,7 +42,7 @@ test("a computer is told of its own wallets first, and to scan with a phone", as
   for (const text of [elsewhere, "Open in MetaMask"]) expect(await isShown(text)).toBe(false);
 });
 
-test("in a wallet's own browser its button stands where the links to other wallets were, and nothing moves", async () => {
+test("a wallet's own browser shows its button in place of the wallet links, without a layout shift", async () => {
   const links = await open(phone);
   const place = await links.top("Pay on this phone");
   const below = await links.top("copy this link");

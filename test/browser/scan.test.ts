@@ -13,24 +13,26 @@ const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
 const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });
 const payment = `${fleet.baseUrl}/?pid=${id}`;
 
-const looks = [
+const screens = [
   ["light", { colorScheme: "light" }],
   ["dark", { colorScheme: "dark" }],
   ["forced colours", { forcedColors: "active", colorScheme: "dark" }],
   ["320 pixels", { viewport: { width: 320, height: 640 } }],
 ] as const;
 
-test.each(looks.flatMap(([name, look]) => [1, 2].map((deviceScaleFactor) => ({ name, look, deviceScaleFactor }))))(
-  "the code reads as the payment link: $name, $deviceScaleFactor pixels per pixel",
-  async ({ look, deviceScaleFactor }) => {
-    const { page } = await openPage(fleet.baseUrl, { ...look, deviceScaleFactor });
+test.each(
+  screens.flatMap(([name, screen]) => [1, 2].map((deviceScaleFactor) => ({ name, screen, deviceScaleFactor }))),
+)(
+  "the code scans as the payment link: $name, device scale factor $deviceScaleFactor",
+  async ({ screen, deviceScaleFactor }) => {
+    const { page } = await openPage(fleet.baseUrl, { ...screen, deviceScaleFactor });
     await page.goto(payment);
     expect(await scan(page)).toBe(payment);
     expect(await page.getByRole("img", { name: "QR code of the payment link" }).isVisible()).toBe(true);
   },
 );
 
-test("above the code stands what to do with it, and below it the same link as text, to be copied, in every language", async () => {
+test("instructions above the code and a copyable link below it are shown in every language", async () => {
   const { page } = await openPage(fleet.baseUrl);
   for (const { tag, texts } of languages) {
     await page.goto(`${payment}&lang=${tag}`);
@@ -46,7 +48,7 @@ test("above the code stands what to do with it, and below it the same link as te
     expect(await top(code)).toBeLessThan(await top(link));
     expect(await link.inputValue()).toBe(payment);
     expect(await link.getAttribute("readonly")).toBe("");
-    // What is left is told in words too, and not by a colour or a bar alone.
+    // The remaining time is text, too, and not only a colour or a bar.
     const [before, after] = texts.timeLeft.split("{time}") as [string, string];
     const left = await page.locator("p", { has: page.getByRole("timer") }).textContent();
     expect(left?.startsWith(before) && left.endsWith(after)).toBe(true);
@@ -54,21 +56,21 @@ test("above the code stands what to do with it, and below it the same link as te
   }
 });
 
-test("a wallet app that scans the code pays its link, and the open page follows to the end", async () => {
-  const { page, misdeeds } = await openPage(fleet.baseUrl);
+test("a wallet app that scans the code pays the link, and the open page shows every state to the end", async () => {
+  const { page, pageErrors } = await openPage(fleet.baseUrl);
   await page.goto(payment);
   const buyer = await fundBuyer(chain);
   const link = (await scan(page)) ?? "";
-  const told = await payByApp(fleet.shop, link, `${chain.id}:${buyer.address}`, async ({ method, params }) => {
+  const status = await payByApp(fleet.shop, link, `${chain.id}:${buyer.address}`, async ({ method, params }) => {
     expect(method).toBe("eth_signTypedData_v4");
     const { types, ...rest } = JSON.parse(params[1] as string);
     const { EIP712Domain: _, ...own } = types;
     return buyer.signTypedData({ ...rest, types: own });
   });
-  expect(told).toBe("succeeded");
+  expect(status).toBe("succeeded");
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 5_000 });
   expect(await transfersTo(chain, chain.keys.treasury.address)).toMatchObject([
     { args: { from: buyer.address, value: 12_500_000n } },
   ]);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });

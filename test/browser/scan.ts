@@ -1,7 +1,7 @@
 import jsqr from "jsqr";
 import type { Page } from "playwright-core";
 
-/** What a camera reads from a picture of the page's code; the browser itself unpacks the PNG. */
+/** Returns the text of the page's QR code, read from a screenshot; the browser itself decodes the PNG. */
 export async function scan(page: Page): Promise<string | undefined> {
   const picture = (await page.locator(".qr").screenshot()).toString("base64");
   const reader = await page.context().newPage();
@@ -14,7 +14,7 @@ export async function scan(page: Page): Promise<string | undefined> {
     const context = canvas.getContext("2d") as CanvasRenderingContext2D;
     context.drawImage(image, 0, 0);
     const { data } = context.getImageData(0, 0, width, height);
-    // A million numbers take their time on the way to us; as text they do not.
+    // A million numbers are slow to transfer over the debugger; one string is fast.
     const rows = Array.from({ length: height }, (_, row) => data.subarray(row * width * 4, (row + 1) * width * 4));
     const pixels = btoa(rows.map((row) => String.fromCharCode(...row)).join(""));
     return { pixels, width, height };

@@ -11,12 +11,12 @@ import { openTills } from "./tills.ts";
 import { listWays } from "./ways.ts";
 
 const { api } = await openShop({ legal });
-const looks = await makeLooks(await openTills(api));
-/** Those that the server writes whole. */
-const pages = looks.filter(({ before, reach }) => !before && !reach);
+const views = await makeLooks(await openTills(api));
+/** The views that the server renders completely. */
+const pages = views.filter(({ before, reach }) => !before && !reach);
 const pathOf = (wanted: string): string => pages.find(({ name }) => name === wanted)?.path ?? "";
 
-/** Elements that stick out to the side, and buttons and links that are too small to be hit. */
+/** Returns elements that overflow horizontally, and buttons and links that are too small. */
 function findMisfits(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const misfits: string[] = [];
@@ -39,8 +39,8 @@ const phone = { width: 320, height: 640 };
 const desktop = { width: 1280, height: 800 };
 
 /**
- * What a buyer meets on his way is made of the same parts as what the server writes whole: it is seen on the first screen
- * of each language alone, which differ in everything. What the server writes is seen on all of them.
+ * Steps of a payment use the same elements as the pages that the server renders, so they are checked only on the first
+ * screen of each language; those two screens differ in everything. Server-rendered pages are checked on every screen.
  */
 const screens = {
   en: [
@@ -54,12 +54,12 @@ const screens = {
   ],
 } as const;
 
-async function turnTo(page: Page, { colorScheme, viewport }: (typeof screens)["en" | "ar"][number]): Promise<void> {
+async function setScreen(page: Page, { colorScheme, viewport }: (typeof screens)["en" | "ar"][number]): Promise<void> {
   await page.emulateMedia({ colorScheme });
   await page.setViewportSize(viewport);
 }
 
-/** What is wrong with what is on the screen, whatever is behind its folds. */
+/** Returns the errors of the page, including those in collapsed parts. */
 async function findWrongs(page: Page): Promise<string[]> {
   await page.evaluate(() => {
     for (const closed of document.querySelectorAll("details")) closed.open = true;
@@ -68,53 +68,53 @@ async function findWrongs(page: Page): Promise<string[]> {
 }
 
 test.concurrent.each(["en", "ar"] as const)(
-  "no look has anything that axe finds wrong, sticks out, is too small, is not valid, or is told to the console: %s",
+  "no view has axe violations, overflow, small targets, invalid markup or console errors: %s",
   async (lang) => {
     const [first, ...others] = screens[lang];
-    const { page, misdeeds } = await openPage(api.url, first);
+    const { page, pageErrors } = await openPage(api.url, first);
     const wrongs: Record<string, string[]> = {};
-    for (const look of looks) {
-      await openLook(page, api.url, look, lang);
+    for (const view of views) {
+      await openLook(page, api.url, view, lang);
       const found = [...(await findFaults(await page.content())), ...(await findWrongs(page))];
-      for (const screen of pages.includes(look) ? others : []) {
-        await turnTo(page, screen);
+      for (const screen of pages.includes(view) ? others : []) {
+        await setScreen(page, screen);
         found.push(...(await findWrongs(page)));
       }
-      await turnTo(page, first);
-      if (found.length > 0) wrongs[look.name] = found;
+      await setScreen(page, first);
+      if (found.length > 0) wrongs[view.name] = found;
     }
     expect(wrongs).toEqual({});
-    expect(misdeeds).toEqual(none);
+    expect(pageErrors).toEqual(none);
   },
 );
 
-test("no look in which the buyer is told not to pay again has a way to pay beside it, on a computer and on a phone", async () => {
+test("no view that tells the buyer not to pay again offers a way to pay, on a computer or a phone", async () => {
   const own = await makeLooks(await openTills(api));
-  const findTold = async (some: readonly Look[], options: object) => {
-    const told: Look[] = [];
+  const findWarning = async (some: readonly Look[], options: object) => {
+    const warning: Look[] = [];
     const { page } = await openPage(api.url, options);
-    for (const look of some) {
-      await openLook(page, api.url, look, "en");
+    for (const view of some) {
+      await openLook(page, api.url, view, "en");
       if (!/do not pay again/i.test(await page.locator("main").innerText())) continue;
-      told.push(look);
+      warning.push(view);
       const focused = await page.evaluate(() => document.activeElement?.tagName);
-      expect({ look: look.name, ways: await listWays(page), focused }).toMatchObject({ ways: [] });
-      expect({ look: look.name, focused }).not.toMatchObject({ focused: "BUTTON" });
+      expect({ view: view.name, ways: await listWays(page), focused }).toMatchObject({ ways: [] });
+      expect({ view: view.name, focused }).not.toMatchObject({ focused: "BUTTON" });
     }
-    return told;
+    return warning;
   };
-  const told = await findTold(
+  const warning = await findWarning(
     own.filter(({ name }) => name !== "searching"),
     {},
   );
-  const names = told.map(({ name }) => name);
+  const names = warning.map(({ name }) => name);
   for (const name of ["processing", "failed-unclear", "already-paying", "wallet-unclear", "sent-unclear"])
     expect(names).toContain(name);
-  expect((await findTold(told, { hasTouch: true, isMobile: true })).map(({ name }) => name)).toEqual(names);
+  expect((await findWarning(warning, { hasTouch: true, isMobile: true })).map(({ name }) => name)).toEqual(names);
 });
 
 test.each(languages.map(({ tag }) => tag))(
-  "%s fits 320 px, also with text of twice the size and wide spacing",
+  "the pages in %s fit 320 px, also with text of twice the size and wide spacing",
   async (tag) => {
     const { page } = await openPage(api.url, { viewport: { width: 320, height: 640 } });
     for (const { name, path } of pages) {
@@ -137,7 +137,7 @@ test.each(languages.map(({ tag }) => tag))(
   },
 );
 
-test("forced colours, and no movement for who wants none", async () => {
+test("the pages work in forced colours and have no animations with reduced motion", async () => {
   const { page } = await openPage(api.url, { forcedColors: "active", reducedMotion: "reduce" });
   for (const { name, path } of pages) {
     await page.goto(`${api.url}${path}`);
@@ -146,17 +146,17 @@ test("forced colours, and no movement for who wants none", async () => {
   }
 });
 
-test("without script: amount, code, link, state and a way to look again", async () => {
+test("a page without script shows the amount, code, link and state, and a link to check again", async () => {
   const { page } = await openPage(api.url, { javaScriptEnabled: false });
   const waiting = pathOf("requires_action");
   await page.goto(`${api.url}${waiting}`);
-  for (const said of ["Pay $12.50 to Shop", "Nothing has been charged yet."])
-    expect(await page.getByText(said).first().isVisible()).toBe(true);
+  for (const text of ["Pay $12.50 to Shop", "Nothing has been charged yet."])
+    expect(await page.getByText(text).first().isVisible()).toBe(true);
   expect(await page.locator(".qr").isVisible()).toBe(true);
   expect(await page.getByRole("textbox", { name: "Payment link" }).inputValue()).toBe(`${api.url}${waiting}`);
   expect(await page.getByText("Copy", { exact: true }).isVisible()).toBe(false);
   expect(await page.locator("noscript p:visible").textContent()).toContain("This page does not update by itself");
-  // Nothing reloads by itself until the buyer asks for it.
+  // The page does not reload until the buyer requests it.
   expect(await page.locator("meta[http-equiv=refresh]").count()).toBe(0);
   await page.getByRole("link", { name: "Check every 10 seconds" }).click();
   expect(await page.locator("meta[http-equiv=refresh]").getAttribute("content")).toBe("10");
@@ -167,7 +167,7 @@ test("without script: amount, code, link, state and a way to look again", async 
   expect(await page.locator("h1:visible").textContent()).toBe("Your payment is on its way");
 });
 
-test("a phone is offered wallets' own browsers by plain links, to the wallet's host; a desktop is not", async () => {
+test("a phone shows plain links that open the page in wallets' browsers, and a desktop does not", async () => {
   const link = `${api.url}${pathOf("requires_action")}`;
   const phone = await openPage(api.url, { hasTouch: true, isMobile: true, javaScriptEnabled: false });
   await phone.page.goto(link);

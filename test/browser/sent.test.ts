@@ -10,10 +10,10 @@ import { listWays } from "./ways.ts";
 
 const { chain, assets, open } = await openKindsShop();
 const send = "eth_sendTransaction";
-/** Where the test token keeps what accounts hold: after its name and its symbol. */
+/** The storage slot of the test token's balances: after its name and its symbol. */
 const BALANCES_SLOT = 2n;
 
-const says = (page: Page, text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
+const showsStep = (page: Page, text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
 const paid = (page: Page) =>
   page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
 const asksNotToPay = (page: Page) =>
@@ -33,7 +33,7 @@ async function emptyAccount(address: Address): Promise<void> {
   await chain.client.setStorageAt({ address: tokenOf(assets.push), index, value: pad("0x0") });
 }
 
-test("a push that is in no block yet is followed after a reload and in another tab, and neither offers to pay again", async () => {
+test("a reloaded page and a second tab track an unmined push, and neither offers to pay again", async () => {
   const { page, context, link, choose, acts } = await open(assets.push);
   await holdBlocks();
   const other = await context.newPage();
@@ -41,10 +41,10 @@ test("a push that is in no block yet is followed after a reload and in another t
   await offersWallets(other);
   await choose();
   await waitFor(() => acts().length === 1, { within: 10_000 });
-  await says(other, en.sentUnclear);
+  await showsStep(other, en.sentUnclear);
   expect(await listWays(other)).toEqual([]);
   await page.reload();
-  await says(page, en.sentUnclear);
+  await showsStep(page, en.sentUnclear);
   expect(await listWays(page)).toEqual([]);
   await chain.client.setAutomine(true);
   await mine(chain);
@@ -55,7 +55,7 @@ test("a push that is in no block yet is followed after a reload and in another t
   expect(await page.evaluate(() => localStorage.getItem("sent"))).toBe("{}");
 });
 
-test("a hash that was never handed in is handed in after a reload", async () => {
+test("the page sends an unsent transaction hash after a reload", async () => {
   const { page, choose, acts } = await open(assets.push);
   await holdBlocks();
   await page.route("**/confirm", () => undefined);
@@ -70,7 +70,7 @@ test("a hash that was never handed in is handed in after a reload", async () => 
   });
 });
 
-test("a reload while the wallet is asked to send offers no way to pay, until the buyer says that nothing was sent", async () => {
+test("a page that is reloaded while the wallet sends offers no way to pay until the buyer showsStep that nothing was sent", async () => {
   const never = Promise.withResolvers<void>().promise;
   const { page, choose, acts } = await open(assets.push, { waits: { [send]: never } });
   await choose();
@@ -85,7 +85,7 @@ test("a reload while the wallet is asked to send offers no way to pay, until the
   await offersWallets(page);
 });
 
-test("a push that was declined is not remembered", async () => {
+test("the page does not store a declined push", async () => {
   const { page, choose } = await open(assets.push, { refuse: { [send]: [4001] } });
   await choose();
   await page.getByRole("alert").filter({ hasText: en.declined }).waitFor();
@@ -94,7 +94,7 @@ test("a push that was declined is not remembered", async () => {
   expect(await page.evaluate(() => localStorage.getItem("sent"))).toBe("{}");
 });
 
-test("a push that failed in its block has moved nothing: the buyer is told, and may pay again", async () => {
+test("the page reports a push that reverted, and the buyer can pay again", async () => {
   const { page, choose, acts, account } = await open(assets.push);
   await holdBlocks();
   await choose();
@@ -108,7 +108,7 @@ test("a push that failed in its block has moved nothing: the buyer is told, and 
   await offersWallets(page);
 });
 
-test("what was kept is forgotten after the payment's time, and what is kept for another payment says nothing of this one", async () => {
+test("the page deletes a stored transaction after the payment's lifetime and ignores those of other payments", async () => {
   const { page } = await open(assets.push);
   const keep = (base: string, inMs: number) =>
     page.evaluate(
@@ -130,7 +130,7 @@ test("what was kept is forgotten after the payment's time, and what is kept for 
   await asksNotToPay(page);
 });
 
-test("a browser that keeps nothing pays all the same", async () => {
+test("a browser without storage can pay", async () => {
   const { page, link, choose } = await open(assets.push);
   await page.addInitScript(() => {
     Object.defineProperty(window, "localStorage", {

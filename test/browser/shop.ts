@@ -7,13 +7,13 @@ export const shopUrls = {
   errorUrl: "https://shop.example.test/sorry",
 };
 
-/** What an operator says to buyers, on a site of its own. */
+/** The URLs of an operator's terms and privacy policy. */
 export const legal = {
   termsUrl: "https://operator.example.test/terms?of=service",
   privacyUrl: "https://operator.example.test/privacy",
 };
 
-/** An api under its own address, with a merchant of test mode whose payments lead back to a shop. */
+/** Opens an api with its own URL and a test-mode merchant whose payments return to a shop. */
 export async function openShop(options: Parameters<typeof startApi>[0] = {}) {
   const api = await startApi({ ...options, ownUrl: true });
   const merchant = await makeMerchant(api);
@@ -34,7 +34,7 @@ const before: Record<PaymentState, PaymentState[]> = {
   cancelled: ["cancelled"],
 };
 
-/** Brings a new payment to a state, by the moves of a real one, and tells whoever waits. */
+/** Moves a new payment to a state by real transitions, and wakes its long polls. */
 export async function bring(api: Api, id: string, to: PaymentState): Promise<void> {
   let from: PaymentState = "requires_action";
   for (const state of before[to]) {

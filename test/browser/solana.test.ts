@@ -12,12 +12,12 @@ const keys = await makeSolanaKeys(solana);
 const change = { nonceAccounts: 3 };
 const fleet = await startFleet({ solana: { chain: solana, keys, change }, workers: 1, ownUrl: true });
 
-test("a wallet of the Wallet Standard signs, never sends, and the payment arrives on the chain", async () => {
+test("a Wallet Standard wallet signs but never sends, and the payment arrives on the chain", async () => {
   const buyer = await fundSolanaBuyer(solana);
   const { baseUrl } = fleet.shop;
   const amount = { unit: "iso4217/USD", value: "250" };
   const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
-  const { page, context, misdeeds } = await openPage(baseUrl);
+  const { page, context, pageErrors } = await openPage(baseUrl);
   const calls: string[] = [];
   await context.exposeFunction("signSolana", (transaction: string) => {
     calls.push("sign");
@@ -59,30 +59,30 @@ test("a wallet of the Wallet Standard signs, never sends, and the payment arrive
   await page.getByRole("button", { name: "2.50 USDC on Local Solana" }).click();
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
   expect(calls).toEqual(["sign"]);
-  // What the treasury got it may have paid out by now.
+  // The treasury may already have paid the amount out.
   expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000_000n - 2_500_000n);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a wallet app that scans the code signs what is built for it, and the open page follows to the end", async () => {
+test("a wallet app that scans the code signs the service's transaction, and the open page shows every state to the end", async () => {
   const buyer = await fundSolanaBuyer(solana);
   const { baseUrl } = fleet.shop;
   const amount = { unit: "iso4217/USD", value: "175" };
   const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };
-  const { page, misdeeds } = await openPage(baseUrl);
+  const { page, pageErrors } = await openPage(baseUrl);
   await page.goto(`${baseUrl}/?pid=${id}`);
   const link = (await scan(page)) ?? "";
-  const told = await payByApp(fleet.shop, link, `${solana.id}:${buyer.address}`, async ({ method, params }) => {
+  const status = await payByApp(fleet.shop, link, `${solana.id}:${buyer.address}`, async ({ method, params }) => {
     expect(method).toBe("solana_signTransaction");
     return signAsWallet((params as [{ transaction: string }])[0].transaction, buyer);
   });
-  expect(told).toBe("succeeded");
+  expect(status).toBe("succeeded");
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 5_000 });
   expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000_000n - 1_750_000n);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a phone is offered Phantom's own browser by a plain link that is there before the tap", async () => {
+test("a phone shows a plain link that opens the page in Phantom's browser", async () => {
   const { baseUrl } = fleet.shop;
   const amount = { unit: "iso4217/USD", value: "175" };
   const { id } = (await ask(fleet.shop, "POST", "/v1/payments", { amount })) as { id: string };

@@ -9,21 +9,21 @@ import { listWays } from "./ways.ts";
 const { assets, open } = await openKindsShop();
 
 const [sign, send] = ["eth_signTypedData_v4", "eth_sendTransaction"] as const;
-const turn = "wallet_switchEthereumChain";
+const switchNetwork = "wallet_switchEthereumChain";
 
 test.each([
   ["a permit and a signature", assets.permit, [sign, sign]],
-  ["approvals that have to be in a block, and a signature", assets.zeroFirst, [send, sign]],
+  ["mined approvals and a signature", assets.zeroFirst, [send, sign]],
   ["the buyer's own transaction", assets.push, [send]],
-])("step by step: %s", async (_what, asset, expected) => {
-  const { page, choose, acts, misdeeds } = await open(asset);
+])("a wallet pays in steps by %s", async (_what, asset, expected) => {
+  const { page, choose, acts, pageErrors } = await open(asset);
   await choose();
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
   expect(acts()).toEqual(expected);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("declined at the second step: what was allowed is no payment, and the next try asks only for what is missing", async () => {
+test("a buyer who declines the second step has paid nothing, and the retry requests only the missing steps", async () => {
   const { page, choose, acts } = await open(assets.zeroFirst, { refuse: { [sign]: [4001] } });
   await choose();
   await page.getByRole("alert").filter({ hasText: "You declined in your wallet. Nothing was charged." }).waitFor();
@@ -32,12 +32,12 @@ test("declined at the second step: what was allowed is no payment, and the next 
   expect(acts()).toEqual([send, sign, sign]);
 });
 
-test("sent, and nobody could be told: the page says not to pay again, and finds the money itself", async () => {
+test("the page says not to pay again when it cannot send the confirm of a sent transaction, and the service finds the money", async () => {
   const { page, choose } = await open(assets.push);
   await page.route("**/confirm", (route) =>
     route.fulfill({ status: 400, contentType: "application/json", body: '{"code":"invalid_params","message":""}' }),
   );
-  // Nor does the page hear of it at first.
+  // The page's polls fail at first, too.
   await page.route("**/status?*", (route) => route.abort());
   await askAnew(page);
   await choose();
@@ -49,7 +49,7 @@ test("sent, and nobody could be told: the page says not to pay again, and finds 
   await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
 });
 
-test("sent, and in no block for long: the page says not to pay again, offers no other way, and finds the money", async () => {
+test("the page of a transaction that stays unmined says not to pay again, offers no other way to pay, and the service finds the money", async () => {
   const { page, choose } = await open(assets.push);
   const news = { status: "requires_action", isFinal: false, version: 0, money: "none", leftMs: 60_000 };
   const body = JSON.stringify({ ...news, returnUrl: null, txId: null, txUrl: null });
@@ -65,7 +65,7 @@ test("sent, and in no block for long: the page says not to pay again, offers no 
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
 });
 
-test("a wallet that tells of an error may have sent all the same: the page does not say that nothing was charged, and finds the money", async () => {
+test("the page does not say that nothing was charged when a wallet reports an error after sending, and the service finds the money", async () => {
   const { page, id, choose } = await open(assets.push, { fails: [send] });
   await page.route("**/status?*", (route) => route.abort());
   await askAnew(page);
@@ -80,7 +80,7 @@ test("a wallet that tells of an error may have sent all the same: the page does 
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
 });
 
-test("declined is declined also where the buyer's own transaction is the payment", async () => {
+test("a declined push counts as declined", async () => {
   const { page, choose } = await open(assets.push, { refuse: { [send]: [4001] } });
   await choose();
   await page.getByRole("alert").filter({ hasText: en.declined }).waitFor();
@@ -88,14 +88,14 @@ test("declined is declined also where the buyer's own transaction is the payment
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
 });
 
-test("a wallet whose owner turns to another network between two steps is asked to come back before the next one", async () => {
-  const { page, choose, acts } = await open(assets.zeroFirst, { after: { [send]: ({ turnTo }) => turnTo(1) } });
+test("the page asks a wallet to switch back when its owner changes the network between two steps", async () => {
+  const { page, choose, acts } = await open(assets.zeroFirst, { after: { [send]: ({ switchTo }) => switchTo(1) } });
   await choose();
   await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
-  expect(acts()).toEqual([send, turn, sign]);
+  expect(acts()).toEqual([send, switchNetwork, sign]);
 });
 
-test("a wallet whose owner turns to another account before it sends is asked for nothing, and the buyer is told", async () => {
+test("the page requests nothing and informs the buyer when the wallet's owner changes the account before the send", async () => {
   const { page, choose, acts, plan } = await open(assets.push, {
     after: { eth_chainId: () => Object.assign(plan, { account: privateKeyToAccount(newKey().privateKey) }) },
   });

@@ -8,12 +8,12 @@ import { states } from "./states.ts";
 
 const { api, pay, linkOf } = await openShop();
 
-/** What jumps without anybody having asked for it, as browsers add it up. */
+/** Returns the cumulative layout shift: movements that no input caused. */
 const observe = `window.moved = 0;
   new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) moved += one.value; })
     .observe({ type: "layout-shift", buffered: true });`;
 
-/** The next picture but one is on the screen: all of a change has been counted. */
+/** Waits for two frames, after which the browser has counted every shift of a change. */
 const settled = (page: Page) =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
@@ -23,10 +23,10 @@ const screens = [
   ["a computer", { width: 1_280, height: 800 }],
 ] as const;
 
-/** Where everything stands that is on the screen, and what is scrolled away above it. */
+/** Returns the positions of all visible elements, and the scroll offset. */
 const findPlaces = (page: Page) =>
   page.evaluate(() => {
-    // Without the mark that turns while the network is waited for.
+    // Without the spinner.
     const all = [...document.querySelectorAll("main, main *:not(svg, svg *), footer")];
     const places = all
       .filter((one) => one.checkVisibility())
@@ -38,7 +38,7 @@ const findPlaces = (page: Page) =>
   });
 
 test.each(screens)(
-  "a new state closes up on %s: all stands where it stands when the page is opened in it",
+  "a state change on %s leaves every element where a page that is opened in that state has it",
   async (_screen, viewport) => {
     const { page } = await openPage(api.url, { viewport });
     for (const state of states.filter((one) => one !== "requires_action")) {
@@ -59,57 +59,60 @@ test.each(screens)(
   },
 );
 
-test.each(screens)("nothing moves within a state on %s, but for what the buyer does", async (_screen, viewport) => {
-  const { page } = await openPage(api.url, { viewport });
-  await page.addInitScript(observe);
-  /** Longer than a browser takes a movement for the buyer's own doing. */
-  const later = () => page.waitForTimeout(700);
-  const expectStill = async (what: string) => {
+test.each(screens)(
+  "a page on %s has no layout shift within a state, except after the buyer's input",
+  async (_screen, viewport) => {
+    const { page } = await openPage(api.url, { viewport });
+    await page.addInitScript(observe);
+    /** Longer than the time after an input in which browsers do not count shifts. */
+    const later = () => page.waitForTimeout(700);
+    const expectStill = async (what: string) => {
+      await later();
+      await settled(page);
+      expect({ what, moved: await page.evaluate("moved") }).toEqual({ what, moved: 0 });
+    };
+    const hold = async (path: string, answer: (route: Route) => Promise<unknown>) => {
+      const held = Promise.withResolvers<void>();
+      await page.route(path, async (route) => {
+        await held.promise;
+        await answer(route);
+      });
+      return held.resolve;
+    };
+    const fail = (route: Route) =>
+      route.fulfill({ status: 400, contentType: "application/json", body: '{"code":"invalid_params","message":""}' });
+
+    await page.goto(linkOf(await pay({ checkout: undefined })));
+    await page.locator("#searching").filter({ hasText: "No wallet was found" }).waitFor();
+    await expectStill("no wallet is found");
+    await announceWallet(page, { eth_signTypedData_v4: { value: `0x${"11".repeat(65)}` } });
+    await expectStill("a wallet announces itself");
+    await page.getByRole("button", { name: "Copy" }).click();
+    await page.getByRole("button", { name: "Copy", exact: true }).waitFor();
+    await expectStill("the link was copied");
+    const list = await hold("**/options", (route) => route.continue());
+    await page.getByRole("button", { name: "Orange Wallet" }).click();
     await later();
-    await settled(page);
-    expect({ what, moved: await page.evaluate("moved") }).toEqual({ what, moved: 0 });
-  };
-  const hold = async (path: string, answer: (route: Route) => Promise<unknown>) => {
-    const held = Promise.withResolvers<void>();
-    await page.route(path, async (route) => {
-      await held.promise;
-      await answer(route);
+    list();
+    await page.locator("#choices .main").first().waitFor();
+    await expectStill("the ways to pay come");
+    const refuse = await hold("**/confirm", fail);
+    await page.locator("#choices .main").first().click();
+    await page.locator("#step").filter({ hasText: en.handingIn }).waitFor();
+    await later();
+    refuse();
+    await page.getByRole("alert").filter({ hasText: en.refused }).waitFor();
+    await expectStill("the confirm is refused");
+
+    const slow = await pay({ checkout: undefined });
+    await page.route("**/?pid=*", async (route) => {
+      const response = await route.fetch();
+      const body = (await response.text()).replace(/"sinceMs":\d+/, '"sinceMs":28500');
+      await route.fulfill({ response, body });
     });
-    return held.resolve;
-  };
-  const fail = (route: Route) =>
-    route.fulfill({ status: 400, contentType: "application/json", body: '{"code":"invalid_params","message":""}' });
-
-  await page.goto(linkOf(await pay({ checkout: undefined })));
-  await page.locator("#searching").filter({ hasText: "No wallet was found" }).waitFor();
-  await expectStill("no wallet is found");
-  await announceWallet(page, { eth_signTypedData_v4: { value: `0x${"11".repeat(65)}` } });
-  await expectStill("a wallet announces itself");
-  await page.getByRole("button", { name: "Copy" }).click();
-  await page.getByRole("button", { name: "Copy", exact: true }).waitFor();
-  await expectStill("the link was copied");
-  const list = await hold("**/options", (route) => route.continue());
-  await page.getByRole("button", { name: "Orange Wallet" }).click();
-  await later();
-  list();
-  await page.locator("#choices .main").first().waitFor();
-  await expectStill("the ways to pay come");
-  const refuse = await hold("**/confirm", fail);
-  await page.locator("#choices .main").first().click();
-  await page.locator("#step").filter({ hasText: en.handingIn }).waitFor();
-  await later();
-  refuse();
-  await page.getByRole("alert").filter({ hasText: en.refused }).waitFor();
-  await expectStill("the confirm is refused");
-
-  const slow = await pay({ checkout: undefined });
-  await page.route("**/?pid=*", async (route) => {
-    const response = await route.fetch();
-    const body = (await response.text()).replace(/"sinceMs":\d+/, '"sinceMs":28500');
-    await route.fulfill({ response, body });
-  });
-  await bring(api, slow, "processing");
-  await page.goto(linkOf(slow));
-  await page.locator("#may-close:not(.later)").waitFor();
-  await expectStill("the network takes its time");
-});
+    await bring(api, slow, "processing");
+    await page.goto(linkOf(slow));
+    await page.locator("#may-close:not(.later)").waitFor();
+    await expectStill("the network takes its time");
+  },
+);

@@ -14,7 +14,7 @@ const fleet = await startFleet({ chain: await startChain(), workers: 1, ownUrl: 
 const db = openDb(fleet.databaseUrl, { max: 1, applicationName: "pay-test" });
 atEnd(() => db.destroy());
 
-/** The page of a new test payment, its address with what `more` adds. */
+/** Opens the page of a new test payment; `more` is appended to its URL. */
 async function open(more = "") {
   const amount = { unit: "iso4217/USD", value: "1250" };
   const { id } = (await ask(fleet.testShop, "POST", "/v1/payments", { amount })) as { id: string };
@@ -23,7 +23,7 @@ async function open(more = "") {
   return { ...opened, id };
 }
 
-/** While it is set, the shop has to know who pays. */
+/** Makes the shop require buyer data, and returns a function that ends that. */
 async function askWho() {
   const { merchantId } = fleet.testShop.caller;
   const { id } = await addPolicy({ db, now: () => new Date() }, { merchantId, asset: null, unit: null, minimum: null });
@@ -41,20 +41,20 @@ const paid = (page: Page) => page.getByRole("heading", { name: "Paid", level: 1 
 const listAttempts = (id: string) =>
   db.selectFrom("attempt").select(["state", "refusal"]).where("payment_id", "=", id).execute();
 
-test("the test wallet really signs: its attempt is handed in and verified, and the payment has succeeded", async () => {
-  const { page, id, misdeeds } = await open();
+test("the test wallet really signs: the service verifies its attempt, and the payment succeeds", async () => {
+  const { page, id, pageErrors } = await open();
   await payByKeyboard(page);
   await paid(page);
   expect(await listAttempts(id)).toEqual([{ state: "verified", refusal: null }]);
   const row = db.selectFrom("payment").select(["state", "tx_id"]).where("id", "=", id);
   expect(await row.executeTakeFirst()).toEqual({ state: "succeeded", tx_id: `test:${id}` });
   expect(await page.locator("#console button:visible").count()).toBe(0);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("where the shop has to know who pays, nothing is handed in before the details are given", async () => {
+test("the test wallet sends no confirm before the buyer has given the data that the shop requires", async () => {
   const askNobody = await askWho();
-  const { page, id, misdeeds } = await open();
+  const { page, id, pageErrors } = await open();
   await payByKeyboard(page);
   await page.getByRole("alert").getByText("This shop asks who pays.").waitFor();
   expect(await listAttempts(id)).toEqual([]);
@@ -66,17 +66,17 @@ test("where the shop has to know who pays, nothing is handed in before the detai
   await paid(page);
   expect(await listAttempts(id)).toEqual([{ state: "verified", refusal: null }]);
   await askNobody();
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("the way over the data page and back keeps the language, the theme and the way back to the app", async () => {
+test("the detour over the data page keeps the language, the theme and the return URL of the app", async () => {
   const askNobody = await askWho();
-  const { page, misdeeds } = await open("&theme=dark&returnUrl=metamask%3A%2F%2Fdone%3Forder%3D17");
+  const { page, pageErrors } = await open("&theme=dark&returnUrl=metamask%3A%2F%2Fdone%3Forder%3D17");
   await page.addInitScript(() => Object.assign(window, { ReactNativeWebView: { postMessage: () => undefined } }));
   await page.locator("footer summary").click();
   await page.getByRole("link", { name: "العربية" }).click();
-  const looks = () => page.locator("html[lang=ar][dir=rtl][data-theme=dark]").waitFor();
-  await looks();
+  const waitForLook = () => page.locator("html[lang=ar][dir=rtl][data-theme=dark]").waitFor();
+  await waitForLook();
   const payAsTest = async () => {
     await page.locator("#console summary").click();
     await page.getByRole("button", { name: ar.payTest }).click();
@@ -84,7 +84,7 @@ test("the way over the data page and back keeps the language, the theme and the 
   await payAsTest();
   await page.getByRole("link", { name: ar.giveData }).click();
   await page.getByRole("heading", { name: ar.dataTitle }).waitFor();
-  await looks();
+  await waitForLook();
   for (const [id, value] of Object.entries({
     fullName: "ليلى",
     dob: "28",
@@ -97,11 +97,11 @@ test("the way over the data page and back keeps the language, the theme and the 
   await page.locator("#tos").check();
   await page.locator("#send").click();
   await page.locator("#requires_action").waitFor();
-  await looks();
+  await waitForLook();
   await payAsTest();
   await page.getByRole("heading", { name: ar.succeededTitle, level: 1 }).waitFor();
   const toApp = page.getByRole("link", { name: ar.backToApp });
   expect(await toApp.getAttribute("href")).toBe("metamask://done");
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
   await askNobody();
 });

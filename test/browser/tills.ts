@@ -4,7 +4,7 @@ import { addPolicy } from "../../payments/policies.ts";
 import { type Api, makeMerchant, makePayment } from "../rooms/api/start-api.ts";
 import type { Tills } from "./look.ts";
 
-/** What looks need of an api: a shop of each mode, and one that has to know who pays. `iconUrl` is their logo. */
+/** Creates the merchants of the views: a shop in each mode, and one that requires buyer data. `iconUrl` is their logo. */
 export async function openTills(api: Api, iconUrl?: string): Promise<Tills> {
   const open = async (mode: Mode): Promise<Shop> => {
     const { key, wallet, merchantId, headers } = await makeMerchant(api, { mode });

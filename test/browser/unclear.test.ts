@@ -7,7 +7,7 @@ import { bring, openShop } from "./shop.ts";
 const { api, linkOf } = await openShop();
 const merchant = await makeMerchant(api, { mode: "live" });
 
-/** A payment whose buyer may have sent a transaction himself. */
+/** Creates a payment whose buyer may have sent a transaction themselves. */
 async function makePushed(): Promise<string> {
   const paymentId = await makePayment(api, merchant);
   await insertOption(api.db, paymentId, "push");
@@ -15,10 +15,10 @@ async function makePushed(): Promise<string> {
 }
 
 test.each(["while the page is open", "before it is opened"])(
-  "who may have sent money is told not to pay again, and sees the number to ask with: ended %s",
+  "a buyer who may have sent money is told not to pay again and sees the payment's reference when it ends %s",
   async (when) => {
     const id = await makePushed();
-    const { page, misdeeds } = await openPage(api.url);
+    const { page, pageErrors } = await openPage(api.url);
     if (when === "before it is opened") await bring(api, id, "expired");
     await page.goto(linkOf(id));
     if (when === "while the page is open") {
@@ -30,6 +30,6 @@ test.each(["while the page is open", "before it is opened"])(
     expect(await seen("No money was taken from you.").count()).toBe(0);
     expect(await page.getByText("to begin again").isVisible()).toBe(false);
     expect(await page.locator("dd").getByText(id, { exact: true }).isVisible()).toBe(true);
-    expect(misdeeds).toEqual(none);
+    expect(pageErrors).toEqual(none);
   },
 );

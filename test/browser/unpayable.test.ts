@@ -11,7 +11,7 @@ import { listWays } from "./ways.ts";
 
 const { api, linkOf } = await openShop();
 
-/** A payment of a shop of its own, whose destination can be taken away and given back. */
+/** Creates a payment of a new shop whose destination the test can remove and restore. */
 async function make(mode: "test" | "live" = "test") {
   const merchant = await makeMerchant(api, { mode });
   const id = await makePayment(api, merchant);
@@ -23,8 +23,8 @@ async function make(mode: "test" | "live" = "test") {
 }
 const title = { name: en.unpayableTitle, level: 1 } as const;
 
-test("a payment that nothing can pay any more says so with no way to pay, and is payable again when something can", async () => {
-  const { id, lose, restore, page, misdeeds } = await make();
+test("the page of an unpayable payment says so without a way to pay, and the payment is payable again once the destination is restored", async () => {
+  const { id, lose, restore, page, pageErrors } = await make();
   await lose();
   await page.goto(linkOf(id));
   await page.getByRole("heading", title).waitFor();
@@ -36,11 +36,11 @@ test("a payment that nothing can pay any more says so with no way to pay, and is
   await restore();
   await page.getByRole("link", { name: en.checkAgain }).click();
   await page.getByRole("heading", { name: "Pay $5.00 to Shop" }).waitFor();
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a payment that becomes unpayable while its page is open says so when a wallet is chosen, and is followed to its end", async () => {
-  const { id, lose, page, misdeeds } = await make();
+test("the page of a payment that becomes unpayable says so when the buyer chooses a wallet, and shows its end", async () => {
+  const { id, lose, page, pageErrors } = await make();
   await page.goto(linkOf(id));
   await announceWallet(page);
   await lose();
@@ -52,10 +52,10 @@ test("a payment that becomes unpayable while its page is open says so when a wal
   await bring(api, id, "expired");
   await page.getByRole("heading", { name: en.expiredTitle, level: 1 }).waitFor();
   expect(await page.getByRole("heading", title).isVisible()).toBe(false);
-  expect(misdeeds).toEqual(none);
+  expect(pageErrors).toEqual(none);
 });
 
-test("a payment that may have been sent before it became unpayable does not send its buyer to pay elsewhere", async () => {
+test("the page of a payment that may have been sent before it became unpayable does not tell the buyer to pay elsewhere", async () => {
   const { id, lose, page } = await make("live");
   await insertOption(api.db, id, "push");
   await lose();

@@ -5,9 +5,9 @@ import { legal, openShop } from "./shop.ts";
 import { openTills } from "./tills.ts";
 
 const { api } = await openShop({ legal });
-const looks = await makeLooks(await openTills(api));
-/** Those that the server writes whole; the others are held to the same where they are seen (see.test.ts). */
-const pages = looks.filter(({ before, reach }) => !before && !reach);
+const views = await makeLooks(await openTills(api));
+/** The views that the server renders completely; the accessibility test of all views validates the others. */
+const pages = views.filter(({ before, reach }) => !before && !reach);
 
 test.each(["en", "ar"])("the markup of every page is valid and accessible: %s", async (lang) => {
   for (const { name, path } of pages)
@@ -19,13 +19,13 @@ test.each(["en", "ar"])("the markup of every page is valid and accessible: %s", 
     }
 });
 
-test("nobody knows how to get around the policy of a page", async () => {
+test("csp_evaluator finds no weakness in the policies of the pages", async () => {
   for (const { name, path } of pages) {
     const policy = (await fetch(`${api.url}${path}`)).headers.get("content-security-policy") ?? "";
-    // As it is deployed: a test serves without encryption.
+    // The policy of a deployment: tests serve over HTTP.
     const deployed = policy.replaceAll(api.url, "https://pay.example.test");
     expect({ name, findings: findWeaknesses(deployed) }).toEqual({ name, findings: [] });
   }
-  // What it would say of a page that runs whatever is written into it.
+  // The evaluator finds the weakness of a page that allows inline scripts.
   expect(findWeaknesses("script-src 'unsafe-inline'")).not.toEqual([]);
 });

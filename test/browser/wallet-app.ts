@@ -1,16 +1,15 @@
 import { WalletConnectPay } from "@walletconnect/pay";
 import type { Shop } from "../../ops/local/wallet.ts";
 
-/** What a wallet does with one action: gives a signature, or a transaction that it has signed. */
+/** Performs one action of a wallet: returns a signature, or a signed transaction. */
 export type Sign = (action: { chainId: string; method: string; params: unknown[] }) => Promise<string>;
 
 /**
- * Pays a link as a wallet app does, by the package that wallet apps are built with, as it is published. Gives how the
- * payment ended, as the wallet is told.
+ * Pays a link with the published SDK of wallet apps. Returns the final status that the SDK reports.
  */
 export async function payByApp({ baseUrl, caller }: Shop, link: string, account: string, sign: Sign): Promise<string> {
   const sdk = new WalletConnectPay({ appId: caller.appId, baseUrl, logger: "silent" });
-  const restore = keepAtHome(baseUrl);
+  const restore = blockTelemetry(baseUrl);
   try {
     const { paymentId, options } = await sdk.getPaymentOptions({ paymentLink: link, accounts: [account] });
     const optionId = options[0]?.id ?? "";
@@ -23,12 +22,12 @@ export async function payByApp({ baseUrl, caller }: Shop, link: string, account:
   }
 }
 
-/** The package tells its makers of what it does, and goes on where they cannot be reached. A test reaches nobody. */
-function keepAtHome(baseUrl: string): () => void {
+/** Blocks the SDK's telemetry, and returns a function that restores fetch. The SDK works without its telemetry. */
+function blockTelemetry(baseUrl: string): () => void {
   const real = globalThis.fetch;
   globalThis.fetch = async (input, init) => {
     const url = input instanceof Request ? input.url : String(input);
-    if (new URL(url).origin !== new URL(baseUrl).origin) throw new TypeError("a test asks nobody else");
+    if (new URL(url).origin !== new URL(baseUrl).origin) throw new TypeError("tests allow no requests to other hosts");
     return real(input, init);
   };
   return () => {

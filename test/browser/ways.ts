@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 
-/** Every way to pay that is on the screen: wallets, choices, the code, the link and links to wallets. */
+/** Returns every visible way to pay: wallets, options, the code, the link and links to wallets. */
 export const listWays = (page: Page): Promise<string[]> =>
   page.evaluate(() => {
     const ways = "#wallets button, #choices .main, #open-in a, .qr, #link, #copy, #console button.main";

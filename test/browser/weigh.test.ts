@@ -12,12 +12,12 @@ const icons = await startHttps(["icons.test"], (_request, response) => void resp
 const resolve = async () => ["127.0.0.1"];
 const { api } = await openShop({ outward: createOutward({ allowPrivate: true, ca: icons.ca, resolve }) });
 
-test("a page is at most 25 kB on the wire in three requests with a photograph for a logo, its script at most 12 kB; no other host is asked", async () => {
+test("a page with a photograph as its logo has at most 25 kB in three requests, a script of at most 12 kB, and no requests to other hosts", async () => {
   expect(picture.length).toBeGreaterThan(100_000);
   const iconUrl = `https://icons.test:${icons.port}/logo.jpg`;
-  const looks = await makeLooks(await openTills(api, iconUrl));
-  for (const { name, path } of looks.filter(({ before, reach }) => !before && !reach)) {
-    const { page, context, misdeeds } = await openPage(api.url);
+  const views = await makeLooks(await openTills(api, iconUrl));
+  for (const { name, path } of views.filter(({ before, reach }) => !before && !reach)) {
+    const { page, context, pageErrors } = await openPage(api.url);
     const session = await context.newCDPSession(page);
     await session.send("Network.enable");
     const sizes: { url: string; bytes: number }[] = [];
@@ -26,7 +26,7 @@ test("a page is at most 25 kB on the wire in three requests with a photograph fo
     session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
       sizes.push({ url: urls.get(requestId) ?? "", bytes: encodedDataLength });
     });
-    // A wallet whose picture is on somebody's server.
+    // A wallet whose icon is on another server.
     await page.addInitScript(() => {
       const provider = { request: async () => [] };
       const info = { uuid: "a", name: "A", icon: "https://tracker.example.test/a.png", rdns: "a" };
@@ -42,12 +42,12 @@ test("a page is at most 25 kB on the wire in three requests with a photograph fo
     expect({ name, requests: first.length }).toEqual({ name, requests: requestsOf(name) });
     expect(total, `${name}: ${total} bytes`).toBeLessThan(25_000);
     expect(script, `${name}: script of ${script} bytes`).toBeLessThan(12_000);
-    expect({ name, ...misdeeds }).toEqual({ name, ...none });
+    expect({ name, ...pageErrors }).toEqual({ name, ...none });
     await context.close();
   }
 });
 
-/** The data page shows no logo, and a link that leads nowhere has no script either. */
+/** Returns the number of requests of a page: the data page shows no logo, and the not-found page has no script either. */
 function requestsOf(name: string): number {
   if (name === "not-found") return 1;
   return name.startsWith("data") ? 2 : 3;

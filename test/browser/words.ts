@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 
-/** By the page's own clock, milliseconds: when it last came back to life, and when its words last changed. */
+/** When the page last resumed, and when its text last changed, in milliseconds of the page's own clock. */
 type Times = { backAt: number; changedAt: number };
 
-/** Every title and every complaint that a page has shown since, in order, each as often as it changed. */
+/** Records every title and every alert that a page shows from now on, in order. */
 export async function watchWords(page: Page): Promise<string[]> {
   const seen: string[] = [];
   await page.exposeFunction("saw", (words: string) => {
@@ -14,7 +14,7 @@ export async function watchWords(page: Page): Promise<string[]> {
     const times: Times = { backAt: 0, changedAt: 0 };
     Object.assign(window, { times });
     let lastAt = 0;
-    // Nobody tells a browser that stood still that it did: its clock has gone on all the same.
+    // A suspended browser gets no event for the suspension, but its clock continues.
     const noticeGap = () => {
       const now = performance.now();
       if (now - lastAt > 5_000) times.backAt = now;
@@ -25,7 +25,7 @@ export async function watchWords(page: Page): Promise<string[]> {
       times.backAt = performance.now();
     });
     let last = "";
-    const look = () => {
+    const record = () => {
       noticeGap();
       const shown = [...document.querySelectorAll<HTMLElement>("h1, [role=alert]")].filter((one) =>
         one.checkVisibility(),
@@ -36,8 +36,8 @@ export async function watchWords(page: Page): Promise<string[]> {
       saw(words);
     };
     addEventListener("DOMContentLoaded", () => {
-      look();
-      new MutationObserver(look).observe(document.body, {
+      record();
+      new MutationObserver(record).observe(document.body, {
         subtree: true,
         childList: true,
         attributes: true,
@@ -49,13 +49,13 @@ export async function watchWords(page: Page): Promise<string[]> {
 }
 
 /**
- * How long a watched page took for its newest words, measured by itself, milliseconds: since its browser went on, since
- * it was online again, or since the last answer that was in trouble.
+ * Returns how long a watched page took to show its newest text, measured by the page itself in milliseconds: since its
+ * browser resumed, since it was online again, or since the last error response.
  */
 export const tookMs = (page: Page): Promise<number> =>
   page.evaluate(() => {
     const { backAt, changedAt } = (window as unknown as { times: Times }).times;
     const answers = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
-    const troubled = answers.filter(({ responseStatus }) => responseStatus >= 400);
-    return changedAt - Math.max(backAt, ...troubled.map(({ responseEnd }) => responseEnd));
+    const failed = answers.filter(({ responseStatus }) => responseStatus >= 400);
+    return changedAt - Math.max(backAt, ...failed.map(({ responseEnd }) => responseEnd));
   });

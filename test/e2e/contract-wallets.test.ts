@@ -9,7 +9,7 @@ import { startFleet } from "../support/fleet.ts";
 import { expectSound, waitQuiet } from "../support/invariants.ts";
 import { deployFactory, deployWallet } from "../support/smart-wallets.ts";
 
-test("a contract wallet pays through a real fleet, by the last of two lanes, beside a plain key by the first", async () => {
+test("a contract wallet pays through the last of two lanes while an externally owned account pays through the first", async () => {
   const chain = await startChain({ lanes: 2 });
   const fleet = await startFleet({ chain });
   const owner = privateKeyToAccount(newKey().privateKey);

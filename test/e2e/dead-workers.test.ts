@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const isSend = ({ method }: Call) => method === "eth_sendRawTransaction";
 
-/** Which worker holds the chain's lane, by the process id in the name of its owner. */
+/** Returns the worker that holds the chain's lane, by the process id in the owner's name. */
 async function findHolder(fleet: Fleet): Promise<number | undefined> {
   const [lane] = (await execute(fleet.databaseUrl, "select owner from lane where owner is not null")) as {
     owner: string;
@@ -18,13 +18,13 @@ async function findHolder(fleet: Fleet): Promise<number | undefined> {
   return fleet.workers.find(({ pid }) => lane?.owner.includes(`-${pid}-`))?.pid;
 }
 
-test("a worker frozen in the middle of a send loses its lane within seconds, and writes nothing late when it wakes up", async () => {
+test("a worker frozen during a broadcast loses its lane within seconds and writes nothing when it resumes", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const fleet = await startFleet({ chain, rpcUrls: [proxy.url], workers: 2 });
   const [first, second] = await fundBuyers(chain, 2);
   if (!first || !second) throw new Error("there are no buyers");
-  // Its bytes are stored, and on their way for longer than this test takes.
+  // The transaction is stored, and its broadcast takes longer than this test.
   let held = false;
   proxy.delay(20_000, (call) => {
     if (!isSend(call) || held) return false;
@@ -35,7 +35,7 @@ test("a worker frozen in the middle of a send loses its lane within seconds, and
   await pay(fleet.shop, one, first, chain.id);
   await waitFor(() => held, { within: 20_000, what: "a send that hangs" });
   const pid = await findHolder(fleet);
-  if (pid === undefined) throw new Error("nobody holds the lane");
+  if (pid === undefined) throw new Error("no worker holds the lane");
   process.kill(pid, "SIGSTOP");
   const frozenAt = Date.now();
   const two = await createPayment(fleet.shop, { referenceId: "two", cents: "1250" });
@@ -58,7 +58,7 @@ test("a worker frozen in the middle of a send loses its lane within seconds, and
   await expectSound(fleet, chain, { succeeded: 3 });
 });
 
-test("the one worker is killed before its send arrives, after the chain has taken it, and again before it hears of that: every payment is made once and succeeds", async () => {
+test("a worker killed before its broadcast arrives, after the chain accepts it, and before the response arrives loses no payment and pays none twice", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const fleet = await startFleet({ chain, rpcUrls: [proxy.url], workers: 1 });

@@ -7,13 +7,13 @@ import { atEnd } from "../support/at-end.ts";
 
 const PAYMENTS = 60;
 const SEED = 4;
-/** The heavy fault of the short pass; the long runs deal them all. */
+/** The heavy fault of this short run; the long runs cover all of them. */
 const RARE = "clocks";
-/** So many payments that are confirmed in the moment of their deadline. */
+/** The number of payments that are confirmed at their deadline. */
 const LATE = 3;
 
-test("while everything breaks that may break, on both kinds of chains, no payment is lost, doubled or told wrongly", {
-  // A minute and a half by itself; other tests run beside it.
+test("the service loses, duplicates and misreports no payment on either chain family while every fault is injected", {
+  // The test alone takes 90 s; other tests run concurrently.
   timeout: 400_000,
 }, async () => {
   const dir = await makeScratch("faults");
@@ -23,7 +23,7 @@ test("while everything breaks that may break, on both kinds of chains, no paymen
 
   expect(outcome.violations).toEqual([]);
   expect(new Set(outcome.injected.map(({ fault }) => fault)).size, "kinds of faults").toBe(52);
-  // Those that live for seconds only may find the service away for all that time: then they are never made.
+  // A payment that lives for seconds may never be created when the service is unavailable for its whole lifetime.
   const ended = Object.values(outcome.ends).reduce((sum, count) => sum + count);
   expect(ended).toBeGreaterThanOrEqual(PAYMENTS - LATE);
   expect(ended).toBeLessThanOrEqual(PAYMENTS);

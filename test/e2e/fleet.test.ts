@@ -7,7 +7,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const price = 12_500_000n;
 
-test("a buyer without gas pays, and the merchant's own account gets the money", async () => {
+test("a buyer without gas pays, and the merchant's own account receives the money", async () => {
   const chain = await startChain();
   const fleet = await startFleet({ chain });
   const buyer = await fundBuyer(chain);
@@ -21,7 +21,7 @@ test("a buyer without gas pays, and the merchant's own account gets the money", 
   expect(await chain.client.getBalance({ address: buyer.address })).toBe(0n);
 });
 
-test("the worker that is killed right after the chain took the bytes is not missed", async () => {
+test("a worker killed right after the broadcast loses no payment", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const fleet = await startFleet({ chain, rpcUrls: [proxy.url], workers: 1 });

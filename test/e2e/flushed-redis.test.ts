@@ -8,7 +8,7 @@ import { insistOnPaying, signPayments } from "../support/story.ts";
 
 const COUNT = 50;
 
-test("FLUSHALL while 50 payments are in flight loses none and pays none twice", async () => {
+test("FLUSHALL during 50 payments loses no payment and pays none twice", async () => {
   const chain = await startChain();
   const service = await startPrivateRedis();
   const fleet = await startFleet({ chain, redis: { url: service.url, prefix: "flushed" } });
@@ -16,7 +16,7 @@ test("FLUSHALL while 50 payments are in flight loses none and pays none twice", 
 
   const redis = new Redis(service.url);
   const paying = signed.map((one) => insistOnPaying(fleet.shop, one));
-  // Three times, while confirms, relays, watching and payouts are under way.
+  // Three times, during confirms, relays, watching and payouts.
   for (const share of [0.1, 0.5, 0.9]) {
     await Promise.race([Promise.all(paying), firstOf(paying, Math.ceil(COUNT * share))]);
     await redis.flushall();
@@ -29,7 +29,7 @@ test("FLUSHALL while 50 payments are in flight loses none and pays none twice", 
   await expectSound(fleet, chain, { succeeded: COUNT });
 });
 
-/** Resolves when so many of them have. */
+/** Resolves when the given number of promises has resolved. */
 function firstOf(promises: readonly Promise<unknown>[], count: number): Promise<void> {
   let left = count;
   return new Promise((resolve, reject) => {

@@ -8,11 +8,11 @@ import { startPrivatePostgres } from "../support/private-services.ts";
 import { insistOnPaying, signPayments } from "../support/story.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-// Most of an outage is waiting: both at the same time, each with a fleet of its own.
+// The tests mostly wait, so they run concurrently, each with its own fleet.
 const COUNT = 30;
 const REFUSED_MS = 20_000;
 
-test.concurrent("Postgres killed and started again in the middle loses no payment, and none fails for it", async () => {
+test.concurrent("a restart of Postgres during payments loses and fails no payment", async () => {
   const chain = await startChain();
   const postgres = await startPrivatePostgres();
   const fleet = await startFleet({ chain, databaseUrl: await createDatabaseOn(postgres.url) });
@@ -29,7 +29,7 @@ test.concurrent("Postgres killed and started again in the middle loses no paymen
   await expectSound(fleet, chain, { succeeded: COUNT });
 });
 
-test.concurrent("an RPC that refuses every call for 20 s delays payments and fails none", async () => {
+test.concurrent("an RPC endpoint that refuses every call for 20 s delays payments but fails none", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const fleet = await startFleet({ chain, rpcUrls: [proxy.url] });

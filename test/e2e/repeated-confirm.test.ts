@@ -5,7 +5,7 @@ import { startFleet } from "../support/fleet.ts";
 import { expectSound, waitQuiet } from "../support/invariants.ts";
 import { insistOnPaying, signPayment } from "../support/story.ts";
 
-test("a confirm sent 16 times at once, to two ingress processes, and again after the end, is one transfer and one answer", async () => {
+test("a confirm sent 16 times at once to two api processes, and again after the end, causes one transfer and one response", async () => {
   const chain = await startChain();
   const fleet = await startFleet({ chain, apis: 2 });
   const signed = await signPayment(fleet.shop, chain, await fundBuyer(chain));

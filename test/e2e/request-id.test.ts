@@ -4,7 +4,7 @@ import { fundBuyers, startChain } from "../support/chain.ts";
 import { startFleet } from "../support/fleet.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-test("a request's id is on its own lines and on those of the jobs it caused, and on no other's", async () => {
+test("a request's id is in the log lines of the request and of the jobs that it caused, and in no others", async () => {
   const chain = await startChain();
   const fleet = await startFleet({ chain, workers: 1 });
   const [api, worker] = [fleet.apis[0], fleet.workers[0]];
@@ -17,7 +17,7 @@ test("a request's id is on its own lines and on those of the jobs it caused, and
       return { id, body: { optionId: option.id, results: await signOption(fleet.shop, id, option, buyer) } };
     }),
   );
-  // All at once, so that they share jobs and are judged in one batch: each still has a line of its own.
+  // Concurrent requests share jobs and are verified in one batch, but each has its own log line.
   const answers = await Promise.all(
     prepared.map(({ id, body }, index) =>
       fetch(`${fleet.baseUrl}/v1/gateway/payment/${id}/confirm`, {
@@ -39,7 +39,7 @@ test("a request's id is on its own lines and on those of the jobs it caused, and
   for (const index of prepared.keys()) {
     await waitFor(() => jobsOf(`confirm-${index}`).length > 0, { within: 10_000 });
     expect(jobsOf(`confirm-${index}`)).toMatchObject([{ queue: "verify-signature", outcome: "done" }]);
-    // A line is written when the answer has left, and read when its process's output arrives.
+    // The api writes the line after the response, and the test reads it when the process's output arrives.
     const answered = () => api?.records().filter((line) => line.requestId === `confirm-${index}`) ?? [];
     await waitFor(() => answered().length > 0, { within: 10_000 });
     expect(answered()).toMatchObject([{ msg: "request completed" }]);

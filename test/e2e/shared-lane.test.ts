@@ -10,7 +10,7 @@ test.each([
   { workers: 2, blocks: "a block per transaction", blockTime: undefined },
   { workers: 4, blocks: "blocks of a second", blockTime: 1 },
 ])(
-  "$workers worker processes on one lane and $blocks: 200 of 200 are paid at concurrency 32, without a nonce error",
+  "$workers workers on one lane with $blocks pay 200 of 200 payments at concurrency 32 without a nonce error",
   async ({ workers, blockTime }) => {
     const chain = await startChain({ lanes: 1, ...(blockTime === undefined ? {} : { blockTime }) });
     const fleet = await startFleet({ chain, workers });
@@ -21,11 +21,11 @@ test.each([
     expect(ends.filter((end) => end.status !== "succeeded")).toEqual([]);
     await waitQuiet(fleet);
     await expectSound(fleet, chain, { succeeded: COUNT });
-    const said = fleet.workers
+    const nonceErrors = fleet.workers
       .flatMap((worker) => worker.lines)
       .filter((line) => /nonce_too_low|nonce too/i.test(line));
-    expect(said).toEqual([]);
-    const carriers = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" });
-    expect(carriers).toBeGreaterThan(0);
+    expect(nonceErrors).toEqual([]);
+    const transactionCount = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" });
+    expect(transactionCount).toBeGreaterThan(0);
   },
 );

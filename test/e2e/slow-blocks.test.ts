@@ -5,7 +5,7 @@ import { startFleet } from "../support/fleet.ts";
 
 const BLOCK_MS = 3_000;
 
-test("blocks are slower than anybody polls: the payment is processing, again and again, and then succeeded, and never anything else", async () => {
+test("a payment on a chain with slow blocks is reported as processing at every poll, and then as succeeded", async () => {
   const chain = await startChain({ blockTime: BLOCK_MS / 1_000 });
   const fleet = await startFleet({ chain, change: { blockMs: BLOCK_MS } });
   const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });

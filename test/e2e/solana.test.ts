@@ -18,10 +18,10 @@ import {
 import { insistOnPaying, runAtOnce, signPayment } from "../support/story.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-/** A blockhash lives for 15 seconds: longer than it takes to put another worker in a dead one's place. */
+/** A blockhash is valid for 15 seconds: longer than the replacement of a killed worker takes. */
 const slow = { slotMs: 100 };
 
-/** A fleet that serves a Solana alone. */
+/** Starts a fleet that serves only Solana. */
 async function startOn(chain: TestSolana, args: { lanes?: number; proxy?: { url: string } } & Partial<FleetOptions>) {
   const { lanes, proxy, ...options } = args;
   const keys = await makeSolanaKeys(chain, lanes);
@@ -29,7 +29,7 @@ async function startOn(chain: TestSolana, args: { lanes?: number; proxy?: { url:
   return { fleet: await startFleet({ ...options, solana }), solana };
 }
 
-test("one fleet serves an EVM chain and a Solana side by side: a payment on each, and each is paid out where it was paid", async () => {
+test("one fleet serves an EVM chain and Solana, and pays each payment out on its own chain", async () => {
   const [chain, there] = await Promise.all([startChain(), startTestSolana()]);
   const solana = { chain: there, keys: await makeSolanaKeys(there) };
   const fleet = await startFleet({ chain, solana });
@@ -45,7 +45,7 @@ test("one fleet serves an EVM chain and a Solana side by side: a payment on each
   await expectSound(fleet, chain, { succeeded: 2, solana });
 });
 
-test("the one worker is killed before its send arrives, after the cluster has taken it, and before it hears of that: every payment is made once and succeeds", async () => {
+test("a worker killed before its broadcast arrives, after the cluster accepts it, and before the response arrives loses no payment and pays none twice", async () => {
   const chain = await startTestSolana(slow);
   const proxy = await startFaultProxy({ target: chain.url });
   const { fleet, solana } = await startOn(chain, { proxy, workers: 1 });
@@ -59,7 +59,7 @@ test("the one worker is killed before its send arrives, after the cluster has ta
     await waitFor(() => worker?.isGone(), { within: 30_000, what: "the worker is killed" });
     await fleet.addWorker();
     expect(await waitFinal(fleet.shop, id, 60_000)).toMatchObject({ status: "succeeded" });
-    // The payouts are for the last worker, or for the next one to be killed over.
+    // The payouts are sent by the last worker, or by the next one that the test kills.
     if (moment === "before") await waitQuiet(fleet);
   }
   letSends(proxy);
@@ -68,7 +68,7 @@ test("the one worker is killed before its send arrives, after the cluster has ta
   await expectSound(fleet, undefined, { succeeded: ids.length, solana });
 });
 
-test("two workers on the same two relayers, killed one after the other, and FLUSHALL in the middle: all of 40 payments succeed, each by one transfer, and all are paid out once", async () => {
+test("40 payments succeed with one transfer and one payout each while two workers that share two lanes are killed in turn and FLUSHALL runs", async () => {
   const COUNT = 40;
   const [chain, redis] = await Promise.all([startTestSolana(slow), startPrivateRedis()]);
   const place = { url: redis.url, prefix: "solana" };

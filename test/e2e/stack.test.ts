@@ -7,7 +7,7 @@ import { findRunningStack } from "../../ops/local/stack-file.ts";
 import { atEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-/** Starts one of the two commands in a folder and on ports of its own. */
+/** Starts one of the two commands with its own folder and ports. */
 async function run(script: "start" | "demo") {
   const dir = await makeScratch(`stack-${script}`);
   atEnd(() => rm(dir, { recursive: true, force: true }));
@@ -23,7 +23,7 @@ async function run(script: "start" | "demo") {
   return { dir, child, lines };
 }
 
-test("npm start: a killed worker is replaced in stack.json, and Ctrl-C leaves nothing running", async () => {
+test("npm start replaces a killed worker in stack.json, and Ctrl-C leaves no process running", async () => {
   const { dir, child, lines } = await run("start");
   const stack = () => findRunningStack(dir);
   const first = await waitFor(stack, { within: 60_000, what: "stack.json is there" });
@@ -46,7 +46,7 @@ test("npm start: a killed worker is replaced in stack.json, and Ctrl-C leaves no
   expect([...api, ...workers, postgres, redis, anvil].filter((pid) => pid > 0 && isAlive(pid))).toEqual([]);
 });
 
-test("npm run demo: one payment is paid and settled, one expires, and it ends with 0", async () => {
+test("npm run demo settles one payment, lets one expire, and exits with 0", async () => {
   const { child, lines } = await run("demo");
   const { code } = await child.gone;
   const text = lines.join("\n");

@@ -14,7 +14,7 @@ async function buy(fleet: Fleet, chain: TestChain): Promise<string> {
   return id;
 }
 
-test("one of two chains goes away: the other one's payments flow, workers start without it, and it is caught up with", async () => {
+test("payments on one chain continue while another chain is unreachable, workers start without it, and they catch up with it afterwards", async () => {
   const [here, there] = await Promise.all([startChain(), startChain({ chainId: SECOND })]);
   expect([here.id, there.id]).toEqual(["eip155:31337", "eip155:31338"]);
   const proxy = await startFaultProxy({ target: there.url });
@@ -27,7 +27,7 @@ test("one of two chains goes away: the other one's payments flow, workers start 
   const both = await Promise.all([buy(fleet, here), buy(fleet, there)]);
   await Promise.all([...both.map(paid), arrived(here, 1n), arrived(there, 1n)]);
 
-  // Accepted, and then nothing of its chain is to be had.
+  // The payment is accepted, and then its chain becomes unreachable.
   proxy.fail(({ method }) => (method === "eth_sendRawTransaction" ? { code: -32_000, message: "no" } : undefined));
   const waits = await buy(fleet, there);
   proxy.refuse(true);

@@ -20,16 +20,19 @@ beforeEach(() => {
   endpoint.arrivals.length = 0;
 });
 
-/** Kills every worker that lives and starts another one. */
+/** Kills every running worker and starts a new one. */
 async function replaceWorkers(): Promise<void> {
   await Promise.all(fleet.workers.map((worker) => worker.kill("SIGKILL")));
   await fleet.addWorker();
 }
 
-test("a live payment is told of from its making to its payout, each move once, a moment after it", async () => {
+test("the endpoint receives each transition of a live payment once and promptly, from its creation to its payout", async () => {
   const signed = await signPayment(fleet.shop, chain, await fundBuyer(chain), { referenceId: "order 42" });
   expect(await insistOnPaying(fleet.shop, signed)).toMatchObject({ status: "succeeded" });
-  await waitFor(() => endpoint.types().includes("payment.settled"), { within: 20_000, what: "the payout is told of" });
+  await waitFor(() => endpoint.types().includes("payment.settled"), {
+    within: 20_000,
+    what: "the event of the payout",
+  });
   expect(endpoint.types().toSorted()).toEqual([
     "payment.created",
     "payment.processing",
@@ -42,13 +45,13 @@ test("a live payment is told of from its making to its payout, each move once, a
     const waited = Number(arrival.headers["svix-timestamp"]) - Date.parse(arrival.event.created_at) / 1000;
     expect(waited, arrival.event.type).toBeLessThan(5);
   }
-  // Ringing for what is regularly due is no sign of trouble.
+  // A regularly due delivery is not a retry.
   const metrics = await scrape(fleet.workers[0]?.metricsUrl ?? "");
   expect(sumOf(metrics, "pay_sweep_finds_total", { queue: "deliver-webhook" })).toBe(0);
   expect(sumOf(metrics, "pay_webhook_deliveries_total", { outcome: "delivered" })).toBe(4);
 });
 
-test("a worker killed after the endpoint took an event, and before that was written down, means the same event again", async () => {
+test("a worker killed between the endpoint's response and its record delivers the same event again", async () => {
   endpoint.answer((_arrival, response) => {
     endpoint.answer(200);
     void replaceWorkers().then(() => response.end());
@@ -61,7 +64,7 @@ test("a worker killed after the endpoint took an event, and before that was writ
   verifyArrival(secret, second);
 });
 
-test("neither a restart of all workers nor an emptied Redis loses the next attempt, and payments go on meanwhile", async () => {
+test("a restart of all workers and a FLUSHALL lose no pending delivery, and payments continue meanwhile", async () => {
   endpoint.answer(500);
   const paymentId = await createPayment(fleet.shop, { referenceId: "later", cents: "100" });
   await waitFor(() => endpoint.arrivals.length === 1, { within: 20_000, what: "the first attempt" });
@@ -77,7 +80,7 @@ test("neither a restart of all workers nor an emptied Redis loses the next attem
   expect(at(second) - at(first)).toBeGreaterThanOrEqual(4);
 });
 
-test("an endpoint that never answers holds up no payment", async () => {
+test("an endpoint that never responds delays no payment", async () => {
   endpoint.answer(() => undefined);
   const signed = await signPayment(fleet.shop, chain, await fundBuyer(chain));
   expect(await insistOnPaying(fleet.shop, signed, 14_000)).toMatchObject({ status: "succeeded" });

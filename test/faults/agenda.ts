@@ -2,26 +2,26 @@ import { type Limit, limits } from "./log-limits.ts";
 import type { Conditions, Family } from "./plan.ts";
 import type { Random } from "./random.ts";
 
-/** Heavy faults: each seed has one of them, in turn, so that any five seeds in a row have them all. */
+/** Heavy faults: each seed has one of them, in rotation, so that any five consecutive seeds cover all of them. */
 export const rareFaults = ["failover", "restore", "clocks", "minute freeze", "asset removed"] as const;
 export type RareFault = (typeof rareFaults)[number];
 
-/** What a seed has in store beside the faults that every seed has. */
+/** The faults of one seed beside those that every seed has. */
 export type Agenda = Conditions & {
   rare: RareFault;
-  /** What the endpoints of the EVM chain allow eth_getLogs; the first endpoint for the whole run, the second by chance. */
+  /** The eth_getLogs limits of the two EVM endpoints; undefined for an endpoint without a limit. */
   logLimits: readonly (Limit | undefined)[];
-  /** Payouts are accumulated for some seconds. */
+  /** Whether payouts accumulate for some seconds. */
   accumulates: boolean;
 };
 
-/** Decides by the seed; `rare` is the operator's own choice, for the study of one fault. */
+/** Derives the faults from the seed; `rare` overrides the heavy fault, for the study of one fault. */
 export function makeAgenda(
   seed: number,
   random: Random,
   { chains, rare }: { chains: readonly Family[]; rare?: RareFault | undefined },
 ): Agenda {
-  // A chain cannot do without its only asset.
+  // Solana has one asset in these runs, and a chain needs at least one.
   const possible = rareFaults.filter((fault) => fault !== "asset removed" || chains.includes("evm"));
   const limited = random.chance(0.6);
   const both = random.chance(0.5);
@@ -38,13 +38,13 @@ export function makeAgenda(
   };
 }
 
-/** One line for a person. */
+/** Returns one readable line. */
 export function describeAgenda({ rare, logLimits, takesFees, accumulates }: Agenda): string {
   const limited = logLimits.flatMap((limit) => (limit ? `${limit.blocks} blocks or ${limit.logs} logs` : []));
   return [
     rare,
-    limited.length === 0 ? "logs without limit" : `logs limited to ${limited.join(" and ")}`,
+    limited.length === 0 ? "no log limits" : `logs limited to ${limited.join(" and ")}`,
     takesFees ? "a token takes fees" : "no token takes fees",
-    accumulates ? "payouts are accumulated" : "payouts one by one",
+    accumulates ? "payouts accumulate" : "payouts are immediate",
   ].join(", ");
 }

@@ -5,12 +5,12 @@ import type { Fault } from "./nemesis.ts";
 import type { Random } from "./random.ts";
 import type { Stage } from "./stage.ts";
 
-/** How long the fault waits for a moment at which a transfer of the asset is unfinished, milliseconds. */
-const patienceMs = 15_000;
+/** How long the fault waits until the asset has an unfinished transfer, milliseconds. */
+const timeoutMs = 15_000;
 
 /**
- * An asset with unfinished transfers vanishes from the networks file, and every worker starts again; after a while the
- * asset is put back, and workers start again.
+ * Removes an asset with unfinished transfers from the networks file and restarts every worker; after a while it puts
+ * the asset back and restarts the workers again.
  */
 export function assetFault(stage: Stage, asset: string, random: Random): Fault {
   const { networks, supervisor, postgres } = stage;
@@ -29,14 +29,14 @@ export function assetFault(stage: Stage, asset: string, random: Random): Fault {
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It was gone before we came.
+        // The process has already exited.
       }
     }
   };
   const unfinished = `select 1 from transfer where asset = '${asset}' and state not in ('confirmed', 'ended') limit 1`;
   const run = async () => {
-    const isThere = async () => (await execute(postgres.url, unfinished).catch(() => [])).length > 0;
-    for (const until = Date.now() + patienceMs; Date.now() < until && !(await isThere()); ) await pause(50);
+    const hasUnfinished = async () => (await execute(postgres.url, unfinished).catch(() => [])).length > 0;
+    for (const until = Date.now() + timeoutMs; Date.now() < until && !(await hasUnfinished()); ) await pause(50);
     await write(asset);
     restartAll();
     await pause(random.between(4_000, 6_000));

@@ -1,12 +1,12 @@
 /**
- * What a chain says, asked by plain JSON-RPC and read by hand: nothing here is shared with the service, so that a
- * mistake in how the service reads a chain cannot hide itself.
+ * Reads a chain by plain JSON-RPC and decodes it by hand. It shares no code with the service, so that an error in how
+ * the service reads a chain cannot hide itself.
  */
 
 /**
- * A Transfer log of a token. `nonce` is that of the AuthorizationUsed log directly before it on the same token, of the
- * Collector's or the Disburser's log after it, or the 32 bytes behind the call data of a transfer that its owner has sent. `at` is the time
- * of its block, Unix seconds.
+ * A Transfer log of a token. `nonce` comes from the AuthorizationUsed log directly before it on the same token, from the
+ * Collector's or the Disburser's log after it, or from the 32 bytes after the call data of a transfer that its owner
+ * sent. `at` is the time of its block in Unix seconds.
  */
 export type ChainTransfer = {
   txHash: string;
@@ -18,7 +18,7 @@ export type ChainTransfer = {
   nonce: string | null;
   at: number;
 };
-/** A transaction that stands in a block; `paid` in wei per gas. */
+/** A mined transaction; `paid` in wei per gas. */
 export type ChainTransaction = {
   hash: string;
   from: string;
@@ -32,11 +32,11 @@ export type ChainScan = {
   transfers: ChainTransfer[];
   /** Every use of an authorization. */
   uses: { token: string; authorizer: string; nonce: string }[];
-  /** Of the accounts that were asked about. */
+  /** The transactions of the requested accounts. */
   transactions: ChainTransaction[];
-  /** Transactions an account has made, by account. */
+  /** The number of transactions of each account. */
   counts: Record<string, number>;
-  /** What the treasury holds, by token. */
+  /** The treasury's balance of each token. */
   held: Record<string, bigint>;
 };
 
@@ -122,32 +122,32 @@ function readLogs(
   for (const log of logs) {
     const [topic, token, other, nonce] = log.topics;
     const by = { token: toAddress(token), amount: BigInt(log.data === "0x" ? 0 : log.data), nonce: nonce ?? null };
-    if (isAt(log, collector) && topic === collectedTopic) mark(transfers, log, { ...by, from: toAddress(other) });
+    if (isAt(log, collector) && topic === collectedTopic) setNonce(transfers, log, { ...by, from: toAddress(other) });
     if (isAt(log, disburser) && topic === disbursedTopic)
-      mark(transfers, log, { ...by, from: treasury.toLowerCase(), to: toAddress(other) });
+      setNonce(transfers, log, { ...by, from: treasury.toLowerCase(), to: toAddress(other) });
   }
   return { transfers, uses };
 }
 
 const isAt = ({ address }: Log, contract: string | undefined) => address.toLowerCase() === contract?.toLowerCase();
 
-type Meant = { token: string; from: string; to?: string; amount: bigint; nonce: string | null };
+type Described = { token: string; from: string; to?: string; amount: bigint; nonce: string | null };
 
-/** Gives the last transfer before a contract's log, in the same transaction, that the log can mean, its nonce. */
-function mark(transfers: readonly ChainTransfer[], { transactionHash, logIndex }: Log, meant: Meant): void {
+/** Sets the nonce of the last transfer before a contract's log, in the same transaction, that matches the log. */
+function setNonce(transfers: readonly ChainTransfer[], { transactionHash, logIndex }: Log, described: Described): void {
   const found = transfers.findLast(
     (one) =>
       one.txHash === transactionHash &&
       one.logIndex < Number(logIndex) &&
-      one.token === meant.token &&
-      one.from === meant.from &&
-      (meant.to === undefined || one.to === meant.to) &&
-      one.amount === meant.amount,
+      one.token === described.token &&
+      one.from === described.from &&
+      (described.to === undefined || one.to === described.to) &&
+      one.amount === described.amount,
   );
-  if (found) found.nonce = meant.nonce;
+  if (found) found.nonce = described.nonce;
 }
 
-/** What stands behind the call data of a transfer that its owner has sent to the token. */
+/** Returns the 32 bytes after the call data of a transfer that its owner sent to the token, or null. */
 function readTag(transaction: Mined | undefined, { token, from, to }: Omit<ChainTransfer, "nonce">): string | null {
   if (transaction?.to?.toLowerCase() !== token || transaction.from.toLowerCase() !== from) return null;
   const { input } = transaction;

@@ -1,26 +1,27 @@
 import { readFileSync, writeFileSync } from "node:fs";
 
 /**
- * Loaded before a process of ours (`--import`): its clock is off by as many milliseconds as stand in the file that
- * CLOCK_FILE names, and follows the file. Beside it the process leaves its id, for those who want to end it.
+ * Preloaded into a service process (`--import`). It shifts the process's clock by the milliseconds in the file that
+ * CLOCK_FILE names, and follows changes of the file. It writes the process id to a file beside it, so that a fault can
+ * kill the process.
  */
 const file = process.env.CLOCK_FILE ?? "";
 const Real = Date;
-let offMs = 0;
+let offsetMs = 0;
 
-function readOff(): void {
+function readOffset(): void {
   try {
-    offMs = Number(readFileSync(file, "utf8")) || 0;
+    offsetMs = Number(readFileSync(file, "utf8")) || 0;
   } catch {
-    offMs = 0;
+    offsetMs = 0;
   }
 }
 
 writeFileSync(`${file}.pid`, String(process.pid));
-readOff();
-setInterval(readOff, 200).unref();
+readOffset();
+setInterval(readOffset, 200).unref();
 const realNow = Real.now.bind(Real);
-const now = () => realNow() + offMs;
+const now = () => realNow() + offsetMs;
 globalThis.Date = new Proxy(Real, {
   construct: (target, args, self) => Reflect.construct(target, args.length === 0 ? [now()] : args, self),
   apply: () => new Real(now()).toString(),

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Fault } from "./nemesis.ts";
 import type { Random } from "./random.ts";
 
-/** What a process needs whose clock is to be set through a file. */
+/** Returns the environment of a process whose clock the given file shifts. */
 export function clockEnv(file: string): Record<string, string> {
   const preload = fileURLToPath(new URL("./clock-preload.ts", import.meta.url));
   return { NODE_OPTIONS: `--import=${preload}`, CLOCK_FILE: file };
@@ -12,18 +12,18 @@ export function clockEnv(file: string): Record<string, string> {
 
 const minuteMs = 60_000;
 
-/** Clocks of single processes that run minutes ahead or behind for a while. A process may die with its clock so. */
+/** Shifts the clocks of single processes by minutes for a while. A process may be killed before its clock is reset. */
 export function clockFault(files: readonly string[], random: Random): Fault {
   const set = async (file: string, offMs: number, dies: boolean) => {
     await writeFile(file, String(offMs));
-    // Longer than the ten seconds after which a process compares its clock again, or not.
+    // Sometimes longer than the ten seconds between two clock comparisons of a process.
     await pause(random.between(5_000, 12_000));
     await writeFile(file, "0");
     const pid = dies ? Number(await readFile(`${file}.pid`, "utf8").catch(() => "0")) : 0;
     try {
       if (pid > 0) process.kill(pid, "SIGKILL");
     } catch {
-      // It was gone before we came.
+      // The process has already exited.
     }
   };
   const run = async () => {

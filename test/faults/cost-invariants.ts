@@ -1,11 +1,11 @@
 import type { Check, Evidence } from "./invariants.ts";
 
-/** Confirms that a payment may keep. */
+/** The maximum number of attempts of one payment. */
 export const MOST_ATTEMPTS = 40;
-/** Transactions of ours that may carry a payment without moving its money: one, and two more tries. */
+/** The maximum number of our transactions that may contain a payment without moving its money: one and two retries. */
 export const MOST_WASTED = 3;
 
-/** Nobody makes us do, or pay for, much more than a payment is worth: attempts and gas without a transfer are bounded. */
+/** Checks that a payer cannot waste our work or gas: attempts and transactions without a transfer are bounded. */
 export const findCostlyPayments: Check = (evidence) => {
   const attempts = Map.groupBy(evidence.rows.attempts, ({ paymentId }) => paymentId);
   const many = [...attempts].filter(([, all]) => all.length > MOST_ATTEMPTS);
@@ -13,11 +13,14 @@ export const findCostlyPayments: Check = (evidence) => {
     ...many.map(([paymentId, all]) => `payment ${paymentId} has ${all.length} attempts`),
     ...listWasted(evidence)
       .filter(({ hashes }) => hashes.length > MOST_WASTED)
-      .map(({ paymentId, hashes }) => `payment ${paymentId} was carried by ${hashes.length} transactions in vain`),
+      .map(
+        ({ paymentId, hashes }) =>
+          `payment ${paymentId} was in ${hashes.length} transactions that did not move its money`,
+      ),
   ];
 };
 
-/** By payment: transactions of our lanes that name its authorization and did not move its money. */
+/** Returns, for each payment, the transactions of our lanes that contain its authorization and did not move its money. */
 function listWasted({ rows, evm }: Evidence): { paymentId: string; hashes: string[] }[] {
   if (evm === undefined) return [];
   const { transactions, transfers } = evm.scan;

@@ -5,49 +5,49 @@ import { atEnd } from "../support/at-end.ts";
 import { type Answer, type Ask, askLagging, type Call } from "./lagging.ts";
 import { askLimited, type Limit } from "./log-limits.ts";
 
-/** What can be wrong with an RPC endpoint. */
+/** The ways in which an RPC endpoint can fail. */
 export const moods = [
   "refuses",
   "hangs",
-  "says 429",
-  "says 500",
-  "loses answers to sends",
+  "returns 429",
+  "returns 500",
+  "loses responses to sends",
   "delivers twice",
-  "drops what it has accepted",
+  "drops accepted transactions",
   "lags behind",
-  "forgets what became of transactions",
+  "forgets receipts",
   "serves another chain",
-  "answers errors with hostile words",
+  "sends hostile error messages",
 ] as const;
 export type Mood = (typeof moods)[number];
 
 export type Endpoint = {
   readonly url: string;
-  /** How it behaves from now on; undefined passes everything on as it is. What hangs is cut when the mood changes. */
-  setMood(mood: Mood | undefined): void;
-  /** How many calls have felt the present mood. */
-  felt(): number;
-  /** How much it gives in one eth_getLogs; without a limit until it is set. */
+  /** Sets how it fails from now on; undefined forwards every call unchanged. Resets hanging connections. */
+  setFaultMode(faultMode: Mood | undefined): void;
+  /** Returns how many calls the current failure has affected. */
+  affected(): number;
+  /** Sets how many blocks and logs one eth_getLogs may cover; there is no limit initially. */
   limitLogs(limit: Limit | undefined): void;
-  /** How many calls its limit has refused. */
+  /** Returns how many calls its log limit has refused. */
   limited(): number;
 };
 
-/** What a kind of chain calls the things that can be wrong. */
+/** The methods and responses by which the failures are implemented for one chain family. */
 export type Cluster = {
-  /** The method that sends a transaction, and what a node answers that forgets it at once: its name, read off the bytes. */
+  /** The method that sends a transaction, and the transaction's id, computed from the call. */
   send: string;
   nameOf(call: Call): string;
-  /** The method that says which chain it is, and what another chain says. */
+  /** The method that identifies the chain, and the response of another chain. */
   identity: { method: string; other: string };
-  /** The method that tells what became of transactions; a node that has forgotten them answers like this. */
+  /** The method that returns receipts or statuses, and the response of a node that has forgotten them. */
   receipts: string;
   forget(answer: Answer): Answer;
-  /** Makes whoever asks hear what a node knows that is behind; made once per endpoint, and told every good answer. */
+  /** Creates a lagging node, once per endpoint. `hear` records every successful response; `ask` answers from the past. */
   lag(): { ask(ask: Ask, call: Call): Promise<Answer>; hear(call: Call, answer: Answer): void };
 };
 
-/** Blocks that a lagging node of an EVM chain is behind. */
+/** How many blocks a lagging EVM node is behind. */
 const behind = 3;
 
 export const evmCluster: Cluster = {
@@ -59,16 +59,16 @@ export const evmCluster: Cluster = {
   lag: () => ({ ask: (ask, call) => askLagging(ask, call, behind), hear: () => undefined }),
 };
 
-/** A NUL, an escape sequence, half of a surrogate pair, a line feed, and more than anybody wants to store. */
-const hostileWords = `execution reverted: \u0000\u001b[31m\ud83d\nlevel=error ${"x".repeat(20_000)}\udc00`;
+/** A NUL, an escape sequence, half of a surrogate pair, a line feed, and far too much text to store. */
+const hostileMessage = `execution reverted: \u0000\u001b[31m\ud83d\nlevel=error ${"x".repeat(20_000)}\udc00`;
 
 type Frame = Call & { id: unknown };
 
-/** A JSON-RPC endpoint before a chain, as bad as it is told to be. */
+/** Starts a JSON-RPC proxy in front of a chain that fails as configured. */
 export async function startEndpoint({ target, cluster }: { target: string; cluster: Cluster }): Promise<Endpoint> {
   const lagging = cluster.lag();
-  let mood: Mood | undefined;
-  let felt = 0;
+  let faultMode: Mood | undefined;
+  let affected = 0;
   let limit: Limit | undefined;
   let limited = 0;
   const hanging = new Set<IncomingMessage>();
@@ -81,37 +81,37 @@ export async function startEndpoint({ target, cluster }: { target: string; clust
     lagging.hear({ method, params }, answer);
     return answer;
   };
-  /** Where the endpoint limits its logs. */
+  /** Answers eth_getLogs within the endpoint's limit; undefined when no limit applies. */
   const askWithin = async (call: Call): Promise<Answer | undefined> => {
     const answer = limit && (await askLimited(ask, call, limit));
     if (answer?.error !== undefined) limited += 1;
     return answer;
   };
   const answerOne = async (call: Call): Promise<Answer> => {
-    if (!isFelt(cluster, mood, call)) return (await askWithin(call)) ?? ask(call);
-    felt += 1;
-    if (mood === "answers errors with hostile words") return { error: { code: -32_000, message: hostileWords } };
-    if (mood === "lags behind") return lagging.ask(ask, call);
-    if (mood === "serves another chain") return { result: cluster.identity.other };
-    if (mood === "forgets what became of transactions") return cluster.forget(await ask(call));
-    if (mood === "drops what it has accepted") return { result: cluster.nameOf(call) };
-    // The caller hears what the second delivery came to.
-    if (mood === "delivers twice") await ask(call);
+    if (!isAffected(cluster, faultMode, call)) return (await askWithin(call)) ?? ask(call);
+    affected += 1;
+    if (faultMode === "sends hostile error messages") return { error: { code: -32_000, message: hostileMessage } };
+    if (faultMode === "lags behind") return lagging.ask(ask, call);
+    if (faultMode === "serves another chain") return { result: cluster.identity.other };
+    if (faultMode === "forgets receipts") return cluster.forget(await ask(call));
+    if (faultMode === "drops accepted transactions") return { result: cluster.nameOf(call) };
+    // The caller gets the response to the second delivery.
+    if (faultMode === "delivers twice") await ask(call);
     return ask(call);
   };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { frames, isBatch } = await readFrames(request);
-    if (mood === "refuses" || mood === "hangs" || mood?.startsWith("says")) felt += 1;
-    if (mood === "refuses") return cut(request);
-    if (mood === "hangs") return void hanging.add(request);
-    if (mood === "says 429") return void response.writeHead(429, { "retry-after": "1" }).end("slow down");
-    if (mood === "says 500") return void response.writeHead(500).end("internal error");
+    if (faultMode === "refuses" || faultMode === "hangs" || faultMode?.startsWith("returns")) affected += 1;
+    if (faultMode === "refuses") return cut(request);
+    if (faultMode === "hangs") return void hanging.add(request);
+    if (faultMode === "returns 429") return void response.writeHead(429, { "retry-after": "1" }).end("slow down");
+    if (faultMode === "returns 500") return void response.writeHead(500).end("internal error");
     const answers = await Promise.all(
       frames.map(async ({ id, ...call }) => ({ jsonrpc: "2.0", id, ...(await answerOne(call)) })),
     );
     const isSend = frames.some(({ method }) => method === cluster.send);
-    if (isSend && mood === "loses answers to sends") return cut(request);
+    if (isSend && faultMode === "loses responses to sends") return cut(request);
     const body = JSON.stringify(isBatch ? answers : answers[0]);
     response.writeHead(200, { "content-type": "application/json" }).end(body);
   }
@@ -127,30 +127,34 @@ export async function startEndpoint({ target, cluster }: { target: string; clust
   });
   return {
     url: `http://127.0.0.1:${port}`,
-    felt: () => felt,
+    affected: () => affected,
     limitLogs(next) {
       limit = next;
     },
     limited: () => limited,
-    setMood(next) {
-      mood = next;
-      felt = 0;
+    setFaultMode(next) {
+      faultMode = next;
+      affected = 0;
       for (const request of hanging) cut(request);
       hanging.clear();
     },
   };
 }
 
-/** Whether a call that reaches the chain is answered otherwise than it should be. */
-function isFelt({ send, identity, receipts }: Cluster, mood: Mood | undefined, { method }: Call): boolean {
-  if (mood === "loses answers to sends" || mood === "delivers twice" || mood === "drops what it has accepted")
+/** Returns whether the failure changes the response to a call that reaches the chain. */
+function isAffected({ send, identity, receipts }: Cluster, faultMode: Mood | undefined, { method }: Call): boolean {
+  if (
+    faultMode === "loses responses to sends" ||
+    faultMode === "delivers twice" ||
+    faultMode === "drops accepted transactions"
+  )
     return method === send;
-  if (mood === "serves another chain") return method === identity.method;
-  if (mood === "forgets what became of transactions") return method === receipts;
-  return mood === "lags behind" || mood === "answers errors with hostile words";
+  if (faultMode === "serves another chain") return method === identity.method;
+  if (faultMode === "forgets receipts") return method === receipts;
+  return faultMode === "lags behind" || faultMode === "sends hostile error messages";
 }
 
-/** A reset, as a crashed node or a broken network gives it, and not an orderly end. */
+/** Resets the connection, as a crashed node or a broken network does. */
 function cut(request: IncomingMessage): void {
   request.socket.resetAndDestroy();
 }

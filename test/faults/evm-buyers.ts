@@ -9,20 +9,20 @@ import type { EvmStage } from "./evm-stage.ts";
 import { type Kind, type Plan, tokenOf } from "./plan.ts";
 import type { Pushes } from "./pushes.ts";
 
-/** Who pays a payment: the wallet, the key behind it, and the wallet's address where it is a contract. */
+/** The payer of a payment: the wallet, its key, and the wallet's address where it is a contract. */
 export type EvmPayer = { buyer: EvmBuyer; key: PrivateKeyAccount; contract: Hex | undefined };
 
 const commonBuyers = 24;
 const commonWallets = 4;
 const unitsPerCent = 10_000n;
-/** Kinds whose payers pay once, with just enough. */
-const isAlone = (kind: Kind) => /blocked|spent|burner|hostile/.test(kind) || tokenOf(kind) !== "usdc";
+/** Whether payments of a kind have a payer of their own, who pays once and has just enough money. */
+const hasOwnPayer = (kind: Kind) => /blocked|spent|burner|hostile/.test(kind) || tokenOf(kind) !== "usdc";
 const tokenAbi = parseAbi(["function mint(address, uint256)", "function approve(address, uint256)"]);
 export const walletAbi = parseAbi(["function execute(address to, bytes data)", "function arm()"]);
 
 export const freshKey = () => privateKeyToAccount(newKey().privateKey);
 
-/** Makes and funds every buyer before anything is broken. Common buyers never run dry; the others have just enough. */
+/** Creates and funds every buyer before any fault. Common buyers never run out of money; the others have just enough. */
 export async function makeBuyers(
   stage: EvmStage,
   plans: readonly Plan[],
@@ -33,7 +33,7 @@ export async function makeBuyers(
   const wallets: EvmPayer[] = [];
   for (let count = 0; count < commonWallets; count += 1) wallets.push(await withWallet(stage, "HonestWallet"));
   const own = new Map<number, { plan: Plan; payer: EvmPayer }>();
-  for (const plan of plans.filter(({ kind }) => isAlone(kind)))
+  for (const plan of plans.filter(({ kind }) => hasOwnPayer(kind)))
     own.set(plan.index, { plan, payer: await makeOwn(stage, plan.kind, pushes) });
 
   const addressOf = ({ buyer }: EvmPayer) => buyer.address;
@@ -73,7 +73,7 @@ async function makeOwn(stage: EvmStage, kind: Kind, pushes: Pushes): Promise<Evm
   };
 }
 
-/** A contract that accepts what its owner has signed (ERC-1271). */
+/** Deploys a contract wallet that accepts its owner's signatures (ERC-1271). */
 async function withWallet({ client }: EvmStage, contract: string): Promise<EvmPayer> {
   const key = freshKey();
   const hash = await client.deployContract({ ...testContract("Hostile", contract), args: [key.address] });
@@ -84,7 +84,7 @@ async function withWallet({ client }: EvmStage, contract: string): Promise<EvmPa
   return { buyer: { address: contractAddress, signTypedData }, key, contract: contractAddress };
 }
 
-/** All that is paid in other tokens than USDC, in one transaction. */
+/** Mints all amounts in tokens other than USDC, in one transaction. */
 async function mintOthers({ client, contracts, tokens }: EvmStage, all: readonly { plan: Plan; payer: EvmPayer }[]) {
   const calls = all
     .filter(({ plan }) => tokenOf(plan.kind) !== "usdc")
@@ -98,7 +98,7 @@ async function mintOthers({ client, contracts, tokens }: EvmStage, all: readonly
   await client.waitForTransactionReceipt({ hash });
 }
 
-/** A contract has no key that the token could ask for a permit: its owner has it approve Permit2. */
+/** Lets a contract wallet approve Permit2 by a transaction: it has no key that could sign the token's permit. */
 async function allowPermit2({ client, tokens }: EvmStage, { key, contract }: EvmPayer): Promise<void> {
   const data = encodeFunctionData({ abi: tokenAbi, functionName: "approve", args: [tokens.permit2, 2n ** 255n] });
   const execute = { abi: walletAbi, functionName: "execute", args: [tokens.address.permit2, data] } as const;

@@ -3,11 +3,11 @@ import type { EvmStage } from "./evm-stage.ts";
 import type { Fault } from "./nemesis.ts";
 import type { Random } from "./random.ts";
 
-/** What can be wrong with an EVM chain itself. */
+/** The faults of an EVM chain itself. */
 export function evmFaults({ client, miner, blockMs, keys }: EvmStage, random: Random): Fault[] {
   const spike = async () => {
     const { baseFeePerGas } = await client.getBlock();
-    // Far from what lanes have offered, and under what they may offer.
+    // Far above what lanes have offered, and below their ceiling.
     const least = baseFeePerGas === null || baseFeePerGas < lowFee ? lowFee : baseFeePerGas;
     const raised = least * BigInt(random.between(2, 50));
     await miner.setBaseFee(raised < highFee ? raised : highFee);
@@ -22,7 +22,7 @@ export function evmFaults({ client, miner, blockMs, keys }: EvmStage, random: Ra
     }
   };
   const reorg = { name: "a reorg", run: () => miner.reorg(random.between(1, 5)) };
-  return [reorg, reorg, { name: "the base fee jumps", run: spike }, { name: "transactions are dropped", run: drop }];
+  return [reorg, reorg, { name: "a base fee spike", run: spike }, { name: "transactions are dropped", run: drop }];
 }
 
 const lowFee = 1_000_000_000n;

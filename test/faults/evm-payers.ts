@@ -15,9 +15,9 @@ const listAbi = parseAbi([
   "function unBlacklist(address)",
   "function isBlacklisted(address) view returns (bool)",
 ]);
-const strangers = 8;
+const thirdPartyCount = 8;
 
-/** Makes and funds everybody before anything is broken, and those who get in their way. */
+/** Creates and funds the buyers, and the third parties that disturb them, before any fault. */
 export async function makeEvmPayers(
   stage: EvmStage,
   all: readonly Plan[],
@@ -25,10 +25,10 @@ export async function makeEvmPayers(
 ): Promise<Payers> {
   const { client, contracts, tokens } = stage;
   const { token } = contracts;
-  const others = Array.from({ length: strangers }, freshKey);
+  const thirdParties = Array.from({ length: thirdPartyCount }, freshKey);
   await fundGas(
     client,
-    others.map(({ address }) => address),
+    thirdParties.map(({ address }) => address),
   );
   const payerOf = await makeBuyers(
     stage,
@@ -38,35 +38,41 @@ export async function makeEvmPayers(
 
   const isBlocked = (who: Address) =>
     client.readContract({ address: token, abi: listAbi, functionName: "isBlacklisted", args: [who] });
-  /** Puts a payer on the token's block list, or takes it off. */
+  /** Adds a payer to the token's block list, or removes it. */
   const block = (who: Address, on: boolean) => {
     const data = encodeFunctionData({ abi: listAbi, functionName: on ? "blacklist" : "unBlacklist", args: [who] });
     wishes.make(who, { to: token, data, holds: async () => (await isBlocked(who)) === on });
   };
-  /** Gives a payer that has spent its money the same amount again. */
+  /** Mints the same amount again for a payer that has spent its money. */
   const refill = (who: Address, amount: bigint) => {
     const data = encodeFunctionData({ abi: usdcAbi, functionName: "mint", args: [who, amount] });
     wishes.make(who, { to: token, data, holds: async () => (await usdcBalance(client, token, who)) >= amount });
   };
-  /** The payer sends all its money to another account. */
+  /** Sends all money of the payer to another account. */
   const spend = async (buyer: PrivateKeyAccount) => {
     const amount = await usdcBalance(client, token, buyer.address);
-    const to = others[0]?.address ?? buyer.address;
+    const to = thirdParties[0]?.address ?? buyer.address;
     const data = encodeFunctionData({ abi: usdcAbi, functionName: "transfer", args: [to, amount] });
     await client.sendTransaction({ account: buyer, to: token, data, ...topFees });
   };
-  /** A stranger submits what a payer has signed. */
+  /** Submits a payer's authorization from a third party's account. */
   const relay = async (call: { to: Hex; data: Hex }) => {
-    // Before ours in the block, or after it.
+    // Either after our transaction in the block, or before it.
     const maxPriorityFeePerGas = random.pick([100_000_000n, 5_000_000_000n]);
     const gas = 500_000n;
-    await client.sendTransaction({ account: random.pick(others), ...call, ...topFees, gas, maxPriorityFeePerGas });
+    await client.sendTransaction({
+      account: random.pick(thirdParties),
+      ...call,
+      ...topFees,
+      gas,
+      maxPriorityFeePerGas,
+    });
   };
   return {
     chain: stage.id,
     buyerOf: (plan) => payerOf(plan).buyer,
     async isWorthless({ kind }, { results }) {
-      // The token was paused when the buyer's own transaction came into its block.
+      // The token was paused when the buyer's own transaction was mined.
       if (!kind.endsWith("push")) return false;
       const hash = (results[0]?.data[0] ?? "0x") as Hex;
       const receipt = await client.getTransactionReceipt({ hash }).catch(() => undefined);
@@ -75,7 +81,7 @@ export async function makeEvmPayers(
     async disturb(plan, signed) {
       const { key, contract } = payerOf(plan);
       const target = tokenOf(plan.kind) === "usdc" ? token : tokens.collector;
-      if (plan.kind.endsWith("stranger")) await relay({ to: target, data: encodeRelay(signed) });
+      if (plan.kind.endsWith("relayed")) await relay({ to: target, data: encodeRelay(signed) });
       if (plan.kind.startsWith("blocked")) block(key.address, true);
       if (plan.kind.startsWith("spent")) await spend(key);
       if (plan.kind === "hostile" && contract !== undefined) {

@@ -11,7 +11,7 @@ import { deployTokens, type EvmTokens } from "./evm-tokens.ts";
 import type { Evidence } from "./invariants.ts";
 import { type Miner, makeMiner } from "./miner.ts";
 
-/** An Anvil, and two endpoints before it that can be broken. */
+/** An Anvil and two faulty endpoints in front of it. */
 export type EvmStage = {
   url: string;
   /** `eip155:31337` */
@@ -20,7 +20,7 @@ export type EvmStage = {
   contracts: Contracts;
   tokens: EvmTokens;
   keys: ChainKeys;
-  /** Both before the same chain; the service knows them as two endpoints. */
+  /** Both forward to the same chain; the service knows them as two endpoints. */
   endpoints: readonly Endpoint[];
   blockMs: number;
   /** Its entry of the networks document. */
@@ -30,9 +30,9 @@ export type EvmStage = {
 };
 
 const blockMs = 500;
-/** Reorgs of the run are less deep than this. */
+/** The finality depth in blocks; reorgs of the run are less deep. */
 export const finalityBlocks = 6;
-/** No transaction of ours may offer more than this per gas, wei. */
+/** The most that a transaction of ours may offer, wei per gas. */
 const feeCeiling = 200_000_000_000n;
 
 export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): Promise<EvmStage> {
@@ -40,7 +40,7 @@ export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): P
   atEnd(() => anvil.close());
   const client = openChain(anvil.url);
   const contracts = await setUpContracts(client);
-  // The last one sends for contract wallets only.
+  // The last lane serves only contract wallets.
   const keys = newChainKeys(3);
   await fundGas(
     client,
@@ -58,7 +58,7 @@ export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): P
     permit2: tokens.permit2,
     screening: { oracle: tokens.oracle },
     assets: Object.values(tokens.entries),
-    // Wallets that burn gas must not keep the honest ones of a run waiting for an hour.
+    // A high limit: wallets that burn gas must not delay the honest wallets of a run for an hour.
     walletGasPerHour: 1_000_000_000,
   };
   const destination = `${id}:${newKey().address}`;
@@ -70,7 +70,7 @@ export async function startEvmStage({ logLimits }: Pick<Agenda, "logLimits">): P
   };
 }
 
-/** What the chain says in the end, from a block on. */
+/** Returns the evidence from the chain at the end of the run, starting at block `since`. */
 export async function gatherEvm({ url, tokens, keys }: EvmStage, since: number): Promise<Evidence["evm"]> {
   const treasury = keys.treasury.address.toLowerCase();
   const accounts = keys.lanes.map(({ address }) => address);

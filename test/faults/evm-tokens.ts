@@ -7,7 +7,7 @@ import type { Contracts } from "../../ops/local/usdc.ts";
 import { deployCollector, deployDisburser, deployTestContract } from "../support/collector.ts";
 import { DUST } from "./money-invariants.ts";
 
-/** What buyers pay with on the EVM chain, by how they pay. */
+/** The tokens of the EVM chain, by how buyers pay with them. */
 export type TokenKind = "usdc" | "permit2" | "push";
 
 /** The tokens of a run, and the contracts around them. Addresses in lower case. */
@@ -20,22 +20,22 @@ export type EvmTokens = {
   collector: Hex;
   disburser: Hex;
   oracle: Hex;
-  /** In no networks document: its logs are lies. */
+  /** A token outside the networks document that emits false logs. */
   garbage: Hex;
-  /** Implementations that USDC's proxy may be pointed to; it starts with the first one. */
+  /** The implementations between which USDC's proxy may be upgraded; it starts with the first one. */
   implementations: readonly Hex[];
   /** Entries of the networks document. */
   entries: Record<TokenKind, Record<string, unknown>>;
 };
 
-/** Of Circle's proxy. */
+/** The ABI of Circle's proxy. */
 export const proxyAbi = parseAbi([
   "function admin() view returns (address)",
   "function implementation() view returns (address)",
   "function upgradeTo(address)",
 ]);
 
-/** Deploys a token for Permit2 and one that buyers push, both with an issuer's switches, and what strangers use. */
+/** Deploys a Permit2 token and a push token, both with issuer controls, and the contracts that third parties use. */
 export async function deployTokens(args: {
   client: ChainClient;
   id: string;
@@ -81,7 +81,7 @@ function readImplementation(client: ChainClient, { token }: Contracts): Promise<
   return client.readContract({ address: token, abi: proxyAbi, functionName: "implementation" });
 }
 
-/** The treasury lets its Disburser pay out a token, by a transaction of its own. */
+/** Sends the treasury's approval of the Disburser for a token. */
 async function approve(
   client: ChainClient,
   { token, disburser, keys }: { token: Hex; disburser: Hex; keys: ChainKeys },
@@ -93,12 +93,12 @@ async function approve(
   await client.waitForTransactionReceipt({ hash: await client.sendTransaction({ account, to: token, data }) });
 }
 
-/** Circle's version 2.2 once more, at another address. */
+/** Deploys Circle's version 2.2 again, at another address. */
 async function deployImplementation(client: ChainClient): Promise<Hex> {
   const deploy = async (contract: ReturnType<typeof circleContract>) => {
     const hash = await client.deployContract({ ...contract, args: [], account: operator });
     const { contractAddress } = await client.waitForTransactionReceipt({ hash });
-    if (!contractAddress) throw new Error("a deployment left no contract");
+    if (!contractAddress) throw new Error("the deployment created no contract");
     return contractAddress;
   };
   const checker = await deploy(circleContract("util/SignatureChecker.sol/SignatureChecker"));

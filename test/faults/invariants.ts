@@ -10,12 +10,12 @@ import type { SolanaScan } from "./solana-scan.ts";
 import { type History, isLost, type Told } from "./told.ts";
 import { findIgnoredMoney, findStoppedWatchers } from "./watch-invariants.ts";
 
-/** Everything a run left behind: what the database says, what each chain of the run says, and what callers were told. */
+/** The evidence of a run: the rows of the database, a scan of each chain, and the responses that callers received. */
 export type Evidence = {
   rows: Rows;
-  /** The ceiling in wei per gas. */
+  /** `feeCeiling` in wei per gas. */
   evm: { scan: ChainScan; treasury: string; feeCeiling: bigint } | undefined;
-  /** The ceiling of a transaction's priority, in lamports. */
+  /** `feeCeiling` is the highest priority fee of a transaction, in lamports. */
   solana: { scan: SolanaScan; treasury: string; feeCeiling: bigint } | undefined;
   history: History;
   /** By chain (CAIP-2): the newest block, or slot, when the last fault was over. */
@@ -24,7 +24,7 @@ export type Evidence = {
 
 export type Check = (evidence: Evidence) => string[];
 
-/** What must hold when the dust has settled. Each check gives a sentence per violation. */
+/** The invariants of a finished run. Each check returns one sentence per violation. */
 export const invariants: Readonly<Record<string, Check>> = {
   "one use": findSecondUses,
   "no lost money": findLostMoney,
@@ -33,24 +33,24 @@ export const invariants: Readonly<Record<string, Check>> = {
   watching: findStoppedWatchers,
   cost: findCostlyPayments,
   "no lost payment": findLostPayments,
-  "monotone finality": findTakenBack,
-  ledger: findBadBooks,
-  lanes: findBadLanes,
+  "monotone finality": findContradictedStatuses,
+  ledger: findLedgerErrors,
+  lanes: findLaneErrors,
   relayers: findBadRelayers,
   "one signing": findSecondSignings,
-  idempotency: findBadRepeats,
-  answers: findBrokenWords,
+  idempotency: findIdempotencyErrors,
+  answers: findWrongResponses,
   ends: findUnexpectedEnds,
 };
 
-/** All violations, each with its invariant before it. */
+/** Returns all violations, each prefixed with the name of its invariant. */
 export function findViolations(evidence: Evidence): string[] {
   return Object.entries(invariants).flatMap(([name, check]) => check(evidence).map((what) => `${name}: ${what}`));
 }
 
 const finalStates = new Set(["succeeded", "failed", "expired", "cancelled"]);
 
-/** An authorization is used once and pays one payment; a payment that succeeded has exactly its own Transfer log. */
+/** Checks that an authorization is used once, for one payment, and that a succeeded payment has exactly one Transfer log. */
 function findSecondUses(evidence: Evidence): string[] {
   const { rows, evm } = evidence;
   const moved = listMoved(evidence);
@@ -66,7 +66,7 @@ function findSecondUses(evidence: Evidence): string[] {
     if (option === undefined) return [`payment ${payment.id} succeeded without an option`];
     const logs = moved.filter((log) => isTransferOf(log, option));
     claimed.push(...logs.map(placeOf));
-    // A wallet that the service has forgotten may sign once more, on Solana; what came too much is an exception.
+    // After lost commits, a Solana wallet may sign again; the surplus transfer is an exception.
     const extra = evidence.history.lost.length === 0 ? [] : logs.filter((log) => booked.has(placeOf(log)));
     if (logs.length - extra.length !== 1)
       return [`payment ${payment.id} succeeded and has ${logs.length} transfers on the chain`];
@@ -87,15 +87,15 @@ function findSecondUses(evidence: Evidence): string[] {
   ];
 }
 
-/** What was confirmed has an end, and so has everything that hangs on it. */
+/** Checks that every confirmed payment is final, and that every attempt, transfer and settlement is finished. */
 function findLostPayments({ rows, history }: Evidence): string[] {
   const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
-  const confirmed = history.asked.filter((asked) => asked.confirmed);
+  const confirmed = history.payments.filter((payment) => payment.confirmed);
   const open = (what: string, all: readonly { id: string; state: string }[], ends: readonly string[]) =>
     all.filter(({ state }) => !ends.includes(state)).map(({ id, state }) => `${what} ${id} is still ${state}`);
   return [
     ...confirmed.flatMap(({ paymentId }) => {
-      // Whether it may be gone is for "answers" to say.
+      // The check "answers" reports missing payments.
       const state = states.get(paymentId);
       return state === undefined || finalStates.has(state)
         ? []
@@ -108,10 +108,10 @@ function findLostPayments({ rows, history }: Evidence): string[] {
   ];
 }
 
-/** Nobody who has heard of an end is told something else by a question that he asked later. */
-function findTakenBack({ history }: Evidence): string[] {
-  return [...Map.groupBy(history.told, ({ paymentId }) => paymentId)].flatMap(([paymentId, told]) => {
-    const kept = told.filter(({ begunAt, endedAt }) => !isLost(history.lost, begunAt, endedAt));
+/** Checks that no later status contradicts a final status that was returned. */
+function findContradictedStatuses({ history }: Evidence): string[] {
+  return [...Map.groupBy(history.statuses, ({ paymentId }) => paymentId)].flatMap(([paymentId, statuses]) => {
+    const kept = statuses.filter(({ begunAt, endedAt }) => !isLost(history.lost, begunAt, endedAt));
     const ends = kept.filter(({ isFinal }) => isFinal).toSorted((a, b) => a.endedAt - b.endedAt);
     const [first] = ends;
     if (first === undefined) return [];
@@ -127,21 +127,21 @@ function findTakenBack({ history }: Evidence): string[] {
 const isSame = (one: Told, other: Told) =>
   one.status === other.status && one.isFinal === other.isFinal && one.txId === other.txId;
 
-/** Groups balance, and the books agree with the chain and with themselves. Nothing is in flight any more. */
-function findBadBooks({ rows, evm, solana }: Evidence): string[] {
+/** Checks that every ledger group balances, that the ledger equals the chain and the balances, and that nothing is in transit. */
+function findLedgerErrors({ rows, evm, solana }: Evidence): string[] {
   const groups = sumBy(rows.entries, ({ groupId, asset }) => `group ${groupId} in ${asset}`);
   const accounts = sumBy(rows.entries, ({ account, asset }) => `${account} ${tokenOf(asset)}`);
   const held = { ...evm?.scan.held, ...solana?.scan.held };
   const dust = sumBy(rows.dust, ({ asset }) => tokenOf(asset));
   const treasury = Object.entries(held).flatMap(([token, held]) => {
     const booked = (accounts.get(`treasury ${token}`) ?? 0n) + (dust.get(token) ?? 0n);
-    return booked === held
-      ? []
-      : [`the books say that the treasury holds ${booked} of ${token}, the chain says ${held}`];
+    return booked === held ? [] : [`the treasury holds ${booked} of ${token} in the ledger and ${held} on the chain`];
   });
   const payable = rows.balances.flatMap(({ merchantId, asset, amount }) => {
-    const owed = -(accounts.get(`payable:${merchantId} ${tokenOf(asset)}`) ?? 0n);
-    return owed === amount ? [] : [`merchant ${merchantId} is owed ${owed} by the ledger and ${amount} by its balance`];
+    const inLedger = -(accounts.get(`payable:${merchantId} ${tokenOf(asset)}`) ?? 0n);
+    return inLedger === amount
+      ? []
+      : [`merchant ${merchantId} has ${inLedger} in the ledger and a balance of ${amount}`];
   });
   const inTransit = [...accounts].filter(([account, sum]) => account.startsWith("in_transit") && sum !== 0n);
   return [
@@ -152,13 +152,13 @@ function findBadBooks({ rows, evm, solana }: Evidence): string[] {
   ];
 }
 
-/** Nonces leave no gap, each carries one content, what is on the chain was stored before, and fees kept to the ceiling. */
-function findBadLanes({ rows, evm, history }: Evidence): string[] {
+/** Checks that nonces have no gap and one content each, that every mined transaction was stored, and that fees respect the ceiling. */
+function findLaneErrors({ rows, evm, history }: Evidence): string[] {
   if (evm === undefined) return [];
   const { scan: chain, feeCeiling } = evm;
   const transactions = rows.transactions.filter(({ family }) => family === "eip155");
   const stored = new Set(transactions.map(({ hash }) => hash));
-  // What was stored and sent in a time whose commits are lost is on the chain only.
+  // A transaction that was stored and sent in a period of lost commits exists only on the chain.
   const isWhole = history.lost.length === 0;
   const lanes = [...Map.groupBy(transactions, ({ lane }) => lane)].flatMap(([lane, all]) => {
     const nonces = new Set(all.map(({ nonce }) => nonce));
@@ -173,7 +173,7 @@ function findBadLanes({ rows, evm, history }: Evidence): string[] {
   const contents = [...slots].flatMap(([slot, all]) => {
     const different = new Set(all.map(({ bytes }) => contentOf(bytes))).size;
     const final = all.filter(({ state }) => state === "final").length;
-    // The one that is final may be forgotten; those that are known are replaced by it.
+    // After lost commits, the final transaction may be unknown; it has replaced the known ones.
     const isEnded = final === 1 || (!isWhole && final === 0 && all.every(({ state }) => state === "replaced"));
     return [
       ...(different === 1 ? [] : [`${slot} has ${different} contents`]),
@@ -195,26 +195,26 @@ function findBadLanes({ rows, evm, history }: Evidence): string[] {
   ];
 }
 
-/** What a replacement must keep. */
+/** Returns the part of a transaction that a replacement must not change. */
 function contentOf(bytes: string): string {
   const { to, value = 0n, data } = parseTransaction(bytes as `0x${string}`);
   return `${to} ${value} ${data}`;
 }
 
-/** One key makes one payment and gives one answer; another body under it is a conflict; the modes never meet. */
-function findBadRepeats({ rows, history }: Evidence): string[] {
+/** Checks that a key creates one payment with one response, that another body conflicts, and that test and live rows never mix. */
+function findIdempotencyErrors({ rows, history }: Evidence): string[] {
   const kept = history.creations.filter(({ at }) => !isLost(history.lost, at, at));
   const made = kept.filter(({ httpStatus }) => httpStatus === 201);
   const keys = [...Map.groupBy(kept, ({ key }) => key)].flatMap(([key, all]) => {
     const good = all.filter(({ httpStatus }) => httpStatus === 201);
     const answers = new Set(good.map(({ answer }) => answer)).size;
     const bodies = new Set(good.map(({ body }) => body)).size;
-    // A key under which nothing was made is free; that nothing was made is counted below.
+    // A key without a created payment is still free; the count below notices a missing payment.
     if (good.length === 0) return [];
     const odd = all.filter(({ body, httpStatus }) => httpStatus !== (body === good[0]?.body ? 201 : 409));
     return [
-      ...(answers > 1 ? [`the key ${key} gave ${answers} answers`] : []),
-      ...(bodies > 1 ? [`the key ${key} took ${bodies} bodies`] : []),
+      ...(answers > 1 ? [`the key ${key} returned ${answers} different responses`] : []),
+      ...(bodies > 1 ? [`the key ${key} accepted ${bodies} bodies`] : []),
       ...odd.map(({ httpStatus }) => `the key ${key} answered ${httpStatus}`),
     ];
   });
@@ -222,38 +222,38 @@ function findBadRepeats({ rows, history }: Evidence): string[] {
   const isCounted = made.length === 0 || history.lost.length > 0 || rows.payments.length === expected;
   return [
     ...keys,
-    ...(isCounted ? [] : [`${expected} keys made ${rows.payments.length} payments`]),
-    ...rows.mixed.map(({ what, id }) => `${what} ${id}: test and live meet`),
+    ...(isCounted ? [] : [`${expected} keys created ${rows.payments.length} payments`]),
+    ...rows.mixed.map(({ what, id }) => `${what} ${id}: test and live rows are mixed`),
   ];
 }
 
-/** Whatever end somebody was told is the end, every answer had the published form, and every payment that was made is there. */
-function findBrokenWords({ rows, history }: Evidence): string[] {
+/** Checks that every returned final status is the payment's state, every response fits the contract, and every created payment exists. */
+function findWrongResponses({ rows, history }: Evidence): string[] {
   const payments = new Map(rows.payments.map((payment) => [payment.id, payment]));
-  const asked = history.asked.filter(
+  const missing = history.payments.filter(
     ({ paymentId, madeAt }) => !payments.has(paymentId) && !isLost(history.lost, madeAt, madeAt),
   );
-  const broken = history.told.filter(({ isFinal, paymentId, status, txId, begunAt, endedAt }) => {
+  const broken = history.statuses.filter(({ isFinal, paymentId, status, txId, begunAt, endedAt }) => {
     if (isLost(history.lost, begunAt, endedAt)) return false;
     const { state, txId: own } = payments.get(paymentId) ?? {};
     return isFinal && (status !== state || (txId ?? null) !== (own ?? null));
   });
   return [
-    ...asked.map(({ paymentId }) => `payment ${paymentId} was made and is not there`),
+    ...missing.map(({ paymentId }) => `payment ${paymentId} was created and is missing`),
     ...broken.map(
       ({ paymentId, status }) =>
-        `payment ${paymentId} was told to be ${status} and is ${payments.get(paymentId)?.state}`,
+        `payment ${paymentId} was reported as ${status} and is ${payments.get(paymentId)?.state}`,
     ),
     ...history.offContract,
   ];
 }
 
-/** Every payment ended as its plan allows. Plans know of no FLUSHALL: this is the result that a run without one has. */
+/** Checks that every payment ended as its plan allows. Faults such as FLUSHALL do not change the allowed ends. */
 function findUnexpectedEnds({ rows, history }: Evidence): string[] {
   const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
-  return history.asked.flatMap(({ paymentId, kind, ends, madeAt }) => {
+  return history.payments.flatMap(({ paymentId, kind, ends, madeAt }) => {
     const state = states.get(paymentId) ?? "gone";
-    // What was asked, signed or confirmed may be forgotten, so that the buyer is refused though the money has moved.
+    // After lost commits, the service may have no record of the payment and refuse a buyer whose money has moved.
     if (history.lost.some(({ to }) => madeAt <= to)) return [];
     return ends.includes(state) ? [] : [`payment ${paymentId} (${kind}) ended ${state}`];
   });

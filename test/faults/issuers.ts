@@ -16,22 +16,22 @@ const abi = parseAbi([
   "function silence(bool)",
   "function isSanctioned(address) view returns (bool)",
 ]);
-/** A change of a contract comes true within so long, while blocks are made. */
-const comesTrueMs = 15_000;
+/** The time within which a contract change must be mined, milliseconds. */
+const changeTimeoutMs = 15_000;
 
-/** What the issuers of tokens, and others whose contracts we depend on, may do: all of it is taken back. */
+/** What token issuers, and other owners of contracts that we depend on, may do. Every change is reverted afterwards. */
 export async function issuerFaults(
   { client, contracts, tokens, blockMs }: EvmStage,
   { wishes, random, takesFees }: { wishes: Wishes; random: Random; takesFees: boolean },
 ): Promise<Fault[]> {
   const { permit2, push } = tokens.address;
-  /** Wishes one thing for a while, and then the other one until it holds. */
-  const turn = async (name: string, on: Wish, off: Wish) => {
+  /** Applies one change for a while, and then the other one until it holds. */
+  const toggle = async (name: string, on: Wish, off: Wish) => {
     wishes.make(name, on);
-    await wishes.until(name, comesTrueMs);
+    await wishes.until(name, changeTimeoutMs);
     await pause(random.between(1_500, 3_500));
     wishes.make(name, off);
-    await wishes.until(name, comesTrueMs);
+    await wishes.until(name, changeTimeoutMs);
   };
   const isPaused = (token: Address) => client.readContract({ address: token, abi, functionName: "paused" });
   const pauseUsdc = (on: boolean): Wish => ({
@@ -68,7 +68,7 @@ export async function issuerFaults(
   const upgrade = async () => {
     const ask = { address: contracts.token, abi: proxyAbi, functionName: "implementation" } as const;
     const now = (await client.readContract(ask)).toLowerCase();
-    // The same one once more is an upgrade, too.
+    // An upgrade to the same implementation is an upgrade, too.
     const next = random.chance(0.3) ? now : (tokens.implementations.find((one) => one.toLowerCase() !== now) ?? now);
     const data = encodeFunctionData({ abi: proxyAbi, functionName: "upgradeTo", args: [next as Address] });
     let sent = false;
@@ -76,20 +76,20 @@ export async function issuerFaults(
       next === now ? sent : (await client.readContract(ask)).toLowerCase() === next.toLowerCase();
     wishes.make("upgrade", { to: contracts.token, account: admin, data, holds });
     sent = await pause(2 * blockMs, true);
-    await wishes.until("upgrade", comesTrueMs);
+    await wishes.until("upgrade", changeTimeoutMs);
     await pause(finalityBlocks * blockMs);
   };
   return [
-    { name: "USDC is paused", run: () => turn("pause", pauseUsdc(true), pauseUsdc(false)) },
+    { name: "USDC is paused", run: () => toggle("pause", pauseUsdc(true), pauseUsdc(false)) },
     ...[permit2, push].map((token, index) => ({
       name: `the ${index === 0 ? "permit2" : "push"} token is paused`,
-      run: () => turn(token, pauseOther(token, true), pauseOther(token, false)),
+      run: () => toggle(token, pauseOther(token, true), pauseOther(token, false)),
     })),
     { name: "USDC's proxy is upgraded", run: upgrade },
-    { name: "the sanctions oracle is silent", run: () => turn("oracle", silence(true), silence(false)) },
+    { name: "the sanctions oracle is silent", run: () => toggle("oracle", silence(true), silence(false)) },
     ...(takesFees ? [permit2, push] : []).map((token, index) => ({
       name: `the ${index === 0 ? "permit2" : "push"} token takes a fee`,
-      run: () => turn(`fee ${token}`, setFee(token, BigInt(random.between(1, 500))), setFee(token, 0n)),
+      run: () => toggle(`fee ${token}`, setFee(token, BigInt(random.between(1, 500))), setFee(token, 0n)),
     })),
   ];
 }

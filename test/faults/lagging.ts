@@ -6,8 +6,8 @@ type Placed = { blockNumber?: string; number?: string } | null;
 type Filter = { blockHash?: string; fromBlock?: string; toBlock?: string };
 
 const toHex = (height: number) => `0x${Math.max(0, height).toString(16)}`;
-/** Where the block stands among the parameters of a read. */
-const placeOfBlock: Record<string, number> = {
+/** The index of the block parameter of each read method. */
+const blockParameterIndex: Record<string, number> = {
   eth_call: 1,
   eth_getBalance: 1,
   eth_getCode: 1,
@@ -15,11 +15,11 @@ const placeOfBlock: Record<string, number> = {
   eth_getStorageAt: 2,
 };
 
-/** Answers as a node does that is some blocks behind: newer blocks, their logs and their receipts are not there yet. */
+/** Answers as a node does that is `behind` blocks behind: newer blocks, their logs and their receipts do not exist yet. */
 export async function askLagging(ask: Ask, call: Call, behind: number): Promise<Answer> {
   const { method, params } = call;
   const head = Number((await ask({ method: "eth_blockNumber", params: [] })).result) - behind;
-  const place = placeOfBlock[method];
+  const place = blockParameterIndex[method];
   if (method === "eth_blockNumber") return { result: toHex(head) };
   if (method === "eth_getLogs") return askLogs(ask, params[0] as Filter, head);
   if (method === "eth_getBlockByNumber") {
@@ -41,7 +41,7 @@ export async function askLagging(ask: Ask, call: Call, behind: number): Promise<
   return Number(found?.blockNumber ?? found?.number ?? 0) > head ? { result: null } : answer;
 }
 
-/** A block that it does not have is an error; a range is answered with what there is, as real nodes do. */
+/** Answers an unknown block with an error and a range with its known part, as real nodes do. */
 async function askLogs(ask: Ask, filter: Filter, head: number): Promise<Answer> {
   const method = "eth_getLogs";
   if (filter.blockHash !== undefined) {

@@ -20,13 +20,13 @@ import type { Stage } from "./stage.ts";
 import type { Asked, History } from "./told.ts";
 
 export type Load = {
-  /** Every payment has been asked for and its wallet has sent its first confirm. */
+  /** Resolves when every payment has been created and its wallet has sent its first confirm. */
   sent: Promise<unknown>;
-  /** Every wallet knows its end, or has given up at the signal. */
+  /** Resolves when every wallet knows the end of its payment, or has stopped at the signal. */
   over: Promise<unknown>;
 };
 
-/** Those who pay, by the chain they pay on. */
+/** The payers of each chain family. */
 export type PayersOf = Partial<Record<Family, Payers>>;
 
 type Work = {
@@ -39,26 +39,26 @@ type Work = {
   signal: AbortSignal;
 };
 
-/** The database has stepped back to a time before the payment. */
-class Forgotten extends Error {
-  override readonly name = "Forgotten";
+/** The database lost the commit that created the payment. */
+class PaymentLost extends Error {
+  override readonly name = "PaymentLost";
 }
 
-/** How often a wallet in trouble takes a refusal before its owner gives up. */
-const refusalsTaken = 3;
-/** The same where the database has stepped back: what was confirmed may be forgotten, and the money gone. */
-const refusalsTakenAfterStep = 6;
-/** How often such a wallet hears that there is no way to pay. */
-const emptyTakenAfterStep = 20;
-/** A buyer whose transaction is not mined cancels after so many milliseconds. */
-const stuckMs = 6_000;
-/** How long the service has to find by itself that money has come for payments it has forgotten. */
+/** How many refusals a disturbed wallet accepts before its owner cancels. */
+const maxRefusals = 3;
+/** The same after the database lost commits: the confirm may be lost although the money has moved. */
+const maxRefusalsAfterLoss = 6;
+/** How many empty option lists such a wallet accepts. */
+const maxEmptyAfterLoss = 20;
+/** The time after which a buyer whose transaction is not mined cancels, milliseconds. */
+const cancelStuckMs = 6_000;
+/** How long the service has to find money that arrived for payments it has lost, milliseconds. */
 const closeAfterMs = 8_000;
-/** Made-up confirms of one stranger. */
-const garbageConfirms = 12;
+/** How many forged confirms one third party sends. */
+const forgedConfirms = 12;
 const pollMs = 3_000;
 
-/** Merchants ask, wallets pay, each by its plan, over HTTP; whatever they are told is written down. */
+/** Creates and pays the planned payments over HTTP, and records every response. */
 export function startLoad(args: {
   stage: Stage;
   payers: PayersOf;
@@ -78,7 +78,7 @@ export function startLoad(args: {
   const journeys = args.plans.map((plan) => {
     const work = { ...args, history, begun: Date.now(), random: args.random.branch(`payment ${plan.index}`) };
     const sent = Promise.withResolvers<void>();
-    // A journey ends with an error only when the run was called off.
+    // A journey may reject only when the run was aborted.
     const over = travel(work, plan, sent.resolve).catch((error: unknown) => {
       if (!args.signal.aborted) throw error;
     });
@@ -92,18 +92,19 @@ export function startLoad(args: {
 }
 
 /**
- * After a step back of the database: a wallet that had heard of the end is gone, and its payment may be open again; a
- * creation that was repeated may have made a second payment. The merchant cancels what is not paid by itself soon.
+ * Cancels the payments that the database reopened when it lost commits. A wallet that knew the end of its payment is
+ * gone, and the payment may be open again; a repeated creation may have created a second payment. The merchant cancels
+ * what does not succeed soon.
  */
 export async function closeForgotten({ baseUrls, seeded, history }: Stage, signal: AbortSignal): Promise<void> {
   await pause(closeAfterMs, undefined, { signal });
-  const paying = new Set(history.asked.flatMap(({ paymentId, left }) => (left ? [] : paymentId)));
+  const paying = new Set(history.payments.flatMap(({ paymentId, left }) => (left ? [] : paymentId)));
   const made = history.creations.filter(({ httpStatus }) => httpStatus === 201);
   const ids = new Map(made.map(({ key, answer }) => [(JSON.parse(answer) as { id: string }).id, key]));
   for (const [id, key] of ids) {
     if (paying.has(id)) continue;
     const shop = { baseUrl: baseUrls[0] ?? "", caller: key.startsWith("test") ? seeded.test : seeded.live };
-    for (let asks = 0; asks < 10; asks += 1) {
+    for (let polls = 0; polls < 10; polls += 1) {
       const status = await getStatus(shop, id).catch((error: unknown) => error);
       const isOpen = !(status instanceof Error) && (status as PaymentStatus).status === "requires_action";
       if (isOpen) await cancel(shop, id).catch(() => undefined);
@@ -117,37 +118,37 @@ async function travel(work: Work, plan: Plan, onSent: () => void): Promise<void>
   const { signal } = work;
   await pause(Math.max(0, work.begun + plan.at - Date.now()), undefined, { signal });
   const deadline = Date.now() + plan.lives * 1_000;
-  const asked = await create(work, plan, deadline).catch((error: unknown) => {
-    // The service was away for as long as the payment would have lived.
+  const payment = await create(work, plan, deadline).catch((error: unknown) => {
+    // The service was unavailable for the payment's whole lifetime.
     if (error instanceof Refused && Date.now() >= deadline - 1_000) return undefined;
     throw error;
   });
-  if (asked === undefined) return;
-  await payAsked(work, plan, { asked, deadline, onSent }).catch((error: unknown) => {
-    if (!(error instanceof Forgotten)) throw error;
-    asked.forgotten = true;
+  if (payment === undefined) return;
+  await payCreated(work, plan, { payment, deadline, onSent }).catch((error: unknown) => {
+    if (!(error instanceof PaymentLost)) throw error;
+    payment.forgotten = true;
   });
-  asked.left = true;
+  payment.left = true;
 }
 
-async function payAsked(
+async function payCreated(
   work: Work,
   plan: Plan,
-  { asked, deadline, onSent }: { asked: Asked; deadline: number; onSent: () => void },
+  { payment, deadline, onSent }: { payment: Asked; deadline: number; onSent: () => void },
 ): Promise<void> {
   const { random, signal } = work;
   const waitUntil = (at: number) => pause(Math.max(0, at - Date.now()), undefined, { signal });
-  // This wallet sends the transaction as it signs.
+  // This wallet sends the transaction when it signs.
   const before = () => (plan.kind === "late push" ? waitUntil(deadline - random.between(500, 2_500)) : undefined);
-  const signed = await sign(work, plan, asked, before);
-  if (signed === undefined) return await pollToEnd(work, asked);
+  const signed = await sign(work, plan, payment, before);
+  if (signed === undefined) return await pollToEnd(work, payment);
   if (plan.kind === "late") await waitUntil(deadline + random.between(-800, 300));
-  if (plan.kind === "garbage") confirmGarbage(work, asked, signed);
-  makeTrouble(work, plan, signed);
-  await payToEnd(work, plan, { asked, signed, onSent });
+  if (plan.kind === "garbage") sendForgedConfirms(work, payment, signed);
+  disturbPayment(work, plan, signed);
+  await payToEnd(work, plan, { payment, signed, onSent });
 }
 
-/** The merchant's server sends its request until it is answered, always under the same key. */
+/** Creates a payment as a merchant's server does: retries under the same key until a response arrives. */
 async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> {
   const mode = plan.kind === "test" ? "test" : "live";
   const key = `order-${plan.index}`;
@@ -159,7 +160,7 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> 
         ...{ key: `${mode} ${key}`, body: JSON.stringify(sent), httpStatus, answer },
         at: performance.now(),
       });
-    return insist(work, mode, async (shop) => {
+    return retryRequest(work, mode, async (shop) => {
       try {
         const answer = (await ask(shop, "POST", "/v1/payments", sent, { "idempotency-key": key })) as { id: string };
         note(201, JSON.stringify(answer));
@@ -172,27 +173,28 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Asked> 
   };
   const [{ id, madeAt }] = await Promise.all([send(body), ...(plan.repeatsCreation ? [send(body)] : [])]);
   if (plan.repeatsCreation) await send({ ...body, referenceId: "another" }).catch(() => undefined);
-  const asked: Asked = {
+  const payment: Asked = {
     ...{ paymentId: id, mode, kind: plan.kind, ends: endsOf(plan, work.conditions), outlives: mayOutlive(plan.kind) },
     ...{ confirmed: false, forgotten: false, left: false, madeAt },
   };
-  work.history.asked.push(asked);
-  return asked;
+  work.history.payments.push(payment);
+  return payment;
 }
 
 /**
- * No way to pay means that the chain could not be asked, until the payment is over. Where the database has stepped back it
- * may mean as well that the money has moved, by what the service has forgotten: then the buyer gives up.
+ * Returns the first option, or undefined when the payment is over. An empty list means that the chain could not be read.
+ * After lost commits it may also mean that the money has moved by a transfer of which the service has no record: then
+ * the buyer gives up.
  */
-async function findOption(work: Work, asked: Asked, account: string): Promise<PayOption | undefined> {
-  const { paymentId, mode } = asked;
+async function findOption(work: Work, payment: Asked, account: string): Promise<PayOption | undefined> {
+  const { paymentId, mode } = payment;
   for (let empty = 0; ; ) {
     try {
-      const [option] = await insist(work, mode, (shop) => listOptions(shop, paymentId, [account]));
+      const [option] = await retryRequest(work, mode, (shop) => listOptions(shop, paymentId, [account]));
       if (option !== undefined) return option;
       empty += 1;
-      if (mayBeLost(work, asked) && empty > emptyTakenAfterStep)
-        await insist(work, mode, (shop) => cancel(shop, paymentId)).catch(passRefusal);
+      if (mayBeLost(work, payment) && empty > maxEmptyAfterLoss)
+        await retryRequest(work, mode, (shop) => cancel(shop, paymentId)).catch(ignoreRefusal);
     } catch (error) {
       if (error instanceof Refused) return undefined;
       throw error;
@@ -201,29 +203,31 @@ async function findOption(work: Work, asked: Asked, account: string): Promise<Pa
   }
 }
 
-/** The service may have forgotten a part of what has happened to a payment. */
+/** Returns whether the database may have lost commits of a payment. */
 function mayBeLost({ history }: Work, { madeAt }: Asked): boolean {
   return history.lost.some(({ to }) => madeAt <= to);
 }
 
-/** The wallet asks how to pay, and signs. Undefined when there is no way any more. */
+/** Requests the options and signs one. Returns undefined when the payment can no longer be paid. */
 async function sign(
   work: Work,
   plan: Plan,
-  asked: Asked,
+  payment: Asked,
   before: () => Promise<void> | undefined = () => undefined,
 ): Promise<Signed | undefined> {
   const payers = payersOf(work, plan);
   const buyer = payers.buyerOf(plan);
   for (;;) {
-    const option = await findOption(work, asked, `${payers.chain}:${buyer.address}`);
+    const option = await findOption(work, payment, `${payers.chain}:${buyer.address}`);
     if (option === undefined) return undefined;
     await before();
     try {
-      const results = await insist(work, asked.mode, (shop) => signOption(shop, asked.paymentId, option, buyer));
+      const results = await retryRequest(work, payment.mode, (shop) =>
+        signOption(shop, payment.paymentId, option, buyer),
+      );
       return { option, results };
     } catch (error) {
-      // The option has gone stale before its actions were fetched; or the payment is over, as the next question will say.
+      // The option expired before its actions were fetched; or the payment is over, as the next request will report.
       if (!(error instanceof Refused)) throw error;
     }
   }
@@ -231,13 +235,13 @@ async function sign(
 
 function payersOf({ payers }: Work, { family }: Plan): Payers {
   const found = payers[family];
-  if (found === undefined) throw new Error(`nobody pays on ${family} in this run`);
+  if (found === undefined) throw new Error(`this run has no payers on ${family}`);
   return found;
 }
 
-/** A stranger who has seen the payment confirms its option with signatures of the right form. Nobody waits for it. */
-function confirmGarbage(work: Work, { paymentId, mode }: Asked, { option, results }: Signed): void {
-  for (let count = 0; count < garbageConfirms; count += 1) {
+/** Confirms the option with forged signatures of the right form, as a third party. Does not wait for the responses. */
+function sendForgedConfirms(work: Work, { paymentId, mode }: Asked, { option, results }: Signed): void {
+  for (let count = 0; count < forgedConfirms; count += 1) {
     const made = results.map(({ data: [real = ""] }) => {
       const digits = Array.from({ length: real.length - 2 }, () => work.random.between(0, 15).toString(16));
       return { type: "walletRpc" as const, data: [`0x${digits.join("")}`] };
@@ -247,81 +251,83 @@ function confirmGarbage(work: Work, { paymentId, mode }: Asked, { option, result
   }
 }
 
-/** What gets in the way happens beside the confirm, shortly before it or after it. Nobody waits for it. */
-function makeTrouble(work: Work, plan: Plan, signed: Signed): void {
+/** Disturbs the payment shortly before or after its confirm, in the background. */
+function disturbPayment(work: Work, plan: Plan, signed: Signed): void {
   const { random, signal } = work;
   const payers = payersOf(work, plan);
   const after = (ms: number) => pause(ms, undefined, { signal });
   const [soon, later] = [random.between(0, 900), random.between(2_000, 6_000)];
-  const trouble = async () => {
+  const disturb = async () => {
     await after(soon);
     await payers.disturb(plan, signed);
     await after(later);
     payers.relent(plan, signed);
   };
-  // A stranger's transaction that the chain does not take changes nothing.
-  void trouble().catch(() => undefined);
+  // A third party's transaction that the chain rejects has no effect.
+  void disturb().catch(() => undefined);
 }
 
-/** Confirms until it is taken, polls until the end, confirms again meanwhile as wallets do that have lost the answer. */
+/** Confirms until the service accepts, polls until the end, and repeats the confirm as wallets do that lost the response. */
 async function payToEnd(
   work: Work,
   plan: Plan,
-  { asked, signed, onSent }: { asked: Asked; signed: Signed; onSent: () => void },
+  { payment, signed, onSent }: { payment: Asked; signed: Signed; onSent: () => void },
 ): Promise<void> {
   const { random, signal } = work;
-  const isInTrouble = /blocked|spent|burner|hostile|stuck|garbage/.test(plan.kind);
-  const stuckAt = plan.kind === "stuck push" ? Date.now() + stuckMs : Number.POSITIVE_INFINITY;
+  const isDisturbed = /blocked|spent|burner|hostile|stuck|garbage/.test(plan.kind);
+  const stuckAt = plan.kind === "stuck push" ? Date.now() + cancelStuckMs : Number.POSITIVE_INFINITY;
   let { option, results } = signed;
   const send = () =>
-    tell(work, asked, "confirm", (shop) => confirm(shop, asked.paymentId, { optionId: option.id, results }));
+    fetchStatus(work, payment, "confirm", (shop) => confirm(shop, payment.paymentId, { optionId: option.id, results }));
   for (let refusals = 0; ; ) {
     try {
       const sending = plan.confirmsTwice ? Promise.any([send(), send()]).catch(() => send()) : send();
       onSent();
       let status = await sending;
       while (!status.isFinal && status.status !== "requires_action") {
-        status = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId, pollMs));
+        status = await fetchStatus(work, payment, "status", (shop) => getStatus(shop, payment.paymentId, pollMs));
         if (!status.isFinal && random.chance(0.2)) status = await send();
       }
       if (status.isFinal) return;
       if (Date.now() > stuckAt)
-        await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
+        await retryRequest(work, payment.mode, (shop) => cancel(shop, payment.paymentId)).catch(ignoreRefusal);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       refusals += 1;
-      const steppedBack = mayBeLost(work, asked);
-      if ((isInTrouble && refusals >= refusalsTaken) || (steppedBack && refusals >= refusalsTakenAfterStep))
-        await insist(work, asked.mode, (shop) => cancel(shop, asked.paymentId)).catch(passRefusal);
-      const { status, isFinal } = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId));
+      const lostCommits = mayBeLost(work, payment);
+      if ((isDisturbed && refusals >= maxRefusals) || (lostCommits && refusals >= maxRefusalsAfterLoss))
+        await retryRequest(work, payment.mode, (shop) => cancel(shop, payment.paymentId)).catch(ignoreRefusal);
+      const { status, isFinal } = await fetchStatus(work, payment, "status", (shop) =>
+        getStatus(shop, payment.paymentId),
+      );
       if (isFinal) return;
-      // A step back may have lost the option, too.
-      const isOpen = status === "requires_action" && !isInTrouble;
-      const isLost = steppedBack && tokenOf(plan.kind) !== "push";
-      if (isOpen && (isLost || (await payersOf(work, plan).isWorthless(plan, { option, results }))))
-        ({ option, results } = (await sign(work, plan, asked)) ?? { option, results });
+      // The database may have lost the option, too.
+      const isOpen = status === "requires_action" && !isDisturbed;
+      const mayLackOption = lostCommits && tokenOf(plan.kind) !== "push";
+      if (isOpen && (mayLackOption || (await payersOf(work, plan).isWorthless(plan, { option, results }))))
+        ({ option, results } = (await sign(work, plan, payment)) ?? { option, results });
     }
     await pause(random.between(300, 1_000), undefined, { signal });
   }
 }
 
-async function pollToEnd(work: Work, asked: Asked): Promise<void> {
+async function pollToEnd(work: Work, payment: Asked): Promise<void> {
   for (let isFinal = false; !isFinal; )
-    ({ isFinal } = await tell(work, asked, "status", (shop) => getStatus(shop, asked.paymentId, pollMs)));
+    ({ isFinal } = await fetchStatus(work, payment, "status", (shop) => getStatus(shop, payment.paymentId, pollMs)));
 }
 
-/** Asks until it is answered, and writes the answer down. */
-async function tell(
+/** Repeats the request until it is answered, and records the status. */
+async function fetchStatus(
   work: Work,
-  asked: Asked,
+  payment: Asked,
   by: "confirm" | "status",
-  question: (shop: Shop) => Promise<PaymentStatus>,
+  request: (shop: Shop) => Promise<PaymentStatus>,
 ): Promise<PaymentStatus> {
-  return insist(work, asked.mode, async (shop) => {
+  return retryRequest(work, payment.mode, async (shop) => {
     const begunAt = performance.now();
-    const { status, isFinal, info } = await question(shop);
-    const { paymentId } = asked;
-    work.history.told.push({
+    const { status, isFinal, info } = await request(shop);
+    const { paymentId } = payment;
+    work.history.statuses.push({
       paymentId,
       by,
       begunAt,
@@ -330,29 +336,29 @@ async function tell(
       isFinal,
       txId: info?.txId ?? null,
     });
-    if (by === "confirm") asked.confirmed = true;
+    if (by === "confirm") payment.confirmed = true;
     return { status, isFinal, info };
   });
 }
 
-/** Repeats after 5xx and broken connections, and after nothing else (specification, part 7); any api will do. */
-async function insist<T>(
+/** Retries after a 5xx and a broken connection only (specification, part 7), each time on a random api. */
+async function retryRequest<T>(
   { stage, random, history, signal }: Work,
   mode: "live" | "test",
-  question: (shop: Shop) => Promise<T>,
+  request: (shop: Shop) => Promise<T>,
 ): Promise<T> {
   for (;;) {
     signal.throwIfAborted();
     try {
-      return await question({ baseUrl: random.pick(stage.baseUrls), caller: stage.seeded[mode] });
+      return await request({ baseUrl: random.pick(stage.baseUrls), caller: stage.seeded[mode] });
     } catch (error) {
-      if (error instanceof Refused && error.status === 404 && history.lost.length > 0) throw new Forgotten();
+      if (error instanceof Refused && error.status === 404 && history.lost.length > 0) throw new PaymentLost();
       if (error instanceof Refused && error.status < 500) throw error;
     }
     await pause(random.between(100, 500), undefined, { signal });
   }
 }
 
-function passRefusal(error: unknown): void {
+function ignoreRefusal(error: unknown): void {
   if (!(error instanceof Refused)) throw error;
 }

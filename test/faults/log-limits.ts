@@ -1,12 +1,12 @@
 import type { Answer, Ask, Call } from "./lagging.ts";
 
 type Words = (range: { blocks: number; logs: number; from: number }) => string;
-/** How much an endpoint gives in one eth_getLogs, and how it says no. */
+/** How many blocks and logs one eth_getLogs may cover, and the error beyond that. */
 export type Limit = { code: number; words: Words; blocks: number; logs: number };
 
 const hex = (height: number) => `0x${height.toString(16)}`;
 
-/** Refusals word for word, as providers have answered them; the numbers are the run's. */
+/** The exact errors of real providers; the numbers are the run's. */
 export const limits: readonly { code: number; words: Words }[] = [
   {
     // Alchemy
@@ -35,7 +35,7 @@ export const limits: readonly { code: number; words: Words }[] = [
 
 type Filter = { blockHash?: string; fromBlock?: string; toBlock?: string };
 
-/** Answers eth_getLogs as a node with a limit does; undefined for a call that the limit does not concern. */
+/** Answers eth_getLogs as a node with a limit does. Returns undefined for any other method. */
 export async function askLimited(ask: Ask, call: Call, limit: Limit): Promise<Answer | undefined> {
   if (call.method !== "eth_getLogs") return undefined;
   const { blockHash, fromBlock, toBlock } = call.params[0] as Filter;
@@ -43,7 +43,7 @@ export async function askLimited(ask: Ask, call: Call, limit: Limit): Promise<An
   const refusal = { error: { code: limit.code, message: limit.words({ ...limit, from }) } };
   if (blockHash === undefined && to - from + 1 > limit.blocks) return refusal;
   const answer = await ask(call);
-  // A single block is given whole by every provider.
+  // Every provider returns a single block completely.
   const isSmall = blockHash !== undefined || from === to;
   return !isSmall && Array.isArray(answer.result) && answer.result.length > limit.logs ? refusal : answer;
 }

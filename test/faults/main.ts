@@ -9,21 +9,21 @@ import { countOf, type Outcome, runSeed, seconds } from "./run.ts";
 
 const help = `usage: npm run faults -- [options]
 
-Pays payments on a stack of its own while everything breaks that may break: the chains' endpoints, processes, Postgres,
-Redis, clocks, the chains themselves, tokens and their issuers, and strangers who send what they like. Each seed has one
-heavy fault of its own: ${rareFaults.join(", ")}.
-Then waits for quiet, and checks by SQL and by a scan of the chains that nothing was lost, doubled or answered wrongly.
-Exits with 1 when an invariant was broken.
+Pays payments on a private stack while faults are injected: into the chains' endpoints, the processes, Postgres, Redis,
+the clocks, the chains, and the tokens; third parties send arbitrary transactions. Each seed also has one heavy fault:
+${rareFaults.join(", ")}.
+Then waits until all work is finished, and checks by SQL and by a scan of the chains that no payment was lost, doubled or
+reported wrongly. Exits with 1 when an invariant was violated.
 
-  --seed N       the first seed (a random one when unset); the same seed deals the same faults and payments
-  --seeds N      how many seeds, one after the other (default 20)
-  --chain X      where they are paid: evm, solana, or a mix of both (default)
+  --seed N       the first seed (default: random); the same seed gives the same faults and payments
+  --seeds N      the number of seeds, run one after the other (default 20)
+  --chain X      the chain of the payments: evm or solana (default: both)
   --payments N   payments per seed (default 300)
   --workers N    worker processes (default 2)
-  --rare X       the heavy fault of every seed, instead of the one that is its turn
-  --help         this text
+  --rare X       the heavy fault of every seed (default: a different one for each seed)
+  --help         print this text
 
-The logs of the processes are in .local/faults/<seed>, and after a violation the rows and the scans (evidence.json).`;
+The logs of the processes are in .local/faults/<seed>; after a violation, so are the rows and the scans (evidence.json).`;
 
 const { values } = parseArgs({
   options: {
@@ -63,7 +63,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
     void endAll().finally(() => process.exit(130));
   });
 
-// Every seed starts the same processes: they find each other's compiled code.
+// Every seed starts the same programs: they share the cache of compiled code.
 process.env.NODE_COMPILE_CACHE ??= join(process.cwd(), ".local", "compiled");
 const progress = createProgress();
 const [first, payments, workers] = [Number(values.seed), Number(values.payments), Number(values.workers)];
@@ -77,9 +77,9 @@ for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
     print(outcome, performance.now() - begun);
     if (outcome.violations.length > 0) failed.push(seed);
   } catch (error) {
-    // What breaks off because somebody stops us says nothing about the seed; the handler above ends the process.
+    // An error after an interrupt is not a failure of the seed; the signal handler ends the process.
     if (interrupted) break;
-    progress.print(`seed ${seed}: the run broke off: ${error instanceof Error ? error.stack : error}`);
+    progress.print(`seed ${seed}: the run failed: ${error instanceof Error ? error.stack : error}`);
     failed.push(seed);
   }
 }
@@ -99,15 +99,15 @@ function print(
       .map(([name, count]) => `${name} ${count}`)
       .join(", ");
   progress.print(`seed ${seed}: payments ${list(ends)}; ${seconds(tookMs)} in all`);
-  progress.print(`  in store: ${describeAgenda(agenda)}`);
+  progress.print(`  conditions: ${describeAgenda(agenda)}`);
   progress.print(`  faults: ${list(countOf(injected.map(({ fault }) => fault)))}`);
   const slowest = injected.toSorted((a, b) => b.to - b.from - (a.to - a.from)).slice(0, 3);
   progress.print(`  longest: ${slowest.map(({ fault, from, to }) => `${fault} ${seconds(to - from)}`).join(", ")}`);
-  progress.print(`  felt: ${list(bites)}`);
+  progress.print(`  effects: ${list(bites)}`);
   progress.print(
-    `  quiet ${seconds(quietMs)} after the last one; what could not be paid ended ${seconds(outlivedMs)} after its time`,
+    `  idle ${seconds(quietMs)} after the last fault; unpayable payments ended ${seconds(outlivedMs)} after their authorizations expired`,
   );
-  if (last.length > 0) progress.print(`  last: ${last.slice(0, 3).join(", ")}`);
+  if (last.length > 0) progress.print(`  finished last: ${last.slice(0, 3).join(", ")}`);
   progress.print(violations.length === 0 ? "  every invariant holds" : `  ${violations.length} violations`);
   for (const violation of violations.slice(0, 50)) progress.print(`  ${violation}`);
 }

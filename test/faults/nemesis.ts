@@ -14,24 +14,24 @@ import { failoverFault, restoreFault } from "./step-back.ts";
 import { strangerFaults } from "./strangers.ts";
 import type { Wishes } from "./wishes.ts";
 
-/** A fault that was there, times in milliseconds. */
+/** A fault that was injected; times in milliseconds. */
 export type Injected = { fault: string; from: number; to: number };
 
-/** One way to break something: breaks it, and has mended it when it is over. */
+/** One fault: `run` injects it and resolves when it has been removed. */
 export type Fault = { name: string; run(): Promise<unknown> };
 
-/** Faults that one hand injects one after the other, and how long it rests between two of them at most. */
-type Hand = { name: string; restMs: number; faults: Fault[] };
+/** A group of faults that are injected one at a time, and the longest pause between two of them. */
+type FaultGroup = { name: string; maxPauseMs: number; faults: Fault[] };
 
-/** A run of a minute or more has the rests in full; a shorter one has to be denser. */
-const unhurriedMs = 60_000;
-/** A mood that nobody has felt lasts so much longer. */
-const patienceMs = 3_000;
+/** A run of this length or more uses the full pauses; a shorter one shortens them. */
+const fullPaceMs = 60_000;
+/** How much longer an endpoint's failure lasts when no call has met it, milliseconds. */
+const graceMs = 3_000;
 
-/** What a run is broken with: hands that work side by side, and the heavy fault of the seed. */
-export type Nemesis = { hands: readonly Hand[]; rare: Fault };
+/** The faults of a run: groups that run concurrently, and the heavy fault of the seed. */
+export type Nemesis = { groups: readonly FaultGroup[]; rare: Fault };
 
-/** Readies everything that is broken later, while nothing is broken yet: strangers are funded here. */
+/** Prepares the faults while nothing is broken yet: this funds the third parties. */
 export async function prepareNemesis(args: {
   stage: Stage;
   wishes: Wishes | undefined;
@@ -42,41 +42,45 @@ export async function prepareNemesis(args: {
   const { evm, solana } = stage;
   const alone = oneAtATime();
   const of = (name: string) => args.random.branch(name);
-  const hands: Hand[] = [
-    { name: "processes", restMs: 5_000, faults: processFaults(stage, { random: of("processes"), alone }) },
+  const groups: FaultGroup[] = [
+    { name: "processes", maxPauseMs: 5_000, faults: processFaults(stage, { random: of("processes"), alone }) },
   ];
   const endpoints = (name: string, all: readonly Endpoint[], random: Random) =>
     endpointFaults({ stage, endpoints: all, name, random });
   if (evm && wishes)
-    hands.push(
-      { name: "endpoints", restMs: 2_000, faults: endpoints("an endpoint", evm.endpoints, of("endpoints")) },
-      { name: "chain", restMs: 2_000, faults: evmFaults(evm, of("chain")) },
+    groups.push(
+      { name: "endpoints", maxPauseMs: 2_000, faults: endpoints("an endpoint", evm.endpoints, of("endpoints")) },
+      { name: "chain", maxPauseMs: 2_000, faults: evmFaults(evm, of("chain")) },
       {
         name: "issuers",
-        restMs: 3_000,
+        maxPauseMs: 3_000,
         faults: await issuerFaults(evm, { wishes, random: of("issuers"), takesFees: agenda.takesFees }),
       },
-      { name: "strangers", restMs: 1_500, faults: await strangerFaults(evm, of("strangers")) },
+      { name: "strangers", maxPauseMs: 1_500, faults: await strangerFaults(evm, of("strangers")) },
     );
   if (solana)
-    hands.push(
+    groups.push(
       {
         name: "solana endpoints",
-        restMs: 2_000,
+        maxPauseMs: 2_000,
         faults: endpoints("a Solana endpoint", solana.endpoints, of("solana endpoints")),
       },
-      { name: "solana", restMs: 3_000, faults: solanaFaults(solana, of("solana")) },
-      { name: "solana strangers", restMs: 5_000, faults: await solanaStrangerFaults(solana, of("solana strangers")) },
+      { name: "solana", maxPauseMs: 3_000, faults: solanaFaults(solana, of("solana")) },
+      {
+        name: "solana strangers",
+        maxPauseMs: 5_000,
+        faults: await solanaStrangerFaults(solana, of("solana strangers")),
+      },
     );
-  return { hands, rare: rareFault(stage, agenda, { random: of("rare"), alone }) };
+  return { groups, rare: rareFault(stage, agenda, { random: of("rare"), alone }) };
 }
 
 /**
- * Breaks everything that may break. Each hand goes through all its faults in an order that the seed decides, again and
- * again, and through all of them once at least; after `enough` it stops. Nothing is broken any more when this returns.
+ * Injects the faults. Each group repeats all its faults, each time in a random order, at least once and until `enough`
+ * resolves. Every fault has been removed when this returns.
  */
 export async function breakThings(
-  { hands, rare }: Nemesis,
+  { groups, rare }: Nemesis,
   args: { random: Random; durationMs: number; signal: AbortSignal },
   enough: Promise<unknown>,
 ): Promise<Injected[]> {
@@ -86,16 +90,16 @@ export async function breakThings(
   void enough.then(() => {
     isEnough = true;
   });
-  const pace = Math.min(1, durationMs / unhurriedMs);
+  const pace = Math.min(1, durationMs / fullPaceMs);
   const rest = (ms: number) => pause(ms, undefined, { signal }).catch(() => undefined);
   const inject = async (fault: Fault) => {
     const from = performance.now();
     await fault.run();
     injected.push({ fault: fault.name, from, to: performance.now() });
   };
-  const play = async ({ name, restMs, faults }: Hand): Promise<void> => {
+  const runGroup = async ({ name, maxPauseMs, faults }: FaultGroup): Promise<void> => {
     const random = args.random.branch(name);
-    const most = Math.ceil(restMs * pace);
+    const most = Math.ceil(maxPauseMs * pace);
     for (let round = 0; round === 0 || !isEnough; round += 1)
       for (const fault of random.shuffle(faults)) {
         if (signal.aborted || (isEnough && round > 0)) return;
@@ -103,11 +107,11 @@ export async function breakThings(
         await inject(fault);
       }
   };
-  const playRare = async () => {
+  const runRare = async () => {
     await rest(durationMs * 0.2);
     if (!signal.aborted) await inject(rare);
   };
-  await Promise.all([playRare(), ...hands.map(play)]);
+  await Promise.all([runRare(), ...groups.map(runGroup)]);
   return injected;
 }
 
@@ -138,39 +142,39 @@ function rareFault(
   }
 }
 
-/** Runs pieces of work that must not meet one after the other. */
+/** Returns a function that runs work one piece at a time. */
 function oneAtATime(): <T>(work: () => Promise<T>) => Promise<T> {
-  let turn: Promise<unknown> = Promise.resolve();
+  let previous: Promise<unknown> = Promise.resolve();
   return (work) => {
-    const mine = turn.then(work);
-    turn = mine.catch(() => undefined);
+    const mine = previous.then(work);
+    previous = mine.catch(() => undefined);
     return mine;
   };
 }
 
 type Endpoints = { stage: Stage; endpoints: readonly Endpoint[]; name: string; random: Random };
 
-/** Every mood of one endpoint or of both for a while, until a call has felt it. Who starts meanwhile meets it, too. */
+/** Returns each failure as a fault of one or both endpoints that lasts until a call has met it. */
 function endpointFaults({ stage, endpoints, name, random }: Endpoints): Fault[] {
-  const set = async (mood: Mood) => {
+  const set = async (faultMode: Mood) => {
     const [first, second] = endpoints;
-    const chosen = random.pick(whomFor(mood).map((some) => some.map((index) => [first, second][index])));
-    for (const endpoint of chosen) endpoint?.setMood(mood);
-    // Which chain an endpoint serves is asked by a process that starts.
-    if (mood === "serves another chain") kill(stage, random, "worker", "SIGKILL");
-    const isFelt = () => chosen.some((endpoint) => (endpoint?.felt() ?? 0) > 0);
+    const chosen = random.pick(endpointsFor(faultMode).map((some) => some.map((index) => [first, second][index])));
+    for (const endpoint of chosen) endpoint?.setFaultMode(faultMode);
+    // A process checks the chain of an endpoint only when it starts.
+    if (faultMode === "serves another chain") kill(stage, random, "worker", "SIGKILL");
+    const isAffected = () => chosen.some((endpoint) => (endpoint?.affected() ?? 0) > 0);
     await pause(random.between(500, 2_000));
-    for (const until = Date.now() + patienceMs; !isFelt() && Date.now() < until; ) await pause(50);
-    for (const endpoint of chosen) endpoint?.setMood(undefined);
+    for (const until = Date.now() + graceMs; !isAffected() && Date.now() < until; ) await pause(50);
+    for (const endpoint of chosen) endpoint?.setFaultMode(undefined);
   };
-  return moods.map((mood) => ({ name: `${name} ${mood}`, run: () => set(mood) }));
+  return moods.map((faultMode) => ({ name: `${name} ${faultMode}`, run: () => set(faultMode) }));
 }
 
-/** Which endpoints may have a mood at the same time, each choice by their numbers. */
-function whomFor(mood: Mood): readonly (readonly number[])[] {
-  // An answer that one endpoint loses, the other one gives.
-  if (mood === "loses answers to sends" || mood === "drops what it has accepted") return [[0, 1]];
-  // What all endpoints say never to have seen is not there: nobody can know better.
-  if (mood === "forgets what became of transactions") return [[0], [1]];
+/** Returns the sets of endpoints, by index, that may have a failure at the same time. */
+function endpointsFor(faultMode: Mood): readonly (readonly number[])[] {
+  // Both endpoints: the other one would otherwise return what one loses.
+  if (faultMode === "loses responses to sends" || faultMode === "drops accepted transactions") return [[0, 1]];
+  // One endpoint only: a transaction that all endpoints have forgotten does not exist for the service.
+  if (faultMode === "forgets receipts") return [[0], [1]];
   return [[0], [1], [0, 1]];
 }

@@ -2,8 +2,8 @@ import type { Check } from "./invariants.ts";
 import { listOurs, repeated, sumBy } from "./moved.ts";
 
 /**
- * Each number of a payout moves money once at most, whatever became of the database; a merchant has received exactly what
- * the books call paid; and never more leaves a treasury than has come in.
+ * Checks that each payout nonce moves money at most once, even after lost commits; that a merchant received exactly what
+ * the rows mark as paid; and that withdrawals from a treasury never exceed its deposits.
  */
 export const findBadPayouts: Check = (evidence) => {
   const { rows, history } = evidence;
@@ -16,10 +16,10 @@ export const findBadPayouts: Check = (evidence) => {
   );
   const received = sumBy(outwards, ({ token, to }) => `${token} ${to}`);
   const wrong = [...new Set([...booked.keys(), ...received.keys()])].flatMap((key) => {
-    const [onChain, inBooks] = [received.get(key) ?? 0n, booked.get(key) ?? 0n];
-    // What was paid in a time whose commits are lost may stand among the exceptions.
-    const isRight = history.lost.length === 0 ? onChain === inBooks : onChain >= inBooks;
-    return isRight ? [] : [`${key} has received ${onChain}, and the books say ${inBooks}`];
+    const [onChain, inRows] = [received.get(key) ?? 0n, booked.get(key) ?? 0n];
+    // A payout whose commit was lost may be among the exceptions.
+    const isRight = history.lost.length === 0 ? onChain === inRows : onChain >= inRows;
+    return isRight ? [] : [`${key} has received ${onChain} on the chain and ${inRows} in the rows`];
   });
   const [into, out] = [inwards, outwards].map((logs) => sumBy(logs, ({ token }) => token));
   return [
@@ -27,12 +27,12 @@ export const findBadPayouts: Check = (evidence) => {
     ...wrong,
     ...[...(out ?? [])].flatMap(([token, sum]) => {
       const came = into?.get(token) ?? 0n;
-      return sum <= came ? [] : [`${sum} of ${token} have left the treasury, and ${came} had come in`];
+      return sum <= came ? [] : [`${sum} of ${token} have left the treasury, which had received ${came}`];
     }),
   ];
 };
 
-/** Token and receiver as the chain names them, of a CAIP-19 asset and a CAIP-10 account. */
+/** Returns token and receiver as the chain writes them, from a CAIP-19 asset and a CAIP-10 account. */
 function keyOf(asset: string, account: string): string {
   const receiver = account.slice(account.lastIndexOf(":") + 1);
   const token = asset.slice(asset.lastIndexOf(":") + 1);

@@ -1,7 +1,7 @@
 import type { TokenKind } from "./evm-tokens.ts";
 import type { Random } from "./random.ts";
 
-/** Where a payment is made. */
+/** The chain families on which payments are made. */
 export const families = ["evm", "solana"] as const;
 export type Family = (typeof families)[number];
 
@@ -9,21 +9,21 @@ const succeeds = ["succeeded"] as const;
 const fails = ["cancelled", "expired", "failed"] as const;
 const anyEnd = [...succeeds, ...fails] as const;
 
-/** A kind's token, where it is not USDC; the ends it may have; whether the end may take until what was signed runs out. */
+/** A kind's token where it is not USDC, its allowed ends, and whether it may end only after its authorization expires. */
 type KindRule = { token?: TokenKind; ends: readonly string[]; outlives?: true };
 
 /**
- * What happens around a payment. `stranger`: a stranger relays its authorization as well. `blocked`, `spent`: the payer is
- * put on the token's block list, or spends the money elsewhere, while the payment is being made; for a while, or for good.
- * `late`: confirmed at the moment of its deadline. `test`: with a test key. `permit2`: by Permit2. `push`: by a
- * transaction of the buyer's own, which moves nothing when a reorg takes it and it is mined anew while its token is paused;
- * `stuck push`: by one that can never be mined. `wallet`: by a contract wallet (ERC-1271);
- * `burner`: by one that burns gas; `hostile`: by one that reverts with hostile text. `garbage`: a stranger who has seen
- * the payment confirms it with made-up signatures.
+ * The kinds of payments. `relayed`: a third party relays the authorization as well. `blocked`, `spent`: the payer is
+ * added to the token's block list, or spends the money elsewhere, during the payment; temporarily, or for good. `late`:
+ * confirmed close to its deadline. `test`: made with a test key. `permit2`: paid by Permit2. `push`: paid by the buyer's
+ * own transaction, which moves nothing when a reorg removes it and it is mined again while its token is paused; `stuck
+ * push`: by a transaction that can never be mined. `wallet`: paid by a contract wallet (ERC-1271); `burner`: by one that
+ * burns gas; `hostile`: by one that reverts with hostile text. `garbage`: a third party confirms the payment with forged
+ * signatures.
  */
 export const kinds = {
   plain: { ends: succeeds },
-  stranger: { ends: succeeds },
+  relayed: { ends: succeeds },
   blocked: { ends: ["succeeded", "cancelled", "failed"] },
   "blocked for good": { ends: anyEnd, outlives: true },
   spent: { ends: ["succeeded", "cancelled", "failed"] },
@@ -31,7 +31,7 @@ export const kinds = {
   late: { ends: ["succeeded", "expired"] },
   test: { ends: succeeds },
   permit2: { token: "permit2", ends: succeeds },
-  "permit2 stranger": { token: "permit2", ends: succeeds },
+  "permit2 relayed": { token: "permit2", ends: succeeds },
   push: { token: "push", ends: ["succeeded", "expired"], outlives: true },
   "late push": { token: "push", ends: ["succeeded", "expired"], outlives: true },
   "stuck push": { token: "push", ends: ["cancelled", "expired"] },
@@ -42,27 +42,27 @@ export const kinds = {
 } as const satisfies Record<string, KindRule>;
 export type Kind = keyof typeof kinds;
 
-/** The token that a payment of a kind is made with on EVM. */
+/** Returns the token with which a payment of a kind is made on EVM. */
 export function tokenOf(kind: Kind): TokenKind {
   const rule: KindRule = kinds[kind];
   return rule.token ?? "usdc";
 }
 
-/** True when a payment of a kind may end only once the chain's clock has passed what its payer signed. */
+/** Returns whether a payment of a kind may end only after the payer's authorization has expired on the chain. */
 export function mayOutlive(kind: Kind): boolean {
   const rule: KindRule = kinds[kind];
   return rule.outlives === true;
 }
 
-/** What a seed has in store that changes how payments may end. */
+/** The conditions of a seed that change how payments may end. */
 export type Conditions = {
-  /** The issuer of a token starts a fee on transfers: what buyers push arrives in part only. */
+  /** The issuer of a token charges a fee on transfers: only a part of what buyers send arrives. */
   takesFees: boolean;
 };
 
 /**
- * How a payment of a kind may end; an honest one has only one end. On Solana it may also expire: what was signed dies
- * with its blockhash, and here blockhashes die.
+ * Returns how a payment of a kind may end; an honest one has only one end. On Solana it may also expire: the signed
+ * transaction expires with its blockhash, and the faults expire blockhashes.
  */
 export function endsOf(
   { family, kind }: Pick<Plan, "family" | "kind">,
@@ -72,45 +72,45 @@ export function endsOf(
   return family === "solana" && kind === "plain" ? [...kinds[kind].ends, "expired"] : kinds[kind].ends;
 }
 
-/** Shares of a run, in hundredths; the rest is plain. Without our signature nobody can submit what is paid on Solana. */
+/** The shares of the kinds in percent; the rest is plain. Solana payments need our signature, so no one else can relay them. */
 const shares: Record<Family, Partial<Record<Kind, number>>> = {
   evm: {
-    ...{ stranger: 8, blocked: 3, "blocked for good": 2, spent: 3, "spent for good": 2, late: 3, test: 3 },
-    ...{ permit2: 10, "permit2 stranger": 3, push: 8, "late push": 3, "stuck push": 1 },
+    ...{ relayed: 8, blocked: 3, "blocked for good": 2, spent: 3, "spent for good": 2, late: 3, test: 3 },
+    ...{ permit2: 10, "permit2 relayed": 3, push: 8, "late push": 3, "stuck push": 1 },
     ...{ wallet: 4, burner: 2, hostile: 2, garbage: 2 },
   },
   solana: { "spent for good": 4, late: 4, test: 4 },
 };
-/** Of a run on both, so many hundredths are paid on Solana. */
+/** The percentage of payments on Solana in a run on both families. */
 const onSolana = 35;
 
 export type Plan = {
   index: number;
   family: Family;
   kind: Kind;
-  /** When the merchant asks for it, milliseconds after the beginning. */
+  /** When the merchant creates the payment, milliseconds after the start of the run. */
   at: number;
   cents: number;
-  /** Seconds until its deadline. */
+  /** The lifetime until its deadline, seconds. */
   lives: number;
-  /** The merchant's server sends its creation again, and once with another body under the same key. */
+  /** Whether the merchant's server repeats the creation, and sends another body under the same key once. */
   repeatsCreation: boolean;
-  /** The wallet sends its confirm twice at the same time. */
+  /** Whether the wallet sends its confirm twice at the same time. */
   confirmsTwice: boolean;
 };
 
-/** So many payments, spread evenly, every kind among them. */
+/** Returns the given number of payments, spread evenly over time, with every kind among them. */
 export function planPayments(
   random: Random,
   args: { payments: number; everyMs: number; chains: readonly Family[] },
 ): Plan[] {
   const { payments, everyMs, chains } = args;
   const there = chains.length === 1 ? payments : Math.round((payments * onSolana) / 100);
-  const dealt = [
-    ...(chains.includes("evm") ? deal("evm", payments - (chains.includes("solana") ? there : 0)) : []),
-    ...(chains.includes("solana") ? deal("solana", there) : []),
+  const assigned = [
+    ...(chains.includes("evm") ? assignKinds("evm", payments - (chains.includes("solana") ? there : 0)) : []),
+    ...(chains.includes("solana") ? assignKinds("solana", there) : []),
   ];
-  return random.shuffle(dealt).map(({ family, kind }, index) => ({
+  return random.shuffle(assigned).map(({ family, kind }, index) => ({
     index,
     family,
     kind,
@@ -122,10 +122,10 @@ export function planPayments(
   }));
 }
 
-function deal(family: Family, payments: number): Pick<Plan, "family" | "kind">[] {
-  const dealt = Object.entries(shares[family]).flatMap(([kind, share]) =>
+function assignKinds(family: Family, payments: number): Pick<Plan, "family" | "kind">[] {
+  const assigned = Object.entries(shares[family]).flatMap(([kind, share]) =>
     Array<Kind>(Math.max(1, Math.round((payments * share) / 100))).fill(kind as Kind),
   );
-  const plain = Array<Kind>(Math.max(0, payments - dealt.length)).fill("plain");
-  return [...dealt, ...plain].slice(0, payments).map((kind) => ({ family, kind }));
+  const plain = Array<Kind>(Math.max(0, payments - assigned.length)).fill("plain");
+  return [...assigned, ...plain].slice(0, payments).map((kind) => ({ family, kind }));
 }

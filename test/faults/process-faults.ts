@@ -9,7 +9,7 @@ import type { Stage } from "./stage.ts";
 /** Longer than every lease: 60 seconds and a little. */
 const minuteMs = 62_000;
 
-/** What may happen to processes and to the stores behind them. `alone` keeps them from being restored meanwhile. */
+/** Returns the faults of processes, Postgres and Redis. `alone` serializes a fault with a restore of the database. */
 export function processFaults(
   stage: Stage,
   { random, alone }: { random: Random; alone: <T>(work: () => Promise<T>) => Promise<T> },
@@ -22,7 +22,7 @@ export function processFaults(
   };
   const freeze = async () => {
     const pid = kill(stage, random, "worker", "SIGSTOP");
-    // Longer than a lease: whoever wakes up must find out that somebody else has taken over.
+    // Longer than a lease: the resumed worker must notice that another worker has taken over.
     await pause(random.between(5_500, 7_000));
     if (pid !== undefined) signalProcess(pid, "SIGCONT");
   };
@@ -31,7 +31,7 @@ export function processFaults(
     await pause(random.between(0, 1_500));
     await service.start();
   };
-  // An immediate shutdown, or not even that. After a failover there is no primary of ours to restart.
+  // An immediate shutdown, or a kill. After a failover the original primary no longer exists.
   const restartPostgres = () =>
     alone(async () => {
       if (stage.history.lost.length === 0 || stage.replicated === undefined)
@@ -48,7 +48,7 @@ export function processFaults(
     { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
     { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
     { name: "kill -9 of an api", run: async () => kill(stage, random, "api", "SIGKILL") },
-    { name: "a worker stands still", run: freeze },
+    { name: "a worker is stopped for seconds", run: freeze },
     { name: "FLUSHALL", run: flush },
     { name: "Redis restarts", run: () => restart(redis, random.pick(["SIGKILL", "SIGTERM"])) },
     { name: "Postgres restarts", run: restartPostgres },
@@ -56,10 +56,10 @@ export function processFaults(
   ];
 }
 
-/** Nobody of a run is on it. */
+/** The text of a screening list that names no account of a run. */
 export const screeningListText = "# accounts that are not served\n0x00000000000000000000000000000000deadbeef\n";
 
-/** A worker is frozen for a minute, and wakes up when others have long taken over. */
+/** Returns the fault that stops a worker for a minute and resumes it after others have taken over. */
 export function freezeForAMinute(stage: Stage, random: Random): Fault {
   const run = async () => {
     const pid = kill(stage, random, "worker", "SIGSTOP");
@@ -72,7 +72,7 @@ export function freezeForAMinute(stage: Stage, random: Random): Fault {
   return { name: "a worker is frozen for a minute", run };
 }
 
-/** Signals one process of a role that is not frozen. Undefined when none runs now. */
+/** Signals one process of a role that is not frozen and returns its id. Returns undefined when none is running. */
 export function kill(stage: Stage, random: Random, role: "api" | "worker", signal: NodeJS.Signals): number | undefined {
   const pids = stage.supervisor.pids(role).filter((pid) => !stage.frozen.has(pid));
   if (pids.length === 0) return undefined;
@@ -85,6 +85,6 @@ function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It was gone before we came.
+    // The process has already exited.
   }
 }

@@ -4,13 +4,13 @@ import { atEnd } from "../support/at-end.ts";
 import { type EvmStage, finalityBlocks } from "./evm-stage.ts";
 import { topFees } from "./wishes.ts";
 
-/** A buyer's own transaction, sent and sent again as nodes do with what a reorg has taken; the hash stays the same. */
+/** Sends buyers' own transactions, and rebroadcasts those that a reorg removes, as nodes do; the hash stays the same. */
 export type Pushes = {
-  /** `gap` leaves so many nonces out: then the transaction can never be mined. Returns the hash. */
+  /** Sends a transaction and returns its hash. `gap` skips so many nonces, so that it can never be mined. */
   send(buyer: PrivateKeyAccount, call: { to: Hex; data: Hex }, gap?: number): Promise<Hex>;
 };
 
-/** Keeps buyers' transactions alive until they are final, or the run is over. */
+/** Rebroadcasts buyers' transactions until they are final or the run is over. */
 export function keepPushes(stage: EvmStage): Pushes {
   const { client } = stage;
   const raw = new Map<Hex, { bytes: Hex; minedAt?: bigint }>();
@@ -23,7 +23,7 @@ export function keepPushes(stage: EvmStage): Pushes {
           if (receipt === undefined) await client.sendRawTransaction({ serializedTransaction: push.bytes });
           else if ((await client.getBlockNumber()) - receipt.blockNumber > finalityBlocks) raw.delete(hash);
         };
-        // The pool has it, or takes it next time.
+        // The pool already holds it, or accepts it at the next attempt.
         await work().catch(() => undefined);
       }
       await pause(stage.blockMs, undefined, { signal: over.signal }).catch(() => undefined);

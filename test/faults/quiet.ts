@@ -2,12 +2,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { ChainClient } from "../../ops/local/chain-client.ts";
 import { execute } from "../support/sql.ts";
 
-/** `open` is what was still unfinished when patience ended; `last` is what took longest. */
+/** `open` lists the work that was still unfinished at the time limit; `last` lists the work that finished last. */
 export type Quiet = { ms: number; open: string[]; last: string[] };
 
 /**
- * Everything that has not come to its end. Transactions end when one of their nonce is final, or can land no more; where
- * the database has stepped back, the one that is final may be forgotten, and those that are known are replaced by it.
+ * Selects all unfinished work. A nonce is finished when one of its transactions is final or can no longer land; after
+ * lost commits, the final one may be unknown, and the known ones are replaced by it.
  */
 const unfinished = (forgets: boolean) => `
   select 'payment ' || id || ' ' || state what, id payment_id from payment where state in ('requires_action', 'processing')
@@ -18,7 +18,7 @@ const unfinished = (forgets: boolean) => `
   union all select 'lane ' || lane_id || ' nonce ' || nonce || ' is not final', null
     from transaction group by lane_id, nonce having not bool_or(state in (${forgets ? "'final', 'expired', 'replaced'" : "'final', 'expired'"}))`;
 
-/** Watchers that have not come beyond these heights yet, by chain. */
+/** Selects the watchers that are not final at these heights yet, by chain. */
 const behind = (heights: Record<string, number>) =>
   Object.entries(heights)
     .map(
@@ -28,7 +28,7 @@ const behind = (heights: Record<string, number>) =>
     )
     .join("");
 
-/** Waits until everything has its end and every payout has arrived; payments in `except` may take longer. */
+/** Waits until all work is finished and every payout has arrived; payments in `except` may take longer. */
 export async function waitQuiet(
   databaseUrl: string,
   args: { except: readonly string[]; forgets?: boolean; heights?: Record<string, number>; withinMs: number },
@@ -46,7 +46,7 @@ export async function waitQuiet(
   }
 }
 
-/** How far the chain's clock has to go until no open authorization can be used any more. */
+/** Returns by how many seconds the chain's clock must advance until every open authorization has expired. */
 export async function secondsToOutlive(databaseUrl: string, client: ChainClient): Promise<number> {
   const [row] = await execute(
     databaseUrl,

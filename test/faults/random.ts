@@ -1,11 +1,11 @@
-/** Chance that a seed decides: the same seed makes the same plan again, whatever the machine's timing. */
+/** Seeded random numbers: the same seed gives the same plan, independent of the machine's timing. */
 export type Random = {
-  /** A whole number, both ends among them. */
+  /** Returns a whole number, both ends included. */
   between(least: number, most: number): number;
   chance(share: number): boolean;
   pick<T>(from: readonly T[]): T;
   shuffle<T>(items: readonly T[]): T[];
-  /** A source of its own, so that who draws more often does not change what another one draws. */
+  /** Returns an independent source, so that the number of draws from one does not change the draws from another. */
   branch(name: string): Random;
 };
 
@@ -23,7 +23,7 @@ export function createRandom(seed: number, name = ""): Random {
     between,
     chance: (share) => next() < share,
     pick: (from) => {
-      if (from.length === 0) throw new Error("there is nothing to pick from");
+      if (from.length === 0) throw new Error("the list to pick from is empty");
       return from[between(0, from.length - 1)] as (typeof from)[number];
     },
     shuffle(items) {

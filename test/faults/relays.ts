@@ -7,10 +7,10 @@ const collectorAbi = parseAbi([
   "function collectWithPermit(address token, address payer, uint256 amount, uint256 nonce, uint256 deadline, bytes signature, uint256 allowance, uint256 permitDeadline, uint8 v, bytes32 r, bytes32 s)",
 ]);
 
-/** Call data by which anybody may submit what a payer has signed: to USDC, or to the Collector. */
+/** Returns the call data with which any relayer can submit a payer's authorization, to USDC or to the Collector. */
 export function encodeRelay({ option, results }: Signed): Hex {
   const signed = option.actions.map((action, index) => {
-    if (action.type !== "walletRpc") throw new Error("there is nothing that anybody could submit");
+    if (action.type !== "walletRpc") throw new Error("the option has no signature that a third party could submit");
     const [account, json] = action.data.params;
     const { message } = JSON.parse(String(json)) as { message: Record<string, unknown> };
     return { account: account as Hex, message, signature: (results[index]?.data[0] ?? "0x") as Hex };

@@ -1,6 +1,6 @@
 import { execute } from "../support/sql.ts";
 
-/** What the database says, amounts as bigint, addresses in lower case. */
+/** The rows of the database, with amounts as bigint and addresses in lower case. */
 export type Rows = {
   payments: {
     id: string;
@@ -45,7 +45,7 @@ export type Rows = {
     hash: string;
     bytes: string;
     maxFee: bigint;
-    /** What a transaction of Solana was booked at, lamports. */
+    /** The booked fee of a Solana transaction, lamports. */
     fee: bigint | null;
     state: string;
   }[];
@@ -68,13 +68,13 @@ export type Rows = {
     amount: bigint;
   }[];
   balances: { merchantId: string; asset: string; amount: bigint }[];
-  /** Up to which height everything is final and recorded. */
+  /** The height up to which each chain is final and recorded. */
   cursors: { chain: string; finalNumber: number }[];
-  /** Sums of small deposits that become exceptions when their day is over. */
+  /** Sums of small deposits that become exceptions at the end of their day. */
   dust: { asset: string; amount: bigint }[];
-  /** What could not be booked, and waits for people. */
+  /** Movements that could not be booked and need an operator. */
   failedBookings: { kind: string; subject: string; error: string }[];
-  /** Rows of one mode that hang on rows of the other. */
+  /** Rows of one mode that reference rows of the other. */
   mixed: { what: string; id: string }[];
 };
 
@@ -103,7 +103,7 @@ const queries: Record<keyof Rows, string> = {
 };
 const big = new Set(["amount", "maxFee", "fee"]);
 
-/** Reads all that the invariants are about, by plain SQL. */
+/** Reads all rows that the invariants check, by plain SQL. */
 export async function readRows(databaseUrl: string): Promise<Rows> {
   const read: Record<string, unknown[]> = {};
   for (const [name, query] of Object.entries(queries)) {
@@ -119,26 +119,26 @@ function toValue(key: string, value: unknown): unknown {
   return big.has(key) && typeof value === "string" ? BigInt(value) : value;
 }
 
-/** How often the faults were felt: a run in which nothing bites proves nothing. */
+/** Counts the effects of the faults: a run without effects proves nothing. */
 export async function countBites(databaseUrl: string): Promise<Record<string, number>> {
   const [row] = await execute(
     databaseUrl,
     `select (select count(*) from transaction where replacement > 0)::int as "transactions replaced",
       (select count(*) from sighting where orphaned)::int as "sightings orphaned",
       (select count(*) from event where machine = 'transfer' and from_state = 'carried' and to_state = 'ready')::int as "transfers taken out",
-      (select count(*) from transfer where troubles > 0)::int as "transfers held",
+      (select count(*) from transfer where troubles > 0)::int as "transfers delayed",
       (select count(*) from transfer t join sighting s on s.transfer_id = t.id and not s.orphaned
-        where not exists (select from transaction x where x.hash = s.tx_hash))::int as "relayed by strangers",
+        where not exists (select from transaction x where x.hash = s.tx_hash))::int as "relayed by third parties",
       (select count(*) from event where machine = 'attempt' and to_state = 'refused')::int as "attempts refused",
       (select count(distinct (detail ->> 'reorg', at)) from event where detail ? 'reorg')::int as "reorgs that took transfers",
-      (select count(*) from transaction where state = 'expired')::int as "transactions that died",
+      (select count(*) from transaction where state = 'expired')::int as "transactions expired",
       (select count(*) from transaction where reverted and chain like 'solana:%')::int as "failed on Solana",
       (select count(*) from event where detail ? 'slotGone')::int as "slots gone with a transfer"`,
   );
   return row as Record<string, number>;
 }
 
-/** Payments that have their end. */
+/** Counts the payments that are final. */
 export async function countEnded(databaseUrl: string): Promise<number> {
   const [row] = await execute(
     databaseUrl,

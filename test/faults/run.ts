@@ -23,7 +23,7 @@ export type RunOptions = {
   payments: number;
   workers: number;
   chains: readonly Family[];
-  /** The heavy fault; the seed's own when unset. */
+  /** The heavy fault; derived from the seed when unset. */
   rare?: RareFault | undefined;
   dir: string;
   say: Say;
@@ -32,30 +32,30 @@ export type RunOptions = {
 export type Outcome = {
   seed: number;
   agenda: Agenda;
-  /** Sentences, one per broken invariant; none is what we want. */
+  /** One sentence per violation. */
   violations: string[];
   injected: Injected[];
-  /** How often they were felt. */
+  /** How often the faults had each effect. */
   bites: Record<string, number>;
-  /** How many payments ended how. */
+  /** The number of payments in each state. */
   ends: Record<string, number>;
-  /** Milliseconds from the last fault until everything that could end had ended and was paid out. */
+  /** Milliseconds from the last fault until everything that could finish had finished and was paid out. */
   quietMs: number;
-  /** Milliseconds that the rest took, once the chain's clock had passed what its payers had signed. */
+  /** Milliseconds that the rest took after the payers' authorizations had expired. */
   outlivedMs: number;
-  /** What came to its end last. */
+  /** The work that finished last. */
   last: string[];
 };
 
-/** The faults have this long to be forgotten; a payment that nobody could decide is decided anew within a minute. */
+/** The time limit for recovery from the faults. The service retries a payment that it could not decide within a minute. */
 const quietWithinMs = 75_000;
-/** A run is at least this long, so that every fault has its turn while payments flow. */
+/** The shortest duration of a run, so that every fault is injected during payments. */
 const leastMs = 20_000;
 const paymentEveryMs = 125;
-/** Even while everything breaks, a wallet gets its first confirm out within this time. */
+/** The time within which a wallet must send its first confirm, even during faults. */
 const unsentMs = 120_000;
 
-/** One run: brings everything up, lets payments flow while everything breaks, waits until it is quiet, and judges. */
+/** Runs one seed: starts the environment, pays during faults, waits until all work is finished, and checks the invariants. */
 export async function runSeed(options: RunOptions): Promise<Outcome> {
   try {
     return await run(options);
@@ -73,12 +73,12 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
   const plans = planPayments(random.branch("plans"), { payments, everyMs, chains });
   say(`funding the buyers of ${payments} payments`);
   const { payers, since, nemesis } = await prepare(stage, { plans, agenda, random });
-  const calledOff = new AbortController();
-  const { signal } = calledOff;
+  const abort = new AbortController();
+  const { signal } = abort;
 
-  say("payments flow, and everything breaks");
+  say("paying while faults are injected");
   const load = startLoad({ stage, payers, plans, conditions: agenda, random: random.branch("load"), signal });
-  // Heard where it is waited for; until then a failed journey must not end the process.
+  // Awaited below; until then a failed payment must not end the process.
   load.over.catch(() => undefined);
   try {
     const slow: string[] = [];
@@ -89,12 +89,16 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     const injected = await breakThings(nemesis, { random: random.branch("nemesis"), durationMs, signal }, sent);
     const endedMeanwhile = await countEnded(databaseUrl);
     const heights = await readHeights(stage);
-    say(`${injected.length} faults are over, ${endedMeanwhile} payments had ended by then; waiting for quiet`);
+    say(
+      `${injected.length} faults are over, ${endedMeanwhile} payments have ended; waiting until all work is finished`,
+    );
     if (history.lost.length > 0) await closeForgotten(stage, signal);
-    const waiting = history.asked.flatMap(({ paymentId, outlives }) => (outlives || agenda.takesFees ? paymentId : []));
+    const waiting = history.payments.flatMap(({ paymentId, outlives }) =>
+      outlives || agenda.takesFees ? paymentId : [],
+    );
     const forgets = history.lost.length > 0;
     const quiet = await waitQuiet(databaseUrl, { except: waiting, forgets, heights, withinMs: quietWithinMs });
-    say(`quiet after ${seconds(quiet.ms)}; the chain's clock passes what payers in trouble have signed`);
+    say(`idle after ${seconds(quiet.ms)}; advancing the chain's clock past the open authorizations`);
     await stage.evm?.miner.advance(await secondsToOutlive(databaseUrl, stage.evm.client));
     const outlived = await waitQuiet(databaseUrl, { except: [], forgets, withinMs: quietWithinMs });
     const deaf = await withTimeout(load.over, 15_000, "telling every wallet its end").then(
@@ -108,16 +112,16 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
       stage.solana && gatherSolana(stage.solana),
     ]);
     const ends = countOf(rows.payments.map(({ state }) => state));
-    const late = [...quiet.open, ...outlived.open].map((what) => `long after the last fault: ${what}`);
+    const late = [...quiet.open, ...outlived.open].map((what) => `unfinished at the time limit: ${what}`);
     const evidence = { rows, evm, solana, history, heights };
     const violations = [...slow, ...late, ...deaf, ...findViolations(evidence)];
     if (violations.length > 0) await writeFile(join(dir, "evidence.json"), JSON.stringify(evidence, toText, 1));
     const bites = {
-      "payments ended meanwhile": endedMeanwhile,
+      "payments ended during the faults": endedMeanwhile,
       ...(await countBites(databaseUrl)),
       "log ranges refused": stage.evm?.endpoints.reduce((sum, endpoint) => sum + endpoint.limited(), 0) ?? 0,
       "processes that refused to start": stage.refusedToStart(),
-      "payments forgotten": history.asked.filter(({ forgotten }) => forgotten).length,
+      "payments lost": history.payments.filter(({ forgotten }) => forgotten).length,
     };
     return {
       seed,
@@ -131,15 +135,15 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
       last: quiet.last,
     };
   } finally {
-    calledOff.abort();
+    abort.abort();
   }
 }
 
 type Prepared = { payers: PayersOf; since: number; nemesis: Nemesis };
 
 /**
- * Every buyer gets the money to pay with, and every stranger, where no reorg of the run can take it. `since`: the block
- * that it is safe in.
+ * Funds every buyer and third party below the reach of the run's reorgs. `since` is the block from which the funds are
+ * safe.
  */
 async function prepare(
   stage: Stage,
@@ -160,7 +164,7 @@ async function prepare(
 
 const toText = (_key: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
 
-/** The newest block, or slot, of every chain. */
+/** Returns the newest block, or slot, of every chain. */
 async function readHeights({ evm, solana }: Stage): Promise<Record<string, number>> {
   return {
     ...(evm ? { [evm.id]: Number(await evm.client.getBlockNumber()) } : {}),
@@ -168,7 +172,7 @@ async function readHeights({ evm, solana }: Stage): Promise<Record<string, numbe
   };
 }
 
-/** How often each value stands in a list. */
+/** Counts how often each value occurs. */
 export function countOf(values: readonly string[]): Record<string, number> {
   return Object.fromEntries([...Map.groupBy(values, (value) => value)].map(([value, all]) => [value, all.length]));
 }

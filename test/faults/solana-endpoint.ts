@@ -3,14 +3,14 @@ import { PublicKey } from "@solana/web3.js";
 import type { Cluster } from "./endpoint.ts";
 import type { Call } from "./lagging.ts";
 
-/** Slots that a lagging node is behind: more than the margin that anybody leaves for it. */
+/** How many slots a lagging node is behind: more than any margin in the service. */
 const behind = 40;
 
-/** What a Solana calls the things that can be wrong with its endpoints. */
+/** Returns the methods and responses by which the failures are implemented for a Solana endpoint. */
 export function solanaCluster({ slotMs, finalAfter }: { slotMs: number; finalAfter: number }): Cluster {
   return {
     send: "sendTransaction",
-    // The first signature stands behind the byte that counts them.
+    // The first signature follows the byte that counts the signatures.
     nameOf: ({ params }) => base58.encode(Buffer.from(String(params[0]), "base64").subarray(1, 65)),
     identity: { method: "getGenesisHash", other: PublicKey.default.toBase58() },
     receipts: "getSignatureStatuses",
@@ -23,25 +23,25 @@ export function solanaCluster({ slotMs, finalAfter }: { slotMs: number; finalAft
 type InContext = { context: { slot: number }; value: unknown[] };
 const isInContext = (result: unknown): result is InContext => Array.isArray((result as InContext | undefined)?.value);
 
-type Heard = { at: number; value: unknown };
+type Recorded = { at: number; value: unknown };
 type Placed = { slot: number; confirmationStatus?: string } | null;
 
-/** What was heard is kept for so long, milliseconds. */
-const keptMs = 15_000;
+/** How long recorded responses are kept, milliseconds. */
+const keepMs = 15_000;
 
 /**
- * Answers as a node does that is some slots behind: with what there was to be heard so long ago (slots, blockhashes,
- * accounts one by one), and with nothing of what has landed since.
+ * Answers as a node does that is some slots behind: it returns the recorded slots, blockhashes and accounts of that time,
+ * and no transaction that has landed since.
  */
 function createLag({ lagMs, finalAfter }: { lagMs: number; finalAfter: number }): ReturnType<Cluster["lag"]> {
-  const heard = new Map<string, Heard[]>();
+  const recorded = new Map<string, Recorded[]>();
   const note = (key: string, value: unknown) => {
     const at = Date.now();
-    const kept = (heard.get(key) ?? []).filter((one) => at - one.at < keptMs);
-    heard.set(key, [...kept, { at, value }]);
+    const kept = (recorded.get(key) ?? []).filter((one) => at - one.at < keepMs);
+    recorded.set(key, [...kept, { at, value }]);
   };
   const recall = (key: string, live: unknown) =>
-    (heard.get(key) ?? []).findLast(({ at }) => Date.now() - at >= lagMs)?.value ?? live;
+    (recorded.get(key) ?? []).findLast(({ at }) => Date.now() - at >= lagMs)?.value ?? live;
   const accountKeys = ({ params: [addresses, config] }: Call) =>
     (addresses as string[]).map((address) => `account ${address} ${JSON.stringify(config)}`);
 

@@ -4,9 +4,9 @@ import type { Rows } from "./rows.ts";
 
 type Stored = Rows["transactions"][number];
 
-/** What lanes have paid for was stored before and is called final at what it cost; all else is dead; fees kept to the ceiling. */
+/** Checks that each landed transaction was stored and is final with its cost, that all others expired, and that fees respect the ceiling. */
 export const findBadRelayers: Check = ({ rows, solana, history }) => {
-  // What was stored and sent in a time whose commits are lost is on the chain only, and its cost is in no books.
+  // A transaction from a period of lost commits exists only on the chain, and its cost is not in the ledger.
   if (solana === undefined || history.lost.length > 0) return [];
   const { scan, feeCeiling } = solana;
   const stored = new Map(listStored(rows).map((row) => [row.hash, row]));
@@ -17,12 +17,12 @@ export const findBadRelayers: Check = ({ rows, solana, history }) => {
     if (row.state !== "final") return [`${hash} is on the chain and is ${row.state}`];
     return row.fee === fee ? [] : [`${hash} has cost ${fee} and was booked at ${row.fee}`];
   });
-  const elsewhere = [...stored.values()].filter(({ hash, state }) => state !== "expired" && !landed.has(hash));
-  const dear = [...stored.values()].filter(({ bytes }) => readPriority(bytes) > feeCeiling);
+  const missing = [...stored.values()].filter(({ hash, state }) => state !== "expired" && !landed.has(hash));
+  const overCeiling = [...stored.values()].filter(({ bytes }) => readPriority(bytes) > feeCeiling);
   return [
     ...onChain,
-    ...elsewhere.map(({ hash, state }) => `${hash} is ${state} and is not on the chain`),
-    ...dear.map(({ hash }) => `${hash} offers more than the ceiling`),
+    ...missing.map(({ hash, state }) => `${hash} is ${state} and is not on the chain`),
+    ...overCeiling.map(({ hash }) => `${hash} offers more than the ceiling`),
     ...Object.entries(scan.lamports).flatMap(([lane, held]) => {
       const spent = scan.transactions.reduce((sum, one) => sum + (one.lane === lane ? one.spent : 0n), 0n);
       return compareLane(rows, { lane, held, spent });
@@ -30,7 +30,7 @@ export const findBadRelayers: Check = ({ rows, solana, history }) => {
   ];
 };
 
-/** What a lane has spent, fees and rents, is what the books say; and once its deposits are booked, what it has as well. */
+/** Checks that a lane's fees and rents equal the ledger, and, once its deposits are booked, that its balance does. */
 function compareLane(
   { entries }: Rows,
   { lane, held, spent }: { lane: string; held: bigint; spent: bigint },
@@ -40,18 +40,20 @@ function compareLane(
   const booked = -sum(own.filter(({ kind }) => kind !== "lane_deposit"));
   const hasDeposits = own.some(({ kind }) => kind === "lane_deposit");
   return [
-    ...(booked === spent ? [] : [`lane ${lane} has spent ${spent} lamports and the books say ${booked}`]),
-    ...(!hasDeposits || sum(own) === held ? [] : [`lane ${lane} has ${held} lamports and the books say ${sum(own)}`]),
+    ...(booked === spent ? [] : [`lane ${lane} has spent ${spent} lamports on the chain and ${booked} in the ledger`]),
+    ...(!hasDeposits || sum(own) === held
+      ? []
+      : [`lane ${lane} has ${held} lamports on the chain and ${sum(own)} in the ledger`]),
   ];
 }
 
-/** A buyer's transaction is signed once and never again; of a payout's, all but the one that pays are dead or failed. */
+/** Checks that a buyer's transfer is in one transaction, and that at most one transaction of a payout is live. */
 export const findSecondSignings: Check = ({ rows, solana }) => {
   if (solana === undefined) return [];
   const failed = new Set(solana.scan.transactions.flatMap((one) => (one.failed ? [one.hash] : [])));
   const purposes = new Map(rows.transfers.map(({ nonce, purpose }) => [nonce, purpose]));
-  const carried = listStored(rows).flatMap((row) => readMemos(row.bytes).map((memo) => ({ memo, row })));
-  return [...Map.groupBy(carried, ({ memo }) => memo)].flatMap(([memo, all]) => {
+  const stored = listStored(rows).flatMap((row) => readMemos(row.bytes).map((memo) => ({ memo, row })));
+  return [...Map.groupBy(stored, ({ memo }) => memo)].flatMap(([memo, all]) => {
     const live = all.filter(({ row }) => row.state !== "expired" && !failed.has(row.hash));
     const most = purposes.get(memo) === "payment" ? all.length : live.length;
     return most > 1 ? [`the transfer ${memo} is in ${most} transactions: ${all.map(({ row }) => row.hash)}`] : [];
@@ -74,7 +76,7 @@ function readMemos(bytes: string): string[] {
   return readInstructions(bytes).flatMap(({ program, data }) => (program === memoProgram ? [data.toString()] : []));
 }
 
-/** Lamports that it offers above its signatures: units times price. */
+/** Returns the priority fee in lamports: units times price. */
 function readPriority(bytes: string): bigint {
   const budget = readInstructions(bytes).filter(({ program }) => program === budgetProgram);
   const units = budget.find(({ data }) => data[0] === 2)?.data.readUInt32LE(1) ?? 0;

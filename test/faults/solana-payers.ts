@@ -7,9 +7,9 @@ import type { SolanaStage } from "./solana-stage.ts";
 const commonBuyers = 24;
 const unitsPerCent = 10_000n;
 
-/** Makes and funds everybody before anything is broken. Common buyers never run dry; those in trouble have just enough. */
+/** Creates and funds every buyer before any fault. Common buyers never run out of money; disturbed ones have just enough. */
 export async function makeSolanaPayers({ id, solana }: SolanaStage, all: readonly Plan[]): Promise<Payers> {
-  const [stranger, ...common] = await fundSolanaBuyers(solana, commonBuyers + 1, 1_000_000_000_000n);
+  const [other, ...common] = await fundSolanaBuyers(solana, commonBuyers + 1, 1_000_000_000_000n);
   const own = new Map<number, SolanaKey>();
   for (const { index, cents } of all.filter(({ family, kind }) => family === "solana" && kind.startsWith("spent")))
     for (const buyer of await fundSolanaBuyers(solana, 1, BigInt(cents) * unitsPerCent)) own.set(index, buyer);
@@ -20,10 +20,10 @@ export async function makeSolanaPayers({ id, solana }: SolanaStage, all: readonl
     isWorthless: async () => true,
     async disturb(plan) {
       if (!plan.kind.startsWith("spent")) return;
-      // The payer sends all its money to somebody else.
+      // The payer sends all its money to another account.
       const from = buyerOf(plan);
       const amount = await tokenBalance(solana, from.address);
-      await sendTokens(solana, { from, to: stranger?.address ?? "", amount });
+      await sendTokens(solana, { from, to: other?.address ?? "", amount });
     },
     relent: () => undefined,
   };

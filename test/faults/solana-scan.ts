@@ -2,17 +2,17 @@ import { base58 } from "@scure/base";
 import type { ChainTransfer } from "./chain-scan.ts";
 
 /**
- * What a Solana says, asked by plain JSON-RPC and read by hand: nothing here is shared with the service, so that a
- * mistake in how the service reads a cluster cannot hide itself.
+ * A scan of a Solana cluster, read by plain JSON-RPC and decoded by hand. It shares no code with the service, so that an
+ * error in how the service reads a cluster cannot hide itself.
  */
 export type SolanaScan = {
-  /** Transfers that went through, of every transaction that named the treasury's account; `nonce` is the memo behind one. */
+  /** The successful transfers of every transaction that names the treasury's account; `nonce` is the memo after a transfer. */
   transfers: ChainTransfer[];
-  /** Every transaction that a lane has paid for: its fee, and with the rents that it has paid, what the lane spent. */
+  /** Every transaction that a lane paid for: `fee` is its fee, and `spent` also includes the rents. */
   transactions: { hash: string; lane: string; fee: bigint; spent: bigint; failed: boolean }[];
-  /** What the treasury holds, by mint. */
+  /** The treasury's balance of each mint. */
   held: Record<string, bigint>;
-  /** What lanes hold, lamports. */
+  /** The lamports of each lane. */
   lamports: Record<string, bigint>;
 };
 
@@ -21,9 +21,9 @@ const tokenPrograms = [
   "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
   "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
 ] as const;
-/** The books count an instruction of a transaction in steps of this, for what it calls itself comes between. */
+/** The ledger numbers the instructions of a transaction in steps of this; inner instructions use the numbers between. */
 const perInstruction = 256;
-/** The first byte of TransferChecked; the amount is in the eight bytes behind it. */
+/** The first byte of TransferChecked; the next eight bytes are the amount. */
 const transferChecked = 12;
 
 type Instruction = { programIdIndex: number; accounts: number[]; data: string };
@@ -41,7 +41,7 @@ type Found = {
   };
 };
 
-/** Reads the final history of the treasury's token account and of the lanes, and what they hold. */
+/** Reads the final history of the treasury's token account and of the lanes, and their balances. */
 export async function scanSolana(args: {
   url: string;
   mint: string;
@@ -88,14 +88,15 @@ async function listHistory(ask: Ask, account: string): Promise<string[]> {
 function readTransfers(hash: string, { transaction, meta, blockTime }: Found): ChainTransfer[] {
   if (meta.err !== null) return [];
   const { accountKeys, instructions } = transaction.message;
-  // A balance stands there for every token account that the transaction has named.
+  // The metadata holds a balance for every token account that the transaction names.
   const holdings = new Map([...meta.preTokenBalances, ...meta.postTokenBalances].map((one) => [one.accountIndex, one]));
   return instructions.flatMap(({ programIdIndex, accounts, data }, position) => {
     const bytes = base58.decode(data);
     const isTransfer = tokenPrograms.some((program) => program === accountKeys[programIdIndex]);
     if (!isTransfer || bytes[0] !== transferChecked) return [];
     const [source, , destination] = accounts.map((index) => holdings.get(index));
-    if (source === undefined || destination === undefined) throw new Error(`${hash} moves tokens of nobody`);
+    if (source === undefined || destination === undefined)
+      throw new Error(`${hash} moves tokens of an unknown account`);
     const amount = Buffer.from(bytes).readBigUInt64LE(1);
     const moved = { token: source.mint, from: source.owner, to: destination.owner, amount };
     const nonce = readMemo(accountKeys, instructions[position + 1]);

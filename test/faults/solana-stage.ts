@@ -8,13 +8,13 @@ import { DUST } from "./money-invariants.ts";
 import { solanaCluster } from "./solana-endpoint.ts";
 import { scanSolana } from "./solana-scan.ts";
 
-/** A local Solana, and two endpoints before it that can be broken. */
+/** A local Solana and two faulty endpoints in front of it. */
 export type SolanaStage = {
   /** `solana:` and the first 32 characters of the genesis hash. */
   id: string;
   solana: TestSolana;
   keys: SolanaChainKeys;
-  /** Both before the same cluster; the service knows them as two endpoints. */
+  /** Both forward to the same cluster; the service knows them as two endpoints. */
   endpoints: readonly Endpoint[];
   /** Its entry of the networks document. */
   network: Record<string, unknown>;
@@ -22,7 +22,7 @@ export type SolanaStage = {
 };
 
 const slotMs = 150;
-/** Rollbacks of the run are less deep than this. */
+/** The finality depth in slots; rollbacks of the run are less deep. */
 export const finalAfter = 10;
 
 export async function startSolanaStage(): Promise<SolanaStage> {
@@ -41,7 +41,7 @@ export async function startSolanaStage(): Promise<SolanaStage> {
   };
 }
 
-/** What the cluster says in the end. */
+/** Returns the evidence from the cluster at the end of the run. */
 export async function gatherSolana(stage: Pick<SolanaStage, "solana" | "keys">): Promise<Evidence["solana"]> {
   const { url, mint } = stage.solana;
   const treasury = stage.keys.treasury.address;

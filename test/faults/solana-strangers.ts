@@ -3,18 +3,18 @@ import type { Fault } from "./nemesis.ts";
 import type { Random } from "./random.ts";
 import type { SolanaStage } from "./solana-stage.ts";
 
-const strangers = 3;
+const thirdPartyCount = 3;
 const fortune = 1_000_000_000n;
-/** What a memo may hold and a text column may not, and more than anybody wants to store. */
+/** Memos that a text column cannot store, or that are longer than the service stores. */
 const memos = ["\u0000", "\u001b[31m\u0000\n", "\u202e\ufeff", "🙂".repeat(80), "pay_\u0000", undefined] as const;
 
-/** What strangers may do to a treasury on Solana, at their own cost. Nobody waits for them. */
+/** Returns what third parties may do to a treasury on Solana, at their own cost and in the background. */
 export async function solanaStrangerFaults({ solana, keys }: SolanaStage, random: Random): Promise<Fault[]> {
-  const all = await fundSolanaBuyers(solana, strangers, fortune);
+  const all = await fundSolanaBuyers(solana, thirdPartyCount, fortune);
   const to = keys.treasury.address;
   const deposit = (amount: bigint, memo?: string) => {
     const more = memo === undefined ? {} : { memo };
-    // One that the cluster does not take changes nothing.
+    // A transaction that the cluster rejects has no effect.
     void sendTokens(solana, { from: random.pick(all), to, amount, ...more }).catch(() => undefined);
   };
   const dust = async () => {
@@ -24,7 +24,7 @@ export async function solanaStrangerFaults({ solana, keys }: SolanaStage, random
   return [
     { name: "Solana dust with hostile memos", run: dust },
     {
-      name: "a stranger deposits money on Solana",
+      name: "a third party deposits money on Solana",
       run: async () => deposit(BigInt(random.between(1_000_000, 9_000_000)), random.pick(memos)),
     },
   ];

@@ -23,42 +23,42 @@ import { type SolanaStage, startSolanaStage } from "./solana-stage.ts";
 import type { History } from "./told.ts";
 import { receiveWebhooks } from "./webhook-receiver.ts";
 
-/** Everything one run works on, and breaks. */
+/** The services, chains and processes of one run. */
 export type Stage = {
   postgres: Service;
-  /** Where what the deployment connects to can fail over. */
+  /** Set when the database of the run can fail over. */
   replicated: ReplicatedPostgres | undefined;
   databaseUrl: string;
   redis: Service;
   evm: EvmStage | undefined;
   solana: SolanaStage | undefined;
-  /** Starts an api or a worker again that has died. */
+  /** Restarts an api or a worker that has died. */
   supervisor: Supervisor;
-  /** Where the apis answer. */
+  /** The URLs of the apis. */
   baseUrls: readonly string[];
   seeded: Seeded;
-  /** The networks document as it was written, and where. */
+  /** The networks document and its file. */
   networks: { file: string; document: Record<string, unknown> };
   screeningList: string;
-  /** Files that set the workers' clocks; none unless the seed has that in store. */
+  /** Files that shift the workers' clocks; empty unless the seed has the clock fault. */
   clockFiles: readonly string[];
-  /** CAIP-19 of assets that may be taken out of the networks document: their chain has others. */
+  /** Assets (CAIP-19) that may be removed from the networks document: their chain has others. */
   removable: readonly string[];
-  /** Processes that stand still for long. */
+  /** The ids of processes that are stopped for a minute. */
   frozen: Set<number>;
-  /** What callers have been told, and which steps back the database has made. */
+  /** The responses that callers received, and the periods of lost commits. */
   history: History;
-  /** Processes that ended by themselves: how many did not like what they found at start. */
+  /** Returns how many processes refused to start (exit code 1). */
   refusedToStart(): number;
 };
 
 const apis = 2;
-/** What is owed is collected for so long where payouts are accumulated. */
+/** How long payouts accumulate, milliseconds, where the seed says so. */
 const accumulateMs = 3_000;
 
 /**
- * Brings a private Postgres and Redis up, chains with two endpoints before each, apis and workers. Closed by `endAll`. The
- * processes' logs are left in `dir`.
+ * Starts a private Postgres and Redis, chains with two endpoints each, apis and workers. `endAll` stops them. The
+ * processes' logs stay in `dir`.
  */
 export async function bringUp(args: {
   dir: string;
@@ -121,7 +121,7 @@ export async function bringUp(args: {
     clockFiles: processes.flatMap(({ env }) => env.CLOCK_FILE ?? []),
     removable: evm ? [evm.tokens.asset.permit2, evm.tokens.asset.push] : [],
     frozen: new Set(),
-    history: { told: [], creations: [], asked: [], offContract: [], lost: [] },
+    history: { statuses: [], creations: [], payments: [], offContract: [], lost: [] },
     refusedToStart: () => refused,
   };
 }
@@ -138,7 +138,7 @@ type Parts = {
   hasClocks: boolean;
 };
 
-/** Ports are fixed, so that whoever is started again is found where it was. Only workers get the keys. */
+/** Describes the processes. Ports are fixed, so that a restarted process has the same URL. Only workers get the keys. */
 async function describeProcesses({
   dir,
   workers,

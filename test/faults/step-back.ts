@@ -12,13 +12,13 @@ import type { Random } from "./random.ts";
 import type { Lost } from "./told.ts";
 
 const run = promisify(execFile);
-/** How far the replica is behind when the primary dies, milliseconds. */
+/** How far the replica lags when the primary dies, milliseconds. */
 const behindMs = 2_000;
 
-/** Notes a step back before anybody can see it; its end is set when the database answers again. */
+/** Records a period of lost commits before any caller can notice it; the fault sets its end when the database answers again. */
 export type BeginStep = (from: number) => Lost;
 
-/** The primary dies, and a replica takes its place that lacks the commits of the last two seconds. */
+/** Returns the fault that kills the primary and promotes a replica without the commits of the last two seconds. */
 export function failoverFault(postgres: ReplicatedPostgres, begin: BeginStep): Fault {
   const failOver = async () => {
     await postgres.catchUp();
@@ -32,7 +32,7 @@ export function failoverFault(postgres: ReplicatedPostgres, begin: BeginStep): F
   return { name: "a failover to a replica that is two seconds behind", run: failOver };
 }
 
-/** The database is put back to what it was some seconds ago, while everybody works. `alone` keeps others from it. */
+/** Returns the fault that restores a backup of some seconds ago under load. `alone` excludes other database faults. */
 export function restoreFault(
   postgres: Service,
   args: { random: Random; alone: <T>(work: () => Promise<T>) => Promise<T>; begin: BeginStep },
@@ -45,9 +45,9 @@ export function restoreFault(
       const folder = String(row?.folder);
       const copy = `${folder}.backup`;
       await copyData(postgres.url, copy);
-      // What was written while files were copied is in the log that the end of the backup has closed.
+      // The WAL holds the writes during the copy; the end of the backup has closed its last segment.
       await run("cp", ["-a", join(folder, "pg_wal"), copy]);
-      // Postgres does not run as us where we are root.
+      // When the run is started as root, Postgres runs as another user.
       const { uid, gid } = await stat(folder);
       await chown(join(copy, "backup_label"), uid, gid);
       return { folder, copy, old: `${folder}.old` };

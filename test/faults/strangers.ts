@@ -13,16 +13,16 @@ const abi = parseAbi([
   "function collect(address token, address payer, uint256 amount, uint256 nonce, uint256 deadline, bytes signature)",
   "event Collected(address indexed token, address indexed payer, uint256 indexed nonce, uint256 amount)",
 ]);
-const strangers = 4;
+const thirdPartyCount = 4;
 const fortune = 1_000_000_000n;
-/** As many blocks back a stranger looks for what others have signed. */
+/** How many blocks back a third party searches for the authorizations of others. */
 const memoryBlocks = 40n;
 
-/** What strangers may do to a treasury on EVM, with transactions of their own. Nobody waits for them. */
+/** Returns what third parties may do to a treasury on EVM, with their own transactions and in the background. */
 export async function strangerFaults(stage: EvmStage, random: Random): Promise<Fault[]> {
   const { client, contracts, tokens, keys } = stage;
   const treasury = keys.treasury.address;
-  const all = Array.from({ length: strangers }, freshKey);
+  const all = Array.from({ length: thirdPartyCount }, freshKey);
   const addresses = all.map(({ address }) => address);
   await fundGas(client, addresses);
   await mintUsdc(client, contracts.token, addresses, fortune);
@@ -33,7 +33,7 @@ export async function strangerFaults(stage: EvmStage, random: Random): Promise<F
     }
   const anyToken = () => random.pick(Object.values(tokens.address));
   const send = async (to: Hex, data: Hex, account: PrivateKeyAccount = random.pick(all)) => {
-    // One that the chain does not take changes nothing.
+    // A transaction that the chain rejects has no effect.
     await client.sendTransaction({ account, to, data, ...topFees }).catch(() => undefined);
   };
   const transferFrom = (from: Hex, to: Hex, amount: bigint) =>
@@ -43,7 +43,7 @@ export async function strangerFaults(stage: EvmStage, random: Random): Promise<F
   const many = async (count: number, work: () => Promise<unknown>) => {
     for (let done = 0; done < count; done += 1) await work();
   };
-  /** A genuine log of our Collector over a token that is none, under a nonce that an honest payment has used. */
+  /** Produces a genuine log of our Collector for a fake token, under the nonce of an honest payment. */
   const collectGarbage = async () => {
     const account = random.pick(all);
     const newest = await client.getBlockNumber();
@@ -74,18 +74,18 @@ export async function strangerFaults(stage: EvmStage, random: Random): Promise<F
   };
   return [
     {
-      name: "nothing is moved out of the treasury",
+      name: "zero is transferred out of the treasury",
       run: () => many(3, () => send(anyToken(), transferFrom(treasury, random.pick(addresses), 0n))),
     },
     {
-      name: "nothing is moved into the treasury",
+      name: "zero is transferred into the treasury",
       run: () => many(3, () => send(anyToken(), transferFrom(random.pick(addresses), treasury, 0n))),
     },
     { name: "dust is deposited", run: () => many(random.between(3, 12), () => deposit(BigInt(random.between(1, 99)))) },
-    { name: "a stranger deposits money", run: () => deposit(BigInt(random.between(1_000_000, 9_000_000))) },
+    { name: "a third party deposits money", run: () => deposit(BigInt(random.between(1_000_000, 9_000_000))) },
     { name: "a garbage token is collected", run: collectGarbage },
     {
-      name: "a garbage token claims a transfer",
+      name: "a garbage token emits a false transfer",
       run: () => send(tokens.garbage, transferFrom(random.pick(addresses), treasury, 2n ** 255n)),
     },
   ];

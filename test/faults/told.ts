@@ -1,4 +1,4 @@
-/** An answer about a payment. All times of this file in milliseconds of performance.now(). */
+/** A response with a payment's status. All times in this file are milliseconds of performance.now(). */
 export type Told = {
   paymentId: string;
   by: "confirm" | "status";
@@ -9,44 +9,44 @@ export type Told = {
   txId: string | null;
 };
 
-/** What a creation under an idempotency key was answered; `body` and `answer` as JSON. */
+/** The response to a creation under an idempotency key; `body` and `answer` are JSON. */
 export type Creation = { key: string; body: string; httpStatus: number; answer: string; at: number };
 
-/** A payment that was asked for, the ends that its plan allows, and whether a confirm of it was answered with success. */
+/** A created payment, the ends that its plan allows, and whether one of its confirms succeeded. */
 export type Asked = {
   paymentId: string;
   mode: "live" | "test";
   kind: string;
   ends: readonly string[];
   confirmed: boolean;
-  /** True when the end may take until the chain's clock has passed what the payer signed. */
+  /** Whether the payment may end only after the payer's authorization has expired on the chain. */
   outlives: boolean;
-  /** When its creation was answered. */
+  /** When the response to its creation arrived. */
   madeAt: number;
-  /** The service has answered that it knows no such payment. */
+  /** Whether the service has answered 404 for it. */
   forgotten: boolean;
-  /** Its wallet has gone: it has heard of an end, or will never hear of one. */
+  /** Whether its wallet has stopped, because it knows the end or cannot learn it. */
   left: boolean;
 };
 
 /**
- * The database stepped back: what was committed between `from` and `to` is lost (a failover to a replica that was behind,
- * a restore). What was answered in that time may turn out to be untrue; everything before and after may not.
+ * A period of lost commits (a failover to a lagging replica, a restore): the database lost what it committed between
+ * `from` and `to`. Only responses of that period may contradict the final rows.
  */
 export type Lost = { from: number; to: number };
 
-/** True for something that began and ended at these times and overlaps a time whose commits are lost. */
+/** Returns whether an interval overlaps a period of lost commits. */
 export function isLost(lost: readonly Lost[], begunAt: number, endedAt: number): boolean {
   return lost.some(({ from, to }) => endedAt >= from && begunAt <= to);
 }
 
-/** Everything that callers were told in one run. */
+/** The responses that callers received in one run. */
 export type History = {
-  told: Told[];
+  statuses: Told[];
   creations: Creation[];
-  asked: Asked[];
-  /** Answers that are not what the published contract says of them. */
+  payments: Asked[];
+  /** Responses that violate the published contract. */
   offContract: string[];
-  /** Steps back of the database; none in most runs. */
+  /** Periods of lost commits; none in most runs. */
   lost: Lost[];
 };

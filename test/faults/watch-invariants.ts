@@ -2,23 +2,23 @@ import type { Check } from "./invariants.ts";
 import { isTransferOf, listOurs } from "./moved.ts";
 
 /**
- * Every chain has been read, and is final in the rows, beyond the block at which the last fault was over, and nothing of
- * it is left out.
+ * Checks that every chain is recorded as final beyond its height at the end of the last fault, and that no booking has
+ * failed.
  */
 export const findStoppedWatchers: Check = ({ rows, heights }) => {
   const final = new Map(rows.cursors.map(({ chain, finalNumber }) => [chain, finalNumber]));
   const left = rows.failedBookings.map(({ kind, subject, error }) => `${kind} ${subject} is not booked: ${error}`);
   const behind = Object.entries(heights).flatMap(([chain, height]) => {
     const reached = final.get(chain) ?? -1;
-    return reached >= height ? [] : [`${chain} stood at ${height} after the last fault, and is final up to ${reached}`];
+    return reached >= height ? [] : [`${chain} was at ${height} after the last fault and is final up to ${reached}`];
   });
   return [...behind, ...left];
 };
 
-/** No payment has expired or failed whose money was in a block by its deadline. */
+/** Checks that no payment expired or failed whose money was in a block by its deadline. */
 export const findIgnoredMoney: Check = (evidence) => {
   const { rows, history } = evidence;
-  // What was asked and signed may be forgotten; the money is then among the exceptions.
+  // After lost commits the payment's options may be missing; the money is then among the exceptions.
   if (history.lost.length > 0) return [];
   const { inwards } = listOurs(evidence);
   const ended = rows.payments.filter(({ mode, state }) => mode === "live" && /^(expired|failed)$/.test(state));

@@ -6,14 +6,14 @@ import { setEndpoint } from "../../payments/webhooks.ts";
 import { atEnd } from "../support/at-end.ts";
 import type { Random } from "./random.ts";
 
-/** What no text column takes, and more than anybody wants to store. */
+/** A body that a text column cannot store, and far too long. */
 const hostileBody = Buffer.concat([
   Buffer.from('{"error":"\u0000\\u0000\\ud800 \u001b[2J\r\n'),
   Buffer.from([0xff, 0xfe, 0x00, 0xed, 0xa0, 0x80]),
   Buffer.alloc(100_000, "x"),
 ]);
 
-/** The merchant's server: it hears of every move of a payment, and answers as badly as a server can. */
+/** Starts a merchant's webhook server that returns failures and hostile responses. */
 export async function receiveWebhooks(args: {
   databaseUrl: string;
   /** `id:base64` of 32 bytes. */

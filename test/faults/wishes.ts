@@ -5,32 +5,32 @@ import { atEnd } from "../support/at-end.ts";
 import { type EvmStage, finalityBlocks } from "./evm-stage.ts";
 
 /**
- * A state of a contract that is to hold: the call is sent until `holds` returns true, and for as long afterwards as a
- * reorg may still take it back.
+ * A desired state of a contract: the call is repeated until `holds` returns true, and afterwards for as long as a reorg
+ * may still revert it.
  */
 export type Wish = {
   to: Address;
   data: Hex;
   holds(): Promise<boolean>;
-  /** The sender; the operator unless named. */
+  /** The sender; the operator by default. */
   account?: Account | Address;
 };
 
 export type Wishes = {
-  /** Replaces the wish of the same name. */
+  /** Requests a state; replaces the request of the same name. */
   make(name: string, wish: Wish): void;
-  /** True as soon as the wish holds on the newest block, false when that takes longer than `withinMs`. */
+  /** Resolves to true as soon as the state holds at the newest block, and to false after `withinMs`. */
   until(name: string, withinMs: number): Promise<boolean>;
 };
 
-/** Above any spike of a run, and before everybody else in a block. */
+/** Fees above any spike of a run and above every other sender's, so that the transaction is first in its block. */
 export const topFees = { gas: 300_000n, maxFeePerGas: 300_000_000_000n, maxPriorityFeePerGas: 5_000_000_000n };
-/** A transaction that has not come into so many blocks was lost. */
-const patienceBlocks = 3n;
+/** The number of blocks after which an unmined transaction counts as lost. */
+const lostAfterBlocks = 3n;
 
 type Served = Wish & { sentAt?: bigint; heldAt?: bigint };
 
-/** Serves wishes until the run is over, one transaction at a time. */
+/** Applies the requested states until the run is over, one transaction at a time. */
 export function serveWishes(stage: EvmStage): Wishes {
   const wishes = new Map<string, Served>();
   const over = new AbortController();
@@ -52,7 +52,7 @@ export function serveWishes(stage: EvmStage): Wishes {
 
 async function serve(stage: EvmStage, wishes: Map<string, Served>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    // The chain is there; a nonce that a reorg took away is another one next time.
+    // The next round retries, for example after a reorg has changed the nonce.
     for (const [name, wish] of wishes)
       await serveOne(stage, wish).then(
         (isDone) => isDone && wishes.get(name) === wish && wishes.delete(name),
@@ -62,7 +62,7 @@ async function serve(stage: EvmStage, wishes: Map<string, Served>, signal: Abort
   }
 }
 
-/** True when the wish holds for good. */
+/** Sends the call when needed. Returns whether the state is final. */
 async function serveOne({ client }: EvmStage, wish: Served): Promise<boolean> {
   const head = await client.getBlockNumber();
   if (await wish.holds()) {
@@ -70,7 +70,7 @@ async function serveOne({ client }: EvmStage, wish: Served): Promise<boolean> {
     return head - wish.heldAt > finalityBlocks;
   }
   delete wish.heldAt;
-  if (wish.sentAt !== undefined && head - wish.sentAt < patienceBlocks) return false;
+  if (wish.sentAt !== undefined && head - wish.sentAt < lostAfterBlocks) return false;
   wish.sentAt = head;
   await client.sendTransaction({ account: wish.account ?? operator, to: wish.to, data: wish.data, ...topFees });
   return false;

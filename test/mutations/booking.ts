@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
 import type { MutationGroup } from "./mutation.ts";
 
-/** What success, fees and exceptions are booked as, and the ledger itself. */
+/** Mutations of the bookings of payments, fees and exceptions, and of the ledger itself. */
 export const bookingMutations: readonly MutationGroup[] = [
   {
     file: "payments/succeed.ts",
@@ -13,13 +13,13 @@ export const bookingMutations: readonly MutationGroup[] = [
         replace: "amount: transfer.amount",
       },
       {
-        name: "money for a payment that has ended is in no books",
+        name: "money for an ended payment is not booked",
         find: "if (!isDirect) groups.push(exceptionGroup(transfer));",
         replace: "",
         tests: ["test/rooms/payments/exceptions.test.ts"],
       },
       {
-        name: "money that a merchant was paid directly is booked as ours",
+        name: "money that a buyer paid to the merchant directly is booked as the operator's",
         find: "if (payment?.direct) {",
         replace: "if (false) {",
         tests: ["test/rooms/payments/direct.test.ts"],
@@ -31,13 +31,13 @@ export const bookingMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/settlement.test.ts", "test/rooms/payments/refunds.test.ts"],
     mutations: [
       {
-        name: "a payout is booked whose settlement is not being paid",
+        name: "a payout is booked although its settlement is not being paid",
         find: "if (moved.length !== payouts.length) throw",
         replace: "if (false) throw",
         tests: ["test/rooms/payments/booking-guards.test.ts"],
       },
       {
-        name: "a refund is booked that is not being paid",
+        name: "a refund is booked although it is not being paid",
         find: "if (moved.length !== transfers.length) throw",
         replace: "if (false) throw",
         tests: ["test/rooms/payments/booking-guards.test.ts"],
@@ -55,23 +55,23 @@ export const bookingMutations: readonly MutationGroup[] = [
     tests: ["test/unit/payments/ledger.test.ts"],
     mutations: [
       {
-        name: "money that left the treasury is booked as if it had come",
+        name: "money that left the treasury is booked as a deposit",
         find: "receiver === chain.treasury ? sighting.amount : -sighting.amount",
         replace: "sighting.amount",
       },
       {
-        name: "a transfer of the treasury to itself is booked",
+        name: "a transfer from the treasury to itself is booked",
         find: "if (payer === receiver) return undefined;",
         replace: "",
       },
       {
-        name: "a fee is taken from the merchant and not credited to the account of fees",
+        name: "a fee is taken from the merchant but not credited to the fee account",
         find: "account: accounts.fees, asset, amount: -fee",
         replace: "account: accounts.capital, asset, amount: -fee",
         tests: ["test/rooms/payments/fees.test.ts"],
       },
       {
-        name: "converted money is owed in the asset that it came in",
+        name: "converted money is credited in the asset in which it arrived",
         find: "{ account: payable, asset: converted.asset, amount: -converted.amount },",
         replace: "{ account: accounts.capital, asset: converted.asset, amount: -converted.amount },",
         tests: ["test/rooms/payments/other-assets.test.ts"],
@@ -83,14 +83,14 @@ export const bookingMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/settlement.test.ts"],
       },
       {
-        name: "money for a payment that has ended is booked as capital",
+        name: "money for an ended payment is booked as capital",
         find: 'kind: "exception",\n    subject: transfer.id,\n    onChain: placeOf(transfer),\n    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions,',
         replace:
           'kind: "exception",\n    subject: transfer.id,\n    onChain: placeOf(transfer),\n    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.capital,',
         tests: ["test/rooms/payments/exceptions.test.ts"],
       },
       {
-        name: "gas is booked on another lane than the one that has paid it",
+        name: "gas is booked on a lane that did not pay it",
         find: "credit: accounts.lane(spent.address), asset, amount: fee",
         replace: "credit: accounts.capital, asset, amount: fee",
         tests: ["test/rooms/payments/gas.test.ts"],
@@ -144,7 +144,7 @@ export const bookingMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "a debit takes from every asset of the merchant",
+        name: "a debit is taken from every asset of the merchant",
         find: '.where("asset", "=", debit.asset)',
         replace: "",
       },
@@ -154,12 +154,12 @@ export const bookingMutations: readonly MutationGroup[] = [
         replace: "next_settlement = b.next_settlement",
       },
       {
-        name: "a credit replaces what a merchant was owed",
+        name: "a credit replaces the merchant's previous balance",
         find: "set amount = b.amount + excluded.amount",
         replace: "set amount = excluded.amount",
       },
       {
-        name: "what is in the books counts as new",
+        name: "a movement that is already booked counts as new",
         find: "return groups.filter(({ kind, subject }) => !known.has(`${kind} ${subject}`));",
         replace: "return [...groups];",
         tests: ["test/rooms/transfers/deep-reorg.test.ts"],
@@ -188,7 +188,7 @@ export const bookingMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/ops/admin-commands.test.ts"],
     mutations: [
       {
-        name: "a correction is booked on what a merchant is owed",
+        name: "a correction is booked on a merchant's balance",
         find: "if (!byHand.includes(account) && !/^lane:./.test(account))",
         replace: "if (account === undefined)",
         tests: ["test/rooms/payments/booking-guards.test.ts"],

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /**
- * Copies the working tree (what git tracks, and new files that it does not ignore) to a directory of its own, with the
- * same packages. Returns its path.
+ * Copies the working tree (tracked files, and new files that git does not ignore) to a new directory with the same
+ * packages. Returns its path.
  */
 export async function copyTree(root: string): Promise<string> {
   const copy = await mkdtemp(join(tmpdir(), "payment-service-mutations-"));

@@ -1,34 +1,34 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
 import type { MutationGroup } from "./mutation.ts";
 
-/** Guarded moves and updates. */
+/** Mutations of guarded transitions and updates. */
 export const dbMutations: readonly MutationGroup[] = [
   {
     file: "db/moves.ts",
     tests: ["test/rooms/db/moves.test.ts"],
     mutations: [
       {
-        name: "a row moves from whatever state it stands in",
+        name: "a row moves from any state",
         find: "and state = ${move.from} ${move.where",
         replace: "${move.where",
       },
       {
-        name: "a move ignores its further guard",
+        name: "a transition ignores its additional guard",
         find: "${move.where ? sql`and ${move.where}` : sql``}",
         replace: "",
       },
       {
-        name: "a payment's version stays the same when it moves",
+        name: "a payment keeps its version when it changes its state",
         find: "state_version + 1",
         replace: "state_version",
       },
       {
-        name: "the event of a move loses its detail",
+        name: "the event of a transition has no detail",
         find: "move.detail ? JSON.stringify(move.detail) : null",
         replace: "null",
       },
       {
-        name: "rows that move are locked in no order",
+        name: "rows are locked in arbitrary order",
         find: "order by id for update",
         replace: "order by random() for update",
       },
@@ -39,17 +39,17 @@ export const dbMutations: readonly MutationGroup[] = [
     tests: ["test/unit/db/states.test.ts"],
     mutations: [
       {
-        name: "a payment that has succeeded may be processed again",
+        name: "a succeeded payment can return to processing",
         find: "succeeded: [],",
         replace: 'succeeded: ["processing"],',
       },
       {
-        name: "a transfer that has ended may be included after all",
+        name: "an ended transfer can become included",
         find: "confirmed: [],\n    ended: [],",
         replace: 'confirmed: [],\n    ended: ["included"],',
       },
       {
-        name: "a paid settlement may be due again",
+        name: "a paid settlement can become due again",
         find: "paid: [],\n    netted: [],",
         replace: 'paid: ["due"],\n    netted: [],',
       },
@@ -60,12 +60,12 @@ export const dbMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/db/lanes.test.ts"],
     mutations: [
       {
-        name: "a lane is taken from an owner whose lease lasts",
+        name: "a lane is taken from an owner with a valid lease",
         find: " and (lease_until is null or lease_until <= clock_timestamp())",
         replace: "",
       },
       {
-        name: "an owner that has lost its lane still uses its nonces",
+        name: "an owner that lost its lane still uses its nonces",
         find: '.where("fence", "=", lease.fence)\n    .where("next_nonce"',
         replace: '.where("next_nonce"',
       },
@@ -75,12 +75,12 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "an owner that has lost its lane gives it back for the next one",
+        name: "an owner that lost its lane releases it for the next one",
         find: " and fence = ${lease.fence}",
         replace: "",
       },
       {
-        name: "a lane that was asked to go on is let go all the same",
+        name: "a lane is released although a wake was requested",
         find: "lease_until = case when rung then lease_until end,",
         replace: "lease_until = null,",
       },
@@ -91,37 +91,37 @@ export const dbMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/db/cursors.test.ts", "test/rooms/transfers/fenced-watch.test.ts"],
     mutations: [
       {
-        name: "a watch is taken over while its owner's lease lasts",
+        name: "a watch is taken over while its owner's lease is valid",
         find: "(lease_until is null or lease_until <= clock_timestamp())",
         replace: "true",
       },
       {
-        name: "a watcher that was overtaken moves the cursor",
+        name: "a watcher that lost its lease moves the cursor",
         find: '.where("fence", "=", from.fence)',
         replace: "",
       },
       {
-        name: "a cursor moves from a height at which it does not stand",
+        name: "a cursor moves from a height at which it is not",
         find: '.where("number", "=", from.number)',
         replace: "",
       },
       {
-        name: "a cursor moves from a block that is not its own",
+        name: "a cursor moves from a block that is not the cursor's",
         find: '.where("hash", "=", from.hash)',
         replace: "",
       },
       {
-        name: "a renewal takes back a watch that was released",
+        name: "a renewal reacquires a released watch",
         find: '.where("owner", "is not", null)',
         replace: "",
       },
       {
-        name: "heights stay confirmed that a reorg has taken away",
+        name: "heights that a reorg removed stay confirmed",
         find: "sql`least(final_number, ${to.number})`",
         replace: "sql`final_number`",
       },
       {
-        name: "the final height goes down",
+        name: "the final height decreases",
         find: '.where("final_number", "<", args.finalNumber)',
         replace: "",
       },
@@ -132,17 +132,17 @@ export const dbMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/db/claims.test.ts"],
     mutations: [
       {
-        name: "a lane is given a transfer that another lane in use has been given",
+        name: "a lane is assigned a transfer that another active lane holds",
         find: "l.id = t.lane_id and l.lease_until > clock_timestamp()",
         replace: "false",
       },
       {
-        name: "a lane is given a transfer that is on hold",
+        name: "a lane is assigned a delayed transfer",
         find: "and (t.hold_until is null or t.hold_until <= ${args.now})\n",
         replace: "\n",
       },
       {
-        name: "a lane carries a transfer that another lane was given",
+        name: "a lane sends a transfer that another lane holds",
         find: "where: sql`lane_id = ${args.laneId}`,",
         replace: "",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
@@ -154,19 +154,19 @@ export const dbMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a transfer is confirmed by a movement that a reorg has taken away",
+        name: "a transfer is confirmed by a movement that a reorg removed",
         find: "s.transfer_id = transfer.id and not s.orphaned and",
         replace: "s.transfer_id = transfer.id and",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a transfer that is carried loses its lane when it is put on hold",
+        name: "an assigned transfer loses its lane when it is delayed",
         find: '.where("id", "=", args.id)\n    .where("state", "=", "ready")',
         replace: '.where("id", "=", args.id)',
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a transfer ends before its authorization has run out",
+        name: "a transfer ends before its authorization expires",
         find: '.where("valid_before", "<=", args.at)',
         replace: "",
         tests: ["test/rooms/transfers/watch.test.ts", "test/rooms/transfers/outlived-use.test.ts"],
@@ -184,13 +184,13 @@ export const dbMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/db/unique-keys.test.ts"],
     mutations: [
       {
-        name: "money that is booked as an exception also pays a transfer",
+        name: "money that is booked as an exception is also matched to a transfer",
         find: '.where("booked", "=", false)',
         replace: "",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a movement that stands for one transfer is given to another one",
+        name: "a movement of one transfer is matched to another one",
         find: '.where((eb) => eb.or([eb("transfer_id", "is", null), eb("transfer_id", "=", transfer.id)]))',
         replace: "",
       },
@@ -205,25 +205,25 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "a movement that is in the books is written again",
+        name: "a booked movement is stored again",
         find: '.where("sighting.booked", "=", false),',
         replace: ",",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a movement that a reorg has taken away becomes an exception",
+        name: "a movement that a reorg removed becomes an exception",
         find: "transfer_id is null and not orphaned and not booked",
         replace: "transfer_id is null and not booked",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a movement that a transfer has claimed meanwhile becomes an exception as well",
+        name: "a movement that was matched to a transfer meanwhile also becomes an exception",
         find: ".where(isOneOf(keys))\n    .where(isStray)",
         replace: ".where(isOneOf(keys))",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a payout is taken for made by a movement that a reorg has taken away",
+        name: "a payout is adopted from a movement that a reorg removed",
         find: "where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)",
         replace: "where (s.transfer_id is null or s.transfer_id = p.id)",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
@@ -235,17 +235,17 @@ export const dbMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/db/guarded-updates.test.ts"],
     mutations: [
       {
-        name: "a transaction that is in a block is noted as offered",
+        name: "a mined transaction is recorded as broadcast",
         find: '.where("replacement", "=", key.replacement)\n    .where("state", "in", ["signed", "offered", "accepted"])',
         replace: '.where("replacement", "=", key.replacement)',
       },
       {
-        name: "bytes whose replacement a reorg took away are never offered again",
+        name: "a transaction whose replacement a reorg removed is never broadcast again",
         find: "and t.nonce = lost.nonce and t.state = 'replaced'",
         replace: "and t.nonce = lost.nonce and false",
       },
       {
-        name: "bytes stay in flight although others with their nonce are final",
+        name: "a transaction stays in flight although another one with its nonce is final",
         find: "t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'offered', 'accepted')\n    )",
         replace: "false\n    )",
       },
@@ -256,7 +256,7 @@ export const dbMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/db/guarded-updates.test.ts"],
     mutations: [
       {
-        name: "a transaction on Solana that has landed is called dead",
+        name: "a landed Solana transaction is marked expired",
         find: '.where("state", "in", ["signed", "offered", "accepted"])\n    .returning(["lane_id", "nonce"])',
         replace: '.returning(["lane_id", "nonce"])',
       },

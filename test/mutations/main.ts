@@ -10,14 +10,14 @@ import { openRunner, type Runner } from "./run-tests.ts";
 
 const help = `usage: npm run mutate -- [options]
 
-Takes one guard or rule after the other out of a copy of the sources, and runs the tests that should notice. Prints what
-became of each mutation and the share that was caught. A mutation is caught when a test fails; code that does not load
-counts as an error. Exits with 1 when less than 95 % are caught, when one that survives has no justification, or when a
-mutation could not be tried.
+Removes one guard or rule at a time from a copy of the sources, and runs the tests that should fail. Prints the result of
+each mutation and the share that was caught. A mutation is caught when a test fails; code that does not load counts as an
+error. Exits with 1 when less than 95 % are caught, when a surviving mutation has no justification, or when a mutation
+could not be tested.
 
   --only TEXT    only mutations whose name or file contains this text; may be given several times
-  --list         prints the mutations with their files and tests, and runs nothing
-  --help         this text
+  --list         print the mutations with their files and tests, and run nothing
+  --help         print this text
 
 The mutations are in test/mutations; CONTRIBUTING.md says how to add one.`;
 
@@ -46,11 +46,11 @@ if (values.list) {
 
 const root = process.cwd();
 const sources = await readSources(chosen);
-// The copy is compiled where the working tree is, so that neither has to be compiled anew.
+// The copy shares the compile cache of the working tree.
 process.env.NODE_COMPILE_CACHE ??= resolve(".local", "compile-cache");
 const copy = await copyTree(root);
 process.chdir(copy);
-// Also when a signal ends this process, which vitest sees to: then the services end with it.
+// Runs also when a signal ends this process: vitest handles the signal, and the services stop with it.
 process.once("exit", () => rmSync(copy, { recursive: true, force: true }));
 const runner = await openRunner(copy);
 
@@ -105,7 +105,7 @@ async function runAll(runner: Runner): Promise<boolean> {
   return passes;
 }
 
-/** Puts a mutation into the copy, runs its tests file by file until one notices, and takes it out again. */
+/** Applies a mutation to the copy, runs its tests file by file until one fails, and reverts it. */
 async function tryMutation(runner: Runner, mutation: Mutation): Promise<Result> {
   const { file, tests } = mutation;
   const text = sources.get(file) ?? "";
@@ -120,7 +120,7 @@ async function tryMutation(runner: Runner, mutation: Mutation): Promise<Result> 
     await change(text);
     if (run.outcome === "broken") broken ??= run.reason;
     if (run.outcome !== "failed") continue;
-    // A time-out or a lost connection may be the machine's: then the same file fails without the mutation too.
+    // A timeout or a lost connection may be caused by the machine: then the same file also fails without the mutation.
     const again = run.byExpectation ? undefined : await runner.run([test]);
     if (again === undefined || again.outcome === "passed") return { outcome: "caught", by: run.test };
     broken ??= `${test} does not pass without the mutation either`;

@@ -1,19 +1,19 @@
-/** One guard or rule taken out of a source file. */
+/** One guard or rule that is removed from a source file. */
 export type Mutation = {
-  /** A sentence that says what the program does wrong now; unique. */
+  /** A unique sentence about what the mutated program does wrong. */
   name: string;
   /** Path from the root of the project. */
   file: string;
-  /** Text that occurs exactly once in the file. */
+  /** The text to replace, which occurs exactly once in the file. */
   find: string;
   replace: string;
-  /** Test files that should notice, the quickest first. */
+  /** The test files that should fail, the fastest first. */
   tests: readonly string[];
-  /** Why no test can notice. Only for a mutation that changes nothing that can be observed. */
+  /** Why no test can fail. Only for a mutation without an observable effect. */
   justification?: string;
 };
 
-/** Mutations of one file that the same tests should notice. */
+/** Mutations of one file that share their tests. */
 export type MutationGroup = {
   file: string;
   tests: readonly string[];
@@ -25,14 +25,14 @@ export function flattenGroups(groups: readonly MutationGroup[]): Mutation[] {
   return groups.flatMap(({ file, tests, mutations }) => mutations.map((one) => ({ file, tests, ...one })));
 }
 
-/** Returns the text with the mutation in it. Throws when its text does not occur exactly once. */
+/** Returns the text with the mutation applied. Throws when its text does not occur exactly once. */
 export function applyMutation(text: string, { name, file, find, replace }: Mutation): string {
   const times = text.split(find).length - 1;
   if (times !== 1) throw new Error(`"${name}": its text occurs ${times} times in ${file}, expected once: ${find}`);
   return text.replace(find, () => replace);
 }
 
-/** What became of a mutation. `broken`: it was not tried, because the changed code or a test file did not load. */
+/** The result of a mutation. `broken`: it was not tested, because the changed code or a test file did not load. */
 export type Result =
   | { outcome: "caught"; by: string }
   | { outcome: "survived" }
@@ -40,12 +40,12 @@ export type Result =
 
 export type Tried = { mutation: Mutation; result: Result };
 
-/** The share of mutations that tests have to notice. */
+/** The share of mutations that tests must catch. */
 const LEAST_SHARE = 0.95;
 
 /**
- * Returns the lines that sum a run up, and whether it passes: at least 95 % are caught, each survivor has a justification,
- * and none is broken.
+ * Returns the summary of a run, and whether it passes: at least 95 % are caught, each survivor has a justification, and
+ * none is broken.
  */
 export function summarize(tried: readonly Tried[]): { passes: boolean; lines: string[] } {
   const of = (outcome: Result["outcome"]) => tried.filter(({ result }) => result.outcome === outcome);

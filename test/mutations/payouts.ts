@@ -4,14 +4,14 @@ import type { MutationGroup } from "./mutation.ts";
 const settlement = ["test/rooms/payments/settlement.test.ts"];
 const accumulating = ["test/rooms/payments/gathering.test.ts"];
 
-/** Settlements and their payouts. */
+/** Mutations of settlements and their payouts. */
 export const payoutMutations: readonly MutationGroup[] = [
   {
     file: "payments/settle.ts",
     tests: settlement,
     mutations: [
       {
-        name: "a payout that was signed for another amount is begun",
+        name: "a payout begins although it was signed for another amount",
         find: 'from: "due", to: "paying", at, set, where }',
         replace: 'from: "due", to: "paying", at, set }',
       },
@@ -26,7 +26,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: "return [...payouts];",
       },
       {
-        name: "a merchant whose payouts are held is paid out",
+        name: "a merchant with held payouts is paid out",
         find: 'if (held) return "held";',
         replace: "",
         tests: ["test/rooms/payments/gathering.test.ts", "test/rooms/ops/admin-commands.test.ts"],
@@ -38,7 +38,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/refunds.test.ts"],
       },
       {
-        name: "a payout goes to a destination that is not served",
+        name: "a payout is sent to an unsupported destination",
         find: 'if (!refused.has(accounts[index] ?? "")) continue;',
         replace: "continue;",
         tests: ["test/rooms/payments/gathering.test.ts"],
@@ -50,7 +50,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/other-assets.test.ts"],
       },
       {
-        name: "a payout is begun in another epoch than it was decided in",
+        name: "a payout begins in another epoch than the one in which it was decided",
         find: "counted: await deps.epoch.pass(db, ...epochs.values())",
         replace: "counted: async () => undefined",
         tests: ["test/rooms/payments/stepped-back.test.ts"],
@@ -65,16 +65,17 @@ export const payoutMutations: readonly MutationGroup[] = [
         name: "settlements of one booking share a number",
         find: "number: first + index,",
         replace: "number: first,",
-        justification: "the unique key of the number refuses the second one, and each payment is then booked by itself",
+        justification:
+          "the unique key of the number rejects the second settlement, and each payment is then booked separately",
         tests: ["test/rooms/payments/settlement.test.ts"],
       },
       {
-        name: "an accumulated payout that is large enough waits all the same",
+        name: "an accumulated payout that has reached its limit waits",
         find: "const isEnough = policy.amount !== null && amount >= policy.amount;",
         replace: "const isEnough = false;",
       },
       {
-        name: "money that was found for a payment changes when the payment itself is paid out",
+        name: "the amount of an unmatched deposit changes when its payment is paid out",
         find: "if (!one.extra) ties.push(",
         replace: "ties.push(",
         tests: ["test/rooms/payments/exceptions.test.ts"],
@@ -92,12 +93,12 @@ export const payoutMutations: readonly MutationGroup[] = [
     tests: accumulating,
     mutations: [
       {
-        name: "an accumulated payout does not fall due when it comes to its limit",
+        name: "an accumulated payout does not become due when it reaches its limit",
         find: "due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end",
         replace: "due_at = due_at",
       },
       {
-        name: "an accumulated payout is closed although its merchant is held",
+        name: "an accumulated payout is closed although its merchant's payouts are held",
         find: "m.id = merchant_id and m.payouts_held_at is null)",
         replace: "m.id = merchant_id)",
       },
@@ -107,7 +108,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: "false",
       },
       {
-        name: "two accumulated payouts that begin at once lose the money of one",
+        name: "two accumulated payouts that begin concurrently lose the money of one",
         find: "amount: sql`settlement.amount + excluded.amount`,",
         replace: "amount: sql`settlement.amount`,",
         tests: ["test/rooms/db/guarded-updates.test.ts"],
@@ -125,12 +126,12 @@ export const payoutMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/other-assets.test.ts"],
     mutations: [
       {
-        name: "two payouts that race for one stock both get it",
+        name: "two concurrent payouts both use the same inventory",
         find: "await sql`select pg_advisory_xact_lock(hashtext(${`stock ${asset}`}))`.execute(db);",
         replace: "",
       },
       {
-        name: "the stock counts what is owed to merchants as the operator's",
+        name: "the inventory includes money that is payable to merchants",
         find: "- coalesce((select sum(amount) from merchant_balance where asset = ${asset}), 0)",
         replace: "",
       },
@@ -141,7 +142,7 @@ export const payoutMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/restored-payouts.test.ts"],
     mutations: [
       {
-        name: "a settlement overtakes a payout of its merchant that a restored database has forgotten",
+        name: "a settlement overtakes a payout of its merchant whose commit was lost in a restore",
         find: "if (matched.size > 0) for",
         replace: "if (false) for",
       },

@@ -3,7 +3,7 @@ import type { MutationGroup } from "./mutation.ts";
 
 const refunds = ["test/rooms/payments/refunds.test.ts"];
 
-/** Refunds: what is asked for, what it draws on, and what is adopted after a restore. */
+/** Mutations of refunds: requests, the settlements they draw on, and adoption after a restore. */
 export const refundMutations: readonly MutationGroup[] = [
   {
     file: "payments/refund.ts",
@@ -16,7 +16,7 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/refund-rounding.test.ts"],
       },
       {
-        name: "what a refund draws is rounded down",
+        name: "the amount that a refund draws is rounded down",
         find: "(owed_amount * amount + net - 1n) / net",
         replace: "(owed_amount * amount) / net",
         tests: ["test/rooms/payments/refund-rounding.test.ts"],
@@ -28,33 +28,33 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/other-assets.test.ts"],
       },
       {
-        name: "a payment is refunded again and again",
+        name: "a payment is refunded repeatedly",
         find: "sum + amount, 0n",
         replace: "sum, 0n",
       },
       {
-        name: "a refund may be larger than what is left",
+        name: "a refund can exceed the refundable amount",
         find: "amount <= 0n || amount > left",
         replace: "amount <= 0n",
       },
       {
-        name: "a refund of nothing, or of less, is taken",
+        name: "a refund of zero or a negative amount is accepted",
         find: "amount <= 0n || amount > left",
         replace: "amount > left",
         tests: ["test/rooms/payments/refund-rounding.test.ts"],
       },
       {
-        name: "refunds of one payment at the same moment do not see each other",
+        name: "concurrent refunds of one payment do not see each other",
         find: "await lockPayments(db, [payment.id]);",
         replace: "",
       },
       {
-        name: "an amount in another currency counts as the payment's",
+        name: "an amount in another currency counts as one in the payment's currency",
         find: "if (unit !== payment.unit) return undefined;",
         replace: "",
       },
       {
-        name: "what a buyer paid to the merchant directly is sent back with our money",
+        name: "a direct payment to the merchant is refunded with the operator's money",
         find: "option !== undefined && !payment.direct;",
         replace: "option !== undefined;",
         tests: ["test/rooms/payments/direct.test.ts"],
@@ -82,7 +82,7 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/refund-guards.test.ts"],
       },
       {
-        name: "a refund gives up when the settlements it chose have begun meanwhile",
+        name: "a refund fails when its chosen settlements have begun meanwhile",
         find: "sumOf(locked) < amount && sumOf(chosen) >= amount",
         replace: "false",
         tests: ["test/rooms/payments/refund-guards.test.ts"],
@@ -94,12 +94,12 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/refund-guards.test.ts"],
       },
       {
-        name: "a refund goes to an account that is not served any more",
+        name: "a refund is sent to an account that is no longer supported",
         find: "if (refused.size === 0) return undefined;",
         replace: "if (true) return undefined;",
       },
       {
-        name: "a refund of converted money is paid with the money of others",
+        name: "a refund of converted money uses other merchants' money",
         find: "refund.owed_asset !== null && (await readStock(db, asset)) < 0n",
         replace: "false",
         tests: ["test/rooms/payments/refund-guards.test.ts"],
@@ -109,11 +109,11 @@ export const refundMutations: readonly MutationGroup[] = [
         find: 'caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind"',
         replace: "await hold(deps, refund)",
         justification:
-          "a chain that is behind has no epoch, and without one the transaction that begins the refund is undone",
+          "a lagging chain has no epoch, and without an epoch the transaction that begins the refund is rolled back",
         tests: ["test/rooms/payments/refunds.test.ts"],
       },
       {
-        name: "a refund takes a settlement whole that is larger",
+        name: "a refund consumes the whole of a larger settlement",
         find: "if (amount > atMost) {",
         replace: "if (false) {",
       },
@@ -130,22 +130,22 @@ export const refundMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/restored-payouts.test.ts"],
     mutations: [
       {
-        name: "a payout of less than was owed ends what is owed",
+        name: "a payout of less than the payable amount clears all of it",
         find: "if (rest > 0n) await splitSettlement(deps, db, settlement, rest);",
         replace: "",
       },
       {
-        name: "a payout of more than was owed is not taken from the merchant's other settlements",
+        name: "a payout of more than the payable amount is not deducted from the merchant's other settlements",
         find: "rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n",
         replace: "0n",
       },
       {
-        name: "what a payout moved beyond what is owed is not booked",
+        name: "the surplus of a payout over the payable amount is not booked",
         find: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    await bookOverpaid(",
         replace: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    if (false) await bookOverpaid(",
       },
       {
-        name: "a movement that becomes a payout stays in the exceptions",
+        name: "a movement that is adopted as a payout stays an exception",
         find: "if (movement.booked) await reverseException(",
         replace: "if (false) await reverseException(",
       },

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { createVitest, type TestModule, type Vitest } from "vitest/node";
 
 /**
- * What became of some test files. `failed`: at least one test failed, by an expectation or otherwise (a time-out, an error).
- * `broken`: none did, and still they did not pass.
+ * The result of some test files. `failed`: at least one test failed, by an expectation or otherwise (a timeout, an
+ * error). `broken`: no test failed, but the files did not pass.
  */
 export type Run =
   | { outcome: "passed" }
@@ -13,12 +13,12 @@ export type Run =
 export type Runner = {
   /** Runs test files, and stops at the first failure. */
   run(files: readonly string[]): Promise<Run>;
-  /** Forgets what was compiled of a file that has changed. */
+  /** Invalidates the compiled code of a changed file. */
   forget(file: string): void;
   close(): Promise<void>;
 };
 
-/** Opens vitest on a directory. What tests share (Postgres, Redis, Anvil) is started once and stays up until `close`. */
+/** Opens vitest on a directory. The shared services (Postgres, Redis, Anvil) start once and run until `close`. */
 export async function openRunner(dir: string): Promise<Runner> {
   const vitest = await createVitest("test", {
     ...{ root: dir, config: join(dir, "vitest.config.ts"), watch: false, bail: 1, reporters: [{}] },
@@ -50,7 +50,7 @@ async function run(vitest: Vitest, files: readonly string[]): Promise<Run> {
   return reason === undefined ? { outcome: "passed" } : { outcome: "broken", reason };
 }
 
-/** What kept a file, or one of its suites, from being run. */
+/** Returns what prevented a file, or one of its suites, from running. */
 function findError(module: TestModule): string | undefined {
   const suites = [...module.children.allSuites()];
   const error = describeFirst([...module.errors(), ...suites.flatMap((suite) => [...suite.errors()])]);

@@ -3,7 +3,7 @@ import type { MutationGroup } from "./mutation.ts";
 
 const compare = ["test/unit/chains/solana/compare.test.ts"];
 
-/** Transfers on Solana, and the comparison of what a wallet hands back with what it was asked to sign. */
+/** Mutations of transfers on Solana, and of the comparison of a signed transaction with the requested one. */
 export const solanaMutations: readonly MutationGroup[] = [
   {
     file: "chains/solana/compare.ts",
@@ -12,78 +12,78 @@ export const solanaMutations: readonly MutationGroup[] = [
       { name: "lookup tables may hide accounts", find: "parsed.lookupTables > 0", replace: "false" },
       { name: "another fee payer is let through", find: "parsed.feePayer !== feePayer", replace: "false" },
       {
-        name: "a third account may sign",
+        name: "a third account can sign",
         find: "signer !== feePayer && signer !== payer",
         replace: "false",
       },
       {
-        name: "the payer of a transaction may be an account of ours",
+        name: "the payer can be one of the operator's accounts",
         find: "if (payer === feePayer || ours.has(payer) || ours.has(findTokenAccount(payer, mint, program))) {",
         replace: "if (payer === feePayer) {",
       },
       {
-        name: "instructions that we did not build are let through",
+        name: "instructions that the service did not build are accepted",
         find: "for (const one of rest.filter((it) => !kindOf(it))) {",
         replace: "for (const one of rest.filter(() => false)) {",
       },
       {
-        name: "an instruction may come twice",
+        name: "an instruction can occur twice",
         find: "if (found.length !== ours.length) {",
         replace: "if (found.length < ours.length) {",
       },
       {
-        name: "an instruction may call another program of its kind",
+        name: "an instruction can call another program of its kind",
         find: "if (found.program !== built.program) reasons",
         replace: "if (false) reasons",
       },
       {
-        name: "an instruction may name further accounts",
+        name: "an instruction can name additional accounts",
         find: "if (found.accounts.length !== built.accounts.length) {",
         replace: "if (found.accounts.length < built.accounts.length) {",
       },
       {
-        name: "an instruction may name other accounts",
+        name: "an instruction can name other accounts",
         find: "other !== undefined && other !== address",
         replace: "false",
       },
       {
-        name: "a transfer may move another amount, and a memo say something else",
+        name: "a transfer can have another amount and a memo another text",
         find: "Buffer.compare(found.data, built.data) !== 0",
         replace: "false",
       },
       {
-        name: "our instructions may come in another order",
+        name: "the service's instructions can have another order",
         find: "reasons.length === 0 && order(rest) !== order(built)",
         replace: "false",
       },
       { name: "an account may be listed twice", find: "if (seen.has(address)) reasons", replace: "if (false) reasons" },
       {
-        name: "accounts may be listed that no instruction uses",
+        name: "accounts that no instruction uses can be listed",
         find: "address !== parsed.feePayer && !used.has(address) && !programs.has(address)",
         replace: "false",
       },
       {
-        name: "an account of ours may stand where we did not put it",
+        name: "an operator's account can occur where the service did not put it",
         find: "isProtected(address) && !placed.has(address)",
         replace: "false",
       },
       {
-        name: "an account may be readonly that has to be written",
+        name: "an account that must be writable can be read-only",
         find: "written.has(address) && !writable",
         replace: "false",
       },
       {
-        name: "an account may be writable that only has to be read",
+        name: "an account that must be read-only can be writable",
         find: "writable && !written.has(address) && address !== expected.payer",
         replace: "false",
       },
       {
-        name: "a wrong signature is let through",
+        name: "a wrong signature is accepted",
         find: "!empty && !verifySignature(signer, parsed.message, signature)",
         replace: "false",
       },
       {
-        name: "a missing signature of the payer is let through",
+        name: "a missing signature of the payer is accepted",
         find: "empty && signer === payer",
         replace: "false",
       },
@@ -100,18 +100,18 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "* price) / MICRO",
       },
       {
-        name: "a wallet may set the unit limit twice",
+        name: "a wallet can set the unit limit twice",
         find: "if (limits.length > 1) reasons",
         replace: "if (false) reasons",
       },
       { name: "a wallet may add any number of guards", find: "guards.length > MOST_GUARDS", replace: "false" },
       {
-        name: "a guard may do more than assert",
+        name: "a guard instruction can do more than assert",
         find: "kind < FIRST_ASSERTION || kind > LAST_ASSERTION",
         replace: "false",
       },
       {
-        name: "a guard may name an account of ours",
+        name: "a guard instruction can name an operator's account",
         find: "for (const address of new Set(accounts.filter(isProtected))) {",
         replace: "for (const address of new Set<string>()) {",
       },
@@ -122,34 +122,34 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/solana-submit.test.ts"],
     mutations: [
       {
-        name: "a transaction on Solana is declared dead one height early",
+        name: "a Solana transaction is marked expired one height early",
         find: "last !== null && last < final.height",
         replace: "last !== null && last <= final.height",
       },
       {
-        name: "a transaction that was not submitted is declared dead one height early",
+        name: "an unsubmitted transaction is marked expired one height early",
         find: "at: final.height - 1,",
         replace: "at: final.height,",
       },
       {
-        name: "a transaction on Solana is dead although an endpoint may have seen it",
+        name: "a Solana transaction is marked expired although an endpoint may have seen it",
         find: "const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });",
         replace: "const never = new Set(dead);",
       },
       {
-        name: "a payout is dead by a durable nonce that is older than its own",
+        name: "a payout is marked expired by a durable nonce that is older than its own",
         find: " && slot >= (nonce_slot ?? 0)",
         replace: "",
         tests: ["test/rooms/transfers/solana-lagging.test.ts"],
       },
       {
-        name: "a payout is dead although its durable nonce is still the same",
+        name: "a payout is marked expired although its durable nonce has not changed",
         find: "nonce !== undefined && nonce !== nonce_value &&",
         replace: "nonce !== undefined &&",
         tests: ["test/rooms/payments/solana-payouts.test.ts"],
       },
       {
-        name: "a payment is ended as never sent although the rows may have forgotten it",
+        name: "a payment ends as never sent although its rows may be lost",
         find: "ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined",
         replace: "ready.length === 0",
         tests: ["test/rooms/payments/solana-failover.test.ts"],
@@ -161,12 +161,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/solana-restored.test.ts"],
     mutations: [
       {
-        name: "a payout on Solana is sent although the history shows it as made",
+        name: "a Solana payout is sent although the history already contains it",
         find: "await dropMade(deps, rows, adopted)",
         replace: "rows",
       },
       {
-        name: "a payout on Solana is sent although its marker is there",
+        name: "a Solana payout is sent although its marker exists",
         find: "return rows.filter((row) => !marked.has(row.authorization_nonce));",
         replace: "return [...rows];",
         tests: ["test/rooms/payments/solana-restored.test.ts", "test/rooms/payments/solana-failover.test.ts"],
@@ -178,12 +178,12 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/solana-payouts.test.ts"],
     mutations: [
       {
-        name: "a token account that its owner has closed is made again at our expense",
+        name: "a token account that its owner closed is created again at the operator's expense",
         find: "return wasMade ? ",
         replace: "return false ? ",
       },
       {
-        name: "a payout goes to an account that is a token account itself",
+        name: "a payout is sent to an account that is itself a token account",
         find: "owner && programs.has(owner.owner)",
         replace: "false",
       },
@@ -191,7 +191,7 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "a payout is sent to a frozen account",
         find: "account ? findDestinationFault(account, wanted) :",
         replace: "account ? undefined :",
-        justification: "the simulation before the send refuses it as well, with the token program's own reason",
+        justification: "the simulation before the broadcast rejects it as well, with the token program's own error",
         tests: ["test/rooms/payments/solana-payouts.test.ts"],
       },
     ],
@@ -201,19 +201,19 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/solana-payouts.test.ts", "test/rooms/payments/solana-verdicts.test.ts"],
     mutations: [
       {
-        name: "a transaction on Solana is stored for transfers that are not ready any more",
+        name: "a Solana transaction is stored for transfers that are no longer ready",
         find: "signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)))",
         replace: "[...signings]",
         tests: ["test/rooms/transfers/solana-store.test.ts"],
       },
       {
-        name: "bytes on Solana are sent that could not be stored",
+        name: "a Solana transaction that could not be stored is sent",
         find: "if ((await storeTransactions(db, rows)) !== rows.length) throw new Overtaken();",
         replace: "await storeTransactions(db, rows);",
         tests: ["test/rooms/transfers/solana-store.test.ts"],
       },
       {
-        name: "what was signed before a step back of the database is sent on Solana",
+        name: "a Solana transaction that was signed before the database lost commits is sent",
         find: "epoch === undefined ? undefined : await deps.epoch.pass(db, epoch)",
         replace: "undefined",
         tests: ["test/rooms/payments/solana-restored.test.ts", "test/rooms/payments/solana-failover.test.ts"],
@@ -225,7 +225,7 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/solana-verdicts.test.ts"],
     mutations: [
       {
-        name: "a screened payer's transaction is signed and sent on Solana",
+        name: "a screened payer's Solana transaction is signed and sent",
         find: "for (const row of payments.filter(({ payer }) => !refused.has(payer))) {",
         replace: "for (const row of payments) {",
       },
@@ -236,20 +236,20 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/solana-submit.test.ts"],
     mutations: [
       {
-        name: "a transaction that failed on Solana counts as having moved its money",
+        name: "a failed Solana transaction counts as having moved its money",
         find: "const good = some.filter(({ status }) => !status.error);",
         replace: "const good = some;",
       },
       {
-        name: "a payment on Solana is confirmed before its slot is as deep as the network's entry says",
+        name: "a Solana payment is confirmed before its slot has the configured depth",
         find: 'return status.depth === "finalized" || status.depth === chain.network.finality;',
         replace: 'return status.depth !== "processed";',
         justification:
-          "endpoints are asked for the depth once more before anything is booked (transfers/solana/agreement.ts)",
+          "the depth is read from the endpoints again before anything is booked (transfers/solana/agreement.ts)",
         tests: ["test/rooms/transfers/solana-watch.test.ts"],
       },
       {
-        name: "a transaction whose slot has gone stays included",
+        name: "a transaction whose slot was rolled back stays included",
         find: "await unmarkLanded(db, { chain: chain.chain, hashes });",
         replace: "",
         tests: ["test/rooms/transfers/solana-watch.test.ts"],
@@ -261,7 +261,7 @@ export const solanaMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/solana-history.test.ts"],
     mutations: [
       {
-        name: "a slot is called booked before the history up to it was read",
+        name: "a slot is marked booked before the history up to it has been read",
         find: "const booked = final && Math.min(final.slot, history?.readSlot ?? 0);",
         replace: "const booked = final?.slot;",
       },

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
 import type { MutationGroup } from "./mutation.ts";
 
-/** Relaying, watching and confirming on EVM. */
+/** Mutations of relaying, watching and confirming on EVM. */
 export const transferMutations: readonly MutationGroup[] = [
   {
     file: "transfers/relay.ts",
@@ -24,7 +24,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/lost-answers.test.ts"],
       },
       {
-        name: "a lane stores bytes under a nonce that another owner has used",
+        name: "a lane stores a transaction under a nonce that another owner has used",
         find: "if (!ours) throw new Overtaken();",
         replace: "",
         tests: ["test/rooms/transfers/overtaken.test.ts"],
@@ -36,7 +36,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/overtaken.test.ts"],
       },
       {
-        name: "bytes are sent before they are stored",
+        name: "a transaction is sent before it is stored",
         find: "if (!(await store(deps, chain, lease,",
         replace: "await offerBytes(chain.rpc, bytes);\n  if (!(await store(deps, chain, lease,",
         tests: ["test/rooms/transfers/relay.test.ts"],
@@ -55,28 +55,28 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/unit/transfers/reading.test.ts", "test/rooms/transfers/relay.test.ts"],
     mutations: [
       {
-        name: "a movement of another payer stands for a transfer",
+        name: "a movement of another payer matches a transfer",
         find: "    log.payer === transfer.payer &&\n",
         replace: "",
         tests: ["test/rooms/transfers/relay.test.ts"],
       },
       {
-        name: "a movement to another receiver stands for a transfer",
+        name: "a movement to another receiver matches a transfer",
         find: "    log.receiver === transfer.receiver &&\n",
         replace: "",
       },
       {
-        name: "a movement of another amount stands for a transfer",
+        name: "a movement of another amount matches a transfer",
         find: "log.amount === transfer.amount",
         replace: "true",
       },
       {
-        name: "a movement of another token stands for a transfer",
+        name: "a movement of another token matches a transfer",
         find: "    log.token === transfer.token &&\n",
         replace: "",
       },
       {
-        name: "a movement under another nonce stands for a transfer",
+        name: "a movement with another nonce matches a transfer",
         find: "log.authorizationNonce === transfer.authorization_nonce",
         replace: "true",
       },
@@ -87,27 +87,26 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/overtaken.test.ts"],
     mutations: [
       {
-        name: "a transfer that has ended claims money that comes late",
+        name: "an ended transfer matches money that arrives late",
         find: 'state !== "ended" && !standing.has(id)',
         replace: "!standing.has(id)",
         tests: ["test/rooms/transfers/overtaken.test.ts"],
       },
       {
-        name: "a transfer that stands in the chain claims a second movement",
+        name: "an included transfer matches a second movement",
         find: 'state !== "ended" && !standing.has(id)',
         replace: 'state !== "ended"',
         tests: ["test/rooms/payments/pushes.test.ts"],
       },
       {
-        name: "one transfer takes two movements of the same block",
+        name: "one transfer matches two movements of the same block",
         find: "if (transfer) open.delete(transfer);",
         replace: "",
-        justification:
-          "the unique key of a proof refuses the second one, and the movements are then written one by one",
+        justification: "the unique key rejects the second match, and the movements are then stored one by one",
         tests: ["test/rooms/payments/pushes.test.ts"],
       },
       {
-        name: "movements between strangers are recorded",
+        name: "movements between third parties are recorded",
         find: "return transfer || isOurs(chain, log) ? ",
         replace: "return true ? ",
         tests: ["test/rooms/transfers/watch.test.ts"],
@@ -125,12 +124,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/missed-logs.test.ts"],
     mutations: [
       {
-        name: "a second reading ignores that a log is missing",
+        name: "a second reading ignores a missing log",
         find: "const gone = proofs.find(",
         replace: "const gone = [].find(",
       },
       {
-        name: "what only a second reading shows is not recorded",
+        name: "a movement that only the second reading shows is not recorded",
         find: "await recordMissed(deps,",
         replace: "if (false) await recordMissed(deps,",
         tests: ["test/rooms/transfers/lagging-node.test.ts"],
@@ -154,12 +153,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/unit/transfers/reading.test.ts"],
     mutations: [
       {
-        name: "a block counts whose parent is not the one before it",
+        name: "a block counts although its parent is not the previous block",
         find: "if (block.parentHash !== (linked.at(-1)?.hash ?? hash)) break;",
         replace: "",
       },
       {
-        name: "an answer without the logs of our own transaction is believed",
+        name: "a response without the logs of the service's own transaction is accepted",
         find: "requireLogs(chain, landed, seen);",
         replace: "",
         tests: ["test/rooms/transfers/lagging-node.test.ts"],
@@ -177,7 +176,7 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/recover.test.ts"],
     mutations: [
       {
-        name: "a nonce that our own transaction has used is given up",
+        name: "a nonce that the service's own transaction has used is abandoned",
         find: "if (receipts.some((receipt) => receipt !== undefined)) continue;",
         replace: "",
         tests: ["test/rooms/transfers/recover.test.ts"],
@@ -221,12 +220,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/unit/transfers/batch.test.ts"],
     mutations: [
       {
-        name: "a transfer that has to go alone goes with others",
+        name: "a transfer that must be sent alone is batched",
         find: "if (item.alone) continue;",
         replace: "",
       },
       {
-        name: "a batch takes more gas than it may",
+        name: "a batch exceeds its gas limit",
         find: "if (left < 0 && batch.length > 0) break;",
         replace: "",
       },
@@ -237,12 +236,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/reorg.test.ts"],
     mutations: [
       {
-        name: "transactions stay included that a reorg has taken away",
+        name: "transactions that a reorg removed stay included",
         find: "await unmarkIncluded(db, { chain: chain.chain, above });",
         replace: "",
       },
       {
-        name: "movements still stand that a reorg has taken away",
+        name: "movements that a reorg removed stay valid",
         find: "const ids = await orphanSightings(db, { chain: chain.chain, above });",
         replace: "const ids: string[] = [];",
       },
@@ -258,12 +257,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/missed-logs.test.ts", "test/rooms/transfers/outlived-use.test.ts"],
     mutations: [
       {
-        name: "a transfer whose authorization was used ends unsearched",
+        name: "a transfer whose authorization was used ends without a search for its movement",
         find: "used.has(transfer.id) ? await",
         replace: "used.has(transfer.id) && false ? await",
       },
       {
-        name: "a transfer ends although its token does not say whether it was made",
+        name: "a transfer ends although its token does not report whether it was made",
         find: ".filter(({ id }) => !unknown.has(id))",
         replace: "",
         tests: ["test/rooms/transfers/outlived-use.test.ts"],
@@ -275,12 +274,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/relay.test.ts"],
     mutations: [
       {
-        name: "the transfer of a screened payer is declined although a stranger has made it",
+        name: "a screened payer's transfer is declined although a third party has relayed it",
         find: "if (!(await claimEarlier(deps, row))) await decline(",
         replace: "await decline(",
       },
       {
-        name: "a transfer that fails because a stranger has made it is not claimed",
+        name: "a transfer that fails because a third party has relayed it is not matched",
         find: 'if (row.purpose === "payment") return claimEarlier(deps, row);',
         replace: 'if (row.purpose === "payment") return false;',
       },
@@ -290,11 +289,11 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "} else if (outcome) good.push(member);",
       },
       {
-        name: "a payer who has become a contract goes with others",
+        name: "the transfer of a payer who has become a contract is batched",
         find: "return batch.filter((member) => !isWallet(member));",
         replace: "return batch;",
         justification:
-          "a transfer that is marked as a wallet's leaves its lane: a batch with it cannot be stored, and is made anew without it",
+          "a transfer of a contract wallet leaves its lane: a batch with it cannot be stored and is rebuilt without it",
         tests: ["test/rooms/transfers/hostile-code.test.ts"],
       },
     ],
@@ -304,7 +303,7 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/overtaken.test.ts"],
     mutations: [
       {
-        name: "a transfer is declined that was carried before, and may still land",
+        name: "a transfer is declined although it was assigned before and may still land",
         find: "{ ...move, where }",
         replace: "{ ...move }",
       },
@@ -320,7 +319,7 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "a payout that the chain shows as made is sent again",
+        name: "a payout that is already on the chain is sent again",
         find: "return rows.filter((row) => !made.has(row.authorization_nonce));",
         replace: "return [...rows];",
       },
@@ -331,7 +330,7 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/payments/settlement.test.ts"],
     mutations: [
       {
-        name: "the treasury signs on what was read before the process began",
+        name: "the treasury signs with data that was read before the process started",
         find: "at > deps.startedAt &&",
         replace: "true &&",
       },
@@ -341,7 +340,7 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "<= Number.POSITIVE_INFINITY",
       },
       {
-        name: "a chain is signed on before it was read again after a step back of the database",
+        name: "the treasury signs before the chain has been read again after lost commits",
         find: "(await findUnread(deps.db, chain)) ? undefined : epoch",
         replace: "epoch",
         tests: ["test/rooms/payments/stepped-back.test.ts", "test/rooms/payments/restored-payouts.test.ts"],
@@ -353,12 +352,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/rooms/transfers/epoch.test.ts"],
     mutations: [
       {
-        name: "bytes are stored in another epoch than they were decided in",
+        name: "a transaction is stored in another epoch than the one in which it was decided",
         find: "epochs.some((epoch) => epoch !== row.id) || ",
         replace: "",
       },
       {
-        name: "a count that went down is no evidence of a step back",
+        name: "a decreased commit count is not treated as lost commits",
         find: 'row.count < floor ? "count" : undefined',
         replace: "undefined",
       },

@@ -30,7 +30,7 @@ export async function expectSound(
     chain && collectEvm(chain),
     args.solana && collectSolana(args.solana.chain, args.solana.keys),
   ]);
-  const history = { told: [], creations: [], asked: [], offContract: [], lost: [] };
+  const history = { statuses: [], creations: [], payments: [], offContract: [], lost: [] };
   expect(findViolations({ rows, evm, solana, history, heights: {} })).toEqual([]);
   const paid = rows.payments.filter(({ mode, state }) => mode === "live" && state === "succeeded");
   expect(paid, "payments that succeeded").toHaveLength(args.succeeded);

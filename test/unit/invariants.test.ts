@@ -14,12 +14,12 @@ const gwei = 1_000_000_000n;
 const bytesOf = (fee: bigint, data: `0x${string}` = "0x01") =>
   serializeTransaction({ chainId: 31_337, type: "eip1559", nonce: 0, to: token, data, maxFeePerGas: fee });
 
-/** One payment that was paid and paid out, under one nonce that was replaced once. */
-function soundRun(): Evidence {
+/** Returns the evidence of one payment that was paid and paid out, under one nonce that was replaced once. */
+function makeCorrectRun(): Evidence {
   const inward = { token, payer, receiver: treasury, amount: 5n, nonce: "0x1" };
   const outward = { token, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
-  const asked = { outlives: false, madeAt: 0, forgotten: false, left: true };
-  const told = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "0xt" };
+  const payment = { outlives: false, madeAt: 0, forgotten: false, left: true };
+  const status = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "0xt" };
   const entry = (groupId: number, account: string, amount: bigint) => {
     return { groupId, kind: "payment", txHash: "0xt", logIndex: 1, account, asset, amount };
   };
@@ -75,11 +75,11 @@ function soundRun(): Evidence {
       mixed: [],
     },
     history: {
-      asked: [{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true, ...asked }],
-      told: [
-        { ...told, by: "confirm", begunAt: 0, endedAt: 5, status: "processing", isFinal: false, txId: null },
-        { ...told, begunAt: 5, endedAt: 9 },
-        { ...told, begunAt: 10, endedAt: 11 },
+      payments: [{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true, ...payment }],
+      statuses: [
+        { ...status, by: "confirm", begunAt: 0, endedAt: 5, status: "processing", isFinal: false, txId: null },
+        { ...status, begunAt: 5, endedAt: 9 },
+        { ...status, begunAt: 10, endedAt: 11 },
       ],
       creations: [
         { key: "live a", body: "{}", httpStatus: 201, answer: "pay_1", at: 1 },
@@ -93,11 +93,11 @@ function soundRun(): Evidence {
   };
 }
 
-test("a run in which nothing went wrong breaks no invariant", () => {
-  expect(findViolations(soundRun())).toEqual([]);
+test("a correct run violates no invariant", () => {
+  expect(findViolations(makeCorrectRun())).toEqual([]);
 });
 
-/** The one row of a list, to be spoilt. */
+/** Returns the first row of a list, which the test then corrupts. */
 function first<T>(rows: readonly T[]): T {
   const [row] = rows;
   if (row === undefined) throw new Error("there is no row");
@@ -114,40 +114,40 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
     "a payment with two transfers",
     ({ chain }) => chain.transfers.push({ ...first(chain.transfers), txHash: "0xv" }),
   ],
-  ["one use", "a payment whose transfer a reorg has taken", ({ chain }) => chain.transfers.shift()],
+  ["one use", "a payment whose transfer a reorg removed", ({ chain }) => chain.transfers.shift()],
   ["one use", "a payment that names another transaction", ({ rows }) => (first(rows.payments).txId = "0xv")],
-  ["one use", "a payment that was paid less than it says", ({ rows }) => (first(rows.payments).amount = 6n)],
-  ["one use", "a transfer to somebody else", ({ chain }) => (first(chain.transfers).to = shop)],
+  ["one use", "a payment that received less than its row says", ({ rows }) => (first(rows.payments).amount = 6n)],
+  ["one use", "a transfer to another receiver", ({ chain }) => (first(chain.transfers).to = shop)],
   ["one use", "a transfer that two payments claim", claimTwice],
   [
     "one use",
-    "an authorization of two payments",
+    "an authorization that two payments share",
     ({ rows }) => rows.options.push({ ...first(rows.options), paymentId: "pay_2" }),
   ],
   ["no lost money", "money for a payment that has expired", ({ rows }) => (first(rows.payments).state = "expired")],
-  ["no lost money", "money that nobody knows", ({ chain }) => (first(chain.transfers).nonce = null)],
-  ["no lost money", "a payout that nobody asked for", ({ chain }) => (last(chain.transfers).nonce = "0x3")],
-  ["no lost money", "dust that is in no books", ({ chain }) => chain.transfers.push(strangersDeposit(7n))],
+  ["no lost money", "money that belongs to no payment", ({ chain }) => (first(chain.transfers).nonce = null)],
+  ["no lost money", "a payout without a settlement", ({ chain }) => (last(chain.transfers).nonce = "0x3")],
+  ["no lost money", "dust that is not in the ledger", ({ chain }) => chain.transfers.push(unmatchedDeposit(7n))],
   [
     "no lost money",
-    "a deposit that is booked as a sum only",
+    "a large deposit that is booked only as part of a sum",
     ({ chain, rows }) => {
-      chain.transfers.push(strangersDeposit(7_000n));
+      chain.transfers.push(unmatchedDeposit(7_000n));
       rows.entries.push(exception(-7_000n), { ...exception(7_000n), account: "treasury" });
     },
   ],
-  ["no lost money", "an exception behind which nothing stands", ({ rows }) => rows.entries.push(exception(-7n))],
+  ["no lost money", "an exception without a movement", ({ rows }) => rows.entries.push(exception(-7n))],
   [
     "payouts",
     "a payout that was made twice",
     ({ chain }) => chain.transfers.push({ ...last(chain.transfers), txHash: "0xv" }),
   ],
-  ["payouts", "a payout that is paid only by its row", ({ chain }) => chain.transfers.pop()],
-  ["payouts", "a payout of less than the books say", ({ chain }) => (last(chain.transfers).amount = 4n)],
+  ["payouts", "a payout that is paid in its row but not on the chain", ({ chain }) => chain.transfers.pop()],
+  ["payouts", "a payout of less than the ledger says", ({ chain }) => (last(chain.transfers).amount = 4n)],
   ["payouts", "a payout to another account", ({ chain }) => (last(chain.transfers).to = payer)],
   [
     "payouts",
-    "a payout that was made twice around a restore, under one number",
+    "a payout that was made twice around a restore, under one nonce",
     (run) => {
       run.history.lost.push({ from: 0, to: 5 });
       run.chain.transfers.push({ ...last(run.chain.transfers), txHash: "0xv" });
@@ -155,7 +155,7 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   ],
   [
     "payouts",
-    "more than came in after a restore, under another number",
+    "payouts after a restore, under another nonce, that exceed the deposits",
     (run) => {
       run.history.lost.push({ from: 0, to: 5 });
       run.chain.transfers.push({ ...last(run.chain.transfers), txHash: "0xv", nonce: "0x9" });
@@ -163,13 +163,13 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   ],
   ["in time", "an expired payment that was paid in time", ({ rows }) => (first(rows.payments).state = "expired")],
   ["in time", "a failed payment that was paid in time", ({ rows }) => (first(rows.payments).state = "failed")],
-  ["watching", "a watcher that stands still", ({ rows }) => (first(rows.cursors).finalNumber = 11)],
+  ["watching", "a stopped watcher", ({ rows }) => (first(rows.cursors).finalNumber = 11)],
   [
     "watching",
-    "a movement that is in no books",
+    "a movement that is not in the ledger",
     ({ rows }) => rows.failedBookings.push({ kind: "movement", subject: "0xt 1", error: "no" }),
   ],
-  ["watching", "a chain that nobody watches", ({ rows }) => rows.cursors.pop()],
+  ["watching", "a chain without a watcher", ({ rows }) => rows.cursors.pop()],
   [
     "cost",
     "a payment with countless attempts",
@@ -177,95 +177,111 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
   ],
   [
     "cost",
-    "gas that is spent again and again without a transfer",
+    "gas that is spent repeatedly without a transfer",
     ({ chain, rows }) => {
       first(rows.options).nonce = "0xabc";
       chain.transactions.push(...Array.from({ length: 4 }, () => ({ ...first(chain.transactions), input: "0x0abc" })));
     },
   ],
   ["no lost payment", "a confirmed payment without an end", ({ rows }) => (first(rows.payments).state = "processing")],
-  ["no lost payment", "an attempt that nobody judged", ({ rows }) => (first(rows.attempts).state = "waiting")],
-  ["no lost payment", "a transfer that is still carried", ({ rows }) => (first(rows.transfers).state = "carried")],
+  ["no lost payment", "an attempt that was never verified", ({ rows }) => (first(rows.attempts).state = "waiting")],
+  ["no lost payment", "a transfer that is still assigned", ({ rows }) => (first(rows.transfers).state = "carried")],
   ["no lost payment", "a payout that is still due", ({ rows }) => (first(rows.settlements).state = "due")],
   [
     "monotone finality",
-    "an end that was taken back",
-    ({ history }) => Object.assign(last(history.told), { isFinal: false, status: "processing" }),
+    "a final state that was taken back",
+    ({ history }) => Object.assign(last(history.statuses), { isFinal: false, status: "processing" }),
   ],
-  ["monotone finality", "an end that became another one", ({ history }) => (last(history.told).status = "expired")],
-  ["monotone finality", "a hash that became another one", ({ history }) => (last(history.told).txId = "0xv")],
+  [
+    "monotone finality",
+    "a final state that changed to another final state",
+    ({ history }) => (last(history.statuses).status = "expired"),
+  ],
+  ["monotone finality", "a hash that changed", ({ history }) => (last(history.statuses).txId = "0xv")],
   ["ledger", "a group that does not balance", ({ rows }) => (first(rows.entries).amount = 4n)],
   ["ledger", "a treasury that holds more than is booked", ({ chain }) => (chain.held[token] = 1n)],
-  ["ledger", "a merchant whose balance is not what the ledger owes", ({ rows }) => (first(rows.balances).amount = 1n)],
+  ["ledger", "a merchant whose balance differs from the ledger", ({ rows }) => (first(rows.balances).amount = 1n)],
   ["ledger", "money that is still in transit", ({ rows }) => rows.entries.splice(4)],
-  ["lanes", "a gap", ({ chain }) => (chain.counts[lane] = 2)],
+  ["lanes", "a gap in the nonces", ({ chain }) => (chain.counts[lane] = 2)],
   ["lanes", "a nonce that was stored and never used", ({ chain }) => (chain.counts[lane] = 0)],
   ["lanes", "a nonce with two contents", ({ rows }) => (first(rows.transactions).bytes = bytesOf(gwei, "0x02"))],
-  ["lanes", "a nonce without an end", ({ rows }) => (last(rows.transactions).state = "accepted")],
-  ["lanes", "an offer above the ceiling", ({ rows }) => (first(rows.transactions).maxFee = 3n * gwei)],
-  ["lanes", "a fee above the ceiling", ({ chain }) => (first(chain.transactions).paid = 3n * gwei)],
+  ["lanes", "a nonce without a final transaction", ({ rows }) => (last(rows.transactions).state = "accepted")],
+  ["lanes", "an offered fee above the ceiling", ({ rows }) => (first(rows.transactions).maxFee = 3n * gwei)],
+  ["lanes", "a paid fee above the ceiling", ({ chain }) => (first(chain.transactions).paid = 3n * gwei)],
   ["lanes", "bytes that were sent and never stored", ({ chain }) => (first(chain.transactions).hash = "0xv")],
-  ["idempotency", "a repeat that made another payment", ({ history }) => (first(history.creations).answer = "pay_2")],
-  ["idempotency", "another body that was taken", ({ history }) => (last(history.creations).httpStatus = 201)],
   [
     "idempotency",
-    "a payment that no key made",
+    "a repeated request that created another payment",
+    ({ history }) => (first(history.creations).answer = "pay_2"),
+  ],
+  [
+    "idempotency",
+    "another body that was accepted under the same key",
+    ({ history }) => (last(history.creations).httpStatus = 201),
+  ],
+  [
+    "idempotency",
+    "a payment that was created without a key",
     ({ rows }) => rows.payments.push({ ...first(rows.payments), mode: "test" }),
   ],
   [
     "idempotency",
-    "test money that met live money",
+    "a test payment of a live merchant",
     ({ rows }) => rows.mixed.push({ what: "payment and merchant", id: "pay_1" }),
   ],
   [
     "answers",
-    "an end that was told and is none",
-    ({ history }) => history.told.map((one) => Object.assign(one, { status: "expired" })),
+    "a reported final state that differs from the row",
+    ({ history }) => history.statuses.map((one) => Object.assign(one, { status: "expired" })),
   ],
-  ["answers", "a payment that is gone", ({ rows }) => rows.payments.pop()],
+  ["answers", "a payment that is missing", ({ rows }) => rows.payments.pop()],
   [
     "answers",
-    "a payment that is gone though it was made before the restored backup",
+    "a payment that is missing although it was created before the restored backup",
     ({ rows, history }) => {
       history.lost.push({ from: 20, to: 30 });
       rows.payments.pop();
     },
   ],
-  ["answers", "an answer off the contract", ({ history }) => history.offContract.push("GET /v1/x 200: no id")],
+  [
+    "answers",
+    "a response that violates the contract",
+    ({ history }) => history.offContract.push("GET /v1/x 200: no id"),
+  ],
   ["ends", "an honest payment that was not paid", ({ rows }) => (first(rows.payments).state = "expired")],
 ];
 
-test("what was answered while commits were lost may turn out to be untrue", () => {
-  const { rows, history, ...rest } = soundRun();
+test("a response from a period of lost commits may contradict the final rows", () => {
+  const { rows, history, ...rest } = makeCorrectRun();
   history.lost.push({ from: 8, to: 30 });
   rows.payments.pop();
-  first(history.asked).madeAt = 9;
+  first(history.payments).madeAt = 9;
   expect(invariants.answers?.({ rows, history, ...rest })).toEqual([]);
 });
 
-test("dust may be booked as a sum", () => {
-  const run = soundRun();
-  run.evm?.scan.transfers.push(strangersDeposit(7n), strangersDeposit(8n));
+test("dust deposits may be booked as one sum", () => {
+  const run = makeCorrectRun();
+  run.evm?.scan.transfers.push(unmatchedDeposit(7n), unmatchedDeposit(8n));
   run.rows.entries.push(exception(-7n));
   run.rows.dust.push({ asset, amount: 8n });
   expect(invariants["no lost money"]?.(run)).toEqual([]);
 });
 
-test("a transfer of nothing is nothing", () => {
-  const run = soundRun();
-  run.evm?.scan.transfers.push({ ...strangersDeposit(0n), from: treasury, to: payer }, strangersDeposit(0n));
+test("the invariants ignore transfers of zero", () => {
+  const run = makeCorrectRun();
+  run.evm?.scan.transfers.push({ ...unmatchedDeposit(0n), from: treasury, to: payer }, unmatchedDeposit(0n));
   expect(findViolations(run)).toEqual([]);
 });
 
-test.each(planted)("%s: finds %s", (name, _what, plant) => {
-  const run = soundRun();
+test.each(planted)("the check %s finds %s", (name, _what, plant) => {
+  const run = makeCorrectRun();
   if (run.evm === undefined) throw new Error("there is no chain");
   plant({ ...run, chain: run.evm.scan });
   expect(invariants[name]?.(run)).not.toEqual([]);
 });
 
-/** A transfer into the treasury that names no payment. */
-function strangersDeposit(amount: bigint) {
+/** Returns a transfer into the treasury that names no payment. */
+function unmatchedDeposit(amount: bigint) {
   return { txHash: "0xw", logIndex: 5, token, from: shop, to: treasury, amount, nonce: null, at: 95 };
 }
 

@@ -14,7 +14,7 @@ const sol = `${chain}/slip44:501`;
 const inward = { token: mint, payer, receiver: treasury, amount: 5n, nonce: "0x1" };
 const outward = { token: mint, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
 
-/** Signed bytes with these movements, each with its memo; `unitPrice` in micro-lamports. */
+/** Returns the bytes of a signed transaction with these movements, each with its memo; `unitPrice` in micro-lamports. */
 function bytesOf(movements: readonly (typeof inward)[], unitPrice = 0n): string {
   const instructions = movements.flatMap(({ payer, receiver, amount, nonce: memo }) => {
     const accounts = { feePayer: lane, payer, receiver, mint, program: "token" as const, decimals: 6 };
@@ -24,8 +24,8 @@ function bytesOf(movements: readonly (typeof inward)[], unitPrice = 0n): string 
   return `0x${Buffer.from(bytes).toString("hex")}`;
 }
 
-/** One payment on Solana that was paid and paid out; the payout's first transaction had died. */
-function soundRun() {
+/** Returns the evidence of one payment on Solana that was paid and paid out; the payout's first transaction expired. */
+function makeCorrectRun() {
   const entry = (groupId: number, kind: string, account: string, amount: bigint, asset: string) => {
     return { groupId, kind, txHash: "in", logIndex: 0, account, asset, amount };
   };
@@ -33,7 +33,7 @@ function soundRun() {
   const gas = (groupId: number, kind: string, account: string, amount: bigint) =>
     entry(groupId, kind, account, amount, sol);
   const row = { family: "solana", lane, replacement: 0, maxFee: 0n, fee: 10_000n, state: "final" };
-  const told = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "in" };
+  const status = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "in" };
   const scan: SolanaScan = {
     transfers: [
       { txHash: "in", logIndex: 2, token: mint, from: payer, to: treasury, amount: 5n, nonce: "0x1", at: 90 },
@@ -87,13 +87,13 @@ function soundRun() {
       mixed: [],
     },
     history: {
-      asked: [
+      payments: [
         {
           ...{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true },
           ...{ outlives: false, madeAt: 0, forgotten: false, left: true },
         },
       ],
-      told: [{ ...told, begunAt: 5, endedAt: 9 }],
+      statuses: [{ ...status, begunAt: 5, endedAt: 9 }],
       creations: [],
       offContract: [],
       lost: [],
@@ -102,11 +102,11 @@ function soundRun() {
   } satisfies Evidence as Evidence & { solana: { scan: SolanaScan } };
 }
 
-test("a run on Solana in which nothing went wrong breaks no invariant", () => {
-  expect(findViolations(soundRun())).toEqual([]);
+test("a correct run on Solana violates no invariant", () => {
+  expect(findViolations(makeCorrectRun())).toEqual([]);
 });
 
-/** The one row of a list, to be spoilt. */
+/** Returns one row of a list, which the test then corrupts. */
 function at<T>(rows: readonly T[], index = 0): T {
   const row = rows[index];
   if (row === undefined) throw new Error("there is no row");
@@ -121,7 +121,7 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
     "a payment with two transfers",
     ({ scan }) => scan.transfers.push({ ...at(scan.transfers), txHash: "x" }),
   ],
-  ["one use", "a payment whose slot is gone", ({ scan }) => scan.transfers.shift()],
+  ["one use", "a payment whose slot a rollback removed", ({ scan }) => scan.transfers.shift()],
   ["one use", "a payment that names another transaction", ({ rows }) => (at(rows.payments).txId = "x")],
   ["no lost money", "money for a payment that has expired", ({ rows }) => (at(rows.payments).state = "expired")],
   ["no lost money", "money without a memo", ({ scan }) => (at(scan.transfers).nonce = null)],
@@ -130,44 +130,40 @@ const planted: [keyof typeof invariants, string, (run: Run) => unknown][] = [
     "a payout that was made twice",
     ({ scan }) => scan.transfers.push({ ...at(scan.transfers, 1), txHash: "x" }),
   ],
-  ["no lost money", "a payout that nobody asked for", ({ scan }) => (at(scan.transfers, 1).nonce = "0x3")],
+  ["no lost money", "a payout without a settlement", ({ scan }) => (at(scan.transfers, 1).nonce = "0x3")],
   ["in time", "an expired payment that was paid in time", ({ rows }) => (at(rows.payments).state = "expired")],
-  ["watching", "a watcher that stands still", ({ rows }) => (at(rows.cursors).finalNumber = 11)],
+  ["watching", "a stopped watcher", ({ rows }) => (at(rows.cursors).finalNumber = 11)],
   ["ledger", "a treasury that holds more than is booked", ({ scan }) => (scan.held[mint] = 1n)],
   ["relayers", "bytes that were sent and never stored", ({ scan }) => (at(scan.transactions).hash = "x")],
   [
     "relayers",
-    "a transaction that was called dead and landed",
+    "a transaction that was marked expired but landed",
     ({ rows }) => (at(rows.transactions).state = "expired"),
   ],
   [
     "relayers",
-    "a transaction that is final by its row alone",
+    "a transaction that is final in its row but not on the chain",
     ({ rows }) => (at(rows.transactions, 1).state = "final"),
   ],
   ["relayers", "a fee that was booked too low", ({ rows }) => (at(rows.transactions).fee = 5_000n)],
-  ["relayers", "a rent that nobody booked", ({ rows }) => (at(rows.entries, 11).amount = 0n)],
+  ["relayers", "a rent that was not booked", ({ rows }) => (at(rows.entries, 11).amount = 0n)],
   ["relayers", "a deposit that the lane does not have", ({ scan }) => (scan.lamports[lane] = 7_970_000n)],
   ["relayers", "a priority above the ceiling", ({ rows }) => (at(rows.transactions).bytes = bytesOf([inward], 1_000n))],
   [
     "one signing",
-    "a buyer's transfer in a second transaction, though it is dead",
+    "a buyer's transfer in a second transaction, although that one expired",
     ({ rows }) => (at(rows.transactions, 1).bytes = bytesOf([inward])),
   ],
-  [
-    "one signing",
-    "a payout in two transactions that live",
-    ({ rows }) => (at(rows.transactions, 1).state = "accepted"),
-  ],
+  ["one signing", "a payout in two live transactions", ({ rows }) => (at(rows.transactions, 1).state = "accepted")],
   [
     "answers",
-    "an end that was told and is none",
-    ({ history }) => history.told.map((one) => Object.assign(one, { status: "expired" })),
+    "a reported final state that differs from the row",
+    ({ history }) => history.statuses.map((one) => Object.assign(one, { status: "expired" })),
   ],
 ];
 
-test.each(planted)("%s: finds %s", (name, _what, plant) => {
-  const run = soundRun();
+test.each(planted)("the check %s finds %s", (name, _what, plant) => {
+  const run = makeCorrectRun();
   plant({ ...run, scan: run.solana.scan });
   expect(invariants[name]?.(run)).not.toEqual([]);
 });

@@ -5,8 +5,8 @@ import { type Access, readCredentials } from "../../../api/auth.ts";
 const key = "svc_test_1";
 const app = { "app-id": "a1", "client-id": "c1" };
 
-describe("credentials that are taken", () => {
-  const taken: [string, Access, IncomingHttpHeaders, object][] = [
+describe("the api accepts", () => {
+  const accepted: [string, Access, IncomingHttpHeaders, object][] = [
     ["an API key on the gateway", "gateway", { "api-key": key }, { key }],
     ["an API key on a merchant call", "merchant", { "api-key": key }, { key }],
     ["the same key as a bearer token", "merchant", { authorization: `Bearer ${key}` }, { key }],
@@ -21,13 +21,13 @@ describe("credentials that are taken", () => {
       { key },
     ],
   ];
-  test.each(taken)("%s", (_name, access, headers, value) => {
+  test.each(accepted)("%s", (_name, access, headers, value) => {
     expect(readCredentials(headers, access)).toEqual({ ok: true, value });
   });
 });
 
-describe("credentials that are refused", () => {
-  const refused: [string, Access, IncomingHttpHeaders, string][] = [
+describe("the api rejects", () => {
+  const rejected: [string, Access, IncomingHttpHeaders, string][] = [
     ["nothing on the gateway", "gateway", {}, "missing_auth_headers"],
     ["nothing on a merchant call", "merchant", {}, "missing_api_key"],
     ["an empty key on the gateway", "gateway", { "api-key": "" }, "missing_api_key"],
@@ -35,20 +35,20 @@ describe("credentials that are refused", () => {
     ["an app id without a client id", "gateway", { "app-id": "a1" }, "missing_client_id"],
     ["a client id without an app id", "gateway", { "client-id": "c1" }, "missing_app_id"],
     ["two different keys", "gateway", { "api-key": key, authorization: "Bearer other" }, "conflicting_auth_headers"],
-    ["an authorization we do not know", "merchant", { authorization: "Basic eA==" }, "unauthorized"],
+    ["an unknown authorization scheme", "merchant", { authorization: "Basic eA==" }, "unauthorized"],
     ["a key that is not ASCII", "gateway", { "api-key": "svc_té" }, "header_not_ascii"],
     ["a merchant that is not ASCII", "merchant", { "api-key": key, "merchant-id": "mrch_é" }, "header_not_ascii"],
   ];
-  test.each(refused)("%s", (_name, access, headers, code) => {
+  test.each(rejected)("%s", (_name, access, headers, code) => {
     expect(readCredentials(headers, access)).toMatchObject({ ok: false, code });
   });
 
-  test("headers we do not read may hold what they like", () => {
+  test("a header that the api does not read may hold any value", () => {
     expect(readCredentials({ "api-key": key, "user-agent": "Mozilla é" }, "gateway")).toMatchObject({ ok: true });
   });
 
-  test("no refusal repeats a credential", () => {
-    const told = readCredentials({ "api-key": "svc_secret1", authorization: "Bearer svc_secret2" }, "gateway");
-    expect(JSON.stringify(told)).not.toContain("secret");
+  test("an error message never repeats a credential", () => {
+    const credentials = readCredentials({ "api-key": "svc_secret1", authorization: "Bearer svc_secret2" }, "gateway");
+    expect(JSON.stringify(credentials)).not.toContain("secret");
   });
 });

@@ -3,11 +3,11 @@ import { statusOf } from "../../../api/errors.ts";
 import { errorCodes } from "../../../payments/errors.ts";
 
 describe("the table of error codes", () => {
-  test("gives every code of the contract one status, and holds no other code", () => {
+  test("maps every code of the contract to one status and holds no other code", () => {
     expect(Object.keys(statusOf).sort()).toEqual([...errorCodes].sort());
   });
 
-  test("keeps the pairs that the specification names", () => {
+  test("keeps the code and status pairs that the specification names", () => {
     expect(statusOf).toMatchObject({
       invalid_api_key: 401,
       forbidden: 403,

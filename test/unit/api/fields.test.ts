@@ -7,27 +7,27 @@ const fits = (schema: z.ZodType, input: unknown) => schema.safeParse(input).succ
 const usd = (value: unknown) => ({ unit: "iso4217/USD", value });
 
 describe("an amount", () => {
-  test("becomes a bigint of minor units, up to 78 digits", () => {
+  test("is parsed into a bigint of minor units with up to 78 digits", () => {
     expect(amount.parse(usd("5000"))).toEqual({ unit: "iso4217/USD", value: 5000n });
     expect(amount.parse(usd("9".repeat(78))).value).toBe(10n ** 78n - 1n);
   });
 
   test.each(["0", "007", "-1", "+1", "1.5", "1e3", "0x10", " 1", "", "9".repeat(79), "١", 5, null, undefined])(
-    "takes no value such as %j",
+    "rejects the value %j",
     (value) => {
       expect(fits(amount, usd(value))).toBe(false);
     },
   );
 
   test.each(["iso4217/USD", "caip19/eip155:8453/erc20:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"])(
-    "takes %s",
+    "accepts the unit %s",
     (unit) => {
       expect(fits(amount, { unit, value: "1" })).toBe(true);
     },
   );
 
   test.each(["USD", "iso4217/usd", "iso4217/USDC", "caip19/USDC", "caip19/eip155:1", "iso4217/USD\n", "", null])(
-    "takes no unit such as %j",
+    "rejects the unit %j",
     (unit) => {
       expect(fits(amount, { unit, value: "1" })).toBe(false);
     },
@@ -57,7 +57,7 @@ describe("other members", () => {
     },
   );
 
-  test("a wait is a whole number of milliseconds up to an int64, or left out", () => {
+  test("a wait is a whole number of milliseconds that fits an int64, or absent", () => {
     expect(maxPollMs.parse(undefined)).toBeUndefined();
     expect(maxPollMs.parse("0")).toBe(0);
     expect(maxPollMs.parse("9223372036854775807")).toBeGreaterThan(9e18);
@@ -65,32 +65,32 @@ describe("other members", () => {
       expect(fits(maxPollMs, bad)).toBe(false);
   });
 
-  test("a time is whole seconds, and milliseconds are noticed", () => {
+  test("a time is whole seconds, and a value in milliseconds is rejected", () => {
     expect(unixSeconds.parse(1_800_000_000)).toEqual(new Date("2027-01-15T08:00:00Z"));
     for (const bad of [1.5, "1800000000", -1, Date.now() * 1000, Number.NaN])
       expect(fits(unixSeconds, bad)).toBe(false);
   });
 
-  test("text that Postgres cannot store is refused", () => {
+  test("text that Postgres cannot store is rejected", () => {
     expect(fits(text(3), "abc")).toBe(true);
     for (const bad of ["abcd", "a\0", "\ud800"]) expect(fits(text(3), bad)).toBe(false);
   });
 
-  test("a member that may be left out may be null", () => {
+  test("an optional member may be null", () => {
     for (const given of [null, undefined]) expect(optional(referenceId).parse(given)).toBeUndefined();
   });
 });
 
-describe("what a caller is told", () => {
-  test("names each member that does not fit and never its value", () => {
-    const told = parseInput(amount, { unit: "dollars", value: 50 }, { whole: "body", code: "invalid_params" });
-    if (told.ok) throw new Error("it was taken");
-    expect(told.code).toBe("invalid_params");
-    expect(told.message).toMatch(/^unit: expected iso4217\/.*; value: /);
-    expect(told.message).not.toContain("dollars");
+describe("the error message", () => {
+  test("names each invalid member and never its value", () => {
+    const result = parseInput(amount, { unit: "dollars", value: 50 }, { whole: "body", code: "invalid_params" });
+    if (result.ok) throw new Error("the input was accepted");
+    expect(result.code).toBe("invalid_params");
+    expect(result.message).toMatch(/^unit: expected iso4217\/.*; value: /);
+    expect(result.message).not.toContain("dollars");
   });
 
-  test("calls the whole by its name when that is what is wrong", () => {
+  test("names the whole input when the input itself is invalid", () => {
     expect(parseInput(amount, [], { whole: "body", code: "invalid_params" })).toMatchObject({
       message: expect.stringMatching(/^body: /),
     });

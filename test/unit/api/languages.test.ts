@@ -6,7 +6,7 @@ import { writeMoney, writeTime } from "../../../api/checkout/words.ts";
 const placesOf = (text: string): string[] => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).toSorted();
 
 test.each(languages.map((language) => [language.tag, language] as const))(
-  "%s has every text, with the same places to fill",
+  "%s has every text, with the same placeholders",
   (_tag, { texts }) => {
     for (const [name, text] of Object.entries(en)) {
       const theirs = texts[name as keyof typeof en];
@@ -16,7 +16,7 @@ test.each(languages.map((language) => [language.tag, language] as const))(
   },
 );
 
-test("ten languages, one of them from right to left", () => {
+test("the checkout has ten languages, one of them written from right to left", () => {
   expect(languages).toHaveLength(10);
   expect(new Set(languages.map(({ tag }) => tag)).size).toBe(10);
   expect(languages.filter(({ dir }) => dir === "rtl").map(({ tag }) => tag)).toEqual(["ar"]);
@@ -32,11 +32,11 @@ test.each([
   [undefined, "de;q=0, es", "es"],
   ["ar", "de", "ar"],
   ["xx", "it", "it"],
-])("asked for %s with %s the page is in %s", (asked, accepted, tag) => {
-  expect(pickLanguage(asked, accepted).tag).toBe(tag);
+])("a query for %s and an Accept-Language of %s give a page in %s", (requested, accepted, tag) => {
+  expect(pickLanguage(requested, accepted).tag).toBe(tag);
 });
 
-test("amounts are exact, whatever their size, and written as the language does", () => {
+test("amounts of any size are exact and follow the conventions of the language", () => {
   const [english, german] = [pickLanguage("en", undefined), pickLanguage("de", undefined)];
   const usd = { assetSymbol: "USD", assetName: "US Dollar", decimals: 2 };
   const big = 12345678901234567890123n;
@@ -57,6 +57,6 @@ test.each([
   [59_999, "0:59"],
   [301_000, "5:01"],
   [3_661_000, "1:01:01"],
-])("%i ms are shown as %s, never a second too many", (ms, text) => {
+])("%i ms are shown as %s, rounded down to the second", (ms, text) => {
   expect(writeTime(ms)).toBe(text);
 });

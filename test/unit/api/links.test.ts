@@ -7,17 +7,17 @@ const id = `pay_${"0123456789abcdef".repeat(2)}`;
 const encode = encodeURIComponent;
 const link = `https://${host}/?pid=${id}`;
 
-describe("a payment is found in", () => {
+describe("the parser finds a payment in", () => {
   test.each([
     ["a bare id", id],
     ["a link with pid", link],
     ["a link with the id as its path", `https://${host}/${id}`],
     ["a link with another path and pid", `https://${host}/buy?pid=${id}`],
-    ["a link whose pid stands before its path", `https://${host}/other?x=1&pid=${id}`],
+    ["a link whose pid comes before its path", `https://${host}/other?x=1&pid=${id}`],
     ["a link with an empty pid", `https://${host}/${id}?pid=`],
     ["a link of a subdomain", `https://eu.staging.${host}/?pid=${id}`],
     ["a link at another port", `https://${host}:8443/${id}`],
-    ["a link in capitals", `HTTPS://PAY.Example.COM/?pid=${id}`],
+    ["a link in upper case", `HTTPS://PAY.Example.COM/?pid=${id}`],
     ["a link over plain HTTP", `http://${host}/?pid=${id}`],
     ["a link that a web view has added to", `${link}&returnUrl=app%3A%2F%2Fx&preferUniversalLinks=1`],
     ["a pairing URI", `wc:abc@2?relay-protocol=irn&symKey=1&pay=${encode(link)}`],
@@ -30,7 +30,7 @@ describe("a payment is found in", () => {
   });
 });
 
-describe("no payment is found in", () => {
+describe("the parser finds no payment in", () => {
   test.each([
     ["nothing", ""],
     ["another host's link", `https://evil.example/?pid=${id}`],
@@ -38,17 +38,17 @@ describe("no payment is found in", () => {
     ["a host that begins like ours", `https://${host}.evil.example/?pid=${id}`],
     ["our host as a user name", `https://${host}@evil.example/?pid=${id}`],
     ["our host with a user name", `https://me@${host}/?pid=${id}`],
-    ["our host behind a backslash", `https://evil.example\\@${host}/?pid=${id}`],
+    ["our host after a backslash", `https://evil.example\\@${host}/?pid=${id}`],
     ["our host in the fragment", `https://evil.example/#@${host}/?pid=${id}`],
-    ["our link as a parameter of another", `https://evil.example/?pay=${encode(link)}`],
+    ["our link as a parameter of another link", `https://evil.example/?pay=${encode(link)}`],
     ["a link with a line feed", `https://${host}/\n?pid=${id}`],
     ["another scheme", `javascript://${host}/?pid=${id}`],
     ["no scheme", `//${host}/?pid=${id}`],
     ["a pairing URI with another host's link", `wc:abc@2?pay=${encode(`https://evil.example/?pid=${id}`)}`],
     ["a pairing URI without one", `wc:abc@2?pid=${id}`],
-    ["our host alone", `https://${host}/`],
+    ["our host without a path", `https://${host}/`],
     ["a path that is more than the id", `https://${host}/x/${id}`],
-    ["an id that is not ours", `https://${host}/?pid=pay_1`],
+    ["an id of another format", `https://${host}/?pid=pay_1`],
     ["an id with more behind it", `${id}0`],
     ["three encodings", encode(encode(encode(link)))],
     ["a broken encoding", `%E0%A4%A${id}`],
@@ -58,7 +58,7 @@ describe("no payment is found in", () => {
   });
 });
 
-test("whatever the text, it is our id behind our host, or nothing", () => {
+test("the parser returns an id of ours that follows our host, or nothing, for any text", () => {
   const piece = fc.oneof(
     fc.constantFrom(
       "https://",
@@ -95,7 +95,7 @@ test("whatever the text, it is our id behind our host, or nothing", () => {
   );
 });
 
-/** Every form of a link to this host: as it is and in a pairing URI, plain and encoded once or twice. */
+/** Returns every form of a link to this host: the link itself and a pairing URI around it, plain and encoded once or twice. */
 function formsOf(authority: string): string[] {
   const links = ["https", "http"].flatMap((scheme) =>
     ["/?pid=", "/", "/buy?pid="].map((place) => `${scheme}://${authority}${place}${id}`),
@@ -108,7 +108,7 @@ function formsOf(authority: string): string[] {
   return all.flatMap((one) => [one, encode(one), encode(encode(one))]);
 }
 
-test("whatever other host a link names, and however like ours it is written, no payment is found in it", () => {
+test("the parser finds no payment in a link to another host, even when that host resembles ours", () => {
   const likeOurs = fc
     .tuple(
       fc.domain(),
@@ -123,7 +123,7 @@ test("whatever other host a link names, and however like ours it is written, no 
         `${host}x`,
       ),
     )
-    // What is left of it is ours when the domain ends up in a subdomain, the path, the query or the fragment.
+    // The host is still ours when the domain ends up in a subdomain, the path, the query or the fragment.
     .filter((authority) => {
       const hostname = URL.parse(`https://${authority}/`)?.hostname ?? "";
       return hostname !== host && !hostname.endsWith(`.${host}`);
@@ -136,7 +136,7 @@ test("whatever other host a link names, and however like ours it is written, no 
   );
 });
 
-test("whatever subdomain and port of ours a link names, its payment is found", () => {
+test("the parser finds the payment in a link to any subdomain and port of our host", () => {
   const label = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/);
   fc.assert(
     fc.property(fc.array(label, { maxLength: 3 }), fc.option(fc.integer({ min: 1, max: 65_535 })), (labels, port) => {
@@ -147,7 +147,7 @@ test("whatever subdomain and port of ours a link names, its payment is found", (
   );
 });
 
-test("no text makes it throw, and what it finds is always a whole id", () => {
+test("the parser never throws and returns only complete ids", () => {
   const text = fc.oneof(fc.string({ unit: "binary", maxLength: 200 }), fc.webUrl(), fc.constant("%".repeat(4_096)));
   fc.assert(
     fc.property(text, fc.constantFrom("", `https://${host}/`, `wc:x@2?pay=`, id), (given, before) => {

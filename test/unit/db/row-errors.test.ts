@@ -25,17 +25,17 @@ test.each<[string, unknown]>([
   ["a statement timeout", coded("57014")],
   ["a shutdown", coded("57P01")],
   ["too many connections", coded("53300")],
-  ["a lock that is not to be had", coded("55P03")],
-  ["a connection that is gone", coded("08006")],
+  ["an unavailable lock", coded("55P03")],
+  ["a lost connection", coded("08006")],
   ["a refused connection", coded("ECONNREFUSED")],
-  ["a missing table, which concerns every row", coded("42P01")],
+  ["a missing table, which affects every row", coded("42P01")],
   ["a connection that ends without a code", new Error("Connection terminated unexpectedly")],
   ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
-  ["a client after its connection", new Error("Client has encountered a connection error and is not queryable")],
-  ["an endpoint that lags", new ChainFault("rpc_behind")],
-  ["an endpoint that is away", new HttpRequestError({ url: "http://127.0.0.1:1" })],
-  ["an error because of such a one", new Error("no booking", { cause: coded("57P01") })],
-  ["what is no error", "failed"],
-])("%s may pass, and is no row's own error", (_what, error) => {
+  ["a client whose connection has failed", new Error("Client has encountered a connection error and is not queryable")],
+  ["a lagging endpoint", new ChainFault("rpc_behind")],
+  ["an unreachable endpoint", new HttpRequestError({ url: "http://127.0.0.1:1" })],
+  ["an error with a transient cause", new Error("no booking", { cause: coded("57P01") })],
+  ["a thrown value that is not an error", "failed"],
+])("%s is not an error of one row", (_what, error) => {
   expect(isRowError(error)).toBe(false);
 });

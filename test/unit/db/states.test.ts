@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { isFinalPaymentState, listTransitions, machines } from "../../../db/states.ts";
 
-/** Where a row comes to rest. A transaction's rest is not its end: a deep reorg may take its block away. */
+/** The resting states of each machine. A transaction may still leave its resting state: a deep reorg may remove its block. */
 const rests = {
   payment: ["succeeded", "failed", "expired", "cancelled"],
   attempt: ["verified"],
@@ -14,14 +14,14 @@ const rests = {
 describe.each(Object.entries(machines) as [keyof typeof machines, Record<string, readonly string[]>][])(
   "the states of a %s",
   (machine, states) => {
-    test("lead only to states that there are, and none back to where rows come from", () => {
+    test("have transitions only to existing states, and never back to new", () => {
       for (const target of Object.values(states).flat()) {
         expect(Object.keys(states)).toContain(target);
         expect(target).not.toBe("new");
       }
     });
 
-    test("can all be reached, and from each one a rest can be reached", () => {
+    test("are all reachable, and each one can reach a resting state", () => {
       const reach = (from: string, seen = new Set<string>()): Set<string> => {
         for (const target of states[from] ?? [])
           if (!seen.has(target)) {
@@ -42,20 +42,20 @@ describe.each(Object.entries(machines) as [keyof typeof machines, Record<string,
         ).toBe(true);
     });
 
-    test("end where nothing follows, and nowhere else", () => {
+    test("are final exactly where no transition leaves them", () => {
       const ends = Object.keys(states).filter((state) => states[state]?.length === 0);
       expect(ends.sort()).toEqual(machine === "transaction" ? ["expired"] : rests[machine].toSorted());
     });
   },
 );
 
-test("a payment that waits or is being paid is not final, and every other one is", () => {
+test("a payment is final in every state except requires_action and processing", () => {
   expect(
     Object.keys(machines.payment).filter((state) => state !== "new" && isFinalPaymentState(state as never)),
   ).toEqual(rests.payment);
 });
 
-test("the moves that Postgres knows are these and no other", () => {
+test("Postgres allows exactly these transitions", () => {
   const moves = listTransitions().map((move) => `${move.machine} ${move.from_state} ${move.to_state}`);
   expect(new Set(moves).size).toBe(moves.length);
   expect(moves).toContain("payment requires_action processing");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { batchCalls } from "../../../db/together.ts";
 
-/** A step that waits to be let on, and writes down what it was asked for. */
+/** Creates a batch function that records its items and waits until the test releases it. */
 function makeStep() {
   const asked: number[][] = [];
   const gates: (() => void)[] = [];
@@ -17,8 +17,8 @@ function makeStep() {
   return { asked, step, letOn };
 }
 
-describe("what is asked for at about the same time", () => {
-  test("shares one run, and each gets its own answer", async () => {
+describe("calls made at about the same time", () => {
+  test("share one batch, and each call gets its own result", async () => {
     const { asked, step, letOn } = makeStep();
     const answers = [1, 2, 3].map(batchCalls(step, { most: 50 }));
     await letOn();
@@ -26,7 +26,7 @@ describe("what is asked for at about the same time", () => {
     expect(asked).toEqual([[1, 2, 3]]);
   });
 
-  test("waits for the run that is under way, and shares the next one", async () => {
+  test("wait for the running batch and share the next one", async () => {
     const { asked, step, letOn } = makeStep();
     const one = batchCalls(step, { most: 50 });
     const first = one(1);
@@ -39,7 +39,7 @@ describe("what is asked for at about the same time", () => {
     expect(asked).toEqual([[1], [2, 3]]);
   });
 
-  test("waits for company when runs may not follow each other at once, but never the first", async () => {
+  test("are delayed until the minimum interval between batches has passed, except for the first call", async () => {
     const asked: number[][] = [];
     const one = batchCalls(
       async (items: number[]) => {
@@ -50,13 +50,13 @@ describe("what is asked for at about the same time", () => {
     );
     await one(1);
     const second = one(2);
-    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+    for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate);
     expect(asked).toEqual([[1]]);
     await Promise.all([second, one(3)]);
     expect(asked).toEqual([[1], [2, 3]]);
   });
 
-  test("never shares a run with more than the most", async () => {
+  test("never exceed the maximum batch size", async () => {
     const asked: number[][] = [];
     const one = batchCalls(
       async (items: number[]) => {
@@ -70,7 +70,7 @@ describe("what is asked for at about the same time", () => {
   });
 });
 
-describe("a run that fails", () => {
+describe("a batch that fails", () => {
   const failing = (bad: number) =>
     batchCalls(
       async (items: number[]) => {
@@ -80,12 +80,12 @@ describe("a run that fails", () => {
       { most: 50, isOnes: (cause) => String(cause).includes("not 2") },
     );
 
-  test("because of one of them is made again for each, and fails for that one alone", async () => {
+  test("because of one item is retried item by item and fails for that item alone", async () => {
     const ends = await Promise.allSettled([1, 2, 3].map(failing(2)));
     expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   });
 
-  test("for another reason fails for all of them, and the next one is made anew", async () => {
+  test("for another reason fails for every item, and the next call starts a new batch", async () => {
     const one = failing(3);
     const ends = await Promise.allSettled([1, 2, 3].map(one));
     expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);

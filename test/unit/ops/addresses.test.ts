@@ -30,8 +30,8 @@ test.each([
   ["NAT64 of a private address", "64:ff9b::a00:1"],
   ["6to4 of a private address", "2002:0a00:0001::1"],
   ["Teredo", "2001::1"],
-  ["an old IPv4-compatible form", "::10.0.0.1"],
-  ["a zone", "fe80::1%eth0"],
+  ["a deprecated IPv4-compatible address", "::10.0.0.1"],
+  ["an address with a zone", "fe80::1%eth0"],
   ["no address", "localhost"],
 ])("%s (%s) is not", (_what, address) => {
   expect(isPublicAddress(address)).toBe(false);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cleanText, isStorable } from "../../../ops/clean-text.ts";
 
-/** Any UTF-16 there can be, with what breaks things made likely. */
+/** Generates any UTF-16 text; characters that break parsers are frequent. */
 const hostile = fc
   .array(fc.oneof(fc.constantFrom(0, 0x1b, 0x0a, 0x85, 0xd83d, 0xde00, 0x202e), fc.integer({ min: 0, max: 0xffff })))
   .map((units) => String.fromCharCode(...units));
@@ -20,14 +20,14 @@ test.each([
   expect(cleanText(text, 100)).toBe(clean);
 });
 
-test("a text is cut by code points, so that no character is cut in two", () => {
+test("a text is truncated between code points, so that no character is split", () => {
   expect(cleanText("😀😀😀😀", 3)).toBe("😀😀…");
   expect(cleanText("😀😀😀", 3)).toBe("😀😀😀");
   expect(cleanText(`${"a".repeat(9)}😀`, 10)).toBe(`${"a".repeat(9)}😀`);
   expect(cleanText("a".repeat(10_000_000), 4)).toBe("aaa…");
 });
 
-test("a cleaned text is storable, one line, not longer than allowed, and stays as it is when it is cleaned again", () => {
+test("a cleaned text can be stored, is one line, fits the limit and does not change when it is cleaned again", () => {
   fc.assert(
     fc.property(hostile, fc.integer({ min: 1, max: 50 }), (text, maxLength) => {
       const clean = cleanText(text, maxLength);
@@ -39,7 +39,7 @@ test("a cleaned text is storable, one line, not longer than allowed, and stays a
   );
 });
 
-test("an unclean text never becomes equal to a text that names something", () => {
+test("cleaning never turns an unclean text into a valid identifier", () => {
   const name = `0x${"ab".repeat(32)}`;
   for (const text of [`${name}\0`, `\ud800${name}`, `${name}\n`, `${name}${"0".repeat(100)}`])
     expect(cleanText(text, 100)).not.toBe(name);

@@ -11,7 +11,7 @@ const env = {
 };
 
 test.each(["http://operator.example.test/terms", "operator.example.test/terms", "javascript:alert(1)", "https://"])(
-  "%s is nowhere that buyers could read terms and privacy policy: both variables are named, without what they hold",
+  "the configuration rejects %s as a URL of the terms or the privacy policy and names both variables without their values",
   (url) => {
     const read = () => readApiConfig({ ...env, TERMS_URL: url, PRIVACY_URL: url });
     expect(read).toThrow("TERMS_URL: expected an https URL");
@@ -20,13 +20,13 @@ test.each(["http://operator.example.test/terms", "operator.example.test/terms", 
   },
 );
 
-test("terms and privacy policy may be anywhere with https, or nowhere", () => {
+test("the URLs of the terms and the privacy policy use https or are unset", () => {
   const { TERMS_URL } = readApiConfig({ ...env, TERMS_URL: "https://operator.example.test/terms" });
   expect(TERMS_URL).toBe("https://operator.example.test/terms");
   expect(readApiConfig({ ...env, TERMS_URL: "" }).TERMS_URL).toBeUndefined();
 });
 
-test("the checkout page may lead back to known wallets, or to the apps that the operator names instead", () => {
+test("the checkout page may link back to known wallets, or to the apps that the operator lists instead", () => {
   expect(readApiConfig(env).APP_SCHEMES.has("metamask")).toBe(true);
   const { APP_SCHEMES } = readApiConfig({ ...env, APP_SCHEMES: "MyWallet, other-wallet" });
   expect([...APP_SCHEMES]).toEqual(["mywallet", "other-wallet"]);
@@ -43,7 +43,7 @@ test.each([
   "my wallet",
   "a://",
 ])(
-  "the scheme list %s is refused at start: a system, a browser or a payment standard acts on it, or it is none",
+  "the configuration rejects the scheme list %s: an entry is no scheme, or a system, a browser or a payment standard uses it",
   (schemes) => {
     expect(() => readApiConfig({ ...env, APP_SCHEMES: schemes })).toThrow(
       "APP_SCHEMES: expected a comma-separated list of app schemes",

@@ -23,7 +23,7 @@ const dashboards = readdirSync(new URL("grafana/dashboards/", folder)).map((file
 }));
 const rules = ["prometheus/recordings.yml", "prometheus/alerts.yml"].map((file) => ({ file, text: read(file) }));
 
-/** Every series that a scrape can hold: of a histogram only the three that it is made of. */
+/** Returns every series that a scrape can hold; a histogram consists of three series. */
 async function knownSeries(): Promise<Set<string>> {
   const registry = new Registry();
   createMetrics(registry, "api");
@@ -35,7 +35,7 @@ async function knownSeries(): Promise<Set<string>> {
   );
 }
 
-/** Names in an expression that belong to us or to Node; functions, labels and recorded series are not among them. */
+/** Returns the metric names of the service and of Node in an expression, without functions, labels and recorded series. */
 const seriesIn = (text: string): string[] => text.match(/(?<![\w:])(?:pay|nodejs|process)_[a-z0-9_]+/g) ?? [];
 const recordsIn = (text: string): string[] => text.match(/(?<!\w)pay:[a-zA-Z0-9_:]+/g) ?? [];
 const recorded = new Set(rules.flatMap(({ text }) => [...text.matchAll(/record: (\S+)/g)].map((match) => match[1])));
@@ -43,7 +43,7 @@ const recorded = new Set(rules.flatMap(({ text }) => [...text.matchAll(/record: 
 describe.each(dashboards)("dashboard $file", ({ board }) => {
   const panels = board.panels.filter(({ type }) => type !== "row");
 
-  test("every panel has an id of its own, and every query too within its panel", () => {
+  test("every panel has a unique id, and every query has a unique id within its panel", () => {
     const ids = board.panels.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const { title, targets = [] } of panels) {
@@ -52,7 +52,7 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
     }
   });
 
-  test("no panel lies on another or beyond the edge", () => {
+  test("no panel overlaps another panel or exceeds the grid", () => {
     const overlap = (a: Grid, b: Grid) => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
     for (const [index, { gridPos, title }] of board.panels.entries()) {
       expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
@@ -61,7 +61,7 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
     }
   });
 
-  test("every query asks only for series that exist", async () => {
+  test("every query uses only series that exist", async () => {
     const known = await knownSeries();
     const exprs = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
     expect(exprs.flatMap(seriesIn).filter((name) => !known.has(name))).toEqual([]);
@@ -69,7 +69,7 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
     for (const expr of exprs) expect(expr).toMatch(/pay[_:]|nodejs_|process_|\bup\b|ALERTS/);
   });
 
-  test("every variable that a query names is declared, and the data source is the provisioned one", () => {
+  test("every variable in a query is declared, and every data source is the provisioned one", () => {
     const declared = new Set(["__rate_interval", ...board.templating.list.map(({ name }) => name)]);
     const used = panels.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => expr.match(/(?<=\$)\w+/g) ?? []));
     expect(used.filter((name) => !declared.has(name))).toEqual([]);
@@ -77,7 +77,7 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
     expect(new Set(panels.map(({ datasource }) => datasource?.uid))).toEqual(new Set([provisioned]));
   });
 
-  test("every runbook that a panel names exists", () => {
+  test("every runbook that a panel links to exists", () => {
     const named = [...JSON.stringify(board).matchAll(/Runbooks?: ([a-z-]+(?:, [a-z-]+)*)/g)].flatMap(
       (match) => match[1]?.split(", ") ?? [],
     );
@@ -86,13 +86,13 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
   });
 });
 
-test("dashboards have titles and uids of their own", () => {
+test("every dashboard has a unique title and uid", () => {
   expect(dashboards.length).toBeGreaterThanOrEqual(5);
   expect(new Set(dashboards.map(({ board }) => board.uid)).size).toBe(dashboards.length);
   expect(new Set(dashboards.map(({ board }) => board.title)).size).toBe(dashboards.length);
 });
 
-test.each(rules)("$file asks only for series that exist", async ({ text }) => {
+test.each(rules)("$file uses only series that exist", async ({ text }) => {
   const known = await knownSeries();
   const series = seriesIn(text);
   expect(series.length).toBeGreaterThan(0);
@@ -100,7 +100,7 @@ test.each(rules)("$file asks only for series that exist", async ({ text }) => {
   expect(recordsIn(text).filter((name) => !recorded.has(name))).toEqual([]);
 });
 
-test("every alert has a level and a runbook that exists and speaks of it, and every runbook has an alert", () => {
+test("every alert has a severity and a runbook that describes it, and every runbook has an alert", () => {
   const alerts = (rules[1]?.text ?? "").split("- alert: ").slice(1);
   const pages = new Set<string>();
   for (const text of alerts) {

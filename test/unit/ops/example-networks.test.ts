@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readNetworks } from "../../../ops/networks.ts";
 
-test("the example of a networks file is one that a process would take", () => {
+test("the example networks file is valid", () => {
   const { chains } = readNetworks("ops/networks.example.json");
   expect(chains.map(({ chain, finality }) => [chain, finality])).toEqual([
     ["eip155:8453", "safe"],

@@ -9,7 +9,7 @@ import { startProbes } from "../../../ops/probes.ts";
 const root = new URL("../../../", import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 
-/** Ends with the program's exit code and what it printed. */
+/** Runs the program and returns its exit code and output. */
 function run(program: string, args: string[], env: Record<string, string> = {}) {
   return new Promise<{ code: unknown; text: string }>((resolve) => {
     const options = { cwd: fileURLToPath(root), env: { PATH: process.env.PATH, ...env } };
@@ -19,7 +19,7 @@ function run(program: string, args: string[], env: Record<string, string> = {}) 
   });
 }
 
-test("every room of the service is let into the image", () => {
+test("the image contains every module of the service", () => {
   const letIn = read(".dockerignore").match(/(?<=^!).+$/gm);
   expect(letIn).toEqual(expect.arrayContaining(["package.json", "package-lock.json", ...Object.keys(arrows)]));
 });
@@ -27,16 +27,16 @@ test("every room of the service is let into the image", () => {
 test("every command of the image starts a file that exists", () => {
   const files = [...read("ops/compose/run.sh").matchAll(/exec node \/app\/(\S+)/g)].map((match) => match[1] ?? "");
   expect(files).toHaveLength(4);
-  // The entry points of all roles; a missing one would only be found when the container starts.
+  // The entry points of all roles: without this test, a missing file fails only when the container starts.
   expect(files.filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
 });
 
-test("an unknown command of the image is refused with the list of those there are", async () => {
+test("the image rejects an unknown command and lists the available ones", async () => {
   const { code, text } = await run("sh", ["ops/compose/run.sh", "frobnicate"]);
   expect([code, text]).toEqual([64, expect.stringContaining("expected api, worker, bull-board or migrate")]);
 });
 
-test("the image's health check ends with 0 for a 200 and with 1 for anything else", async () => {
+test("the image's health check exits with 0 for a status of 200 and with 1 for anything else", async () => {
   const ready = async () => ({ ok: false, checks: { postgres: false } });
   const probes = await startProbes({ host: "127.0.0.1", port: 0, registry: new Registry(), ready });
   const ask = (path: string, port: number) =>
@@ -47,7 +47,7 @@ test("the image's health check ends with 0 for a 200 and with 1 for anything els
   expect((await ask("/livez", probes.port)).code).toBe(1);
 });
 
-test("the operations page lists exactly the variables that are read", () => {
+test("the operations page lists exactly the variables that the service reads", () => {
   const known = new Set(
     read("ops/config.ts")
       .match(/^ {2}[A-Z][A-Z_]+(?=:)/gm)
@@ -61,10 +61,10 @@ test("the operations page lists exactly the variables that are read", () => {
   expect([...listed].toSorted()).toEqual([...known].toSorted());
 });
 
-test("compose sets only variables that are read, and asks for every secret that has no default", () => {
+test("compose sets only variables that the service reads and requires every secret without a default", () => {
   const compose = read("docker-compose.yml");
   const example = new Set(read("ops/compose/env.example").match(/[A-Z_]+(?==)/g));
-  const asked = [...compose.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? "");
-  expect([...new Set(asked)].toSorted()).toEqual([...example].toSorted());
+  const required = [...compose.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? "");
+  expect([...new Set(required)].toSorted()).toEqual([...example].toSorted());
   for (const [, name, rest] of compose.matchAll(/\$\{([A-Z_]*PASSWORD)([^}]*)\}/g)) expect(rest, name).toMatch(/^:\?/);
 });

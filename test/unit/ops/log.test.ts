@@ -6,7 +6,7 @@ const rawTransaction = `0x02f8b0${"ab".repeat(120)}`;
 const signature = `0x${"5e".repeat(65)}`;
 const hash = `0x${"c4".repeat(32)}`;
 
-/** Writes with a log of its own; answers the text as it would stand on stdout, and the parsed lines. */
+/** Runs `write` with a new log; returns the text that it would print on stdout, and the parsed lines. */
 function capture(write: (log: Log) => void) {
   const lines: string[] = [];
   write(createLog({ level: "info", role: "worker" }, { write: (line) => void lines.push(line) }));
@@ -35,7 +35,7 @@ test.each([
   "rawTransaction",
   "DATABASE_URL",
   "mnemonic",
-])("the value of %s is censored wherever it stands", (name) => {
+])("the log redacts the value of %s at any depth", (name) => {
   const secret = "correct-horse-battery";
   const { text } = capture((log) => {
     log.info({ [name]: secret }, "one");
@@ -47,7 +47,7 @@ test.each([
   expect(text).not.toContain(secret);
 });
 
-test("a child log censors its bindings too", () => {
+test("a child log redacts its bindings", () => {
   const { text, lines } = capture((log) => log.child({ apiKey: "hunter2-hunter2", paymentId: "pay_1" }).info("hello"));
   expect(text).not.toContain("hunter2");
   expect(lines[0]).toMatchObject({ apiKey: "[redacted]", paymentId: "pay_1" });
@@ -58,7 +58,7 @@ test("hashes, addresses and counts stay readable", () => {
   expect(lines[0]).toMatchObject({ hash, signatures: 3, signed: true, to: "0x00aa" });
 });
 
-test("what looks like a secret is cut out of any text", () => {
+test("the log redacts text that resembles a secret in any field", () => {
   const { text } = capture((log) => {
     log.info(`offered ${rawTransaction} signed ${signature}`);
     log.info({ note: "sent with svc_test_4f9aKq7Lw2Zx and Bearer abcdefghijklmnop" }, "odd");
@@ -70,7 +70,7 @@ test("what looks like a secret is cut out of any text", () => {
   expect(text).toContain("postgres://[redacted]@db:5432/pay");
 });
 
-test("an error of viem is told by its short message, with its stack, without the request", () => {
+test("a viem error is logged with its short message and its stack, without the request", () => {
   const body = { method: "eth_sendRawTransaction", params: [rawTransaction] };
   const url = "https://node.example/v3/0123456789secret";
   const http = new HttpRequestError({ body, url, details: "echo of the request", status: 502 });
@@ -95,7 +95,7 @@ test("an error of viem is told by its short message, with its stack, without the
   expect(lines[0]).toMatchObject({ err: { cause: { type: "RpcRequestError", code: -32_000 } } });
 });
 
-test("an error says its code, causes and members of an aggregate, and no other member", () => {
+test("an error is logged with its code, its causes and its aggregated errors, and with no other member", () => {
   const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED", query: "select 'hunter2'" });
   const { text, lines } = capture((log) => log.error({ err: new AggregateError([refused], "all down") }));
   expect(lines[0]).toMatchObject({ msg: "all down", err: { errors: [{ code: "ECONNREFUSED" }] } });

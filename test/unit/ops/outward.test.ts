@@ -4,13 +4,13 @@ import { createOutward, type OutwardRequest } from "../../../ops/outward.ts";
 import { startHttps } from "../../support/tls.ts";
 
 let serve: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => response.end("hello");
-let asked = 0;
+let requests = 0;
 const server = await startHttps(["logo.test", "other.test"], (request, response) => {
-  asked += 1;
+  requests += 1;
   serve(request, response);
 });
 
-/** Names as a resolver would give them; a test may turn one. */
+/** The names that the fake resolver knows; a test may change an entry. */
 const names: Record<string, string[]> = { "logo.test": ["127.0.0.1"], "other.test": ["127.0.0.1"] };
 const resolve = async (name: string) => names[name] ?? [];
 const free = createOutward({ allowPrivate: true, ca: server.ca, resolve });
@@ -26,12 +26,12 @@ const request = (more: Partial<OutwardRequest> = {}): OutwardRequest => ({
 });
 const hello = (_request: IncomingMessage, response: ServerResponse) => void response.end("hello");
 
-test("a server is asked over TLS by its name, and its whole answer comes back", async () => {
+test("a request uses TLS with the server's name and returns the complete response", async () => {
   serve = hello;
   expect(await free(request())).toMatchObject({ ok: true, status: 200, body: Buffer.from("hello") });
 });
 
-describe("what is not on the public internet is never connected to", () => {
+describe("the client never connects to a target outside the public internet:", () => {
   test.each([
     ["an address", "https://127.0.0.1/"],
     ["an address in another spelling", "https://2130706433/"],
@@ -41,24 +41,24 @@ describe("what is not on the public internet is never connected to", () => {
     ["the metadata service", "https://169.254.169.254/latest/meta-data"],
     ["a name for a private address", url],
   ])("%s", async (_what, target) => {
-    const before = asked;
+    const before = requests;
     expect(await guarded(request({ url: target }))).toMatchObject({
       ok: false,
       reason: "is not on the public internet",
     });
-    expect(asked).toBe(before);
+    expect(requests).toBe(before);
   });
 
-  test("a name that has a private address among public ones", async () => {
+  test("a name with both public and private addresses", async () => {
     names["logo.test"] = ["93.184.216.34", "127.0.0.1"];
     expect(await guarded(request())).toMatchObject({ ok: false, reason: "is not on the public internet" });
     names["logo.test"] = ["127.0.0.1"];
   });
 
-  /** All of them are this machine; of its addresses, 127.0.0.2 counts as public here. */
+  /** Every name resolves to this machine; the test treats 127.0.0.2 as public. */
   const isPublic = (address: string) => address === "127.0.0.2";
 
-  test("a name that is public when it is checked and private when it would be resolved again", async () => {
+  test("a name that resolves to a public address first and to a private one later", async () => {
     let times = 0;
     const turning = async () => (times++ === 0 ? ["127.0.0.2"] : ["127.0.0.1"]);
     const rebinding = createOutward({ allowPrivate: false, ca: server.ca, isPublic, resolve: turning });
@@ -78,9 +78,9 @@ describe("what is not on the public internet is never connected to", () => {
     const resolver = async (name: string) => (name === "logo.test" ? ["127.0.0.2"] : (names[name] ?? []));
     const careful = createOutward({ allowPrivate: false, ca: server.ca, isPublic, resolve: resolver });
     serve = (_request, response) => void response.writeHead(302, { location }).end();
-    const before = asked;
+    const before = requests;
     expect(await careful(request())).toMatchObject({ ok: false, reason: "is not on the public internet" });
-    expect(asked).toBe(before + 1);
+    expect(requests).toBe(before + 1);
   });
 });
 
@@ -93,7 +93,7 @@ test.each([
   expect(await guarded(request({ url: target }))).toMatchObject({ ok: false, reason });
 });
 
-test("redirects are followed so many times, and not at all when none are wanted", async () => {
+test("the client follows redirects up to the limit, and none when the limit is zero", async () => {
   serve = ({ url: path }, response) =>
     void (path === "/c"
       ? response.end("there")
@@ -103,7 +103,7 @@ test("redirects are followed so many times, and not at all when none are wanted"
   expect(await free(request({ redirects: 0 }))).toMatchObject({ ok: true, status: 307 });
 });
 
-test("bytes are counted while they arrive, whatever the server says", async () => {
+test("the client counts bytes as they arrive and ignores the declared length", async () => {
   serve = (_request, response) => {
     const more = setInterval(() => response.write(Buffer.alloc(400)), 5);
     response.on("close", () => clearInterval(more));
@@ -113,7 +113,7 @@ test("bytes are counted while they arrive, whatever the server says", async () =
   expect(await free(request())).toMatchObject({ ok: false, reason: "is larger than 1000 bytes" });
 });
 
-test("a body that drips for ever is cut off in time, and so is a server that says nothing", async () => {
+test("the time limit ends an endless body and a server that never responds", async () => {
   serve = (_request, response) => {
     const more = setInterval(() => response.write("."), 20);
     response.on("close", () => clearInterval(more));
@@ -125,26 +125,26 @@ test("a body that drips for ever is cut off in time, and so is a server that say
   expect(await never(request({ timeoutMs: 300 }))).toMatchObject({ ok: false, reason: "took longer than 0.3 s" });
 });
 
-test("a compressed body is not opened", async () => {
+test("the client rejects a compressed body", async () => {
   serve = (_request, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end("x");
   expect(await free(request())).toMatchObject({ ok: false, reason: "is compressed, though that was not asked for" });
 });
 
-test("a certificate for another name, and a server that is not there, cannot be reached", async () => {
-  names["stranger.test"] = ["127.0.0.1"];
+test("a certificate for another name and a closed port are reported as unreachable", async () => {
+  names["other-name.test"] = ["127.0.0.1"];
   serve = hello;
   const reason = "cannot be reached";
-  expect(await free(request({ url: `https://stranger.test:${server.port}/` }))).toMatchObject({ ok: false, reason });
+  expect(await free(request({ url: `https://other-name.test:${server.port}/` }))).toMatchObject({ ok: false, reason });
   expect(await free(request({ url: "https://logo.test:1/" }))).toMatchObject({ ok: false, reason });
 });
 
-test("a body is posted with its length", async () => {
+test("the client posts a body with its length", async () => {
   serve = (incoming, response) => void incoming.pipe(response);
   expect(await free(request({ method: "POST", body: "grüße" }))).toMatchObject({ body: Buffer.from("grüße") });
 });
 
-describe("when only the status counts", () => {
-  test("the answer is there with its headers, whatever the body is like", async () => {
+describe("when the caller needs only the status", () => {
+  test("the response resolves with its headers, whatever the body contains", async () => {
     serve = (_request, response) => {
       response.writeHead(202, { "content-encoding": "gzip" });
       const more = setInterval(() => response.write(Buffer.alloc(400)), 5);
@@ -154,7 +154,7 @@ describe("when only the status counts", () => {
   });
 });
 
-describe("a connection that may be kept", () => {
+describe("a keep-alive connection", () => {
   const kept = (more: Partial<OutwardRequest> = {}) => free(request({ keepAlive: true, ...more }));
   let ports: (number | undefined)[] = [];
   const listen = (answer: typeof serve) => {
@@ -165,21 +165,21 @@ describe("a connection that may be kept", () => {
     };
   };
 
-  test("is used again, and only by those who say so", async () => {
+  test("is reused only by requests that set keepAlive", async () => {
     listen(hello);
     for (let round = 0; round < 3; round += 1) await kept();
     await free(request());
     expect([new Set(ports.slice(0, 3)).size, new Set(ports).size]).toEqual([1, 2]);
   });
 
-  test("outlives the time limit of the request that had it before", async () => {
+  test("stays open after the time limit of its previous request", async () => {
     listen(hello);
     await kept({ timeoutMs: 300 });
     listen((_request, response) => void setTimeout(() => response.end("slow"), 600));
     expect(await kept()).toMatchObject({ ok: true, body: Buffer.from("slow") });
   });
 
-  test("that the server has closed is replaced by a new one", async () => {
+  test("is replaced when the server has closed it", async () => {
     listen(hello);
     await kept();
     listen((incoming, response) => {
@@ -190,7 +190,7 @@ describe("a connection that may be kept", () => {
     expect(ports).toHaveLength(2);
   });
 
-  test("is not used for a name that has become private", async () => {
+  test("is not reused for a name that now resolves to a private address", async () => {
     let address = "127.0.0.2";
     const isPublic = (one: string) => one === "127.0.0.2";
     const careful = createOutward({ allowPrivate: false, ca: server.ca, isPublic, resolve: async () => [address] });

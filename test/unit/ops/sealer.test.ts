@@ -4,7 +4,7 @@ import { createSealer } from "../../../ops/sealer.ts";
 const key = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
 const sealer = createSealer([key("new", 1), key("old", 2)]);
 
-test("what is sealed can be opened, and looks different each time", () => {
+test("an encrypted value can be decrypted, and the ciphertext differs each time", () => {
   const [one, two] = [sealer.seal("grüße", "row_1"), sealer.seal("grüße", "row_1")];
   expect(one.keyId).toBe("new");
   expect(one.sealed.equals(two.sealed)).toBe(false);
@@ -12,12 +12,12 @@ test("what is sealed can be opened, and looks different each time", () => {
   expect(one.sealed.includes("gr")).toBe(false);
 });
 
-test("what was sealed with a key that is no longer the first is opened with it", () => {
+test("a value encrypted with an older key is decrypted with that key", () => {
   const before = createSealer([key("old", 2)]).seal("x", "row_1");
   expect(sealer.open(before, "row_1")).toBe("x");
 });
 
-test("what was changed, belongs to another row, or was sealed with another key is not opened", () => {
+test("a ciphertext that was altered, belongs to another row or used another key is not decrypted", () => {
   const sealed = sealer.seal("x", "row_1");
   expect(() => sealer.open(sealed, "row_2")).toThrow();
   for (let at = 0; at < sealed.sealed.length; at += 1) {

@@ -11,7 +11,7 @@ function quietShutdown(boundMs?: number) {
   return { shutdown: createShutdown({ log, ...(boundMs === undefined ? {} : { boundMs }) }), lines };
 }
 
-test("what was opened last is closed first, once, after the signal is aborted", async () => {
+test("shutdown aborts the signal, then closes each resource once, the last opened first", async () => {
   const { shutdown } = quietShutdown();
   const order: string[] = [];
   shutdown.onClose("database", () => order.push(`database ${shutdown.signal.aborted}`));
@@ -25,7 +25,7 @@ test("what was opened last is closed first, once, after the signal is aborted", 
   expect(order).toEqual(["worker", "database true"]);
 });
 
-test("a releaser that throws, rejects or hangs is named and does not keep the others open", async () => {
+test("a close function that throws, rejects or hangs is logged by name, and the others still run", async () => {
   const { shutdown, lines } = quietShutdown(20);
   const order: string[] = [];
   shutdown.onClose("first", () => order.push("first"));
@@ -43,7 +43,7 @@ test("a releaser that throws, rejects or hangs is named and does not keep the ot
   ]);
 });
 
-test("a bound of its own holds for the releaser that has one", async () => {
+test("a close function with its own timeout is bounded by that timeout", async () => {
   const { shutdown, lines } = quietShutdown(1);
   const { promise, resolve } = Promise.withResolvers<void>();
   shutdown.onClose("slow but allowed", () => promise, { boundMs: 60_000 });
@@ -57,12 +57,12 @@ afterEach(() => {
   for (const child of running.splice(0)) child.kill("SIGKILL");
 });
 
-/** A process with our signal handling, a timer that keeps it alive, and `body`. Ready when it says so. */
+/** Starts a process with the service's signal handling, a timer that keeps it alive, and `body`. It prints "ready". */
 async function startProcess(body: string) {
-  const room = new URL("../../../ops/", import.meta.url).href;
+  const folder = new URL("../../../ops/", import.meta.url).href;
   const code = `
-    import { createLog } from "${room}log.ts";
-    import { createShutdown, installSignals } from "${room}shutdown.ts";
+    import { createLog } from "${folder}log.ts";
+    import { createShutdown, installSignals } from "${folder}shutdown.ts";
     const log = createLog({ level: "info", role: "test" });
     const shutdown = createShutdown({ log });
     installSignals(shutdown, { log, lingerMs: 50 });
@@ -73,49 +73,49 @@ async function startProcess(body: string) {
   running.push(child);
   const exited = once(child, "exit") as Promise<[number | null, string | null]>;
   const lines: string[] = [];
-  const said = (text: string) =>
+  const printed = (text: string) =>
     new Promise<void>((resolve) => {
-      const look = () => lines.some((line) => line.includes(text)) && resolve();
-      reader.on("line", look);
-      look();
+      const check = () => lines.some((line) => line.includes(text)) && resolve();
+      reader.on("line", check);
+      check();
     });
   const reader = createInterface({ input: child.stdout });
   reader.on("line", (line) => lines.push(line));
-  return { child, exited, lines, said };
+  return { child, exited, lines, printed };
 }
 
-test("SIGTERM closes and ends with 0", async () => {
-  const { child, exited, lines, said } = await startProcess(
+test("SIGTERM closes the process, which exits with 0", async () => {
+  const { child, exited, lines, printed } = await startProcess(
     `shutdown.onClose("timer", () => { clearInterval(timer); console.log("closed"); });`,
   );
-  await said("ready");
+  await printed("ready");
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
   expect(lines).toContain("closed");
 });
 
-test("a handle that nobody closed does not keep the process for ever", async () => {
-  const { child, exited, lines, said } = await startProcess("");
-  await said("ready");
+test("an open handle does not keep the process alive after shutdown", async () => {
+  const { child, exited, lines, printed } = await startProcess("");
+  await printed("ready");
   child.kill("SIGINT");
   expect(await exited).toEqual([0, null]);
   expect(lines.join()).toContain("Timeout");
 });
 
 test("a second signal ends a close that takes too long", async () => {
-  const { child, exited, said } = await startProcess(
+  const { child, exited, printed } = await startProcess(
     `shutdown.onClose("hangs", () => { console.log("hanging"); return new Promise(() => {}); });`,
   );
-  await said("ready");
+  await printed("ready");
   child.kill("SIGTERM");
-  await said("hanging");
+  await printed("hanging");
   child.kill("SIGTERM");
   expect(await exited).toEqual([1, null]);
 });
 
 test.each([
-  ["a rejection nobody handles", `setTimeout(() => Promise.reject(new Error("lost")), 10);`],
-  ["an exception nobody catches", `setTimeout(() => { throw new Error("lost"); }, 10);`],
+  ["an unhandled rejection", `setTimeout(() => Promise.reject(new Error("lost")), 10);`],
+  ["an uncaught exception", `setTimeout(() => { throw new Error("lost"); }, 10);`],
 ])("%s is logged, everything is closed, and the process ends with 1", async (_name, body) => {
   const { exited, lines } = await startProcess(`shutdown.onClose("timer", () => console.log("closed")); ${body}`);
   expect(await exited).toEqual([1, null]);

@@ -21,6 +21,6 @@ test.each<[ExceptionKind, Partial<Parameters<typeof tellKind>[0]>]>([
   ["dust", { booked: "dust" }],
   ["forgotten", { amount: -5n, transferId: "trf_1" }],
   ["overpaid", { amount: -5n, transferId: "trf_1", booked: "overpaid" }],
-])("money is told as %s", (kind, row) => {
+])("an unexpected movement is classified as %s", (kind, row) => {
   expect(tellKind({ ...none, ...row })).toBe(kind);
 });

@@ -7,7 +7,7 @@ test.each<[string, number, bigint, bigint, number, { total: bigint; fixed: bigin
   ["one and a half percent", 150, 0n, 10_000_000n, 6, { total: 150_000n, fixed: 0n }],
   ["ten cents", 0, 100_000n, 10_000_000n, 6, { total: 100_000n, fixed: 100_000n }],
   [
-    "both, of an asset with eighteen decimals",
+    "one percent plus ten cents, in an asset with eighteen decimals",
     100,
     100_000n,
     10n ** 18n,
@@ -17,12 +17,12 @@ test.each<[string, number, bigint, bigint, number, { total: bigint; fixed: bigin
   ["a percentage of very little, rounded down", 150, 0n, 10n, 6, { total: 0n, fixed: 0n }],
   ["a fixed part below the minor unit, rounded up", 0, 1n, 500n, 2, { total: 1n, fixed: 1n }],
   ["more than there is", 0, 5_000_000n, 1_000_000n, 6, { total: 999_999n, fixed: 999_999n }],
-  ["all of it", 10_000, 1n, 1_000n, 6, { total: 999n, fixed: 0n }],
-])("a fee of %s", (_what, points, fixedMicros, amount, decimals, expected) => {
+  ["one hundred percent", 10_000, 1n, 1_000n, 6, { total: 999n, fixed: 0n }],
+])("the fee is computed for %s", (_what, points, fixedMicros, amount, decimals, expected) => {
   expect(reckonFee({ points, fixedMicros }, amount, decimals)).toEqual({ ...expected, points });
 });
 
-test("a fee always leaves the merchant something, and its parts add up", () => {
+test("a fee never takes the whole amount, and its parts add up to the total", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 10_000 }),

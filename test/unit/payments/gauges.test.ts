@@ -6,19 +6,29 @@ const idle = { inFlight: 0, lowestMaxFee: null, lowestPriorityFee: null };
 const flying = (lowestMaxFee: bigint) => ({ inFlight: 1, lowestMaxFee, lowestPriorityFee: 1n });
 
 test.each([
-  ["nothing to send, whatever it costs", idle, { baseFee: 500n, waiting: false }, false],
-  ["something to send at the ceiling", idle, { baseFee: 99n, waiting: true }, false],
-  ["something to send above the ceiling", idle, { baseFee: 100n, waiting: true }, true],
-  ["something on its way above the ceiling", flying(90n), { baseFee: 100n, waiting: false }, true],
-  ["on its way at a price that still does", flying(95n), { baseFee: 90n, waiting: false }, false],
-  ["stuck, and a replacement fits under the ceiling", flying(50n), { baseFee: 60n, waiting: false }, false],
-  ["stuck, and a replacement does not fit", flying(95n), { baseFee: 97n, waiting: false }, true],
-  ["no block read yet", idle, { baseFee: null, waiting: true }, false],
+  ["a lane with nothing to send is not held at any price", idle, { baseFee: 500n, waiting: false }, false],
+  ["a lane that can send at the ceiling is not held", idle, { baseFee: 99n, waiting: true }, false],
+  ["a lane that could only send above the ceiling is held", idle, { baseFee: 100n, waiting: true }, true],
+  [
+    "a lane whose transaction needs more than the ceiling is held",
+    flying(90n),
+    { baseFee: 100n, waiting: false },
+    true,
+  ],
+  ["a lane whose transaction still offers enough is not held", flying(95n), { baseFee: 90n, waiting: false }, false],
+  [
+    "a stuck lane whose replacement fits under the ceiling is not held",
+    flying(50n),
+    { baseFee: 60n, waiting: false },
+    false,
+  ],
+  ["a stuck lane whose replacement exceeds the ceiling is held", flying(95n), { baseFee: 97n, waiting: false }, true],
+  ["a lane is not held before the first block has been read", idle, { baseFee: null, waiting: true }, false],
 ])("%s", (_what, lane, chain, held) => {
   expect(isHeld(lane, chain, policy)).toBe(held);
 });
 
-test("a lane whose chain has left the networks file holds nothing", () => {
+test("a lane whose chain was removed from the networks file is not held", () => {
   expect(isHeld(flying(50n), undefined, policy)).toBe(false);
   expect(isHeld(flying(50n), { baseFee: 500n, waiting: true }, undefined)).toBe(false);
 });

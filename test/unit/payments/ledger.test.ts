@@ -10,7 +10,7 @@ const groups = [
   settlementPaidGroup({ ...movement, id: "trf_2" }),
 ];
 
-test("every booking sums to zero, and the three of a payment's life leave every account at zero", () => {
+test("every booking sums to zero, and the three bookings of a payment leave every account at zero", () => {
   const totals = new Map<string, bigint>();
   for (const { entries } of groups) {
     expect(entries.reduce((sum, entry) => sum + entry.amount, 0n)).toBe(0n);
@@ -19,15 +19,15 @@ test("every booking sums to zero, and the three of a payment's life leave every 
   expect(Object.fromEntries(totals)).toEqual({ treasury: 0n, "payable:mrch_1": 0n, in_transit: 0n });
 });
 
-test("bookings of what stands on chain say where it stands, and the other one does not", () => {
+test("a booking of an on-chain movement names its log, and the other bookings name none", () => {
   expect(groups.map(({ onChain }) => onChain)).toEqual([place, undefined, place]);
 });
 
-test("no two bookings share their natural key", () => {
+test("every booking has a unique natural key", () => {
   expect(new Set(groups.map(({ kind, subject }) => `${kind} ${subject}`)).size).toBe(groups.length);
 });
 
-test("an unmatched movement is an exception of what came or of what left, and one from the treasury to itself is none", () => {
+test("an unmatched movement into or out of the treasury is an exception, and a movement from the treasury to itself is not", () => {
   const chain = { chain: "eip155:1", family: "evm", treasury: "0xours" };
   const group = (payer: string, receiver: string) =>
     strayGroup(chain as never, { ...place, token: "0xa", payer, receiver, amount: 5n } as never);

@@ -3,7 +3,7 @@ import { currencyDecimals, currencyMoney, rescale, toTokenAmount } from "../../.
 
 const usdc = { asset: "eip155:1/erc20:0xa0b8", peg: "iso4217/USD", decimals: 6 };
 
-describe("how much of a token pays an amount", () => {
+describe("the conversion of an amount to a token", () => {
   test.each([
     ["a cent of a token with six decimals", { unit: "iso4217/USD", value: 1n }, usdc, 10_000n],
     ["12.50 dollars", { unit: "iso4217/USD", value: 1_250n }, usdc, 12_500_000n],
@@ -26,7 +26,7 @@ describe("how much of a token pays an amount", () => {
     expect(toTokenAmount(amount, token)).toEqual({ value: expected, rate: null });
   });
 
-  test("an amount in the token itself is taken as it is, however its address is written", () => {
+  test("an amount in the token itself is not converted, in any letter case of its address", () => {
     expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xA0B8", value: 7n }, usdc)).toEqual({ value: 7n, rate: null });
     expect(toTokenAmount({ unit: "caip19/eip155:1/erc20:0xa0b8", value: 7n }, usdc)).toEqual({ value: 7n, rate: null });
   });
@@ -57,15 +57,15 @@ describe("an amount in another currency", () => {
     expect(toTokenAmount(amount, usdc, rates(numerator, denominator))).toEqual({ value: expected, rate: "t" });
   });
 
-  test("is paid only with assets of a currency that there is a price for", () => {
+  test("can be paid only with assets whose currency has a price", () => {
     const euros = { unit: "iso4217/EUR", value: 1_000n };
     expect(toTokenAmount(euros, { ...usdc, peg: "iso4217/GBP" }, rates(1n, 1n))).toBeUndefined();
     expect(toTokenAmount({ unit: "XXX", value: 1n }, usdc, rates(1n, 1n))).toBeUndefined();
   });
 });
 
-describe("changing decimals", () => {
-  test("rounds up, so that a merchant never gets less than asked, and by less than one unit", () => {
+describe("a change of decimals", () => {
+  test("rounds up by less than one unit, so that a merchant never receives less than the amount", () => {
     expect(rescale(1n, 6, 2)).toBe(1n);
     expect(rescale(10_000n, 6, 2)).toBe(1n);
     expect(rescale(10_001n, 6, 2)).toBe(2n);
@@ -75,7 +75,7 @@ describe("changing decimals", () => {
     }
   });
 
-  test("upwards loses nothing", () => {
+  test("to more decimals is exact", () => {
     expect(rescale(rescale(1_234_567n, 2, 18), 18, 2)).toBe(1_234_567n);
   });
 });
@@ -94,7 +94,7 @@ test.each([
   expect(currencyDecimals(code)).toBe(decimals);
 });
 
-test("an amount of money is shown with its currency's name and decimals", () => {
+test("an amount of money is displayed with its currency's name and decimals", () => {
   expect(currencyMoney(500n, "iso4217/JPY")).toEqual({
     unit: "iso4217/JPY",
     value: 500n,

@@ -7,7 +7,7 @@ import { photo, plain } from "../../support/pictures.ts";
 const RED = { r: 255, g: 0, b: 0, alpha: 1 };
 const BLUE = { r: 0, g: 0, b: 255, alpha: 1 };
 
-/** What a browser would show of it: the picture, or the reason is the failure. */
+/** Shrinks a picture and decodes it as a browser does. Throws with the reason when the picture is rejected. */
 async function shrink(bytes: Buffer) {
   const small = await shrinkPicture(bytes);
   if (typeof small === "string") throw new Error(small);
@@ -30,14 +30,14 @@ test.each([
   expect(small.bytes.length).toBeLessThanOrEqual(6_000);
 });
 
-test("even noise is made light enough", async () => {
+test("a picture of noise is compressed below the limit", async () => {
   const noise = Buffer.from(Array.from({ length: 160 * 160 * 3 }, (_, at) => (at * 7_919 * (at % 251)) % 256));
   const raw = { width: 160, height: 160, channels: 3 } as const;
   const blown = await sharp(noise, { raw }).resize(640, 640, { kernel: "nearest" }).png().toBuffer();
   expect((await shrink(blown)).small.bytes.length).toBeLessThanOrEqual(6_000);
 });
 
-test("a sign of few colours keeps them to the digit, and its transparency", async () => {
+test("a logo of few colours keeps its exact colours and its transparency", async () => {
   const hole = await plain(300, 300, { ...RED, alpha: 1 })
     .png()
     .toBuffer();
@@ -47,7 +47,7 @@ test("a sign of few colours keeps them to the digit, and its transparency", asyn
   expect(at(150, 150)).toEqual([255, 0, 0, 255]);
 });
 
-test("a picture is turned as its camera was held, and nothing of the camera is kept", async () => {
+test("a picture is rotated by its EXIF orientation and loses its EXIF data", async () => {
   const top = await plain(600, 300, RED).png().toBuffer();
   const held = plain(600, 600, BLUE).composite([{ input: top, gravity: "north" }]);
   const bytes = await held
@@ -57,7 +57,7 @@ test("a picture is turned as its camera was held, and nothing of the camera is k
     .toBuffer();
   expect(await sharp(bytes).metadata()).toMatchObject({ orientation: 6 });
   const { at, head, small } = await shrink(bytes);
-  // What was above is on the right.
+  // The top of the picture is now on the right.
   expect(at(150, 80)[0]).toBeGreaterThan(200);
   expect(at(10, 80)[2]).toBeGreaterThan(200);
   expect(head).not.toHaveProperty("exif");
@@ -65,7 +65,7 @@ test("a picture is turned as its camera was held, and nothing of the camera is k
   expect(small.bytes.toString("latin1")).not.toContain("Zoe");
 });
 
-test("of a moving picture the first frame is taken", async () => {
+test("an animated picture is reduced to its first frame", async () => {
   const frames = await Promise.all([RED, BLUE].map((colour) => plain(500, 500, colour).png().toBuffer()));
   const moving = await sharp(frames, { join: { animated: true } })
     .webp({ lossless: true })
@@ -80,7 +80,7 @@ test.each([
   ["5 % wider than high", 1_050, 1_000, { width: 160, height: 152 }],
   ["the smallest", 500, 500, { width: 160, height: 160 }],
   ["the largest", 4_096, 4_096, { width: 160, height: 160 }],
-])("a picture at the limit is taken: %s", async (_what, width, height, size) => {
+])("a picture at the limit is accepted: %s", async (_what, width, height, size) => {
   expect((await shrink(await plain(width, height).webp({ effort: 0 }).toBuffer())).head).toMatchObject(size);
 });
 
@@ -90,7 +90,7 @@ test.each([
   ["too large", 4_097, 4_097, "is 4097 x 4097 pixels, expected at most 4096 x 4096"],
   ["too wide", 1_060, 1_000, "is 1060 x 1000 pixels, expected a square (within 5 %)"],
   ["too high", 1_000, 1_060, "is 1000 x 1060 pixels, expected a square (within 5 %)"],
-])("a picture is refused when it is %s", async (_what, width, height, reason) => {
+])("a picture is rejected when it is %s", async (_what, width, height, reason) => {
   expect(await shrinkPicture(await plain(width, height).webp({ effort: 0 }).toBuffer())).toBe(reason);
 });
 
@@ -104,15 +104,15 @@ test.each([
   expect(await shrinkPicture(await make())).toBe("is not a complete JPEG, PNG, WebP or AVIF image");
 });
 
-test("a picture that claims to be enormous is refused before anything of it is decoded", async () => {
+test("a picture that declares an enormous size is rejected before it is decoded", async () => {
   const bytes = await plain(600, 600).png().toBuffer();
   for (const at of [16, 20]) bytes.writeUInt32BE(60_000, at);
-  // The head's check sum is over another size now; a picture that is made for this would have the right one.
+  // The header's checksum covers the size, and an attacker's picture has a correct one.
   bytes.writeUInt32BE(crc32(bytes.subarray(12, 29)), 29);
   expect(await shrinkPicture(bytes)).toBe("is 60000 x 60000 pixels, expected at most 4096 x 4096");
 });
 
-test("a JPEG that is painted over sixty thousand times is refused", async () => {
+test("a JPEG with sixty thousand scans is rejected", async () => {
   const whole = await plain(4_096, 4_096).flatten().jpeg({ progressive: true }).toBuffer();
   const scan = whole.subarray(whole.lastIndexOf(Buffer.from([0xff, 0xda])), -2);
   const layers = Array.from({ length: 60_000 }, () => scan);
@@ -128,7 +128,7 @@ test.each([
   ["JPEG", () => photo(600).jpeg()],
   ["WebP", () => photo(600).webp()],
   ["AVIF", () => photo(600).avif({ effort: 0 })],
-])("%s that is cut off anywhere is refused in words", async (_what, make) => {
+])("a truncated %s is rejected with a reason", async (_what, make) => {
   const whole = await make().toBuffer();
   for (const part of [0.001, 0.01, 0.1, 0.5, 0.9, 0.999]) {
     const said = await shrinkPicture(whole.subarray(0, Math.floor(whole.length * part)));
@@ -136,7 +136,7 @@ test.each([
   }
 });
 
-test("pictures that come together are made small one after the other, and a bad one stops none", async () => {
+test("pictures that arrive together are resized one at a time, and an invalid one does not affect the others", async () => {
   const good = await plain(600, 600).png().toBuffer();
   const all = await Promise.all([good, good.subarray(0, 80), good].map(shrinkPicture));
   expect(all.map((one) => typeof one)).toEqual(["object", "string", "object"]);

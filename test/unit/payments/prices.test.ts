@@ -5,7 +5,7 @@ const source = { base: "iso4217/EUR", quote: "iso4217/USD", maxAgeSeconds: 100 }
 const now = new Date("2026-03-01T12:00:00Z");
 const good = { answer: 1n, decimals: 8, updatedAt: new Date(now.getTime() - 100_000), description: "EUR / USD" };
 
-test("a price is used up to its age, and not when anything about it is off", () => {
+test("a price is used up to its maximum age and only when all its fields are valid", () => {
   expect(findFeedFault(source, good, now)).toBeUndefined();
   expect(findFeedFault(source, { ...good, updatedAt: new Date(now.getTime() - 100_001) }, now)).toMatch(/seconds old/);
   expect(findFeedFault(source, { ...good, updatedAt: new Date(now.getTime() + 61_000) }, now)).toMatch(/in the future/);
@@ -15,7 +15,7 @@ test("a price is used up to its age, and not when anything about it is off", () 
   expect(findFeedFault(source, { ...good, decimals: 77 }, now)).toMatch(/77 decimals/);
 });
 
-test("a rollup's price is used once the sequencer has been up for longer than its grace, and not a second before", () => {
+test("a rollup's price is used only after the sequencer has been up for its full grace period", () => {
   const onRollup = { ...source, sequencer: { feed: "0x01", graceSeconds: 60 } } as const;
   const upFor = (seconds: number) => ({ isUp: true, since: new Date(now.getTime() - seconds * 1_000) });
   expect(findFeedFault(onRollup, { ...good, sequencer: upFor(61) }, now)).toBeUndefined();

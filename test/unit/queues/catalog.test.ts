@@ -20,20 +20,20 @@ const good: Record<QueueName, object> = {
 };
 
 describe.each(queueNames)("a %s job", (name) => {
-  const id = (data: object, again = 0) => jobId(name, data as never, again);
+  const id = (data: object, retry = 0) => jobId(name, data as never, retry);
 
-  test("has an id that BullMQ takes: no colon, and not only digits", () => {
+  test("has an id that BullMQ accepts: no colon, and not only digits", () => {
     expect(id(good[name])).not.toContain(":");
     expect(id(good[name])).not.toMatch(/^\d+$/);
     expect(id(good[name]).startsWith(`${name}-`)).toBe(true);
   });
 
-  test("has the same id when it is rung twice, and another one when the sweep rings again", () => {
+  test("has the same id when it is enqueued twice and another id when the sweep retries it", () => {
     expect(id(good[name])).toBe(id(structuredClone(good[name])));
     expect(id(good[name], 1)).not.toBe(id(good[name]));
   });
 
-  test("holds ids alone: anything else beside them does not fit", () => {
+  test("holds only ids: the schema rejects any other member", () => {
     expect(catalog[name].data.safeParse(good[name]).success).toBe(true);
     expect(catalog[name].data.safeParse({ ...good[name], signature: "0x" }).success).toBe(false);
     expect(catalog[name].data.safeParse({}).success).toBe(false);
@@ -41,7 +41,7 @@ describe.each(queueNames)("a %s job", (name) => {
   });
 });
 
-test("ids of different work never meet, the number of the ring included", () => {
+test("jobs for different work, including different retries, have different ids", () => {
   const ids = [
     jobId("watch-chain", { chain: "eip155:1", block: 11 }, 0),
     jobId("watch-chain", { chain: "eip155:1", block: 1 }, 1),
@@ -61,11 +61,11 @@ test.each([
   { attemptIds: [`att_${hex}\n`] },
   { attemptIds: [7] },
   { attemptIds: [] },
-])("%o is no verify-signature job", (data) => {
+])("%o is not valid data of a verify-signature job", (data) => {
   expect(catalog["verify-signature"].data.safeParse(data).success).toBe(false);
 });
 
-test("jobs of confirms taken at the same moment become one, which knows all their requests", () => {
+test("jobs of simultaneous confirms merge into one job that lists all their request ids", () => {
   const [one, two] = [`att_${hex}`, `att_${"f".repeat(32)}`] as const;
   expect(catalog["verify-signature"].merge?.([{ attemptIds: [one], requestId: "a" }, { attemptIds: [two] }])).toEqual({
     attemptIds: [one, two],
@@ -73,7 +73,7 @@ test("jobs of confirms taken at the same moment become one, which knows all thei
   });
 });
 
-test("names of queues are known, and what every object has is not one", () => {
+test("isQueueName accepts every queue's name and rejects properties that every object has", () => {
   expect(queueNames.every(isQueueName)).toBe(true);
   for (const name of ["", "settles", "toString", "__proto__"]) expect(isQueueName(name)).toBe(false);
 });

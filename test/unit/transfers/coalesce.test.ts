@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { coalesce } from "../../../transfers/coalesce.ts";
 
-/** A run that a test ends by hand, and what was seen of all of them. */
+/** Creates a coalesced function whose runs the test ends, and records the runs and whether two of them overlapped. */
 function makeRuns() {
   const begun: { key: string; end(value: string): void; fail(cause: Error): void }[] = [];
   const now = new Map<string, number>();
@@ -16,11 +16,11 @@ function makeRuns() {
   return { call, begun, overlapped: () => overlapped };
 }
 
-/** Lets everything that is ready to go on go on. */
+/** Lets all pending promise callbacks run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("callers of one key", () => {
-  test("that come during a run share the next one, which begins after the run has ended", async () => {
+  test("that call during a run share the next run, which begins after the current one has ended", async () => {
     const { call, begun, overlapped } = makeRuns();
     const first = call("a");
     const others = [call("a"), call("a"), call("a")];
@@ -35,7 +35,7 @@ describe("callers of one key", () => {
     expect(overlapped()).toBe(false);
   });
 
-  test("never wait for another key", async () => {
+  test("do not wait for runs of another key", async () => {
     const { call, begun } = makeRuns();
     const [a, b] = [call("a"), call("b")];
     expect(begun.map(({ key }) => key)).toEqual(["a", "b"]);
@@ -45,7 +45,7 @@ describe("callers of one key", () => {
     expect(await a).toBe("a");
   });
 
-  test("each hear of the failure of their own run, and the next run goes ahead", async () => {
+  test("get the error of their own run, and the next run proceeds", async () => {
     const { call, begun } = makeRuns();
     const first = call("a");
     const second = [call("a"), call("a")];
@@ -63,7 +63,7 @@ describe("callers of one key", () => {
     expect(await third).toBe("three");
   });
 
-  test("whoever calls, a run that begins afterwards answers, over 300 random schedules", async () => {
+  test("always get the result of a run that began after their call, over 300 random schedules", async () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       let state = seed;
       const random = (below: number) => {
@@ -89,7 +89,7 @@ describe("callers of one key", () => {
     }
   });
 
-  test("that call again the moment their run ends do not begin one beside the next", async () => {
+  test("that call again as soon as their run ends do not start a second concurrent run", async () => {
     const { call, begun, overlapped } = makeRuns();
     const first = call("a");
     const second = call("a");

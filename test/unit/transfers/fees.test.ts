@@ -4,7 +4,7 @@ import { chooseFees, chooseReplacementFees } from "../../../transfers/fees.ts";
 const gwei = 10n ** 9n;
 const policy = { maxFeePerGas: 100n * gwei, priorityFeePerGas: gwei };
 
-/** The same numbers every run; a failure names them. */
+/** Yields the same pseudo-random numbers in every run; a failure message contains the number. */
 function* randoms(count: number): Generator<bigint> {
   let state = 42;
   for (let index = 0; index < count; index += 1) {
@@ -13,12 +13,12 @@ function* randoms(count: number): Generator<bigint> {
   }
 }
 
-describe("the first offer of a transaction", () => {
-  test("leaves room for the base fee to double", () => {
+describe("the first fees of a transaction", () => {
+  test("leave room for the base fee to double", () => {
     expect(chooseFees(10n * gwei, policy)).toEqual({ maxFeePerGas: 21n * gwei, maxPriorityFeePerGas: gwei });
   });
 
-  test("never offers more than the ceiling", () => {
+  test("never exceed the ceiling", () => {
     expect(chooseFees(80n * gwei, policy)?.maxFeePerGas).toBe(policy.maxFeePerGas);
     for (const baseFee of randoms(500)) {
       const fees = chooseFees(baseFee, policy);
@@ -27,12 +27,12 @@ describe("the first offer of a transaction", () => {
     }
   });
 
-  test("is still made where the next block costs exactly the ceiling, and held one wei above", () => {
+  test("are offered when the next block costs exactly the ceiling, and withheld one wei above it", () => {
     expect(chooseFees(99n * gwei, policy)).toBeDefined();
     expect(chooseFees(99n * gwei + 1n, policy)).toBeUndefined();
   });
 
-  test("is held while a fee source says a thousand times the usual", () => {
+  test("are withheld while the fee source reports a thousand times the usual fee", () => {
     expect(chooseFees(10n * gwei * 1000n, policy)).toBeUndefined();
   });
 });
@@ -40,7 +40,7 @@ describe("the first offer of a transaction", () => {
 describe("a replacement under the same nonce", () => {
   const before = { maxFeePerGas: 20n * gwei, maxPriorityFeePerGas: gwei };
 
-  test("offers at least 12.5 % more of both fees than the bytes before it, whatever they were", () => {
+  test("offers at least 12.5 % more of both fees than the transaction it replaces", () => {
     for (const fee of randoms(500)) {
       const old = { maxFeePerGas: fee + 1n, maxPriorityFeePerGas: fee / 20n };
       const fees = chooseReplacementFees(old, 1n, policy);
@@ -52,7 +52,7 @@ describe("a replacement under the same nonce", () => {
     }
   });
 
-  test("raises fees of a few wei too, which rounding would leave where they are", () => {
+  test("raises fees of a few wei, which rounding alone would leave unchanged", () => {
     const fees = chooseReplacementFees({ maxFeePerGas: 1n, maxPriorityFeePerGas: 0n }, 0n, {
       maxFeePerGas: 100n,
       priorityFeePerGas: 0n,
@@ -61,15 +61,15 @@ describe("a replacement under the same nonce", () => {
     expect(fees?.maxPriorityFeePerGas).toBeGreaterThan(0n);
   });
 
-  test("is enough for today's base fee to double once more, where the ceiling allows", () => {
+  test("covers a doubling of the current base fee where the ceiling allows", () => {
     expect(chooseReplacementFees(before, 30n * gwei, policy)?.maxFeePerGas).toBe(61n * gwei);
   });
 
-  test("goes up to the ceiling and no further", () => {
+  test("offers at most the ceiling", () => {
     expect(chooseReplacementFees(before, 5_000n * gwei, policy)?.maxFeePerGas).toBe(policy.maxFeePerGas);
   });
 
-  test("is not made when the ceiling leaves no room for 12.5 % more: the lane holds", () => {
+  test("is not created when the ceiling leaves no room for 12.5 % more: the lane waits", () => {
     const high = { maxFeePerGas: 90n * gwei, maxPriorityFeePerGas: gwei };
     expect(chooseReplacementFees(high, 5_000n * gwei, policy)).toBeUndefined();
   });

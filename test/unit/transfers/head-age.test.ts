@@ -7,7 +7,7 @@ const after = (seconds: number) => new Date(now.getTime() + seconds * 1_000);
 const evm = (more: { blockMs: number; maxHeadAgeMs?: number | null }) => more as Network;
 const solana = { slotMs: 400 } as Network;
 
-test("a head may be a minute old, or ten block times where that is longer, unless the networks file says otherwise", () => {
+test("the maximum age of the head is one minute or ten block times, whichever is longer, unless the networks file sets it", () => {
   expect(maxHeadAge(evm({ blockMs: 2_000 }))).toBe(60_000);
   expect(maxHeadAge(evm({ blockMs: 12_000 }))).toBe(120_000);
   expect(maxHeadAge(evm({ blockMs: 12_000, maxHeadAgeMs: 30_000 }))).toBe(30_000);
@@ -15,7 +15,7 @@ test("a head may be a minute old, or ten block times where that is longer, unles
   expect(maxHeadAge(evm({ blockMs: 1_000, maxHeadAgeMs: null }))).toBeUndefined();
 });
 
-test("a block that is too old, or too far in the future, is not the head, and neither is one of an unknown time", () => {
+test("a block that is too old, too far in the future or without a time is not the head", () => {
   const base = evm({ blockMs: 2_000 });
   expect(isLiveHead(base, after(-60), now)).toBe(true);
   expect(isLiveHead(base, after(-61), now)).toBe(false);
@@ -24,7 +24,7 @@ test("a block that is too old, or too far in the future, is not the head, and ne
   expect(isLiveHead(base, undefined, now)).toBe(false);
 });
 
-test("where blocks come on demand the newest one is the head, however old it is", () => {
+test("on a chain with blocks on demand, the newest block is the head at any age", () => {
   const anvil = evm({ blockMs: 1_000, maxHeadAgeMs: null });
   expect(isLiveHead(anvil, after(-86_400), now)).toBe(true);
   expect(isLiveHead(anvil, undefined, now)).toBe(true);

@@ -2,42 +2,42 @@ import { describe, expect, test } from "vitest";
 import { isProof, settleNonces } from "../../../transfers/proof.ts";
 import { keepLinked } from "../../../transfers/reading.ts";
 
-describe("blocks that were read side by side", () => {
+describe("blocks that were read in parallel", () => {
   const block = (hash: string, parentHash: string) => ({ hash, parentHash });
 
-  test("count as far as each stands on the one before, the first on the cursor", () => {
+  test("are used up to the first block that does not link to its parent, starting at the cursor", () => {
     const blocks = [block("b", "a"), block("c", "b"), block("d", "x"), block("e", "d")];
     expect(keepLinked("a", blocks).map(({ hash }) => hash)).toEqual(["b", "c"]);
   });
 
-  test("count not at all when the first stands on something else: a reorg", () => {
+  test("are not used when the first block does not link to the cursor: a reorg", () => {
     expect(keepLinked("a2", [block("b", "a"), block("c", "b")])).toEqual([]);
   });
 
-  test("all count when all are linked", () => {
+  test("are all used when all are linked", () => {
     const blocks = [block("b", "a"), block("c", "b")];
     expect(keepLinked("a", blocks)).toEqual(blocks);
     expect(keepLinked("a", [])).toEqual([]);
   });
 });
 
-describe("a log proves a transfer", () => {
+describe("a log matches a transfer", () => {
   const transfer = { token: "0x70", payer: "0xaa", receiver: "0xbb", amount: 5n, authorization_nonce: "0x0c" };
   const log = { token: "0x70", payer: "0xaa", receiver: "0xbb", amount: 5n, authorizationNonce: "0x0c" };
 
-  test("when token, payer, receiver, amount and nonce are its own", () => {
+  test("when token, payer, receiver, amount and nonce are equal", () => {
     expect(isProof(log as never, transfer)).toBe(true);
   });
 
   test.each([{ token: "0x71" }, { payer: "0xab" }, { receiver: "0xbc" }, { amount: 4n }, { authorizationNonce: null }])(
-    "and not when one of them differs: %o",
+    "only when all of them are equal: %o",
     (other) => {
       expect(isProof({ ...log, ...other } as never, transfer)).toBe(false);
     },
   );
 });
 
-describe("of several movements that an authorization may have made", () => {
+describe("when several movements may belong to one authorization", () => {
   const transfer = { token: "0x70", payer: "0xaa", receiver: "0xbb", amount: 5n, authorization_nonce: "0x0c" };
   const movement = (amount: bigint, authorizationNonce: string | null, more: object = {}) =>
     ({
@@ -51,13 +51,13 @@ describe("of several movements that an authorization may have made", () => {
     }) as never;
   const noncesOf = (seen: { authorizationNonce: string | null }[]) => seen.map((one) => one.authorizationNonce);
 
-  test("the one with the transfer's receiver and amount is its own, and no other keeps the nonce", () => {
+  test("only the movement with the transfer's receiver and amount keeps the nonce", () => {
     const seen = [movement(1n, "0x0c"), movement(5n, null)];
     settleNonces(seen, [transfer]);
     expect(noncesOf(seen)).toEqual([null, "0x0c"]);
   });
 
-  test("two transfers alike have one each", () => {
+  test("two equal transfers get one movement each", () => {
     const both = { usedNonces: ["0x0c", "0x0d"] };
     const seen = [movement(5n, null, both), movement(5n, "0x0c", both), movement(5n, "0x0d", both)];
     settleNonces(seen, [transfer, { ...transfer, authorization_nonce: "0x0d" }]);
@@ -70,7 +70,7 @@ describe("of several movements that an authorization may have made", () => {
     { receiver: "0xbc" },
     { usedNonces: ["0x0e"] },
     { usedNonces: undefined },
-  ])("one that differs stays as it is: %o", (other) => {
+  ])("a movement that differs is not changed: %o", (other) => {
     const seen = [movement(5n, null, other)];
     settleNonces(seen, [transfer]);
     expect(noncesOf(seen)).toEqual([null]);

@@ -4,7 +4,7 @@ import { findUser } from "../../../../ops/bull-board/login.ts";
 const login = { user: "operator", password: "long enough: yes" };
 const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 
-test("the right name and password are let in, a colon in the password included", () => {
+test("the login accepts the correct name and password, including a colon in the password", () => {
   expect(findUser(basic("operator:long enough: yes"), login)).toBe("operator");
 });
 
@@ -15,12 +15,12 @@ test.each([
   ["a wrong name", basic("root:long enough: yes")],
   ["an empty pair", basic(":")],
   ["no colon", basic("long enough: yes")],
-  ["something longer", basic("operator:long enough: yes!")],
+  ["a longer password", basic("operator:long enough: yes!")],
   ["not base64", "Basic %%%"],
 ])("%s is refused", (_name, header) => {
   expect(findUser(header, login)).toBeUndefined();
 });
 
-test("an empty user name never matches by having no colon", () => {
+test("a header without a colon never matches an empty user name", () => {
   expect(findUser(basic("secret"), { user: "", password: "secret" })).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import { FastifyAdapter } from "@bull-board/fastify";
 import { expect, test } from "vitest";
 import { findAction, isFromElsewhere, isRead } from "../../../../ops/bull-board/writes.ts";
 
-/** Every route of the board as its own package registers it. */
+/** Every route of the board, as the bull-board package registers it. */
 function boardRoutes() {
   const routes: { method: string; route: string }[] = [];
   const adapter = new FastifyAdapter();
@@ -18,11 +18,11 @@ function boardRoutes() {
   return routes;
 }
 
-test("of all writing routes of the board exactly three are let through", () => {
+test("the filter allows exactly three of the board's writing routes", () => {
   const params = { queueName: "settle", jobId: "settle-1", queueStatus: "failed" };
   const writes = boardRoutes().filter(({ method }) => !isRead(method));
   expect(writes.length).toBeGreaterThan(20);
-  expect(writes.filter((asked) => findAction({ ...asked, params })).map(({ route }) => route)).toEqual([
+  expect(writes.filter((route) => findAction({ ...route, params })).map(({ route }) => route)).toEqual([
     "/api/queues/:queueName/retry/:queueStatus",
     "/api/queues/:queueName/:jobId/retry",
     "/api/queues/:queueName/:jobId/promote",
@@ -38,7 +38,7 @@ test("an action names the queue and the job", () => {
   });
 });
 
-test("all completed jobs are not run again, and no other method gets through", () => {
+test("the filter rejects a retry of all completed jobs and every other method", () => {
   const route = "/api/queues/:queueName/retry/:queueStatus";
   expect(findAction({ method: "PUT", route, params: { queueStatus: "completed" } })).toBeUndefined();
   expect(findAction({ method: "POST", route, params: { queueStatus: "failed" } })).toBeUndefined();
