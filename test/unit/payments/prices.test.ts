@@ -16,7 +16,7 @@ test("a price is used up to its age, and not when anything about it is off", () 
 });
 
 test("a rollup's price is used once the sequencer has been up for longer than its grace, and not a second before", () => {
-  const onRollup = { ...source, sequencer: { feed: "0x01", graceSeconds: 60 } };
+  const onRollup = { ...source, sequencer: { feed: "0x01" as const, graceSeconds: 60 } };
   const upFor = (seconds: number) => ({ isUp: true, since: new Date(now.getTime() - seconds * 1_000) });
   expect(findFeedFault(onRollup, { ...good, sequencer: upFor(61) }, now)).toBeUndefined();
   expect(findFeedFault(onRollup, { ...good, sequencer: upFor(60) }, now)).toMatch(/60 seconds only/);
