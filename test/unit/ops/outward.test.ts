@@ -127,7 +127,7 @@ test("a body that drips for ever is cut off in time, and so is a server that say
 
 test("a compressed body is not opened", async () => {
   serve = (_request, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end("x");
-  expect(await free(request())).toMatchObject({ ok: false, reason: "is compressed, though that was not asked for" });
+  expect(await free(request())).toMatchObject({ ok: false, reason: "is compressed, which was not requested" });
 });
 
 test("a certificate for another name, and a server that is not there, cannot be reached", async () => {
