@@ -204,7 +204,7 @@ async function readBody(
   { maxBytes, statusOnly }: OutwardRequest,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  // A body that is destroyed before its end emits an error that nobody else listens to.
+  // A body that is destroyed before its end emits an error, which needs a listener.
   body.on("error", () => undefined);
   if (statusOnly) {
     void body.dump({ limit: maxBytes, signal }).catch(() => undefined);
@@ -213,7 +213,7 @@ async function readBody(
   try {
     const encoding = headers["content-encoding"];
     if (encoding !== undefined && encoding !== ACCEPTED_ENCODING)
-      throw new Unfit("is compressed, though that was not asked for");
+      throw new Unfit("is compressed, which was not requested");
     if (Number(headers["content-length"] ?? 0) > maxBytes) throw new Unfit(tooLarge(maxBytes));
     const parts: Buffer[] = [];
     let size = 0;

@@ -58,6 +58,9 @@ export function addDeployment(
   );
 }
 
+/** Returns an address in lower case, which the contracts of this service are derived from. */
+export const lowercaseAddress = (address: Hex): Hex => `0x${address.slice(2).toLowerCase()}`;
+
 /** Returns a chain of the networks file and a client of its first endpoint. Throws UsageError. */
 export function openNetwork(context: Context, chain: string) {
   const network = listEvmNetworks(readNetworks(context.networksFile())).find((one) => one.chain === chain);

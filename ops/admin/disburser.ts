@@ -5,7 +5,7 @@ import { tokenAbi } from "../../chains/evm/abi.ts";
 import { disburserAddress, disburserCode, encodeDisburserDeployment } from "../../chains/evm/disburser.ts";
 import { openTreasury } from "../../chains/evm/signers/open.ts";
 import { type EvmNetwork, readKey, readSecret, readText } from "../networks.ts";
-import { addDeployment, openNetwork } from "./deployments.ts";
+import { addDeployment, lowercaseAddress, openNetwork } from "./deployments.ts";
 import { type AddAction, type Context, RefusedError, UsageError } from "./tool.ts";
 
 /** Adds the commands for the Disburser, the contract that pays out assets without EIP-3009: one per treasury and chain. */
@@ -45,7 +45,7 @@ export function addDisburserCommands(program: Command, addAction: AddAction): vo
 }
 
 function describeDisburser({ treasury }: EvmNetwork) {
-  const owner = treasury.address.toLowerCase() as Hex;
+  const owner = lowercaseAddress(treasury.address);
   return {
     address: disburserAddress(owner),
     code: disburserCode(owner),
@@ -56,7 +56,7 @@ function describeDisburser({ treasury }: EvmNetwork) {
 /** Returns the transactions it sent: none, one, or two when an existing allowance is too small. */
 async function approve(context: Context, network: EvmNetwork, asset: string, spender: Hex): Promise<Hex[]> {
   const { client } = openNetwork(context, network.chain);
-  const token = parseAssetId(asset)?.token as Hex;
+  const token = lowercaseAddress(`0x${parseAssetId(asset)?.token.slice(2)}`);
   const { env } = context;
   const account = await openTreasury(network, {
     readKey: (source) => readKey(source, env),

@@ -78,9 +78,9 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
         ({ id, asset, unit, minimum }) =>
           `asks        for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
       );
-      const owes = owed.map(({ asset, amount }) => `owed        ${amount} of ${asset}`);
+      const owedLines = owed.map(({ asset, amount }) => `owed        ${amount} of ${asset}`);
       const value = { ...merchant, deletedAt, settlements, policies, owed };
-      return { value, lines: [...lines, ...paid, ...owes, ...asks] };
+      return { value, lines: [...lines, ...paid, ...owedLines, ...asks] };
     },
   );
   addAction(

@@ -56,7 +56,7 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
       .description("book a manual entry; existing entries never change")
       .requiredOption(
         "--reference <text>",
-        "its number in your tracker; a second command with the same reference books nothing",
+        "its number in your tracker; a second command with the same reference has no effect",
       )
       .requiredOption("--debit <account>", "the account to debit, for example treasury")
       .requiredOption("--credit <account>", "the account to credit, for example operator_capital")

@@ -23,11 +23,11 @@ export function addPageCommands(program: Command, addAction: AddAction): void {
       if (publicUrl === undefined) throw new UsageError("--url is missing, and PUBLIC_URL is not set");
       // The operator chooses the address, so a private one is allowed.
       const deps = { ask: createOutward({ allowPrivate: true }) };
-      const looks = await lookAtPages(deps, { publicUrl, paymentId: payment ?? (await findAnyPayment(context)) });
-      const isAsReleased = looks.every((look) => "differences" in look && look.differences.length === 0);
+      const checks = await lookAtPages(deps, { publicUrl, paymentId: payment ?? (await findAnyPayment(context)) });
+      const isAsReleased = checks.every((check) => "differences" in check && check.differences.length === 0);
       return {
-        value: looks,
-        lines: looks.flatMap(describeLook),
+        value: checks,
+        lines: checks.flatMap(describeCheck),
         ...(isAsReleased
           ? {}
           : { refusal: `the pages of ${publicUrl} do not match this release or could not be checked` }),
@@ -36,10 +36,10 @@ export function addPageCommands(program: Command, addAction: AddAction): void {
   );
 }
 
-function describeLook(look: PageLook): string[] {
-  if ("notLooked" in look) return [`${look.page}: not checked: ${look.notLooked}`];
-  if (look.differences.length === 0) return [`${look.page}: as released`];
-  return [`${look.page}: differs`, ...look.differences.map((difference) => `  ${difference}`)];
+function describeCheck(check: PageLook): string[] {
+  if ("notLooked" in check) return [`${check.page}: not checked: ${check.notLooked}`];
+  if (check.differences.length === 0) return [`${check.page}: as released`];
+  return [`${check.page}: differs`, ...check.differences.map((difference) => `  ${difference}`)];
 }
 
 function httpUrl(text: string): string {

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { getAddress } from "viem";
 import { z } from "zod";
 import { openChain } from "../local/chain-client.ts";
 import { type KeyPair, networksDocument, newChainKeys, newKey } from "../local/networks-document.ts";
@@ -34,7 +33,7 @@ async function isPrepared(): Promise<boolean> {
   if (!existsSync(networksFile) || !existsSync(callersFile)) return false;
   const [network] = listEvmNetworks(parseNetworks(JSON.parse(readFileSync(networksFile, "utf8"))));
   if (network === undefined) return false;
-  return (await chain.getCode({ address: getAddress(network.multicall) })) !== undefined;
+  return (await chain.getCode({ address: network.multicall })) !== undefined;
 }
 
 /** Writes a key of the networks document into a file that only workers mount. */

@@ -125,7 +125,12 @@ async function bringUp({ settings, dir, say, report, opened, stop }: BringUp): P
   say(`starting the api, ${settings.WORKERS} workers and bull-board`);
   const onDeath = (role: Role, how: string) =>
     report(`a process with the role ${role} ended (${how}) and is restarted`);
-  const onChange = () => (supervisor === undefined ? undefined : writeStackFile(dir, file()));
+  // Several processes may end at once: the file is written for one change after another.
+  let writing = Promise.resolve();
+  const onChange = () => {
+    writing = writing.then(() => (supervisor === undefined ? undefined : writeStackFile(dir, file())));
+    return writing;
+  };
   supervisor = await supervise({ processes, onChange, onDeath });
   const running = supervisor;
   opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });

@@ -14,7 +14,7 @@ export type SupervisorOptions = {
   processes: readonly ProcessOptions[];
   /** Called after every death and every start. */
   onChange: () => unknown;
-  /** Called when a process ends that nobody has restarted or stopped. */
+  /** Called when a process ends that was neither restarted nor stopped. */
   onDeath: (role: Role, how: string) => unknown;
 };
 

@@ -59,8 +59,13 @@ export function openSlots(finalAfter: number, now: () => number): Slots {
   }
 
   const indexOf = (height: number): number => Math.max(0, height - (chain[0]?.height ?? 0));
-  const atHeight = (height: number): Slot => chain[indexOf(height)] as Slot;
-  const tip = (): Slot => chain.at(-1) as Slot;
+  const slotAt = (index: number): Slot => {
+    const slot = chain.at(index);
+    if (slot === undefined) throw new Error(`the chain has no slot at index ${index}`);
+    return slot;
+  };
+  const atHeight = (height: number): Slot => slotAt(indexOf(height));
+  const tip = (): Slot => slotAt(-1);
   const heightOf = (commitment: Commitment): number => {
     if (commitment === "processed") return tip().height;
     return commitment === "confirmed" ? Math.max(finalHeight, tip().height - 1) : finalHeight;

@@ -127,7 +127,7 @@ test("the time limit ends an endless body and a server that never responds", asy
 
 test("the client rejects a compressed body", async () => {
   serve = (_request, response) => void response.writeHead(200, { "content-encoding": "gzip" }).end("x");
-  expect(await free(request())).toMatchObject({ ok: false, reason: "is compressed, though that was not asked for" });
+  expect(await free(request())).toMatchObject({ ok: false, reason: "is compressed, which was not requested" });
 });
 
 test("a certificate for another name and a closed port are reported as unreachable", async () => {
