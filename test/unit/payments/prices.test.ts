@@ -15,16 +15,8 @@ test("a price is used up to its maximum age and only when all its fields are val
   expect(findFeedFault(source, { ...good, decimals: 77 }, now)).toMatch(/77 decimals/);
 });
 
-<<<<<<< HEAD
 test("a rollup's price is used only after the sequencer has been up for its full grace period", () => {
   const onRollup = { ...source, sequencer: { feed: "0x01", graceSeconds: 60 } } as const;
-||||||| 8c1d40b
-test("a rollup's price is used once the sequencer has been up for longer than its grace, and not a second before", () => {
-  const onRollup = { ...source, sequencer: { feed: "0x01", graceSeconds: 60 } };
-=======
-test("a rollup's price is used once the sequencer has been up for longer than its grace, and not a second before", () => {
-  const onRollup = { ...source, sequencer: { feed: "0x01" as const, graceSeconds: 60 } };
->>>>>>> v-ops
   const upFor = (seconds: number) => ({ isUp: true, since: new Date(now.getTime() - seconds * 1_000) });
   expect(findFeedFault(onRollup, { ...good, sequencer: upFor(61) }, now)).toBeUndefined();
   expect(findFeedFault(onRollup, { ...good, sequencer: upFor(60) }, now)).toMatch(/only 60 seconds/);
