@@ -101,7 +101,7 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     say(`idle after ${seconds(quiet.ms)}; advancing the chain's clock past the open authorizations`);
     await stage.evm?.miner.advance(await secondsToOutlive(databaseUrl, stage.evm.client));
     const outlived = await waitQuiet(databaseUrl, { except: [], forgets, withinMs: quietWithinMs });
-    const deaf = await withTimeout(load.over, 15_000, "telling every wallet its end").then(
+    const deaf = await withTimeout(load.over, 15_000, "returning every payment's end").then(
       () => [],
       (error: unknown) => [`answers: ${error}`],
     );

@@ -195,12 +195,12 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "another payer's movement is claimed by its nonce",
+        name: "another payer's movement is matched by its nonce",
         find: "  and payer = ${movement.payer} ",
         replace: "  ",
       },
       {
-        name: "a movement of another amount is claimed by its nonce",
+        name: "a movement of another amount is matched by its nonce",
         find: " and amount = ${movement.amount}",
         replace: "",
       },

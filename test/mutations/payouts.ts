@@ -16,12 +16,12 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: 'from: "due", to: "paying", at, set }',
       },
       {
-        name: "a payout begins without being taken from the merchant's balance",
+        name: "a payout begins without a debit of the merchant's balance",
         find: "if (!(await debitMerchant(db, { merchantId, asset, amount }))) return",
         replace: "if (false) return",
       },
       {
-        name: "a payout is begun that another process has begun",
+        name: "a payout begins although another process has begun it",
         find: "return payouts.filter(({ settlement }) => moved.has(settlement.id));",
         replace: "return [...payouts];",
       },
@@ -44,7 +44,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/gathering.test.ts"],
       },
       {
-        name: "a payout of converted money is paid with the money of others",
+        name: "a payout of converted money uses other merchants' money",
         find: "if ((await readStock(db, asset)) < 0n) return",
         replace: "if (false) return",
         tests: ["test/rooms/payments/other-assets.test.ts"],
@@ -81,7 +81,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/payments/exceptions.test.ts"],
       },
       {
-        name: "a merchant is owed the payment's amount once for several payments",
+        name: "a merchant is credited for only one of several payments",
         find: "const amount = items.reduce((sum, credit) => sum + credit.amount, 0n);",
         replace: "const amount = items[0]?.amount ?? 0n;",
         tests: ["test/rooms/payments/settlement.test.ts", "test/rooms/payments/gathering.test.ts"],
@@ -114,7 +114,7 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/db/guarded-updates.test.ts"],
       },
       {
-        name: "a refund takes from a settlement that has begun",
+        name: "a refund draws on a settlement that has begun",
         find: '.where("state", "in", ["due", "gathering"])\n    .$narrowType',
         replace: ".$narrowType",
         tests: ["test/rooms/db/guarded-updates.test.ts"],

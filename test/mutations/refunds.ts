@@ -76,7 +76,7 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "if (false) return",
       },
       {
-        name: "a refund begins although its settlements do not come to it",
+        name: "a refund begins although its settlements do not cover it",
         find: 'return left > 0n ? "balance_short" : undefined;',
         replace: "return undefined;",
         tests: ["test/rooms/payments/refund-guards.test.ts"],
@@ -118,7 +118,7 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "if (false) {",
       },
       {
-        name: "a refund is begun in another epoch than it was decided in",
+        name: "a refund begins in another epoch than the one in which it was decided",
         find: "counted: await deps.epoch.pass(db, epoch)",
         replace: "counted: async () => undefined",
         tests: ["test/rooms/payments/stepped-back.test.ts"],

@@ -30,7 +30,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/overtaken.test.ts"],
       },
       {
-        name: "a lane sends a batch of which another lane has taken a transfer",
+        name: "a lane sends a batch with a transfer that another lane has taken",
         find: "if (assigned.length !== ids.length) throw new Overtaken();",
         replace: "",
         tests: ["test/rooms/transfers/overtaken.test.ts"],
@@ -42,7 +42,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/relay.test.ts"],
       },
       {
-        name: "a lane goes on after a send that the node has refused",
+        name: "a lane continues after the node has refused a broadcast",
         find: 'if (broadcast.outcome !== "accepted") return "blocked";',
         replace: "",
         justification: "the next pass finds the broadcast without a response and stops before it signs anything",
@@ -112,7 +112,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/watch.test.ts"],
       },
       {
-        name: "a transfer whose movement could not be written down is sent again",
+        name: "a transfer whose movement could not be stored is sent again",
         find: "assigned.filter((row) => !failed.some((log) => isProof(log, row)))",
         replace: "assigned",
         tests: ["test/rooms/payments/failed-bookings.test.ts"],
@@ -141,7 +141,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/watch.test.ts"],
       },
       {
-        name: "heights that were not read yet are called final",
+        name: "heights that have not been read are marked final",
         find: "Math.min(await readFinalHeight(chain, cursor), cursor.number)",
         replace: "await readFinalHeight(chain, cursor)",
         tests: ["test/rooms/transfers/finality.test.ts", "test/rooms/transfers/lagging-node.test.ts"],
@@ -182,7 +182,7 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/rooms/transfers/recover.test.ts"],
       },
       {
-        name: "a nonce is given up that a block has used which may still go",
+        name: "a nonce is abandoned although the block that used it is not final",
         find: "if (!(await isFinallyPassed(chain, address, row.nonce))) continue;",
         replace: "",
       },
@@ -246,7 +246,7 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "const ids: string[] = [];",
       },
       {
-        name: "a transfer whose bytes may still land is signed again after a reorg",
+        name: "a transfer whose transaction may still land is signed again after a reorg",
         find: 'to: "carried", where: isStillAssigned',
         replace: 'to: "carried", where: sql`false`',
       },

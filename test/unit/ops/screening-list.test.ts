@@ -70,6 +70,6 @@ test("an invalid list blocks every account, logs the line, and takes effect agai
   expect([...list("eip155:1", [other])]).toEqual([other]);
 });
 
-test.each(["a name", "0x12", `${one}00`, `solana:x:${one}`, `${one} ${other}`])("no account: %s", (line) => {
+test.each(["a name", "0x12", `${one}00`, `solana:x:${one}`, `${one} ${other}`])("the list rejects the line %s", (line) => {
   expect(parseScreeningList(`\n${line}`)).toEqual({ error: "has no account in line 2" });
 });
